@@ -1,0 +1,73 @@
+# `make` or `make help` lists what there is. Everything runs in .venv, which `setup` makes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# A stamp says which set of packages .venv holds. The full one covers the demo's, so it renews both.
+FULL := $(VENV)/.stamp-full
+DEMO := $(VENV)/.stamp-demo
+PINS := pyproject.toml constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+# Arguments for pytest and the benchmarks: make test ARGS='-k matmul'
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-demo demo test lint format derive docs bench gpu clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(FULL)  ## make .venv with server, tests and linters (brings torch)
+
+setup-demo: $(DEMO)  ## make .venv with what the demo needs (no torch)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "gradwire needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make virtual environments: install its venv module" \
+		     "(Debian and Ubuntu: apt-get install python3-venv) and run make again" >&2; exit 1; }
+
+$(FULL): $(PINS) | $(BIN)/python
+	$(PIP) install -e '.[server,test,dev]' -c constraints.txt
+	@touch $(FULL) $(DEMO)
+
+$(DEMO): $(PINS) | $(BIN)/python
+	$(PIP) install -e '.[server]' scikit-learn -c constraints.txt
+	@touch $(DEMO)
+
+demo: $(DEMO)  ## train on the handwritten digits through an embedded server
+	$(BIN)/python examples/digits.py
+
+# Two workers for two cores, so one math thread in each.
+test: $(FULL)  ## run the tests
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(ARGS)
+
+lint: $(FULL)  ## check style, types, import contracts, and that derived files are fresh
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tools.derive --check
+
+format: $(FULL)  ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+derive: $(FULL)  ## write again what follows from the op table
+	$(BIN)/python -m tools.derive
+
+docs: derive  ## the same: the pages under docs/ that are not written by hand
+
+bench: $(FULL)  ## run the benchmarks
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# On a GPU machine as it stands: its own Python with CuPy, no .venv, no network.
+gpu:  ## run the GPU checks with PYTHON, without .venv
+	PYTHONPATH=protocol:engine:server:client:. $(PYTHON) -m tests.gpu $(ARGS)
+
+clean:  ## remove caches and builds, keep .venv
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -path ./$(VENV) -prune -o -path ./.git -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,50 @@
+"""``python -m benchmarks [names...]``: measure, print one table, write it down."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+
+from . import machine, report
+from .report import Plan, Row
+
+NAMES: Final = ("chain", "record", "server_op", "mlp", "gpt", "cnn", "transfer")
+RESULTS: Final = Path(__file__).parent / "results"
+
+
+def main(
+    names: Annotated[list[str] | None, typer.Argument(help=f"Some of: {', '.join(NAMES)}. Default: all.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each comparison.")] = 15,
+    quick: Annotated[bool, typer.Option(help="Run once and small: shows that it runs, measures nothing.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write, without suffix. Default: benchmarks/results/.")
+    ] = None,
+) -> None:
+    """Measure gradwire side by side with torch on this machine."""
+    chosen = names or list(NAMES)
+    unknown = [name for name in chosen if name not in NAMES]
+    if unknown:
+        raise typer.BadParameter(f"there is no benchmark {unknown[0]!r}: there are {', '.join(NAMES)}")
+    plan = Plan(1 if quick else rounds, quick)
+    facts = machine.facts() | {"rounds": plan.rounds}
+    console = Console()
+    rows: list[Row] = []
+    for name in chosen:
+        with console.status(f"{name} ..."):
+            for row in import_module(f"benchmarks.{name}").run(plan):
+                rows.append(row)
+                console.log("  ".join(cell for cell in row.cells() if cell), highlight=False)
+    Console(width=max(console.width, 150)).print(report.table(rows))
+    if out is None and not quick:
+        out = RESULTS / ("all" if chosen == list(NAMES) else "+".join(chosen))
+    if out is not None:
+        for path in report.write(rows, facts, out):
+            console.print(f"written: {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,112 @@
+"""Servers and relays as child processes on loopback, pinned to a number of threads, and the memory they take."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from gradwire.session import Session
+
+THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+STOP_PATIENCE_S: Final = 10.0
+
+
+class Child:
+    """A child process that announces itself with one line of JSON, and ends when its standard input closes.
+
+    Raises:
+        RuntimeError: when it ends without announcing itself.
+    """
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | environment, text=True
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{' '.join(command[1:3])} did not start (exit code {self._process.wait()})")
+        self.url: str = json.loads(line)["url"]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def stop(self) -> None:
+        """Let it end, and see that it does."""
+        if self._process.poll() is None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # Memory, where the system tells it (Linux)
+
+    def rss(self) -> int:
+        """Bytes of memory that it holds now."""
+        return self._status("VmRSS")
+
+    def peak(self) -> int:
+        """Most bytes that it held since it started, or since :meth:`forget_peak`."""
+        return self._status("VmHWM")
+
+    def forget_peak(self) -> None:
+        """Start looking for the peak anew."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def _status(self, field: str) -> int:
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name == field:
+                return int(value.split()[0]) << 10
+        raise LookupError(f"the system does not tell {field} of a process")
+
+
+class Server(Child):
+    """A gradwire server on a free port of loopback, with one key, computing on this many threads."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self.key = secrets.token_urlsafe(24)
+        command = [sys.executable, "-m", "gradwire_server", "--host", "127.0.0.1", "--port", "0", "--announce"]
+        command.append("--exit-with-parent")
+        environment = dict.fromkeys(THREAD_VARIABLES, str(threads))
+        environment |= {"GRADWIRE_API_KEYS": self.key, "GRADWIRE_LOG_LEVEL": "warning"}
+        super().__init__(command, environment)
+
+
+class DelayedRoute(Child):
+    """A relay in front of a server, in a process of its own, that makes it as far away as ``rtt_ms``."""
+
+    def __init__(self, server: Server, rtt_ms: float) -> None:
+        self.key = server.key
+        super().__init__([sys.executable, "-m", "benchmarks.delay", server.url, "--rtt-ms", str(rtt_ms)], {})
+
+
+@contextmanager
+def session(route: Server | DelayedRoute) -> Iterator[Session]:
+    """A session there, in which new tensors are made until the end of the ``with``."""
+    import gradwire
+
+    with gradwire.connect(route.url, route.key) as opened:
+        yield opened

@@ -1,0 +1,57 @@
+"""Timing two sides fairly: rounds interleaved, medians with their spread, ratios taken round by round."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Final
+
+PAUSE_S: Final = 0.02
+"""Between two sides, so that the threads of one do not spin into the time of the other."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Measurements of one thing, one a round, in the order in which they were taken."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return median(self.values)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The first and third quartile."""
+        if len(self.values) == 1:
+            return self.values[0], self.values[0]
+        low, _, high = quantiles(self.values, n=4, method="inclusive")
+        return low, high
+
+    def scaled(self, factor: float) -> Figures:
+        return Figures(tuple(value * factor for value in self.values))
+
+
+def paired_ratio(ours: Figures, theirs: Figures) -> float:
+    """The median of the rounds' own ratios: what disturbs a whole round disturbs both of its sides."""
+    return median(a / b for a, b in zip(ours.values, theirs.values, strict=True))
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """How long one call takes."""
+    started = time.perf_counter()
+    function()
+    return time.perf_counter() - started
+
+
+def interleave(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, Figures]:
+    """Let every side measure itself once a round; the side that begins changes from round to round."""
+    taken: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(rounds):
+        order = list(sides.items())
+        for name, measure in order if number % 2 == 0 else reversed(order):
+            time.sleep(PAUSE_S)
+            taken[name].append(measure())
+    return {name: Figures(tuple(values)) for name, values in taken.items()}

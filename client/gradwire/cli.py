@@ -1,0 +1,104 @@
+"""The ``gradwire`` command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+import typer
+from gradwire_protocol.errors import GradwireError
+from rich.console import Console
+from rich.table import Table
+
+from .rest import Rest
+from .version import __version__
+
+app = typer.Typer(help="Tensors and gradients on a server.", no_args_is_help=True, add_completion=False)
+sessions = typer.Typer(help="Look at the sessions of a server.", no_args_is_help=True)
+app.add_typer(sessions, name="sessions")
+
+Url = Annotated[str, typer.Option(envvar="GRADWIRE_URL", help="The server.")]
+Key = Annotated[str, typer.Option(envvar="GRADWIRE_API_KEY", help="The API key.")]
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
+def serve(context: typer.Context) -> None:
+    """Run a server: the same as gradwire-server, which lists its options with --help."""
+    if find_spec("gradwire_server") is None or find_spec("fastapi") is None:
+        typer.echo("the server is not installed: pip install 'gradwire[server]'", err=True)
+        raise typer.Exit(1)
+    command = [sys.executable, "-m", "gradwire_server", *context.args]
+    if os.name == "posix":
+        os.execv(sys.executable, command)
+    raise typer.Exit(subprocess.call(command))
+
+
+@app.command()
+def version() -> None:
+    """Print the version of this client."""
+    typer.echo(__version__)
+
+
+@app.command()
+def ops(
+    url: Url = "http://127.0.0.1:8000", api_key: Key = "", search: Annotated[str, typer.Argument(help="Part of a name.")] = ""
+) -> None:
+    """List the operations of a server."""
+    rows = [row for row in _get(url, api_key, "/v1/ops")["ops"] if search in row["name"]]
+    _print(["op", "what it does"], [[row["signature"], str(row["doc"]).split("\n")[0]] for row in rows])
+
+
+@sessions.command("ls")
+def list_sessions(url: Url = "http://127.0.0.1:8000", api_key: Key = "") -> None:
+    """List the sessions of this key."""
+    rows = _get(url, api_key, "/v1/sessions")["sessions"]
+    fields = ["id", "device", "created_at", "expires_at"]
+    _print(fields, [[str(row.get(f, "")) for f in fields] for row in rows])
+
+
+@sessions.command("show")
+def show_session(session: str, url: Url = "http://127.0.0.1:8000", api_key: Key = "") -> None:
+    """Show what a session holds."""
+    Console().print_json(data=_get(url, api_key, f"/v1/sessions/{session}"))
+
+
+@sessions.command("kill")
+def kill_session(session: str, url: Url = "http://127.0.0.1:8000", api_key: Key = "") -> None:
+    """Delete a session and everything in it."""
+    rest = Rest(url, api_key or None)
+    try:
+        rest.delete(f"/v1/sessions/{session}")
+    except GradwireError as error:
+        _fail(error)
+    finally:
+        rest.close()
+
+
+def _get(url: str, api_key: str, path: str) -> Any:
+    rest = Rest(url, api_key or None)
+    try:
+        return rest.get(path)
+    except GradwireError as error:
+        _fail(error)
+    finally:
+        rest.close()
+
+
+def _fail(error: GradwireError) -> None:
+    typer.echo(f"{error.code}: {error.message}", err=True)
+    raise typer.Exit(1)
+
+
+def _print(columns: list[str], rows: list[list[str]]) -> None:
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def main() -> None:
+    """Entry point of the ``gradwire`` command."""
+    app()

@@ -1,0 +1,377 @@
+"""Tensors made from Python values, arrays, sizes and random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, DTypeError
+from gradwire_protocol.meta import meta
+from gradwire_protocol.ops.control import check_can_require_grad
+from gradwire_protocol.promotion import ScalarKind
+
+from .connect import current_session
+from .dispatch import call
+from .modes import MODES
+from .session import DTYPES, NUMPY_DTYPES, Session
+from .size import device as Device
+from .tensor import GRAD_ONLY, Tensor
+
+
+def place(device: Any, session: Session | None = None) -> str:
+    """The wire name of a device argument; ``None`` is the session's default."""
+    if device is None:
+        return (session or current_session()).device
+    return device.wire if isinstance(device, Device) else Device(device).wire
+
+
+def finish(made: Tensor, requires_grad: bool) -> Any:
+    """Let a fresh tensor require grad, if asked to."""
+    if requires_grad:
+        made.requires_grad_()
+    return made
+
+
+def refuse_options(**options: Any) -> None:
+    """Refuse keyword arguments that PyTorch has and gradwire does not.
+
+    Raises:
+        NotImplementedError: naming the first that was used.
+    """
+    for name, (value, accepted) in options.items():
+        if value not in accepted:
+            raise NotImplementedError(f"{name}={value!r} is not supported by gradwire")
+
+
+def upload(array: np.ndarray[Any, Any], dtype: DType, device: Any = None, requires_grad: bool = False) -> Any:
+    """A new leaf with the values of an array."""
+    session = current_session()
+    where = place(device, session)
+    made = Tensor._make(session, session.upload(array, dtype, where), meta(array.shape, dtype, where))
+    made._inference = MODES.flags & GRAD_ONLY == 2
+    if requires_grad:
+        check_can_require_grad(made._meta)
+        made.requires_grad_()
+    return made
+
+
+def tensor(
+    data: Any,
+    *,
+    dtype: DType | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
+    """A new leaf with a copy of ``data``: a number, nested sequences of numbers, a NumPy array, or a tensor.
+
+    The dtype follows the data: bool, int64, the default float dtype or its complex partner for Python numbers, the
+    array's own for NumPy.
+
+    Raises:
+        ArgumentValueError: for sequences of uneven length.
+        ArgumentTypeError: for data that is not numbers.
+        DTypeError: when a gradient is asked for and the dtype cannot have one.
+    """
+    if isinstance(data, Tensor):
+        made = data.detach().clone()
+        if dtype is not None or device is not None:
+            made = made.to(dtype=dtype, device=device)
+        return finish(made, requires_grad)
+    if dtype is None and requires_grad and isinstance(data, (bool, int)):
+        raise DTypeError(
+            f"a tensor of dtype {'bool' if isinstance(data, bool) else 'int64'} cannot require a gradient"
+        )
+    array, found = _gather(data, dtype)
+    if requires_grad and found.category < dtypes.FLOATING:
+        raise DTypeError(
+            f"a tensor of dtype {found.name} cannot require a gradient, only floating point and complex ones"
+        )
+    return upload(array, found, device, requires_grad)
+
+
+def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType]:
+    """An array of the data, and its dtype by PyTorch's rules."""
+    if isinstance(data, (np.ndarray, np.generic)):
+        array = np.asarray(data)
+        if array.dtype not in DTYPES:
+            raise ArgumentTypeError(f"a NumPy array of dtype {array.dtype} cannot become a tensor")
+        found = dtype or DTYPES[array.dtype]
+    elif hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
+        return _gather(np.asarray(data), dtype)
+    else:
+        shape, flat = _flatten(data)
+        found = dtype or _dtype_of(flat)
+        try:
+            array = np.array([_plain(v) for v in flat], dtype=_carrier(found)).reshape(shape)
+        except OverflowError:
+            raise ArgumentValueError(f"a value does not fit into {found.name}") from None
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"the data cannot become {found.name}: {error}") from None
+    if array.dtype.kind == "c" and not found.is_complex:
+        array = array.real
+    return array.astype(NUMPY_DTYPES[found]), found
+
+
+def _carrier(dtype: DType) -> Any:
+    """The dtype to read Python numbers with, before the cast: wide, so that it wraps or rounds only once."""
+    if dtype.is_complex:
+        return np.complex128
+    return np.float64 if dtype.is_floating_point else None
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def _flatten(data: Any) -> tuple[tuple[int, ...], list[Any]]:
+    """The shape of nested sequences, and their entries."""
+    if isinstance(data, Tensor) and data.ndim > 0:
+        data = data.tolist()
+    if not isinstance(data, (list, tuple, range)) and not (
+        isinstance(data, Sequence) and not isinstance(data, (str, bytes))
+    ):
+        if isinstance(data, (np.ndarray, np.generic)):
+            return data.shape, list(np.asarray(data).reshape(-1).tolist())
+        if ScalarKind.of(data) is None and not isinstance(data, Tensor):
+            raise ArgumentTypeError(
+                f"a tensor is made from numbers, not from {data!r:.60} of type {type(data).__name__}"
+            )
+        return (), [data]
+    if not len(data):
+        return (0,), []
+    if all(type(v) in (int, float, bool) for v in data):
+        return (len(data),), list(data)
+    parts = [_flatten(v) for v in data]
+    first = parts[0][0]
+    for i, (shape, _) in enumerate(parts):
+        if shape != first:
+            raise ArgumentValueError(
+                f"nested sequences must have equal lengths: entry 0 has shape {list(first)}, entry {i} {list(shape)}"
+            )
+    return (len(data), *first), [v for _, flat in parts for v in flat]
+
+
+def _dtype_of(flat: list[Any]) -> DType:
+    default: DType = current_session().default_dtype
+    best = -1
+    for value in flat:
+        if isinstance(value, Tensor):
+            best = max(best, value.dtype.category)
+            continue
+        kind = ScalarKind.of(value)
+        if kind is None:
+            if isinstance(value, np.generic) and value.dtype in DTYPES:
+                return DTYPES[value.dtype]
+            raise ArgumentTypeError(
+                f"a tensor is made from numbers, not from {value!r:.60} of type {type(value).__name__}"
+            )
+        best = max(best, kind.category)
+    if best == -1 or best == dtypes.FLOATING:
+        return default
+    return (dtypes.bool_, dtypes.int64, default, default.to_complex())[best]
+
+
+def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Any:
+    """``data`` itself where it already is such a tensor, else a new tensor of its values."""
+    if isinstance(data, Tensor):
+        return data.to(dtype=dtype, device=device)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def from_numpy(array: np.ndarray[Any, Any]) -> Any:
+    """A tensor with the values of a NumPy array. Unlike PyTorch's it shares no memory with it."""
+    if not isinstance(array, np.ndarray):
+        raise ArgumentTypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}")
+    return tensor(array)
+
+
+def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:
+    """``Tensor(2, 3)`` and ``Tensor([1, 2])``: uninitialised of a size, or from data, in the default dtype."""
+    if (
+        len(args) == 1
+        and isinstance(args[0], (list, tuple, np.ndarray))
+        and not type(args[0]).__name__ == "Size"
+    ):
+        return tensor(args[0], dtype=current_session().default_dtype, **kwargs)
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return args[0].detach()
+    return empty(*args, **kwargs)
+
+
+def _sized(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = tuple(size[0])
+    try:
+        return tuple(v.__index__() for v in size)
+    except AttributeError:
+        raise ArgumentTypeError(f"{name}: a size is a sequence of ints, got {size!r:.80}") from None
+
+
+def _make(name: str, size: tuple[Any, ...], options: dict[str, Any], **more: Any) -> Any:
+    """One of the creations by size, with PyTorch's common keyword arguments."""
+    if "size" in options:
+        size = (options.pop("size"),)
+    dtype, device, requires = _options(name, options)
+    made = call(name, _sized(name, size), **more, dtype=_float_default(dtype), device=place(device))
+    return finish(made, requires)
+
+
+def _options(name: str, options: dict[str, Any]) -> tuple[Any, Any, bool]:
+    dtype, device = options.pop("dtype", None), options.pop("device", None)
+    requires = bool(options.pop("requires_grad", False))
+    options.pop("pin_memory", None)
+    options.pop("layout", None)
+    options.pop("memory_format", None)
+    if options.pop("out", None) is not None or options.pop("generator", None) is not None:
+        raise NotImplementedError(f"{name}: out= and generator= are not supported by gradwire")
+    if options:
+        raise ArgumentTypeError(f"{name} got an unexpected argument {sorted(options)[0]!r}")
+    return dtype, device, requires
+
+
+def _float_default(dtype: DType | None) -> DType:
+    return dtype if dtype is not None else current_session().default_dtype
+
+
+def zeros(*size: Any, **options: Any) -> Any:
+    """Zeros of a size, given as ints or as one sequence."""
+    return _make("zeros", size, options)
+
+
+def ones(*size: Any, **options: Any) -> Any:
+    """Ones of a size, given as ints or as one sequence."""
+    return _make("ones", size, options)
+
+
+def empty(*size: Any, **options: Any) -> Any:
+    """A tensor of a size whose values are whatever the memory held."""
+    return _make("empty", size, options)
+
+
+def rand(*size: Any, **options: Any) -> Any:
+    """Uniform random numbers from [0, 1)."""
+    return _make("rand", size, options)
+
+
+def randn(*size: Any, **options: Any) -> Any:
+    """Standard normal random numbers."""
+    return _make("randn", size, options)
+
+
+def full(size: Any, fill_value: Any, **options: Any) -> Any:
+    """One value everywhere. The dtype follows the value unless it is given."""
+    dtype, device, requires = _options("full", options)
+    size = size if isinstance(size, (tuple, list)) else (size,)
+    if dtype is None:
+        kind = ScalarKind.of(fill_value)
+        if kind is ScalarKind.FLOAT or kind is ScalarKind.COMPLEX:
+            default = current_session().default_dtype
+            dtype = default if kind is ScalarKind.FLOAT else default.to_complex()
+    return finish(
+        call("full", _sized("full", tuple(size)), fill_value, dtype=dtype, device=place(device)), requires
+    )
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Any:
+    """Values from ``start`` (0 when only one number is given) up to, not including, ``end``."""
+    if end is None:
+        start, end = 0, start
+    dtype, device, requires = _options("arange", options)
+    numbers = [v.item() if hasattr(v, "item") else v for v in (start, end, step)]
+    if dtype is None and any(isinstance(v, float) for v in numbers):
+        dtype = current_session().default_dtype
+    return finish(call("arange", *numbers, dtype=dtype, device=place(device)), requires)
+
+
+def linspace(start: Any, end: Any, steps: int, **options: Any) -> Any:
+    """``steps`` values from ``start`` to ``end``, both included."""
+    dtype, device, requires = _options("linspace", options)
+    made = call("linspace", start, end, steps, dtype=_float_default(dtype), device=place(device))
+    return finish(made, requires)
+
+
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Any:
+    """``steps`` powers of ``base`` with exponents from ``start`` to ``end``."""
+    dtype, device, requires = _options("logspace", options)
+    made = call("logspace", start, end, steps, base, dtype=_float_default(dtype), device=place(device))
+    return finish(made, requires)
+
+
+def eye(n: int, m: int | None = None, **options: Any) -> Any:
+    """Ones on the diagonal, zeros elsewhere."""
+    dtype, device, requires = _options("eye", options)
+    return finish(call("eye", n, m, dtype=_float_default(dtype), device=place(device)), requires)
+
+
+def randint(*args: Any, **options: Any) -> Any:
+    """``randint([low,] high, size)``: random integers from low (0) up to, not including, high."""
+    low = options.pop("low", 0)
+    values = list(args)
+    if "high" in options:
+        values.insert(len(values) if len(values) < 2 else 1, options.pop("high"))
+    if "size" in options:
+        values.append(options.pop("size"))
+    if len(values) == 2:
+        values.insert(0, low)
+    dtype, device, requires = _options("randint", options)
+    low, high, size = values
+    made = call("randint", low, high, tuple(size), dtype=dtype or dtypes.int64, device=place(device))
+    return finish(made, requires)
+
+
+def randperm(n: int, **options: Any) -> Any:
+    """A random permutation of 0 to n - 1."""
+    dtype, device, requires = _options("randperm", options)
+    return finish(call("randperm", n, dtype=dtype or dtypes.int64, device=place(device)), requires)
+
+
+def _like(name: str, self: Tensor, options: dict[str, Any], *more: Any) -> Any:
+    dtype, device, requires = _options(name, options)
+    where = None if device is None else place(device)
+    return finish(call(name, self, *more, dtype=dtype, device=where), requires)
+
+
+def zeros_like(input: Tensor, **options: Any) -> Any:
+    """Zeros with the shape, dtype and device of another tensor."""
+    return _like("zeros_like", input, options)
+
+
+def ones_like(input: Tensor, **options: Any) -> Any:
+    """Ones with the shape, dtype and device of another tensor."""
+    return _like("ones_like", input, options)
+
+
+def empty_like(input: Tensor, **options: Any) -> Any:
+    """Uninitialised, with the shape, dtype and device of another tensor."""
+    return _like("empty_like", input, options)
+
+
+def rand_like(input: Tensor, **options: Any) -> Any:
+    """Uniform random numbers with the shape, dtype and device of another tensor."""
+    return _like("rand_like", input, options)
+
+
+def randn_like(input: Tensor, **options: Any) -> Any:
+    """Standard normal random numbers with the shape, dtype and device of another tensor."""
+    return _like("randn_like", input, options)
+
+
+def full_like(input: Tensor, fill_value: Any, **options: Any) -> Any:
+    """One value everywhere, with the shape, dtype and device of another tensor."""
+    return _like("full_like", input, options, fill_value)
+
+
+def randint_like(input: Tensor, *bounds: int, **options: Any) -> Any:
+    """Random integers from [low, high), with the shape of another tensor."""
+    low, high = bounds if len(bounds) == 2 else (0, bounds[0])
+    return _like("randint_like", input, options, low, high)
+
+
+def manual_seed(seed: int) -> None:
+    """Restart the session's random numbers; the same seed gives the same numbers."""
+    call("manual_seed", int(seed))

@@ -1,0 +1,253 @@
+"""From a call on proxies to a record in a frame: bind, infer, record, wrap. The client's one pipeline."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Final
+
+from gradwire_protocol import promotion
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentError, DTypeError
+from gradwire_protocol.meta import Inference, Meta
+from gradwire_protocol.promotion import ScalarKind
+from gradwire_protocol.records import wrong_type
+from gradwire_protocol.table import TABLE, Kind, Op, Param, attribute_matches
+
+from .connect import current_session
+from .mirror import Node, edge_of
+from .modes import MODES
+from .session import Session
+from .size import device
+from .tensor import GRAD_ONLY, Tensor, check_inplace, rebase
+
+MEMO_LIMIT: Final = 16_384
+_LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+
+
+class Entry:
+    """What the client precomputes of one op."""
+
+    __slots__ = ("attributes", "differentiable", "numbers", "op", "payloads", "scalars", "tensors")
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        kinds = [p.kind for p in op.params]
+        self.tensors = tuple(i for i, k in enumerate(kinds) if k in (Kind.TENSOR, Kind.OPERAND, *_LISTS))
+        self.scalars = tuple(i for i, k in enumerate(kinds) if k in (Kind.SCALAR, Kind.POSITION))
+        self.attributes = tuple(i for i, k in enumerate(kinds) if k is Kind.ATTRIBUTE)
+        self.payloads = tuple(i for i, k in enumerate(kinds) if k is Kind.PAYLOAD)
+        self.numbers = tuple(i for i in self.attributes if {int, float} <= set(op.params[i].check))
+        self.differentiable = tuple(i for i in self.tensors if op.params[i].name in op.differentiable)
+
+
+ENTRIES: Final[dict[str, Entry]] = {}
+_memo: dict[tuple[Any, ...], Inference] = {}
+
+
+def entry_of(op: Op) -> Entry:
+    found = ENTRIES.get(op.name)
+    if found is None:
+        found = ENTRIES[op.name] = Entry(op)
+    return found
+
+
+def call(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Call an op by name with Python-style arguments. Returns a tensor, a tuple of tensors, or None.
+
+    Raises:
+        Whatever the op's rule raises, here and now, on the caller's line.
+    """
+    op = TABLE[name]
+    return run(entry_of(op), op.bind(args, kwargs))
+
+
+def run(entry: Entry, values: list[Any]) -> Any:
+    """Record an op on bound values."""
+    op = entry.op
+    described, session = _describe(entry, values)
+    inferred = _infer(entry, described, values, session.default_dtype)
+    target = values[0] if op.mutates is not None else None
+    recording = MODES.flags & GRAD_ONLY == 1
+    requires = recording and op.grad_fn is not None and _any_requires(entry, values)
+    if target is not None:
+        check_inplace(target, op.name, recording)
+    outs = inferred.outs
+    first = session.record(op, values, len(outs) if target is None else 0)
+    if target is not None:
+        target._bump()
+        if requires:
+            rebase(target, Node(inferred.grad_fn or op.grad_fn or op.name, _edges(entry, values)))
+        return target
+    node = None
+    if requires and any(o.dtype.category >= 2 for o in outs):
+        node = Node(inferred.grad_fn or op.grad_fn or op.name, _edges(entry, values))
+    results = [Tensor._make(session, first + i, out, node, i) for i, out in enumerate(outs)]
+    if inferred.offsets is not None:
+        for result in results:
+            result._view_of(values[0], op.grad_fn is not None, op.results is None, recording)
+    elif MODES.flags & 2:
+        for result in results:
+            result._inference = True
+    return results[0] if op.results == 1 else tuple(results)
+
+
+def _describe(entry: Entry, values: list[Any]) -> tuple[list[Any], Session]:
+    op, params = entry.op, entry.op.params
+    session: Session | None = None
+    described = list(values)
+    for i in entry.tensors:
+        value = values[i]
+        if isinstance(value, Tensor):
+            described[i] = value._meta
+            session = _same(session, value, op)
+        elif value is None:
+            continue
+        elif params[i].kind in _LISTS:
+            items = values[i] = list(value)
+            for item in items:
+                if isinstance(item, Tensor):
+                    session = _same(session, item, op)
+                elif item is not None or params[i].kind is Kind.TENSORS:
+                    raise wrong_type(op, params[i], item)
+            described[i] = tuple([None if t is None else t._meta for t in items])
+        elif params[i].kind is Kind.OPERAND:
+            described[i] = _kind(op, params[i], value, values, i)
+        else:
+            raise wrong_type(op, params[i], value)
+    for i in entry.scalars:
+        value = values[i]
+        if value is None and params[i].optional:
+            continue
+        if params[i].kind is Kind.POSITION:
+            described[i] = values[i] = as_int(value, op, params[i])
+        else:
+            described[i] = _kind(op, params[i], value, values, i)
+    for i in entry.attributes:
+        value = values[i]
+        if value is not params[i].default and not attribute_matches(value, params[i].check):
+            described[i] = values[i] = normalise(op, params[i], value)
+        elif type(value) is not tuple and isinstance(value, tuple):
+            described[i] = values[i] = tuple(value)
+    for i in entry.payloads:
+        described[i] = None
+    return described, session if session is not None else current_session()
+
+
+def _same(session: Session | None, tensor: Tensor, op: Op) -> Session:
+    if session is not None and tensor._session is not session:
+        raise ArgumentError(
+            f"{op.name}: its tensors belong to different sessions, {session.id} and {tensor._session.id}"
+        )
+    return tensor._session
+
+
+def _kind(op: Op, param: Param, value: Any, values: list[Any], i: int) -> ScalarKind:
+    kind = ScalarKind.of(value)
+    if kind is None:
+        if isinstance(value, Tensor):
+            value = values[i] = value.item()
+        elif hasattr(value, "item") and getattr(value, "shape", None) == ():
+            value = values[i] = value.item()  # a NumPy scalar
+        kind = ScalarKind.of(value)
+        if kind is None:
+            raise wrong_type(op, param, value)
+    elif type(value) not in (bool, int, float, complex):
+        values[i] = {"bool": bool, "int": int, "float": float, "complex": complex}[kind.value](value)
+    return kind
+
+
+def as_int(value: Any, op: Op, param: Param) -> int:
+    """An int from anything that can stand for one, a 0-dim integer tensor included."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise wrong_type(op, param, value) from None
+
+
+def normalise(op: Op, param: Param, value: Any) -> Any:
+    """An attribute in its declared form: lists become tuples, integer-likes ints, devices and dtypes their own."""
+    if isinstance(value, device):
+        value = value.wire
+    if isinstance(value, (list, tuple)):
+        value = tuple(_plain(v) for v in value)
+    elif not isinstance(value, (str, DType)):
+        value = _plain(value)
+    if attribute_matches(value, param.check):
+        return value
+    if not isinstance(value, (tuple, str)) and attribute_matches((value,), param.check):
+        return (value,)
+    raise wrong_type(op, param, value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if hasattr(value, "__index__"):
+        return operator.index(value)
+    return value.item() if hasattr(value, "item") else value
+
+
+def _infer(entry: Entry, described: list[Any], values: list[Any], default: DType) -> Inference:
+    key = (entry, default, *described, *[type(described[i]) for i in entry.numbers])
+    found = _memo.get(key)
+    if found is None:
+        if promotion.DEFAULT_FLOAT.get() is not default:
+            promotion.DEFAULT_FLOAT.set(default)
+        try:
+            found = entry.op.infer(described)
+        except Exception:
+            if not _resolve_shapes(entry, described, values):
+                raise
+            found = entry.op.infer(described)
+        if len(_memo) >= MEMO_LIMIT:
+            _memo.clear()
+        _memo[key] = found
+    return found
+
+
+def _resolve_shapes(entry: Entry, described: list[Any], values: list[Any]) -> bool:
+    """Look up extents that depend on data, since a rule could not do without. Costs a round trip."""
+    changed = False
+    for i in entry.tensors:
+        value = values[i]
+        if isinstance(value, Tensor) and not value._meta.known:
+            described[i] = value._known_meta()
+            changed = True
+        elif isinstance(value, list) and any(t is not None and not t._meta.known for t in value):
+            described[i] = tuple([None if t is None else t._known_meta() for t in value])
+            changed = True
+    return changed
+
+
+def _any_requires(entry: Entry, values: list[Any]) -> bool:
+    for i in entry.differentiable:
+        value = values[i]
+        if isinstance(value, Tensor):
+            if value.requires_grad:
+                return True
+        elif type(value) is list and any(t is not None and t.requires_grad for t in value):
+            return True
+    return False
+
+
+def _edges(entry: Entry, values: list[Any]) -> tuple[Any, ...]:
+    edges: list[Any] = []
+    for i in entry.differentiable:
+        value = values[i]
+        if isinstance(value, Tensor):
+            edges.append(edge_of(value))
+        elif type(value) is list:
+            edges.extend(None if t is None else edge_of(t) for t in value)
+        elif value is not None:
+            edges.append(None)
+    return tuple(edges)
+
+
+def require_float(self: Meta, what: str) -> None:
+    """Check that a tensor is floating point or complex.
+
+    Raises:
+        DTypeError: naming the dtype.
+    """
+    if self.dtype.category < 2:
+        raise DTypeError(f"{what} needs a floating point or complex tensor, not {self.dtype.name}")

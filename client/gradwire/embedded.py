@@ -1,0 +1,68 @@
+"""The embedded server: the server's own command as a child process on loopback, stopped at exit."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import secrets
+import subprocess
+import sys
+from importlib.util import find_spec
+
+from gradwire_protocol.errors import Unavailable
+
+
+class EmbeddedServer:
+    """A child process that serves on a free port of 127.0.0.1.
+
+    It ends with its parent, however the parent ends: its standard input is a pipe that closes.
+
+    Raises:
+        Unavailable: when the server's packages are missing or it does not start.
+    """
+
+    def __init__(self) -> None:
+        if find_spec("gradwire_server") is None or find_spec("fastapi") is None:
+            raise Unavailable(
+                "no server is configured and the embedded one is not installed: set GRADWIRE_URL, or "
+                "pip install 'gradwire[server]'"
+            )
+        self.api_key = secrets.token_urlsafe(24)
+        environment = os.environ | {"GRADWIRE_API_KEYS": self.api_key, "GRADWIRE_LOG_LEVEL": "warning"}
+        command = [
+            sys.executable, "-m", "gradwire_server", "--host", "127.0.0.1", "--port", "0", "--announce",
+            "--exit-with-parent",
+        ]  # fmt: skip
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise Unavailable(f"the embedded server did not start (exit code {self._process.wait()})")
+        self.url: str = json.loads(line)["url"]
+        atexit.register(self.stop)
+
+    def stop(self) -> None:
+        """Let it drain and end."""
+        if self._process.poll() is None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            self._process.terminate()
+            try:
+                self._process.wait(5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        atexit.unregister(self.stop)
+
+
+_running: EmbeddedServer | None = None
+
+
+def embedded_server() -> EmbeddedServer:
+    """The one embedded server of this process, started at first use."""
+    global _running
+    if _running is None or _running._process.poll() is not None:
+        _running = EmbeddedServer()
+    return _running

@@ -1,0 +1,164 @@
+"""``x[...]`` and ``x[...] = v``: each becomes the chain of view and index ops that PyTorch makes of it."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, IndexOutOfRange
+from gradwire_protocol.promotion import ScalarKind
+
+from .dispatch import call
+from .tensor import Tensor
+
+
+def getitem(self: Tensor, key: Any) -> Any:
+    """The elements that ``key`` names: a view for ints, slices, None and Ellipsis, a copy for tensors and masks."""
+    viewed, indices = _walk(self, key)
+    if any(i is not None for i in indices):
+        return call("index", viewed, indices)
+    return viewed if viewed is not self else call("alias", self)
+
+
+def setitem(self: Tensor, key: Any, value: Any) -> None:
+    """Write into the elements that ``key`` names."""
+    viewed, indices = _walk(self, key)
+    if any(i is not None for i in indices):
+        if not isinstance(value, Tensor):
+            value = _filled(value, viewed)
+        elif value.dtype is not viewed.dtype or value.device != viewed.device:
+            value = value.to(dtype=viewed.dtype, device=viewed.device)
+        call("index_put_", viewed, indices, value)
+        return
+    if isinstance(value, Tensor):
+        while value.ndim > viewed.ndim and value.shape[0] == 1:
+            value = call("select", value, 0, 0)
+        call("copy_", viewed, value)
+    elif ScalarKind.of(value) is not None:
+        call("fill_", viewed, value)
+    else:
+        call("copy_", viewed, _filled(value, viewed))
+
+
+def _filled(value: Any, like: Tensor) -> Tensor:
+    from .creation import tensor
+
+    made: Tensor = tensor(value, dtype=like.dtype, device=like.device)
+    return made
+
+
+def _walk(self: Tensor, key: Any) -> tuple[Tensor, list[Tensor | None]]:
+    """Apply the parts of the key that make views, and gather the tensors that index what remains."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    if isinstance(key, list) and key and any(isinstance(k, (slice, type(None), type(Ellipsis))) for k in key):
+        parts = list(key)
+    parts = [_as_index(p) for p in parts]
+    taken = sum(_dims_taken(p) for p in parts)
+    ndim = self.ndim
+    if taken > ndim:
+        raise IndexOutOfRange(f"{taken} indices are too many for a tensor of {ndim} dimensions")
+    if sum(p is Ellipsis for p in parts) > 1:
+        raise IndexOutOfRange("an index can hold only one ellipsis")
+    result = self
+    indices: list[Tensor | None] = []
+    dim = 0
+    for part in parts:
+        if part is None:
+            result = call("unsqueeze", result, dim)
+            indices.append(None)
+            dim += 1
+        elif part is Ellipsis:
+            skipped = ndim - taken
+            indices.extend([None] * skipped)
+            dim += skipped
+        elif isinstance(part, slice):
+            result = _slice(result, dim, part)
+            indices.append(None)
+            dim += 1
+        elif isinstance(part, bool):
+            result = call("unsqueeze", result, dim)
+            indices.append(_filled_bool(part, self))
+            dim += 1
+        elif isinstance(part, int):
+            result = call("select", result, dim, part)
+        else:
+            indices.append(part)
+            dim += max(part.ndim, 0) if part.dtype is dtypes.bool_ else 1
+            if part.dtype is dtypes.bool_ and part.ndim == 0:
+                result = call("unsqueeze", result, dim)
+                dim += 1
+    return result, indices
+
+
+def _filled_bool(value: bool, like: Tensor) -> Tensor:
+    from .creation import tensor
+
+    made: Tensor = tensor(value, device=like.device)
+    return made
+
+
+def _dims_taken(part: Any) -> int:
+    if part is None or part is Ellipsis or isinstance(part, bool):
+        return 0
+    if isinstance(part, Tensor) and part.dtype is dtypes.bool_:
+        return part.ndim
+    return 1
+
+
+def _as_index(part: Any) -> Any:
+    """An index entry in one of the forms handled: None, Ellipsis, slice, bool, int, tensor."""
+    if part is None or part is Ellipsis or isinstance(part, (slice, bool)):
+        return part
+    if isinstance(part, Tensor):
+        if part.dtype.category > 1:
+            raise IndexOutOfRange(
+                f"a tensor used as an index must be of integers or bools, not {part.dtype.name}"
+            )
+        if part.dtype is dtypes.uint8:
+            return call("to", part, dtypes.bool_)
+        return part
+    if isinstance(part, (list, tuple, range, np.ndarray)):
+        from .creation import tensor
+
+        made = tensor(part if isinstance(part, np.ndarray) else list(part))
+        if made.numel() == 0:
+            made = call("to", made, dtypes.int64)
+        return _as_index(made)
+    try:
+        return operator.index(part)
+    except TypeError:
+        raise IndexOutOfRange(
+            f"an index is an int, a slice, None, ..., a mask or integers, not {part!r:.40} of type {type(part).__name__}"
+        ) from None
+
+
+def _slice(self: Tensor, dim: int, part: slice) -> Tensor:
+    start, stop, step = _bound(part.start), _bound(part.stop), _bound(part.step)
+    if step is not None and step <= 0:
+        raise ArgumentValueError(
+            f"a slice's step must be positive, not {step}: use flip for a reversed order"
+        )
+    if start is None and stop is None and step in (None, 1):
+        return self
+    extent = self._meta.shape[dim]
+    if (
+        extent >= 0
+        and (start is None or start == 0)
+        and (stop is None or stop >= extent)
+        and step in (None, 1)
+    ):
+        return self
+    made: Tensor = call("slice", self, dim, start, stop, 1 if step is None else step)
+    return made
+
+
+def _bound(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"a slice's bounds are ints, not {value!r:.40}") from None

@@ -1,0 +1,500 @@
+"""What makes the op table callable: functions and ``Tensor`` methods, generated; and the overloads written by hand.
+
+An op of the table is offered as it is declared. By hand are only those names under which PyTorch has several
+meanings (``max``), or arguments that are sugar for another op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.promotion import ScalarKind
+from gradwire_protocol.table import TABLE, Op
+
+from . import indexing
+from .creation import empty as make_empty
+from .creation import full, place, tensor
+from .creation import ones as make_ones
+from .creation import zeros as make_zeros
+from .dispatch import call, entry_of, run
+from .size import device as Device
+from .tensor import Tensor
+
+
+def function_of(op: Op) -> Callable[..., Any]:
+    """A Python function for an op of the table. ``input`` is accepted for ``self``, as PyTorch's functions name it."""
+    entry = entry_of(op)
+    bind = op.bind
+    renames = bool(op.params) and op.params[0].name == "self"
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            if renames and "input" in kwargs:
+                kwargs["self"] = kwargs.pop("input")
+            if kwargs.pop("out", None) is not None:
+                raise NotImplementedError(
+                    f"{op.name}: out= is not supported by gradwire; assign the result instead"
+                )
+            if kwargs.get("device") is not None and not isinstance(kwargs["device"], str):
+                kwargs["device"] = place(kwargs["device"])
+        return run(entry, bind(args, kwargs))
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = op.doc
+    return function
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
+def _install() -> None:
+    for op in TABLE.values():
+        if "function" in op.exposed or "method" in op.exposed:
+            made = function_of(op)
+            if "function" in op.exposed:
+                FUNCTIONS[op.name] = made
+            if "method" in op.exposed and op.name not in vars(Tensor):
+                setattr(Tensor, op.name, made)
+
+
+_install()
+
+
+# Overloads
+
+
+def _overload(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Offer a hand-written function under its name, also as a method."""
+    name = function.__name__.rstrip("_") if function.__name__ in ("slice_",) else function.__name__
+    FUNCTIONS[name] = function
+    setattr(Tensor, name, function)
+    return function
+
+
+def _extreme(name: str, named: Any) -> Callable[..., Any]:
+    def function(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        if isinstance(dim, Tensor) or other is not None:
+            return call(named[0], input, dim if other is None else other)
+        if dim is None:
+            return call(name, input)
+        return named[1](*call(f"{name}_dim", input, dim, keepdim))
+
+    function.__name__ = name
+    function.__doc__ = (
+        f"``{name}(x)`` over all elements; ``{name}(x, dim)`` gives (values, indices) along a dimension; "
+        f"``{name}(x, other)`` is elementwise {named[0]}."
+    )
+    return function
+
+
+def named_result(name: str, *fields: str) -> Any:
+    """A named tuple type that prints as PyTorch's results of several tensors do."""
+    from collections import namedtuple
+
+    made: Any = namedtuple(name, fields)  # type: ignore[misc]
+
+    def show(self: Any) -> str:
+        lines = ",\n".join(f"{f}={getattr(self, f)!r}" for f in fields)
+        return f"torch.return_types.{name}(\n{lines})"
+
+    setattr(made, "__repr__", show)  # noqa: B010
+    return made
+
+
+for _name, _other in (("max", "maximum"), ("min", "minimum")):
+    _overload(_extreme(_name, (_other, named_result(_name, "values", "indices"))))
+
+
+def _named(name: str, table_name: str, *fields: str) -> None:
+    """Let an op with several results return them under PyTorch's names."""
+    if table_name not in TABLE:
+        return
+    plain, result = function_of(TABLE[table_name]), named_result(name, *fields)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return result(*plain(*args, **kwargs))
+
+    function.__name__, function.__doc__ = name, plain.__doc__
+    _overload(function)
+
+
+for _name in ("sort", "topk", "cummax", "cummin", "mode", "kthvalue"):
+    _named(_name, _name, "values", "indices")
+_named("aminmax", "aminmax", "min", "max")
+
+
+def _with_dim(name: str) -> None:
+    everything = function_of(TABLE[name])
+    along, result = function_of(TABLE[f"{name}_dim"]), named_result(name, "values", "indices")
+
+    def function(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        return everything(input) if dim is None else result(*along(input, dim, keepdim))
+
+    function.__name__, function.__doc__ = name, everything.__doc__
+    _overload(function)
+
+
+for _name in ("median", "nanmedian"):
+    _with_dim(_name)
+
+
+def _spread(name: str) -> None:
+    plain = function_of(TABLE[name])
+
+    def function(input: Any, dim: Any = None, *args: Any, **kwargs: Any) -> Any:
+        names = (
+            ("unbiased", "keepdim")
+            if (args and isinstance(args[0], bool)) or isinstance(dim, bool)
+            else ("correction", "keepdim")
+        )
+        if isinstance(dim, bool):
+            args, dim = (dim, *args), None
+        kwargs.update(zip(names, args, strict=False))
+        if "unbiased" in kwargs:
+            kwargs["correction"] = int(kwargs.pop("unbiased"))
+        if kwargs.get("correction", 0) is None:
+            kwargs["correction"] = 1
+        return plain(input, dim, **kwargs)
+
+    function.__name__, function.__doc__ = name, plain.__doc__
+    _overload(function)
+
+
+for _name in ("var", "std", "var_mean", "std_mean"):
+    _spread(_name)
+
+
+@_overload
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """Elements of ``input`` where ``condition`` holds, of ``other`` elsewhere. With the condition alone, the indices
+    of its true elements, one tensor per dimension."""
+    if input is None and other is None:
+        return tuple(call("unbind", call("nonzero", condition), 1))
+    return call("where", condition, input, other)
+
+
+Tensor.where = lambda self, condition, other: where(condition, self, other)
+
+
+@_overload
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """The indices of elements that are not zero: one row each, or one tensor per dimension with ``as_tuple``."""
+    found = call("nonzero", input)
+    return tuple(call("unbind", found, 1)) if as_tuple else found
+
+
+@_overload
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """A copy with ``value`` where the mask is true."""
+    return call("masked_fill", input, mask, value)
+
+
+@_overload
+def einsum(equation: str, *operands: Any) -> Any:
+    """Products of tensors summed over repeated letters: ``einsum("ij,jk->ik", a, b)``."""
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    return call("einsum", equation, list(operands))
+
+
+@_overload
+def repeat(input: Any, *sizes: Any) -> Any:
+    """The tensor repeated along each dimension."""
+    return call(
+        "repeat", input, tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    )
+
+
+@_overload
+def expand_as(input: Any, other: Tensor) -> Any:
+    """Expanded to the shape of another tensor, without copying."""
+    return call("expand", input, tuple(other.shape))
+
+
+@_overload
+def view_as(input: Any, other: Tensor) -> Any:
+    """Viewed with the shape of another tensor."""
+    return call("view", input, tuple(other.shape))
+
+
+@_overload
+def reshape_as(input: Any, other: Tensor) -> Any:
+    """Reshaped to the shape of another tensor."""
+    return call("reshape", input, tuple(other.shape))
+
+
+@_overload
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input._known_meta().numel
+
+
+@_overload
+def allclose(
+    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """Whether all elements are close. One round trip."""
+    return bool(call("isclose", input, other, rtol, atol, equal_nan).all().item())
+
+
+@_overload
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether shapes and all elements are equal. One round trip, none where shapes differ."""
+    if tuple(input.shape) != tuple(other.shape):
+        return False
+    return bool(call("all", call("eq", input, other)).item())
+
+
+# Conversions
+
+
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """In another dtype, on another device, or like another tensor; itself where nothing changes."""
+    dtype, device, copy = kwargs.pop("dtype", None), kwargs.pop("device", None), kwargs.pop("copy", False)
+    for name in ("non_blocking", "memory_format"):
+        kwargs.pop(name, None)
+    if kwargs:
+        raise ArgumentTypeError(f"to() got an unexpected argument {sorted(kwargs)[0]!r}")
+    for arg in args:
+        if isinstance(arg, DType):
+            dtype = arg
+        elif isinstance(arg, Tensor):
+            dtype, device = arg.dtype, arg.device
+        elif isinstance(arg, (str, Device)) or (isinstance(arg, int) and not isinstance(arg, bool)):
+            device = arg
+        elif arg is not None and not isinstance(arg, bool):
+            raise ArgumentTypeError(f"to() takes a dtype, a device or a tensor, not {arg!r:.60}")
+    where = None if device is None else place(device)
+    if (dtype is None or dtype is self.dtype) and (where is None or where == self._meta.device) and not copy:
+        return self
+    return call("to", self, dtype, where, bool(copy))
+
+
+Tensor.to = to
+
+_CASTS = {
+    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+    "long": dtypes.int64, "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8,
+    "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+}  # fmt: skip
+
+
+def _cast(name: str, dtype: DType) -> None:
+    def method(self: Tensor) -> Any:
+        return to(self, dtype)
+
+    method.__name__, method.__doc__ = name, f"In dtype {dtype.name}."
+    setattr(Tensor, name, method)
+
+
+for _name, _dtype in _CASTS.items():
+    _cast(_name, _dtype)
+
+
+def _method(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def attach(function: Callable[..., Any]) -> Callable[..., Any]:
+        setattr(Tensor, name, function)
+        return function
+
+    return attach
+
+
+@_method("contiguous")
+def _contiguous(self: Tensor, memory_format: Any = None) -> Any:
+    """Itself if it lies in row-major order, else a copy that does."""
+    return self if self.is_contiguous() else call("contiguous", self)
+
+
+@_method("clone")
+def _clone(self: Tensor, *, memory_format: Any = None) -> Any:
+    """A copy that gradients flow through."""
+    return call("clone", self)
+
+
+@_method("cpu")
+def _cpu(self: Tensor) -> Any:
+    """On the server's CPU."""
+    return to(self, device="cpu")
+
+
+@_method("cuda")
+def _cuda(self: Tensor, device: Any = None) -> Any:
+    """On a GPU of the server."""
+    return to(self, device="cuda" if device is None else device)
+
+
+@_method("type")
+def _type(self: Tensor, dtype: DType | None = None) -> Any:
+    """In another dtype; without one, the name of PyTorch's tensor type."""
+    if dtype is not None:
+        return to(self, dtype)
+    names = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "bool": "Bool"}
+    return f"torch.{names.get(self.dtype.name, self.dtype.name.capitalize())}Tensor"
+
+
+@_method("type_as")
+def _type_as(self: Tensor, other: Tensor) -> Any:
+    """In the dtype of another tensor."""
+    return to(self, other.dtype)
+
+
+def _new(name: str, make: Callable[..., Any]) -> None:
+    def method(self: Tensor, *size: Any, **options: Any) -> Any:
+        options.setdefault("dtype", self.dtype)
+        options.setdefault("device", self.device)
+        return make(*size, **options)
+
+    method.__name__, method.__doc__ = name, f"Like gradwire.{name[4:]}, with this tensor's dtype and device."
+    setattr(Tensor, name, method)
+
+
+for _name, _maker in (
+    ("new_zeros", make_zeros),
+    ("new_ones", make_ones),
+    ("new_empty", make_empty),
+    ("new_full", full),
+    ("new_tensor", tensor),
+):
+    _new(_name, _maker)
+
+
+@property  # type: ignore[misc]
+def _transposed(self: Tensor) -> Any:
+    return call("permute", self, tuple(range(self.ndim - 1, -1, -1))) if self.ndim != 2 else call("t", self)
+
+
+@property  # type: ignore[misc]
+def _matrix_transposed(self: Tensor) -> Any:
+    return call("transpose", self, -2, -1)
+
+
+@property  # type: ignore[misc]
+def _adjoint(self: Tensor) -> Any:
+    turned = call("transpose", self, 0, 1) if self.ndim == 2 else self
+    return call("conj", turned) if self.dtype.is_complex else turned
+
+
+Tensor.T = _transposed
+Tensor.mT = _matrix_transposed
+Tensor.H = _adjoint
+Tensor.real = property(lambda self: call("real", self) if self.dtype.is_complex else self)
+Tensor.imag = property(lambda self: call("imag", self))
+
+# Operators
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _usable(other: Any) -> bool:
+    return isinstance(other, Tensor) or type(other) in _NUMBERS or ScalarKind.of(other) is not None or (
+        hasattr(other, "item") and getattr(other, "shape", None) == ()
+    )  # fmt: skip
+
+
+def _binary(name: str, op: str) -> None:
+    entry = entry_of(TABLE[op])
+    defaults = [p.default for p in entry.op.params[2:]]
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not _usable(other):
+            return NotImplemented
+        return run(entry, [self, other, *defaults])
+
+    method.__name__ = name
+    setattr(Tensor, name, method)
+
+
+def _reflected(name: str, op: str) -> None:
+    """``number <op> tensor`` for an op that takes a number first."""
+    entry = entry_of(TABLE[op])
+    defaults = [p.default for p in entry.op.params[2:]]
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not _usable(other):
+            return NotImplemented
+        return run(entry, [other, self, *defaults])
+
+    method.__name__ = name
+    setattr(Tensor, name, method)
+
+
+def _inplace(name: str, op: str) -> None:
+    entry = entry_of(TABLE[op])
+    defaults = [p.default for p in entry.op.params[2:]]
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not _usable(other):
+            return NotImplemented
+        run(entry, [self, other, *defaults])
+        return self
+
+    method.__name__ = name
+    setattr(Tensor, name, method)
+
+
+_BINARY = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
+    "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le",
+    "gt": "gt", "ge": "ge",
+}  # fmt: skip
+for _name, _op in _BINARY.items():
+    _binary(f"__{_name}__", _op)
+    if f"{_op}_" in TABLE and _name not in ("eq", "ne", "lt", "le", "gt", "ge"):
+        _inplace(f"__i{_name}__", f"{_op}_")
+for _name, _op in {
+    "radd": "add",
+    "rmul": "mul",
+    "rsub": "rsub",
+    "rand": "bitwise_and",
+    "ror": "bitwise_or",
+    "rxor": "bitwise_xor",
+}.items():
+    _binary(f"__{_name}__", _op)
+for _name, _op in {
+    "rpow": "pow",
+    "rmod": "remainder",
+    "rfloordiv": "floor_divide",
+    "rmatmul": "matmul",
+}.items():
+    _reflected(f"__{_name}__", _op)
+
+
+@_method("__rtruediv__")
+def _rtruediv(self: Tensor, other: Any) -> Any:
+    return call("mul", call("reciprocal", self), other) if _usable(other) else NotImplemented
+
+
+Tensor.__neg__ = lambda self: call("neg", self)
+Tensor.__pos__ = lambda self: call("positive", self)
+Tensor.__abs__ = lambda self: call("abs", self)
+Tensor.__invert__ = lambda self: call("bitwise_not", self)
+Tensor.__getitem__ = indexing.getitem
+Tensor.__setitem__ = indexing.setitem
+
+
+def _contains(self: Tensor, value: Any) -> bool:
+    return bool(call("any", call("eq", self, value)).item())
+
+
+Tensor.__contains__ = _contains
+
+# Names that PyTorch has for the same thing
+
+_ALIASES = {
+    "absolute": "abs", "negative": "neg", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
+    "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne", "clip": "clamp",
+    "swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim", "concat": "cat", "concatenate": "cat",
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh",
+    "arctanh": "atanh", "fix": "trunc", "ger": "outer", "dim_size": "size", "inverse": "inverse",
+}  # fmt: skip
+for _alias, _name in _ALIASES.items():
+    for _suffix in ("", "_"):
+        if _name + _suffix in FUNCTIONS:
+            FUNCTIONS.setdefault(_alias + _suffix, FUNCTIONS[_name + _suffix])
+        if hasattr(Tensor, _name + _suffix) and not hasattr(Tensor, _alias + _suffix):
+            setattr(Tensor, _alias + _suffix, getattr(Tensor, _name + _suffix))

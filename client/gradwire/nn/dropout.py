@@ -1,0 +1,52 @@
+"""Dropout: in training, some elements become zero at random."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from gradwire_protocol.errors import ArgumentValueError
+
+from . import functional as F
+from .module import Module
+
+
+class _Dropout(Module):
+    function: ClassVar[str]
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise ArgumentValueError(f"p is a probability, from 0 to 1, not {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        """Drop elements in training; in evaluation return the input."""
+        return getattr(F, self.function)(input, self.p, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_Dropout):
+    """Zero each element with probability ``p``, and scale the others by ``1 / (1 - p)``."""
+
+    function = "dropout"
+
+
+class Dropout1d(_Dropout):
+    """Zero whole channels of ``(N, C, L)`` or ``(C, L)`` with probability ``p``, and scale the others."""
+
+    function = "dropout1d"
+
+
+class Dropout2d(_Dropout):
+    """Zero whole channels of ``(N, C, H, W)`` with probability ``p``, and scale the others."""
+
+    function = "dropout2d"
+
+
+class Dropout3d(_Dropout):
+    """Zero whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` with probability ``p``, and scale the others."""
+
+    function = "dropout3d"

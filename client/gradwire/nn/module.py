@@ -1,0 +1,477 @@
+"""``Module``: a tree of parameters, buffers and modules with a ``forward``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, Unsupported
+
+from ..creation import empty, place
+from ..dispatch import call
+from ..modes import no_grad
+from ..size import device as Device
+from ..tensor import NO_GRAD, Tensor
+from .hooks import HookTable, RemovableHandle
+from .parameter import Buffer, Parameter, clear_gradients
+from .state import Stateful
+
+_TABLES = ("_parameters", "_buffers", "_modules")
+
+
+class Module(Stateful):
+    """The base of all layers and models.
+
+    Parameters, buffers and modules that are assigned as attributes are registered under the attribute's name.
+    A subclass calls ``super().__init__()`` before it assigns any, and defines ``forward``.
+    """
+
+    training: bool
+
+    def __init__(self) -> None:
+        plain = object.__setattr__
+        plain(self, "training", True)
+        plain(self, "_parameters", {})
+        plain(self, "_buffers", {})
+        plain(self, "_non_persistent_buffers_set", set())
+        plain(self, "_modules", {})
+        plain(self, "_forward_pre_hooks", HookTable())
+        plain(self, "_forward_hooks", HookTable())
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the result. Every subclass defines its own."""
+        raise NotImplementedError(f"{type(self).__name__} defines no forward()")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._forward_pre_hooks and not self._forward_hooks:
+            return self.forward(*args, **kwargs)
+        return self._call_with_hooks(args, kwargs)
+
+    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for hook, with_kwargs in list(self._forward_pre_hooks.values()):
+            changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
+            if changed is None:
+                continue
+            if with_kwargs:
+                if not isinstance(changed, tuple) or len(changed) != 2:
+                    raise ArgumentError(f"a forward pre-hook with kwargs returns None or (args, kwargs), not {changed!r:.60}")
+                args, kwargs = changed
+            else:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        pending = list(self._forward_hooks.values())
+        done = 0
+        try:
+            result = self.forward(*args, **kwargs)
+            for hook, with_kwargs, _ in pending:
+                done += 1
+                changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+                if changed is not None:
+                    result = changed
+        except Exception:
+            for hook, with_kwargs, always in pending[done:]:
+                if always:
+                    hook(self, args, kwargs, None) if with_kwargs else hook(self, args, None)
+            raise
+        return result
+
+    # Registration
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Keep a parameter under ``name``; None reserves the name."""
+        self._check_name(name, "parameter", "_parameters")
+        if param is not None and not isinstance(param, Parameter):
+            raise ArgumentTypeError(f"parameter {name!r} must be a Parameter or None, not {type(param).__name__}")
+        if param is not None and not param.is_leaf:
+            raise ArgumentError(f"parameter {name!r} was computed: a parameter is a leaf, made from values alone")
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Keep a tensor that is not trained under ``name``. Only persistent buffers are part of the state dict."""
+        self._check_name(name, "buffer", "_buffers")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise ArgumentTypeError(f"buffer {name!r} must be a tensor or None, not {type(tensor).__name__}")
+        self._buffers[name] = tensor
+        (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Keep a module under ``name``; None reserves the name."""
+        self._check_name(name, "module", "_modules")
+        if module is not None and not isinstance(module, Module):
+            raise ArgumentTypeError(f"module {name!r} must be a Module or None, not {type(module).__name__}")
+        self._modules[name] = module
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """The same as :meth:`add_module`."""
+        self.add_module(name, module)
+
+    def _check_name(self, name: str, what: str, table: str) -> None:
+        if table not in self.__dict__:
+            raise AttributeError(f"a {what} cannot be registered before Module.__init__() was called")
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"a {what}'s name is a string, not {type(name).__name__}")
+        if "." in name:
+            raise KeyError(f"a {what}'s name cannot contain a dot: {name!r}")
+        if name == "":
+            raise KeyError(f"a {what}'s name cannot be empty")
+        if hasattr(self, name) and name not in self.__dict__[table]:
+            raise KeyError(f"attribute {name!r} exists already")
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only where ordinary lookup found nothing.
+        for table in _TABLES:
+            entries = self.__dict__.get(table)
+            if entries is not None and name in entries:
+                return entries[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        slots = self.__dict__
+        if isinstance(value, Parameter):
+            self._release(name, "_parameters")
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            self._release(name, "_modules")
+            if "_modules" not in slots:
+                raise AttributeError("a module cannot be assigned before Module.__init__() was called")
+            self._modules[name] = value
+        elif isinstance(value, Buffer) and name not in slots.get("_buffers", ()):
+            self._release(name, "_buffers")
+            self.register_buffer(name, value, value.__dict__.get("persistent", True))
+        elif name in slots.get("_parameters", ()):
+            if value is not None:
+                raise ArgumentTypeError(f"parameter {name!r} takes a Parameter or None, not {type(value).__name__}")
+            self._parameters[name] = None
+        elif name in slots.get("_modules", ()):
+            if value is not None:
+                raise ArgumentTypeError(f"module {name!r} takes a Module or None, not {type(value).__name__}")
+            self._modules[name] = None
+        elif name in slots.get("_buffers", ()):
+            if value is not None and not isinstance(value, Tensor):
+                raise ArgumentTypeError(f"buffer {name!r} takes a tensor or None, not {type(value).__name__}")
+            self._buffers[name] = value
+        else:
+            object.__setattr__(self, name, value)
+
+    def _release(self, name: str, keep: str) -> None:
+        """Forget what an attribute was, unless it is an entry of the table ``keep``."""
+        self.__dict__.pop(name, None)
+        for table in _TABLES:
+            if table != keep:
+                self.__dict__.get(table, {}).pop(name, None)
+        if keep != "_buffers":
+            self.__dict__.get("_non_persistent_buffers_set", set()).discard(name)
+
+    def __delattr__(self, name: str) -> None:
+        for table in _TABLES:
+            if name in self.__dict__[table]:
+                del self.__dict__[table][name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        names = {*object.__dir__(self), *self._parameters, *self._buffers, *self._modules}
+        return sorted(name for name in names if not name[0].isdigit())
+
+    # Traversal
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly inside, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly inside with their names, each module once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """This module and all below it with their dotted names, parents first."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def _named_members(
+        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[Any] = set()
+        owners = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in owners:
+            for name, member in getattr(module, table).items():
+                if member is None or member in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(member)
+                yield (f"{path}.{name}" if path else name), member
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters, each once; with ``recurse`` those of all modules below, too."""
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """The parameters with their dotted names."""
+        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers, each once; with ``recurse`` those of all modules below, too."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """The buffers with their dotted names."""
+        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at a dotted path; the empty path is this module."""
+        found = self
+        for name in target.split(".") if target else ():
+            inner = getattr(found, name, None)
+            if inner is None:
+                raise AttributeError(f"{type(found).__name__} has nothing named {name!r} (on the way to {target!r})")
+            if not isinstance(inner, Module):
+                raise AttributeError(f"{name!r} (on the way to {target!r}) is no module")
+            found = inner
+        return found
+
+    def set_submodule(self, target: str, module: Module) -> None:
+        """Replace, or add, the module at a dotted path."""
+        parent, _, name = target.rpartition(".")
+        if not name:
+            raise ArgumentError("set_submodule needs the path of a module below this one")
+        setattr(self.get_submodule(parent), name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at a dotted path."""
+        found: Parameter = self._get_member(target, "_parameters", "parameter")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a dotted path."""
+        found: Tensor = self._get_member(target, "_buffers", "buffer")
+        return found
+
+    def _get_member(self, target: str, table: str, what: str) -> Any:
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        entries = getattr(owner, table)
+        if name not in entries:
+            raise AttributeError(f"{type(owner).__name__} has no {what} named {name!r}")
+        return entries[name]
+
+    # Acting on the whole tree
+
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Call ``fn`` on every module below and then on this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode, which dropout and batch normalisation look at."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"training mode is True or False, not {mode!r}")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Set evaluation mode: ``train(False)``."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Train all parameters from now on, or none."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Remove the gradients of all parameters, or make them zero, in one record."""
+        clear_gradients(self.parameters(), set_to_none)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
+        """Replace the memory of every parameter, gradient and buffer by what ``fn`` makes of it.
+
+        Parameters stay the same objects, so that an optimizer that holds them goes on.
+        """
+        for module in self.children():
+            module._apply(fn)
+        with no_grad():
+            for param in self._parameters.values():
+                if param is None:
+                    continue
+                grad = param.grad if param._grad_state != NO_GRAD else None
+                _replace_data(param, fn)
+                if grad is not None:
+                    _replace_data(grad, fn)
+            for name, buffer in self._buffers.items():
+                if buffer is not None:
+                    self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move to a device and/or floating point dtype, or those of a tensor. Integer members keep their dtype."""
+        target, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+        other = kwargs.pop("tensor", None)
+        for name in ("non_blocking", "memory_format"):
+            kwargs.pop(name, None)
+        if kwargs:
+            raise ArgumentTypeError(f"Module.to() got an unexpected argument {sorted(kwargs)[0]!r}")
+        for arg in (*args, other):
+            if isinstance(arg, Tensor):
+                target, dtype = arg.device, arg.dtype
+            elif isinstance(arg, DType):
+                dtype = arg
+            elif isinstance(arg, (str, Device)) or (isinstance(arg, int) and not isinstance(arg, bool)):
+                target = arg
+            elif arg is not None and not isinstance(arg, bool):
+                raise ArgumentTypeError(f"Module.to() takes a device, a dtype or a tensor, not {arg!r:.60}")
+        if dtype is not None and dtype.category < dtypes.FLOATING:
+            raise ArgumentTypeError(f"a module can be floating point or complex, not {dtype.name}")
+        where = None if target is None else place(target)
+        return self._apply(lambda t: _converted(t, dtype if t.dtype.category >= dtypes.FLOATING else None, where))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to a device without copying: the values are lost."""
+        owner = self if recurse else _Shallow(self)
+        owner._apply(lambda t: empty(tuple(t.shape), dtype=t.dtype, device=device))
+        return self
+
+    def type(self, dst_type: DType) -> Self:
+        """Cast all parameters and buffers, integer ones too."""
+        return self._apply(lambda t: _converted(t, dst_type, None))
+
+    def _float_cast(self, dtype: DType) -> Self:
+        return self._apply(lambda t: _converted(t, dtype, None) if t.is_floating_point() else t)
+
+    def float(self) -> Self:
+        """Cast floating point members to float32."""
+        return self._float_cast(dtypes.float32)
+
+    def double(self) -> Self:
+        """Cast floating point members to float64."""
+        return self._float_cast(dtypes.float64)
+
+    def half(self) -> Self:
+        """Cast floating point members to float16."""
+        return self._float_cast(dtypes.float16)
+
+    def bfloat16(self) -> Self:
+        """Cast floating point members to bfloat16."""
+        return self._float_cast(dtypes.bfloat16)
+
+    def cpu(self) -> Self:
+        """Move to the server's CPU."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move to a GPU of the server."""
+        return self.to("cuda" if device is None else device)
+
+    # Hooks
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args)`` before each forward; what it returns, if not None, replaces the arguments."""
+        return self._forward_pre_hooks.register((hook, with_kwargs), first=prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, result)`` after each forward; what it returns, if not None, replaces the result.
+
+        With ``always_call`` it is called after a failed forward, too, with None for the result.
+        """
+        return self._forward_hooks.register((hook, with_kwargs, always_call), first=prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Not available: gradients are computed on the server, which calls nothing in the client."""
+        raise Unsupported("backward hooks of modules are not supported by gradwire")
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Not available, like :meth:`register_full_backward_hook`."""
+        raise Unsupported("backward hooks of modules are not supported by gradwire")
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Not available, like :meth:`register_full_backward_hook`."""
+        raise Unsupported("backward hooks of modules are not supported by gradwire")
+
+    # Printing
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """What stands between the brackets when the module is printed."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        entries = [f"({name}): {indented(repr(module))}" for name, module in self._modules.items()]
+        return bracketed(self._get_name(), extra.split("\n") if extra else [], entries)
+
+
+class _Shallow:
+    """Applies a function to one module's own members, not to those below."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+
+    def _apply(self, fn: Callable[[Tensor], Tensor]) -> None:
+        below = self._module._modules
+        object.__setattr__(self._module, "_modules", {})
+        try:
+            self._module._apply(fn)
+        finally:
+            object.__setattr__(self._module, "_modules", below)
+
+
+def indented(text: str) -> str:
+    """A text whose lines but the first are moved right by two columns."""
+    return text.replace("\n", "\n  ")
+
+
+def bracketed(name: str, extra: list[str], entries: list[str]) -> str:
+    """A module's text: on one line while it is only its name and one line more."""
+    if len(extra) <= 1 and not entries:
+        return f"{name}({''.join(extra)})"
+    return f"{name}(\n  " + "\n  ".join([*extra, *entries]) + "\n)"
+
+
+def _converted(tensor: Tensor, dtype: DType | None, device: str | None) -> Any:
+    dtype = dtype or tensor.dtype
+    device = device or tensor._meta.device
+    if dtype is tensor.dtype and device == tensor._meta.device:
+        return tensor
+    return call("to", tensor, dtype, device)
+
+
+def _replace_data(tensor: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
+    made = fn(tensor)
+    if made is not tensor:
+        tensor.data = made

@@ -1,0 +1,214 @@
+"""Normalisation over batches, layers and groups of channels."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.errors import ArgumentValueError
+
+from ..creation import empty, ones, tensor, zeros
+from . import functional as F
+from . import init
+from .module import Module
+from .parameter import Parameter
+from .sizes import as_shape
+
+
+class LayerNorm(Module):
+    """Normalise over the last dimensions to mean 0 and variance 1, then scale and shift each element.
+
+    ``weight`` and ``bias`` have the shape that is normalised over; ``elementwise_affine=False`` leaves both out,
+    ``bias=False`` the shift.
+    """
+
+    def __init__(
+        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.normalized_shape = as_shape(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        kept = {"weight": elementwise_affine, "bias": elementwise_affine and bias}
+        for name, wanted in kept.items():
+            made = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Back to no scale and no shift."""
+        _reset_affine(self)
+
+    def forward(self, input: Any) -> Any:
+        """``(..., *normalized_shape)`` to the same shape."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class RMSNorm(Module):
+    """Divide by the root of the mean square over the last dimensions, then scale each element."""
+
+    def __init__(
+        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.normalized_shape = as_shape(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        made = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
+        self.register_parameter("weight", made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Back to no scale."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, x: Any) -> Any:
+        """``(..., *normalized_shape)`` to the same shape."""
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """Normalise each sample over groups of channels, then scale and shift each channel."""
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
+        dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if num_channels % num_groups:
+            raise ArgumentValueError(f"{num_channels} channels cannot be split into {num_groups} groups")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        for name, wanted in {"weight": affine, "bias": affine and bias}.items():
+            made = Parameter(empty(num_channels, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Back to no scale and no shift."""
+        _reset_affine(self)
+
+    def forward(self, input: Any) -> Any:
+        """``(N, num_channels, ...)`` to the same shape."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        shown = f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return f"{shown}, bias={self.bias is not None}"
+
+
+class _BatchNorm(Module):
+    """Normalise each channel over the batch, then scale and shift it.
+
+    In training the batch's own mean and variance are used, and remembered as running averages (``running_mean``,
+    ``running_var``), which take their place in evaluation. ``momentum`` is the weight of the newest batch; None
+    averages all batches equally, which costs a round trip per batch to learn their number.
+    """
+
+    dimensions: ClassVar[tuple[int, ...]]
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        options = {"device": device, "dtype": dtype}
+        for name, wanted in {"weight": affine, "bias": affine and bias}.items():
+            self.register_parameter(name, Parameter(empty(num_features, **options)) if wanted else None)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", zeros(num_features, **options) if tracked else None)
+        self.register_buffer("running_var", ones(num_features, **options) if tracked else None)
+        batches = tensor(0, dtype=dtypes.int64, device=device) if tracked else None
+        self.register_buffer("num_batches_tracked", batches)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Forget the batches seen so far."""
+        if self.track_running_stats:
+            init.zeros_(self.running_mean)
+            init.ones_(self.running_var)
+            init.zeros_(self.num_batches_tracked)
+
+    def reset_parameters(self) -> None:
+        """Forget the batches, and back to no scale and no shift."""
+        self.reset_running_stats()
+        _reset_affine(self)
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.ndim not in self.dimensions:
+            expected = " or ".join(map(str, self.dimensions))
+            raise ArgumentValueError(
+                f"{type(self).__name__} takes {expected} dimensions, the input's shape is {list(input.shape)}"
+            )
+
+    def forward(self, input: Any) -> Any:
+        """``(N, num_features, ...)`` to the same shape."""
+        self._check_input_dim(input)
+        weight_of_newest = self.momentum
+        if self.training and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if weight_of_newest is None:
+                weight_of_newest = 1.0 / float(self.num_batches_tracked.item())
+        averaged = not self.training or self.track_running_stats
+        return F.batch_norm(
+            input,
+            self.running_mean if averaged else None,
+            self.running_var if averaged else None,
+            self.weight,
+            self.bias,
+            self.training or self.running_mean is None,
+            0.0 if weight_of_newest is None else weight_of_newest,
+            self.eps,
+        )
+
+    def extra_repr(self) -> str:
+        shown = f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
+        return f"{shown}, bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of ``(N, C)`` or ``(N, C, L)``."""
+
+    dimensions = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of ``(N, C, H, W)``."""
+
+    dimensions = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of ``(N, C, D, H, W)``."""
+
+    dimensions = (5,)
+
+
+for _kind in (BatchNorm1d, BatchNorm2d, BatchNorm3d):
+    _kind.__doc__ = f"{_kind.__doc__}\n\n    {(_BatchNorm.__doc__ or '').strip()}"
+
+
+def _reset_affine(module: Module) -> None:
+    if module.weight is not None:
+        init.ones_(module.weight)
+    if module.bias is not None:
+        init.zeros_(module.bias)

@@ -1,0 +1,149 @@
+"""Pools: the largest or the mean element of each window."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from . import functional as F
+from .module import Module
+from .sizes import per_dimension
+
+
+class _MaxPool(Module):
+    dimensions: ClassVar[int]
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Any) -> Any:
+        """The largest element of each window; with ``return_indices`` also where it was."""
+        function = getattr(F, f"max_pool{self.dimensions}d")
+        return function(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+        )
+
+
+class MaxPool1d(_MaxPool):
+    """The largest of each window along the last dimension: ``(N, C, L)`` gives ``(N, C, L')``."""
+
+    dimensions = 1
+
+
+class MaxPool2d(_MaxPool):
+    """The largest of each window of an image: ``(N, C, H, W)`` gives ``(N, C, H', W')``."""
+
+    dimensions = 2
+
+
+class AvgPool1d(Module):
+    """The mean of each window along the last dimension: ``(N, C, L)`` gives ``(N, C, L')``."""
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size = per_dimension(kernel_size, 1)
+        self.stride = self.kernel_size if stride is None else per_dimension(stride, 1)
+        self.padding = per_dimension(padding, 1)
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+
+    def forward(self, input: Any) -> Any:
+        """The mean of each window."""
+        return F.avg_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        )
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(Module):
+    """The mean of each window of an image: ``(N, C, H, W)`` gives ``(N, C, H', W')``."""
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Any) -> Any:
+        """The mean of each window."""
+        return F.avg_pool2d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+            self.divisor_override,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _AdaptivePool(Module):
+    function: ClassVar[str]
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Any) -> Any:
+        """Pool with windows that give ``output_size``."""
+        return getattr(F, self.function)(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptivePool):
+    """Means over windows chosen so that ``output_size`` of them cover the last dimension."""
+
+    function = "adaptive_avg_pool1d"
+
+
+class AdaptiveAvgPool2d(_AdaptivePool):
+    """Means over windows chosen so that the image becomes ``output_size``; None keeps an extent."""
+
+    function = "adaptive_avg_pool2d"
+
+
+class _AdaptiveMaxPool(_AdaptivePool):
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, input: Any) -> Any:
+        """Pool with windows that give ``output_size``; with ``return_indices`` also where each maximum was."""
+        return getattr(F, self.function)(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """Maxima over windows chosen so that ``output_size`` of them cover the last dimension."""
+
+    function = "adaptive_max_pool1d"
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """Maxima over windows chosen so that the image becomes ``output_size``; None keeps an extent."""
+
+    function = "adaptive_max_pool2d"

@@ -1,0 +1,84 @@
+"""Tables that are looked up by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradwire_protocol.errors import ArgumentError, Unsupported
+
+from ..creation import empty
+from ..dispatch import call
+from ..modes import no_grad
+from . import functional as F
+from . import init
+from .module import Module
+from .parameter import Parameter
+
+
+class Embedding(Module):
+    """A table with a row for each of ``num_embeddings`` integers: ``(...)`` gives ``(..., embedding_dim)``.
+
+    ``weight`` starts standard normal. The row ``padding_idx`` starts at zero and receives no gradient.
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Any = None,
+        _freeze: bool = False, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if sparse:
+            raise Unsupported("Embedding(sparse=True): sparse gradients are not supported by gradwire")
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ArgumentError(f"padding_idx {padding_idx} is outside a table of {num_embeddings} rows")
+            padding_idx %= num_embeddings
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        shape = (num_embeddings, embedding_dim)
+        if _weight is not None and tuple(_weight.shape) != shape:
+            raise ArgumentError(f"the given table has shape {list(_weight.shape)}, not {list(shape)}")
+        made = empty(shape, device=device, dtype=dtype) if _weight is None else _weight
+        self.weight = Parameter(made, requires_grad=not _freeze)
+        if _weight is None:
+            self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+    ) -> Embedding:  # fmt: skip
+        """A table with the rows of a matrix; not trained unless ``freeze=False``."""
+        if embeddings.ndim != 2:
+            raise ArgumentError(f"a table is a matrix, the given tensor has shape {list(embeddings.shape)}")
+        rows, columns = embeddings.shape
+        return cls(
+            rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight=embeddings,
+            _freeze=freeze,
+        )  # fmt: skip
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                call("fill_", call("select", self.weight, 0, self.padding_idx), 0)
+
+    def forward(self, input: Any) -> Any:
+        """The rows that integers name: ``(...)`` to ``(..., embedding_dim)``."""
+        return F.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+        )
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        for name, usual in (("padding_idx", None), ("max_norm", None), ("norm_type", 2), ("scale_grad_by_freq", False)):
+            value = getattr(self, name)
+            if value != usual:
+                parts.append(f"{name}={value}")
+        return ", ".join(parts)

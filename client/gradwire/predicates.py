@@ -1,0 +1,52 @@
+"""Questions about tensors and dtypes that are answered from metas, with no round trip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradwire_protocol import promotion
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.promotion import ScalarKind
+
+from .connect import get_default_dtype
+from .tensor import Tensor
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether ``value`` is a gradwire tensor."""
+    return isinstance(value, Tensor)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the tensor's dtype is a floating point one."""
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the tensor's dtype is complex."""
+    return input.is_complex()
+
+
+def can_cast(from_: DType, to: DType) -> bool:
+    """Whether in-place operations may write one dtype into the other."""
+    return promotion.can_cast(from_, to)
+
+
+def result_type(*operands: Any) -> DType:
+    """The dtype that an operation on tensors and Python numbers gives.
+
+    Raises:
+        ArgumentTypeError: for anything else.
+    """
+    described: list[Any] = []
+    for operand in operands:
+        kind = ScalarKind.of(operand)
+        if isinstance(operand, Tensor):
+            described.append((operand.dtype, operand.ndim))
+        elif kind is not None:
+            described.append(kind)
+        else:
+            raise ArgumentTypeError(f"result_type takes tensors and numbers, not {type(operand).__name__}")
+    promotion.DEFAULT_FLOAT.set(get_default_dtype())
+    return promotion.result_type(described)

@@ -1,0 +1,335 @@
+"""A session as the program sees it: it records ops into a frame, cuts frames, and reads values."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from gradwire_protocol import dtypes, envelope
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import GradwireError, InternalError, from_code
+from gradwire_protocol.frames import ID_BITS, Frame, Problem, Structure, structure_hash
+from gradwire_protocol.meta import meta
+from gradwire_protocol.ops.control import GRAD_MODE
+from gradwire_protocol.records import encode_args
+from gradwire_protocol.table import TABLE, Op
+
+from .link import Answer, Link
+from .modes import MODES
+from .rest import Rest
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+QUIET_S: Final = 0.004
+OPS_PER_FRAME: Final = 2048
+PACKAGE: Final = str(Path(__file__).parent)
+NUMPY_DTYPES: Final = {
+    d: np.dtype(ml_dtypes.bfloat16 if d is dtypes.bfloat16 else d.name) for d in dtypes.ALL
+}  # fmt: skip
+DTYPES: Final = {native: dtype for dtype, native in NUMPY_DTYPES.items()}
+_inside: dict[Any, bool] = {}
+
+
+def user_line() -> tuple[Any, int]:
+    """The innermost line outside of gradwire, as (code, instruction): cheap now, readable later."""
+    frame = sys._getframe(1)
+    while True:
+        code = frame.f_code
+        inside = _inside.get(code)
+        if inside is None:
+            inside = _inside[code] = code.co_filename.startswith(PACKAGE)
+        if not inside or frame.f_back is None:
+            return code, frame.f_lasti
+        frame = frame.f_back
+
+
+def spell_line(line: tuple[Any, int] | None) -> str:
+    """``file:line`` of what :func:`user_line` returned."""
+    if line is None:
+        return "an unknown line"
+    code, instruction = line
+    found = next(
+        (
+            number
+            for start, end, number in code.co_lines()
+            if start <= instruction < end and number is not None
+        ),
+        code.co_firstlineno,
+    )
+    return f"{code.co_filename}:{found}"
+
+
+class Session:
+    """A session on a server. All tensors belong to one.
+
+    Args:
+        url: the server.
+        session: id of the session.
+        api_key: the key it belongs to.
+        patience: seconds to keep reconnecting before ``ConnectionLost``.
+        owned: delete the session on :meth:`close`.
+    """
+
+    def __init__(
+        self, url: str, session: str, api_key: str | None, *, patience: float = 120.0, owned: bool = False,
+        device: str = "cpu",
+    ) -> None:  # fmt: skip
+        self.url = url
+        self.id = session
+        self.device = device
+        self.default_dtype = dtypes.float32
+        self.rest = Rest(url, api_key)
+        self.link = Link(url, session, api_key, patience)
+        self.lock = threading.RLock()
+        self.dropped: list[int] = []
+        self.closed = False
+        self._owned = owned
+        self._base = self.link.client << ID_BITS
+        self._next_id = self._base + 1
+        self._limit = min(OPS_PER_FRAME, self.link.limits.get("max_ops_per_frame", OPS_PER_FRAME))
+        self._fresh()
+        self._lines_of: dict[tuple[int, int], str] = {}
+        self.frames = 0
+        self.ops = 0
+        self._stirred = threading.Event()
+        threading.Thread(target=self._watch, name="gradwire-quiet", daemon=True).start()
+
+    # Recording
+
+    def _fresh(self) -> None:
+        self._ops: list[Any] = []
+        self._lines: list[Any] = []
+        self._scalars: list[Any] = []
+        self._payloads: list[Any] = []
+        self._external: dict[int, int] = {}
+        self._first = self._next_id
+        self._flags = GRAD_MODE
+
+    def record(self, op: Op, values: list[Any], results: int) -> int:
+        """Add an op to the frame. Returns the id of its first result; the others follow."""
+        from .tensor import Tensor
+
+        with self.lock:
+            if self.closed:
+                raise InternalError("the session is closed")
+            flags = MODES.flags
+            if flags != self._flags:
+                self._ops.append(["set_mode", [flags]])
+                self._lines.append(None)
+                self._flags = flags
+            first = self._next_id
+            args = encode_args(op, values, Tensor.__instancecheck__, self._ref, self._scalars, self._payloads)
+            self._ops.append([op.name, args] if op.results is not None else [op.name, args, results])
+            self._lines.append(user_line())
+            self._next_id = first + results
+            if len(self._ops) >= self._limit:
+                self.flush()
+            elif not self._stirred.is_set():
+                self._stirred.set()
+            return first
+
+    def _ref(self, tensor: Tensor) -> int:
+        if tensor._session is not self:
+            raise InternalError(
+                "a tensor of another session was used here: each session computes on its own tensors"
+            )
+        number = tensor._id
+        slot = number - self._first
+        if slot >= 0:
+            return slot
+        table = self._external
+        at = table.get(number)
+        if at is None:
+            at = table[number] = len(table)
+        return -1 - at
+
+    # Cutting frames
+
+    def flush(self, wait: bool = False, reads: list[int] | None = None) -> int | None:
+        """Send what was recorded, without waiting for it. Returns the frame's number, or None if there was nothing."""
+        with self.lock:
+            if not self._ops and not reads and not wait:
+                return None
+            dropped = self.dropped
+            count = len(dropped)
+            local: list[int] = []
+            releases: list[int] = []
+            for number in dropped[:count]:
+                (local if number >= self._first else releases).append(number)
+            del dropped[:count]
+            structure = envelope.encode_part(
+                Structure(ops=self._ops, reads=reads or [], drops=sorted(n - self._first for n in local))
+            )
+            frame = Frame(
+                first=self._first,
+                external=list(self._external),
+                scalars=self._scalars,
+                releases=sorted(releases),
+            )
+            payloads, lines = self._payloads, self._lines
+            key = structure_hash(structure) if len(structure) > 64 else b""
+            self.frames += 1
+            self.ops += len(self._ops)
+            self._fresh()
+            return self.link.submit(frame, structure, key, payloads, lines, wait)
+
+    def read(self, tensors: list[Tensor]) -> list[np.ndarray[Any, Any] | None]:
+        """The values of tensors, in one round trip. ``None`` for an undefined gradient.
+
+        Raises:
+            The first error that the server met since the last read, or that one of the tensors depends on.
+        """
+        with self.lock:
+            refs = [self._ref(t) for t in tensors]
+            seq = self.flush(wait=True, reads=refs)
+            assert seq is not None
+            answer = self.link.wait(seq)
+            self._raise_first(answer)
+            return [self._value(v, answer) for v in answer.reply.values]
+
+    def synchronize(self) -> None:
+        """Wait until everything recorded so far is done, and raise the first error among it."""
+        self.read([])
+
+    def _value(self, value: Any, answer: Answer) -> np.ndarray[Any, Any] | None:
+        if not value.dtype:
+            return None
+        native = NUMPY_DTYPES[dtypes.BY_NAME[value.dtype]]
+        data = answer.buffers[value.buffer]
+        return np.frombuffer(bytearray(data), native).reshape(value.shape)
+
+    def _raise_first(self, last: Answer) -> None:
+        failed, self.link.failed = self.link.failed, []
+        for answer in failed:
+            for problem in answer.reply.errors:
+                self._remember_line(answer, problem)
+        for answer in [*failed, last]:
+            if answer.refusal is not None:
+                answer.refusal.args = (
+                    f"{answer.refusal.message} (a frame of {len(answer.lines)} ops that ends at "
+                    f"{spell_line(answer.lines[-1] if answer.lines else None)} was refused)",
+                )
+                raise answer.refusal
+            if answer.reply.errors:
+                raise self._error(answer.reply.errors[0])
+
+    def _remember_line(self, answer: Answer, problem: Problem) -> None:
+        if problem.seq == answer.reply.seq and problem.index < len(answer.lines):
+            self._lines_of[problem.seq, problem.index] = spell_line(answer.lines[problem.index])
+            if len(self._lines_of) > 1000:
+                del self._lines_of[next(iter(self._lines_of))]
+
+    def _error(self, problem: Problem) -> GradwireError:
+        where = self._lines_of.get((problem.seq, problem.index))
+        text = problem.detail if where is None else f"{problem.detail}\n  issued by {problem.op} at {where}"
+        return from_code(problem.code, text, **problem.extra, op=problem.op, line=where)
+
+    # Tensors
+
+    def upload(self, array: np.ndarray[Any, Any], dtype: DType, device: str) -> int:
+        """Send values; returns the id of the new tensor."""
+        data = np.ascontiguousarray(array, NUMPY_DTYPES[dtype])
+        if data is array or data.base is not None:
+            data = data.copy()  # the caller may change it before the frame is sent
+        view = memoryview(data.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        return self.record(TABLE["upload"], [view, dtype, tuple(array.shape), device], 1)
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor that some client of this session named.
+
+        Raises:
+            NotFound: when there is none of this name.
+        """
+        from .tensor import Tensor
+
+        number = self.record(TABLE["by_name"], [name], 1)
+        probe: Tensor = Tensor._make(self, number, meta((0,), dtypes.float32, self.device))
+        value = self.read([probe])[0]
+        assert value is not None
+        for row in self.rest.get(f"/v1/sessions/{self.id}/tensors")["tensors"]:
+            if row["id"] == number:
+                probe._meta = meta(tuple(row["shape"]), dtypes.BY_NAME[row["dtype"]], row["device"])
+                probe._requires = bool(row["requires_grad"])
+                probe._grad_state = 2
+        return probe
+
+    # Facts
+
+    def stats(self) -> dict[str, int]:
+        """Counts since the session was opened here: frames, ops, round trips, bytes, reconnects."""
+        link = self.link
+        return {
+            "frames": self.frames, "ops": self.ops, "round_trips": link.round_trips, "bytes_sent": link.bytes_sent,
+            "bytes_received": link.bytes_received, "reconnects": link.reconnects,
+        }  # fmt: skip
+
+    def describe(self) -> dict[str, Any]:
+        """What the server says of the session: memory, tensors, expiry."""
+        found: dict[str, Any] = self.rest.get(f"/v1/sessions/{self.id}")
+        return found
+
+    def graph(self, *tensors: Tensor) -> dict[str, Any]:
+        """Nodes and edges of the live autograd graph behind these tensors (all, when none are given)."""
+        self.synchronize()
+        query = "&".join(f"tensor={t._id}" for t in tensors)
+        found: dict[str, Any] = self.rest.get(
+            f"/v1/sessions/{self.id}/graph" + (f"?{query}" if query else "")
+        )
+        return found
+
+    # Ending
+
+    def _watch(self) -> None:
+        """Send what was recorded once the program has been quiet for a few ms, and keep the connection alive."""
+        while not self.closed:
+            stirred = self._stirred.wait(1.0)
+            if self.closed:
+                return
+            if not stirred:
+                self.link.tick()
+                continue
+            self._stirred.clear()
+            seen = -1
+            while seen != len(self._ops):
+                seen = len(self._ops)
+                time.sleep(QUIET_S)
+            if seen and self.lock.acquire(blocking=False):
+                try:
+                    self.flush()
+                except GradwireError:
+                    pass  # the program meets it at its next read
+                finally:
+                    self.lock.release()
+
+    def close(self) -> None:
+        """Send what is left and close; a session that was made here is deleted."""
+        with self.lock:
+            if self.closed:
+                return
+            try:
+                self.flush()
+                if self._owned:
+                    self.link.close()
+                    self.rest.delete(f"/v1/sessions/{self.id}")
+            except (GradwireError, OSError):
+                pass  # the server is gone, and the session with it or by its time to live
+            self.closed = True
+            self._stirred.set()
+            self.link.close()
+            self.rest.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<gradwire session {self.id} at {self.url}>"

@@ -1,0 +1,620 @@
+"""``Tensor``: a small proxy for a tensor on the server, with PyTorch's attributes, conversions and printing.
+
+Methods that are ops of the table are attached in :mod:`gradwire.methods`; indexing lives in :mod:`gradwire.indexing`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
+
+import numpy as np
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GraphError, IndexOutOfRange
+from gradwire_protocol.meta import Meta, meta
+from gradwire_protocol.ops.control import (
+    GRAD_MODE,
+    INFERENCE_MODE,
+    check_assigned_grad,
+    check_can_require_grad,
+)
+from gradwire_protocol.table import TABLE
+
+from . import printing
+from .mirror import AccumulateGrad, Node, edge_of
+from .modes import MODES
+from .size import Size, device
+
+if TYPE_CHECKING:
+    from .session import Session
+
+GRAD_ONLY: Final = GRAD_MODE | INFERENCE_MODE
+NO_GRAD, PRESENT, UNKNOWN_GRAD = 0, 1, 2
+# How a view came to be; see the engine's constants of the same names.
+PLAIN, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, MADE_IN_INFERENCE = range(4)
+
+
+class Tensor:
+    """A tensor on the server. Created by :func:`gradwire.tensor` and by operations, never by its constructor alone."""
+
+    __slots__ = (
+        "__dict__", "__weakref__", "_accumulator", "_base_tensor", "_creation", "_grad", "_grad_state", "_id",
+        "_inference", "_meta", "_node", "_requires", "_retains", "_seen", "_session", "_slot", "_versions",
+    )  # fmt: skip
+
+    _session: Session
+    _id: int
+    _meta: Meta
+    _node: Node | None
+    _slot: int
+    _requires: bool
+    _grad_state: int
+    _grad: Any
+    _accumulator: ref[Any] | None
+    _base_tensor: Any
+    _versions: list[int] | None
+    _seen: int
+    _creation: int
+    _inference: bool
+    _retains: bool
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # what methods.py attaches
+
+        def __getitem__(self, key: Any) -> Any: ...
+
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs:
+            from .creation import legacy_tensor
+
+            return legacy_tensor(cls, *args, **kwargs)
+        raise ArgumentTypeError("use gradwire.tensor(data) or gradwire.empty(size) to make a tensor")
+
+    @classmethod
+    def _make(
+        cls, session: Session, number: int, described: Meta, node: Node | None = None, slot: int = 0
+    ) -> Any:
+        self = object.__new__(cls)
+        self._session = session
+        self._id = number
+        self._meta = described
+        self._node = node if described.dtype.category >= 2 else None
+        self._slot = slot
+        self._requires = False
+        self._grad_state = NO_GRAD
+        self._grad = None
+        self._accumulator = None
+        self._base_tensor = None
+        self._versions = None
+        self._seen = 0
+        self._creation = PLAIN
+        self._inference = False
+        self._retains = False
+        return self
+
+    def __del__(self) -> None:
+        try:
+            self._session.dropped.append(self._id)
+        except AttributeError:
+            pass  # it was never made, or the interpreter is ending
+
+    # Description
+
+    @property
+    def shape(self) -> Size:
+        """The extents. Where one depends on data not looked at yet, asking costs a round trip."""
+        if not self._meta.known:
+            self._known_meta()
+        return Size(self._meta.shape)
+
+    def _known_meta(self) -> Meta:
+        if not self._meta.known:
+            probe = _call("shape_of", self)
+            extents = probe._session.read([probe])[0]
+            self._meta = meta(tuple(extents.tolist()), self._meta.dtype, self._meta.device)
+        return self._meta
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or one extent of it."""
+        if dim is None:
+            return self.shape
+        shape = self.shape
+        if not -max(len(shape), 1) <= dim < max(len(shape), 1) or not shape:
+            raise IndexOutOfRange(f"dimension {dim} is out of range for a tensor of {len(shape)} dimensions")
+        return shape[dim]
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self._meta.dtype
+
+    @property
+    def device(self) -> device:
+        """The device of the server that holds it."""
+        return device(self._meta.device)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._meta.shape)
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self._meta.shape)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._known_meta().numel
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return self._meta.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self._meta.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._known_meta().nbytes
+
+    def stride(self, dim: int | None = None) -> Any:
+        """The strides in elements, or one of them."""
+        found = self._known_meta().stride
+        return found if dim is None else found[dim]
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in row-major order."""
+        return self._known_meta().contiguous
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is float16, bfloat16, float32 or float64."""
+        return self._meta.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex64 or complex128."""
+        return self._meta.dtype.is_complex
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it lives on a GPU of the server."""
+        return self._meta.device != "cpu"
+
+    @property
+    def is_sparse(self) -> bool:
+        """Always False: sparse layouts are not offered."""
+        return False
+
+    def is_inference(self) -> bool:
+        """Whether it was made in inference mode."""
+        return self._inference
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise ArgumentTypeError("len() of a 0-dim tensor")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._meta.shape:
+            raise ArgumentTypeError("iteration over a 0-dim tensor")
+        return iter(_call("unbind", self, 0))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise ArgumentError(
+                f"a tensor of shape {list(self.shape)} is neither true nor false: use .any() or .all(), or compare one element"
+            )
+        return bool(self.item())
+
+    # Values: each of these waits for the server
+
+    def _fetch(self) -> np.ndarray[Any, Any]:
+        value = self._session.read([self])[0]
+        if value is None:
+            raise GraphError("this gradient is undefined: no gradient arrived here")
+        return value
+
+    def item(self) -> Any:
+        """The one element as a Python number. One round trip.
+
+        Raises:
+            ArgumentError: when there is not exactly one.
+        """
+        if self._meta.known and self._meta.numel != 1:
+            raise ArgumentError(f"item() needs exactly one element, the tensor has shape {list(self.shape)}")
+        value = self._fetch()
+        if value.size != 1:
+            raise ArgumentError(f"item() needs exactly one element, the tensor has shape {list(value.shape)}")
+        return self._python(value.reshape(()))
+
+    def tolist(self) -> Any:
+        """The elements as nested lists; a number for a 0-dim tensor. One round trip."""
+        return self._python(self._fetch())
+
+    def _python(self, value: np.ndarray[Any, Any]) -> Any:
+        if self._meta.dtype is dtypes.bfloat16:
+            value = value.astype(np.float32)
+        return value.tolist()
+
+    async def item_async(self) -> Any:
+        """:meth:`item` without blocking the event loop."""
+        import asyncio
+
+        return await asyncio.to_thread(self.item)
+
+    def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
+        """The values as a NumPy array of their own. bfloat16 has no NumPy dtype and is refused.
+
+        Raises:
+            GraphError: when the tensor requires grad; use ``detach()``.
+        """
+        if self.requires_grad and not force:
+            raise GraphError(
+                "numpy() of a tensor that requires grad would lose its history: use detach().numpy()"
+            )
+        if self._meta.dtype is dtypes.bfloat16:
+            raise ArgumentTypeError("NumPy has no bfloat16: convert with .float() first")
+        return self._fetch()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        found = self.numpy()
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self._meta.dtype.category > 1 or self._meta.shape != ():
+            raise ArgumentTypeError(f"only a 0-dim integer tensor can be an index, not {self._meta!r}")
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        if self.ndim == 0 and not spec == "":
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    # Printing
+
+    def __repr__(self) -> str:
+        described = self._known_meta()
+        index = printing.summary_index(described.shape)
+        if described.numel == 0:
+            values = np.empty(described.shape)
+        elif index is None:
+            values = self._session.read([self])[0]  # type: ignore[assignment]
+        else:
+            values = self._edges_of(index)
+        node = self.grad_fn
+        default = self._session.default_dtype
+        return printing.format_tensor(
+            values,
+            shape=described.shape,
+            dtype=described.dtype.name,
+            device=described.device,
+            requires_grad=self.requires_grad,
+            grad_fn_name=node.name() if node is not None else None,
+            default_dtype=default.name,
+            default_complex=default.to_complex().name,
+        )
+
+    def _edges_of(self, index: Any) -> np.ndarray[Any, Any]:
+        from .creation import tensor
+        from .modes import no_grad
+
+        with no_grad():
+            part = self
+            for dim, positions in enumerate(index):
+                if len(positions) < self._meta.shape[dim]:
+                    part = _call("index_select", part, dim, tensor(list(positions), device=part.device))
+            found = self._session.read([part])[0]
+        assert found is not None
+        return found
+
+    # Autograd
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are recorded for it."""
+        return self._requires or self.grad_fn is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Start (or stop) recording for a leaf.
+
+        Raises:
+            DTypeError: for integers and bools.
+            GraphError: when it is not a leaf and recording should stop.
+        """
+        check_can_require_grad(self._meta, requires_grad)
+        if self.grad_fn is not None:
+            if not requires_grad:
+                raise GraphError(
+                    "only a leaf can stop requiring a gradient: use detach() for a tensor without history"
+                )
+            return self
+        if requires_grad and self._inference and not MODES.flags & INFERENCE_MODE:
+            raise GraphError(
+                "a tensor made in inference mode cannot require a gradient outside of it: clone it first"
+            )
+        if self._requires != requires_grad:
+            self._requires = requires_grad
+            self._session.record(TABLE["requires_grad_"], [self, requires_grad], 0)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was not made by a recorded operation."""
+        return self.grad_fn is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node of the operation that made it."""
+        base = self._base_tensor
+        if base is not None and self._seen != self._version:
+            self._seen = self._version
+            if base.requires_grad:
+                self._node, self._slot, self._requires = (
+                    Node("AsStridedBackward0", (edge_of(base),)),
+                    0,
+                    False,
+                )
+        return self._node
+
+    @property
+    def output_nr(self) -> int:
+        """Which result of its ``grad_fn`` it is."""
+        return self._slot
+
+    @property
+    def _version(self) -> int:
+        """How often its memory was written to in place."""
+        return self._versions[0] if self._versions is not None else 0
+
+    @property
+    def _base(self) -> Any:
+        """For a view, the tensor it is a view of."""
+        return self._base_tensor
+
+    def _is_view(self) -> bool:
+        return self._base_tensor is not None
+
+    def _cell(self) -> list[int]:
+        if self._versions is None:
+            self._versions = [0]
+        return self._versions
+
+    def _bump(self) -> None:
+        self._cell()[0] += 1
+
+    def _view_of(self, source: Any, differentiable: bool, several: bool, recording: bool) -> None:
+        cell = self._versions = source._cell()
+        self._inference = source._inference
+        if not differentiable:
+            return
+        self._base_tensor = source._base_tensor if source._base_tensor is not None else source
+        self._seen = cell[0]
+        if MODES.flags & INFERENCE_MODE:
+            self._creation = MADE_IN_INFERENCE
+        elif source._base_tensor is not None and source._creation != PLAIN:
+            self._creation = source._creation
+        elif not recording:
+            self._creation = MADE_IN_NO_GRAD
+        elif several:
+            self._creation = ONE_OF_SEVERAL
+
+    @property
+    def grad(self) -> Any:
+        """The accumulated gradient, or None."""
+        if not self.is_leaf and not self._retains and self._grad_state == NO_GRAD:
+            warnings.warn(
+                "the .grad of a tensor that is not a leaf is not kept: call retain_grad() on it before backward",
+                UserWarning,
+                stacklevel=2,
+            )
+            return None
+        if self._grad_state == NO_GRAD:
+            return None
+        if self._grad is None:
+            found = _call("grad_of", self)
+            if self._grad_state == UNKNOWN_GRAD and self._session.read([found])[0] is None:
+                self._grad_state = NO_GRAD
+                return None
+            self._grad = found
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is None:
+            if self._grad_state != NO_GRAD:
+                self._session.record(TABLE["set_grad"], [self, None], 0)
+            self._grad, self._grad_state = None, NO_GRAD
+            return
+        if not isinstance(value, Tensor):
+            raise ArgumentTypeError(f"grad must be a tensor or None, not {type(value).__name__}")
+        check_assigned_grad(self._known_meta(), value._known_meta())
+        self._session.record(TABLE["set_grad"], [self, value], 0)
+        self._grad, self._grad_state = value, PRESENT
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Accumulate gradients into the leaves (or ``inputs``) that this tensor depends on. Does not wait."""
+        from .autograd import backward
+
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of a tensor that is not a leaf, too."""
+        if not self.requires_grad:
+            raise GraphError("retain_grad() needs a tensor that requires grad")
+        node = self.grad_fn
+        if node is None or self._retains:
+            return
+        self._retains = True
+        if node.retained is None:
+            node.retained = []
+        node.retained.append(ref(self))
+        self._session.record(TABLE["retain_grad"], [self], 0)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether the gradient of this tensor, which is not a leaf, will be kept."""
+        return self._retains and not self.is_leaf
+
+    def detach_(self) -> Any:
+        """Cut it from its history, in place."""
+        if self._base_tensor is not None:
+            raise GraphError("a view cannot be detached in place: use detach()")
+        self._session.record(TABLE["detach_"], [self], 0)
+        self._node, self._requires, self._slot = None, False, 0
+        return self
+
+    @property
+    def data(self) -> Any:
+        """The same memory without history; in-place writes to it go unnoticed by autograd."""
+        alias = _call("detach", self)
+        alias._versions = None
+        return alias
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise ArgumentTypeError(f"data must be a tensor, not {type(value).__name__}")
+        self._session.record(TABLE["set_data"], [self, value], 0)
+        self._meta = value._meta
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if not self.is_leaf:
+            raise GraphError("only a leaf can be deep-copied: detach() it first")
+        if id(self) in memo:
+            return memo[id(self)]
+        from .modes import no_grad
+
+        with no_grad():
+            made = _call("clone", self)
+        copy = type(self)._make(self._session, made._id, made._meta)
+        made.__class__ = _Moved
+        memo[id(self)] = copy
+        copy.__dict__.update(self.__dict__)
+        if self._requires:
+            copy.requires_grad_()
+        if self._grad_state == PRESENT:
+            copy.grad = self.grad.__deepcopy__(memo)
+        return copy
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ArgumentTypeError("a remote tensor is not pickled: use gradwire.save, or .numpy()")
+
+    # Names
+
+    def set_name(self, name: str) -> Any:
+        """Let any client of the session find this tensor as ``session.tensor(name)``."""
+        self._session.record(TABLE["set_name"], [self, name], 0)
+        return self
+
+
+class _Moved(Tensor):
+    """A proxy whose id another proxy has taken over: it releases nothing."""
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        """Nothing to release."""
+
+
+def _call(name: str, *args: Any) -> Any:
+    from .dispatch import call
+
+    return call(name, *args)
+
+
+def check_inplace(target: Tensor, name: str, recording: bool) -> None:
+    """Check that autograd and memory allow an in-place write, as the engine will.
+
+    Raises:
+        GraphError: for a leaf that requires grad, a view of one, and views that cannot take part in history.
+        ArgumentError: when several elements share one place in memory.
+    """
+    described = target._meta
+    if not described.contiguous and any(
+        s == 0 and n > 1 for s, n in zip(described.stride, described.shape, strict=True)
+    ):
+        raise ArgumentError(
+            f"{name}: the {list(described.shape)} tensor is expanded, several of its elements are one place in "
+            "memory: clone it first"
+        )
+    if target._inference and not MODES.flags & INFERENCE_MODE:
+        raise GraphError(
+            f"{name}: a tensor made in inference mode cannot be changed outside of it: clone it first"
+        )
+    if not recording:
+        return
+    base = target._base_tensor
+    if base is None:
+        if target._requires:
+            raise GraphError(
+                f"{name}: a leaf that requires grad cannot be changed in place: use no_grad, or clone it"
+            )
+        return
+    if target.requires_grad and target._creation in (MADE_IN_NO_GRAD, ONE_OF_SEVERAL):
+        how = (
+            "was made with gradients off"
+            if target._creation == MADE_IN_NO_GRAD
+            else "is one of several of one op"
+        )
+        raise GraphError(
+            f"{name}: this view {how} and cannot be changed in place with gradients on: clone it first"
+        )
+    if target._creation == MADE_IN_INFERENCE:
+        raise GraphError(
+            f"{name}: a view made in inference mode cannot be changed outside of it: clone it first"
+        )
+    if base._requires and base.grad_fn is None:
+        raise GraphError(
+            f"{name}: a view of a leaf that requires grad cannot be changed in place: use no_grad"
+        )
+
+
+def rebase(target: Tensor, node: Node) -> None:
+    """Let the written tensor's history, and that of its base, begin at ``node``."""
+    base = target._base_tensor
+    if base is None:
+        target._node, target._slot, target._requires = node, 0, False
+        return
+    base._node, base._slot, base._requires = Node("CopySlices", (edge_of(base), *node.edges[1:])), 0, False
+    target._seen = -1
+
+
+__all__ = ["AccumulateGrad", "Tensor", "check_inplace", "rebase"]

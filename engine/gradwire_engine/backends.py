@@ -1,0 +1,163 @@
+"""Array libraries under one small surface. Kernels see ``xp``; the rest of the engine sees a ``Backend``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import DeviceError
+from gradwire_protocol.meta import Shape
+
+_NATIVE: Final[dict[DType, Any]] = {
+    dtype: np.dtype(ml_dtypes.bfloat16 if dtype is dtypes.bfloat16 else dtype.name) for dtype in dtypes.ALL
+}
+_FROM_NATIVE: Final[dict[Any, DType]] = {native: dtype for dtype, native in _NATIVE.items()}
+
+
+def native(dtype: DType) -> Any:
+    """The array library's name for a dtype (NumPy's dtype objects serve CuPy too)."""
+    return _NATIVE[dtype]
+
+
+def dtype_of(array: Any) -> DType:
+    """The DType of an array."""
+    return _FROM_NATIVE[array.dtype]
+
+
+class NumpyBackend:
+    """Arrays in host memory."""
+
+    device = "cpu"
+    xp: Any = np
+    array_type: Any = np.ndarray
+
+    def empty_bytes(self, nbytes: int) -> Any:
+        """Uninitialised memory, as a flat uint8 array."""
+        return np.empty(nbytes, np.uint8)
+
+    def view(self, memory: Any, shape: Shape, stride: Shape, offset: int, dtype: DType) -> Any:
+        """An array over ``memory`` (flat uint8); strides and offset in elements."""
+        size = dtype.itemsize
+        return np.ndarray(shape, _NATIVE[dtype], memory, offset * size, tuple(s * size for s in stride))
+
+    def memory_of(self, array: Any) -> Any:
+        """The flat uint8 view of a dense array's memory, or ``None`` if the array has gaps."""
+        if not array.flags.c_contiguous:
+            array = array.transpose(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
+            if not array.flags.c_contiguous:
+                return None
+        return array.reshape(-1).view(np.uint8)
+
+    def from_host(self, array: np.ndarray[Any, Any]) -> Any:
+        """An array of this backend with the values of a NumPy array; may share its memory."""
+        return array
+
+    def to_host(self, array: Any) -> np.ndarray[Any, Any]:
+        """A NumPy array with the values; may share memory."""
+        return np.asarray(array)
+
+    def asarray(self, value: Any, dtype: Any) -> Any:
+        return np.asarray(value, dtype)
+
+    def synchronize(self) -> None:
+        """Wait until all work issued so far is done."""
+
+    def trim(self) -> None:
+        """Give memory that is held in reserve back to the system."""
+
+
+class CupyBackend:
+    """Arrays in the memory of one CUDA device."""
+
+    def __init__(self, index: int = 0) -> None:
+        import cupy
+
+        self.xp: Any = cupy
+        self.array_type: Any = cupy.ndarray
+        self.index = index
+        self.device = f"cuda:{index}"
+        cupy.cuda.Device(index).use()
+
+    def empty_bytes(self, nbytes: int) -> Any:
+        return self.xp.empty(nbytes, np.uint8)
+
+    def view(self, memory: Any, shape: Shape, stride: Shape, offset: int, dtype: DType) -> Any:
+        size = dtype.itemsize
+        return self.xp.ndarray(
+            shape, _NATIVE[dtype], memory.data + offset * size, tuple(s * size for s in stride)
+        )
+
+    def memory_of(self, array: Any) -> Any:
+        if not array.flags.c_contiguous:
+            array = array.transpose(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
+            if not array.flags.c_contiguous:
+                return None
+        return array.reshape(-1).view(np.uint8)
+
+    def from_host(self, array: np.ndarray[Any, Any]) -> Any:
+        return self.xp.asarray(array)
+
+    def to_host(self, array: Any) -> np.ndarray[Any, Any]:
+        host: np.ndarray[Any, Any] = self.xp.asnumpy(array)
+        return host
+
+    def asarray(self, value: Any, dtype: Any) -> Any:
+        return self.xp.asarray(value, dtype)
+
+    def synchronize(self) -> None:
+        self.xp.cuda.get_current_stream().synchronize()
+
+    def trim(self) -> None:
+        self.xp.get_default_memory_pool().free_all_blocks()
+
+
+Backend = Any
+"""A NumpyBackend, a CupyBackend, or a test's stand-in with the same surface."""
+
+
+def cuda_device_count() -> int:
+    """How many CUDA devices this process can use; 0 without CuPy or a driver."""
+    try:
+        import cupy
+
+        return int(cupy.cuda.runtime.getDeviceCount())
+    except ImportError:
+        return 0
+    except Exception as error:  # CuPy raises its own runtime error when there is no driver
+        if type(error).__name__ != "CUDARuntimeError":
+            raise
+        return 0
+
+
+def available_devices() -> list[str]:
+    """The devices tensors can live on, the CPU first."""
+    return ["cpu", *(f"cuda:{i}" for i in range(cuda_device_count()))]
+
+
+class Backends:
+    """The backends of one engine, opened at first use."""
+
+    def __init__(self, cpu: Backend | None = None) -> None:
+        self._open: dict[str, Backend] = {"cpu": cpu if cpu is not None else NumpyBackend()}
+
+    def __getitem__(self, device: str) -> Backend:
+        found = self._open.get(device)
+        if found is None:
+            found = self._open[device] = self._start(device)
+        return found
+
+    def _start(self, device: str) -> Backend:
+        kind, _, index = device.partition(":")
+        count = cuda_device_count() if kind == "cuda" else 0
+        if kind != "cuda" or not index.isdigit() or int(index) >= count:
+            raise DeviceError(
+                f"this server has no device {device!r}; it has {', '.join(available_devices())}"
+            )
+        return CupyBackend(int(index))
+
+    def opened(self) -> list[Backend]:
+        return list(self._open.values())

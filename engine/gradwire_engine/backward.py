@@ -1,0 +1,294 @@
+"""The driver of backward: iterative, in an order that never needs recursion, and a generator.
+
+It yields a :class:`Call` when it meets a node whose derivative lives in the client, and goes on with the
+gradients that are sent in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from gradwire_protocol.errors import GraphError
+from gradwire_protocol.meta import contiguous_stride, meta
+from gradwire_protocol.shapes import is_dense
+
+from .functional import F
+from .tape import Edge, Node, Saved, edge_of
+from .tensor import Storage, Tensor
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+
+@dataclass
+class Call:
+    """Backward waits here for gradients that only the client can compute."""
+
+    node: Any
+    grads: list[Tensor | None]
+
+
+Gradients = list[Tensor | None]
+
+
+def backward(
+    engine: Engine,
+    roots: list[tuple[Edge, Tensor]],
+    captures: list[Edge] | None,
+    *,
+    retain_graph: bool,
+    create_graph: bool,
+    accumulating: bool,
+) -> Generator[Call, list[Tensor | None], Gradients]:
+    """Propagate gradients from the roots.
+
+    ``captures`` names the places whose gradients are wanted; only what leads there is computed. With
+    ``accumulating`` they are added to the ``grad`` of the tensors there by the caller; in any case they are
+    returned in order. Without ``captures`` every leaf that is reached accumulates.
+    """
+    order = _reachable([edge[0] for edge, _ in roots])
+    wanted: set[int] | None = None
+    capturing: dict[int, list[tuple[int, int]]] = {}
+    results: Gradients = []
+    if captures is not None:
+        results = [None] * len(captures)
+        for i, (node, slot) in enumerate(captures):
+            capturing.setdefault(id(node), []).append((slot, i))
+        wanted = _leading_to(order, set(capturing))
+    pending: dict[int, Gradients] = {}
+    for (node, slot), gradient in roots:
+        _deliver(pending, node, slot, gradient)
+    del roots
+    was_enabled, engine.grad_enabled = engine.grad_enabled, create_graph
+    try:
+        for node in order:
+            arrived = pending.pop(id(node), None)
+            if arrived is None:
+                continue
+            if node.watchers:
+                _retain(node, arrived)
+            if capturing and id(node) in capturing:
+                for slot, i in capturing[id(node)]:
+                    results[i] = arrived[slot]
+            if wanted is not None and (id(node) not in wanted or not node.edges):
+                continue
+            edges = node.edges
+            needed = [e is not None and (wanted is None or id(e[0]) in wanted) for e in edges]
+            if not any(needed) and edges:
+                continue
+            gradients = (yield Call(node, arrived)) if node.suspends else node.apply(engine, arrived, needed)
+            del arrived
+            if engine.anomaly:
+                _check_nan(node, gradients)
+            for edge, gradient in zip(edges, gradients, strict=True):
+                if edge is not None and gradient is not None:
+                    _deliver(pending, edge[0], edge[1], gradient)
+            # Hold nothing beyond its use: accumulation looks at reference counts.
+            gradient = None  # type: ignore[assignment]
+            del gradients
+            if not retain_graph:
+                node.free()
+    finally:
+        engine.grad_enabled = was_enabled
+    return results
+
+
+def _reachable(starts: list[Any]) -> list[Any]:
+    """All nodes reachable from the starts, each after every node that feeds gradients to it."""
+    seen = {id(node): node for node in starts}
+    stack = list(seen.values())
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is not None and id(edge[0]) not in seen:
+                seen[id(edge[0])] = edge[0]
+                stack.append(edge[0])
+    # Nodes are numbered as they are made, so descending numbers are a topological order; leaves come last.
+    inner = [n for n in seen.values() if n.edges]
+    inner.sort(key=_seq, reverse=True)
+    return inner + [n for n in seen.values() if not n.edges]
+
+
+def _seq(node: Any) -> int:
+    seq: int = node.seq
+    return seq
+
+
+def _leading_to(order: list[Any], targets: set[int]) -> set[int]:
+    """The nodes from which a target can be reached, targets included."""
+    leading = set(targets)
+    for node in reversed(order):
+        if id(node) not in leading and any(e is not None and id(e[0]) in leading for e in node.edges):
+            leading.add(id(node))
+    return leading
+
+
+def _deliver(pending: dict[int, Gradients], node: Any, slot: int, gradient: Tensor) -> None:
+    buffer = pending.get(id(node))
+    if buffer is None:
+        buffer = pending[id(node)] = [None] * len(node.outs)
+    before = buffer[slot]
+    buffer[slot] = gradient if before is None else before + gradient
+
+
+def _retain(node: Any, arrived: Gradients) -> None:
+    for slot, reference in node.watchers.items():
+        tensor, gradient = reference(), arrived[slot]
+        if tensor is not None and gradient is not None:
+            tensor.grad = gradient if tensor.grad is None else tensor.grad + gradient
+
+
+def _check_nan(node: Any, gradients: Gradients) -> None:
+    for i, gradient in enumerate(gradients):
+        if gradient is not None and gradient.engine.to_numpy(F.any(F.isnan(gradient))).item():
+            raise GraphError(
+                f"{node.name} returned NaN as gradient {i}, for an operand of shape {list(gradient.shape)}"
+            )
+
+
+def differentiate(node: Node, engine: Engine, grads: Gradients, needed: list[bool]) -> Gradients:
+    """Run one node's derivative and fit each gradient to its operand: shape, reality, dtype."""
+    if node.saved is None:
+        raise GraphError(
+            f"the graph behind {node.name} was freed by an earlier backward: pass retain_graph=True there to go "
+            "through it again"
+        )
+    entry = node.row
+    saved = Saved(node, needed)
+    if len(grads) > 1 and not entry.undefined:
+        grads = [
+            _zeros(engine, node, i) if g is None and _carries(node, i) else g for i, g in enumerate(grads)
+        ]
+    if entry.joint is not None:
+        raw = _flatten(entry.joint(saved, *grads), node)
+    elif entry.has_lists:
+        raw = _by_rule_with_lists(node, saved, grads)
+    else:
+        raw = []
+        for need, i in zip(needed, entry.differentiable, strict=True):
+            rule = entry.rules.get(entry.op.params[i].name) if need else None
+            raw.append(rule[1](saved, *grads) if rule is not None else None)
+    if len(raw) != len(needed):
+        raise GraphError(
+            f"the derivative of {entry.op.name} returned {len(raw)} gradients for {len(needed)} operands"
+        )
+    return [
+        _fit(gradient, meta) if need and gradient is not None else None
+        for gradient, need, meta in zip(raw, needed, _operand_metas(node), strict=True)
+    ]
+
+
+def _operand_metas(node: Node) -> list[Any]:
+    metas: list[Any] = []
+    for i in node.row.differentiable:
+        value = node.values[i]
+        if type(value) in (tuple, list):
+            metas.extend(value)
+        else:
+            metas.append(value)
+    return metas
+
+
+def _carries(node: Node, i: int) -> bool:
+    return node.outs[i].dtype.category >= 2
+
+
+def _zeros(engine: Engine, node: Node, i: int) -> Tensor:
+    out = node.outs[i]
+    zeros: Tensor = engine.call("zeros", out.shape, dtype=out.dtype, device=out.device)
+    return zeros
+
+
+def _flatten(result: Any, node: Node) -> list[Any]:
+    if not node.row.has_lists:
+        return list(result) if isinstance(result, (tuple, list)) else [result]
+    flat: list[Any] = []
+    parts = result if isinstance(result, tuple) else (result,)
+    for i, part in zip(node.row.differentiable, parts, strict=True):
+        value = node.values[i]
+        if type(value) in (tuple, list):
+            flat.extend(part if part is not None else [None] * len(value))
+        else:
+            flat.append(part)
+    return flat
+
+
+def _by_rule_with_lists(node: Node, saved: Saved, grads: Gradients) -> list[Any]:
+    return _flatten(
+        tuple(
+            rule[1](saved, *grads)
+            if (rule := node.row.rules.get(name)) is not None and saved.needs(name)
+            else None
+            for name in (node.row.op.params[i].name for i in node.row.differentiable)
+        ),
+        node,
+    )
+
+
+def _fit(gradient: Tensor, operand: Any) -> Tensor:
+    if gradient.meta is operand:
+        return gradient
+    if gradient.shape != operand.shape:
+        gradient = F.sum_to_size(gradient, operand.shape)
+    if gradient.dtype is not operand.dtype:
+        if gradient.dtype.is_complex and not operand.dtype.is_complex:
+            gradient = F.real(gradient)
+        if gradient.dtype is not operand.dtype:
+            gradient = F.to(gradient, dtype=operand.dtype)
+    return gradient
+
+
+# A gradient nobody else holds is seen by: the parameter of accumulate, the caller's local, getrefcount itself.
+_SOLE_TENSOR: Final = 3
+_SOLE_STORAGE: Final = 2
+
+
+def accumulate(leaf: Tensor, gradient: Tensor, engine: Engine) -> None:
+    """Add a gradient to a leaf's ``grad``: in place, or into a new tensor under create_graph.
+
+    The first gradient is taken over as it is only when nobody else holds its memory.
+    """
+    if leaf.grad is not None:
+        if engine.grad_enabled:
+            leaf.grad = leaf.grad + gradient
+        else:
+            engine.call("add_", leaf.grad, gradient)
+        return
+    if engine.grad_enabled:
+        leaf.grad = F.clone(gradient)
+        return
+    layout = leaf.meta.stride if is_dense(leaf.shape, leaf.meta.stride) else contiguous_stride(leaf.shape)
+    sole = (
+        sys.getrefcount(gradient) <= _SOLE_TENSOR
+        and sys.getrefcount(gradient.storage) <= _SOLE_STORAGE
+        and gradient.base is None
+    )
+    if sole and gradient.meta.stride == layout:
+        gradient.grad_fn = None
+        leaf.grad = gradient
+    else:
+        leaf.grad = fresh_like(gradient, layout, engine)
+
+
+def fresh_like(gradient: Tensor, stride: tuple[int, ...], engine: Engine) -> Tensor:
+    """A copy of a gradient without history, with the given strides."""
+    out = meta(gradient.shape, gradient.dtype, gradient.device, stride)
+    backend = engine.backends[out.device]
+    engine.account.check(out.nbytes, f"the gradient {out!r}")
+    data = backend.view(backend.empty_bytes(out.nbytes), out.shape, out.stride, 0, out.dtype)
+    data[...] = gradient.array
+    return Tensor(engine, data, out, Storage(data, engine.account))
+
+
+def root_edge(tensor: Tensor) -> Edge:
+    """The edge of a tensor that backward starts from.
+
+    Raises:
+        GraphError: when it does not depend on anything that requires grad.
+    """
+    edge = edge_of(tensor)
+    if edge is None:
+        raise GraphError("backward was called on a tensor that does not require grad and has no history")
+    return edge

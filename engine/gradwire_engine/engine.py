@@ -1,0 +1,459 @@
+"""The one pipeline that runs every op: describe, infer, check, cast, compute, wrap, record.
+
+An engine belongs to one session. It has no global state: modes, random numbers and memory are its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import BOOLEAN, INTEGRAL, DType
+from gradwire_protocol.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    InternalError,
+    KernelError,
+    OutOfMemory,
+)
+from gradwire_protocol.meta import Inference, Meta, meta
+from gradwire_protocol.promotion import DEFAULT_FLOAT, ScalarKind
+
+from . import inplace
+from .backends import Backends, dtype_of, native
+from .memory import Limits, MemoryAccount
+from .random import Generator
+from .registry import CONTROLS, Row, row
+from .tape import Node, SavedTensor, edge_of
+from .tensor import MADE_IN_INFERENCE, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, PLAIN, Storage, Tensor
+
+RULE_MEMO_LIMIT: Final = 16_384
+
+
+class Engine:
+    """Computes for one session.
+
+    Attributes:
+        grad_enabled, inference, anomaly: the modes of the record being run.
+        default_dtype: what Python floats become.
+        generator: the session's random numbers.
+        account: the session's memory.
+    """
+
+    def __init__(
+        self, limits: Limits | None = None, backends: Backends | None = None, seed: int = 0,
+        default_dtype: DType = dtypes.float32,
+    ) -> None:  # fmt: skip
+        from . import ops  # noqa: F401  (fills the registry)
+
+        self.account = MemoryAccount(limits or Limits())
+        self.backends = backends or Backends()
+        self.generator = Generator(seed)
+        self.default_dtype = default_dtype
+        self.grad_enabled = True
+        self.inference = False
+        self.anomaly = False
+        self.names: dict[str, Tensor] = {}
+        self._rules: dict[tuple[Any, ...], Inference] = {}
+        self._seq = 0
+
+    # Ways in
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Run an op by name with Python-style arguments. Returns a tensor, a tuple of them, or None."""
+        entry = row(name)
+        return self.run(entry, entry.op.bind(args, kwargs))
+
+    def from_numpy(self, array: Any, requires_grad: bool = False, device: str = "cpu") -> Tensor:
+        """A leaf with the values of a NumPy array, copied, in row-major order."""
+        host = np.array(array, order="C")
+        backend = self.backends[device]
+        self.account.check(host.nbytes, "the uploaded tensor")
+        data = backend.from_host(host)
+        tensor = Tensor(self, data, meta(host.shape, dtype_of(host), device), Storage(data, self.account))
+        tensor.requires_grad_flag = requires_grad
+        tensor.inference = self.inference
+        return tensor
+
+    def to_numpy(self, tensor: Tensor) -> np.ndarray[Any, Any]:
+        """The tensor's values; may share its memory."""
+        host: np.ndarray[Any, Any] = self.backends[tensor.device].to_host(tensor.array)
+        return host
+
+    def run(self, entry: Row, values: list[Any]) -> Any:
+        """Run one op on bound values, in which tensors are engine tensors."""
+        op = entry.op
+        if op.control:
+            return CONTROLS[op.name](self, *values)
+        rule_args, tensors = self._describe(entry, values)
+        inferred = self._infer(entry, rule_args)
+        if inferred.offsets is not None:
+            return self._run_view(entry, values, rule_args, inferred)
+        if op.mutates is not None:
+            return self._run_inplace(entry, values, rule_args, tensors, inferred)
+        for out in inferred.outs:
+            self.account.check(out.nbytes, f"the result of {op.name}, {out!r},")
+        if inferred.scratch:
+            self.account.check(inferred.scratch, f"the working memory of {op.name}")
+        if entry.composite is not None:
+            return entry.composite(self, *values)
+        arrays = self._compute(entry, values, tensors, inferred)
+        results = self._wrap(arrays, inferred, tensors)
+        if entry.has_derivative:
+            self._record(entry, values, rule_args, tensors, inferred, results)
+        if self.inference:
+            for result in results:
+                result.inference = True
+        return results[0] if op.results == 1 else tuple(results)
+
+    # Describe and infer
+
+    def _describe(self, entry: Row, values: list[Any]) -> tuple[list[Any], list[Tensor]]:
+        """What the rule sees of the values, and the tensors among them."""
+        described = list(values)
+        tensors: list[Tensor] = []
+        for i in entry.tensor_at:
+            value = values[i]
+            if type(value) is Tensor:
+                described[i] = value.meta
+                tensors.append(value)
+            elif type(value) in (list, tuple):
+                described[i] = tuple(None if v is None else v.meta for v in value)
+                tensors.extend(v for v in value if v is not None)
+            elif value is not None:
+                described[i] = _kind(value)
+        for i in entry.scalar_at:
+            if values[i] is not None:
+                described[i] = _kind(values[i])
+        if entry.payload_at is not None:
+            described[entry.payload_at] = None
+        return described, tensors
+
+    def _infer(self, entry: Row, rule_args: list[Any]) -> Inference:
+        key = (entry, *rule_args, *[type(rule_args[i]) for i in entry.number_at])
+        found = self._rules.get(key)
+        if found is None:
+            if self.default_dtype is not DEFAULT_FLOAT.get():
+                DEFAULT_FLOAT.set(self.default_dtype)
+            found = entry.op.infer(rule_args)
+            if len(self._rules) >= RULE_MEMO_LIMIT:
+                self._rules.clear()
+            self._rules[key] = found
+        return found
+
+    def forget_rules(self) -> None:
+        """Empty the memo, after the default dtype changed."""
+        self._rules.clear()
+
+    # Compute
+
+    def _compute(self, entry: Row, values: list[Any], tensors: list[Tensor], inferred: Inference) -> Any:
+        """Cast operands, call the kernel, return its raw result."""
+        if entry.kernel is None:
+            raise InternalError(f"op {entry.op.name} has no kernel")
+        outs = inferred.outs
+        device = outs[0].device if outs else tensors[0].device
+        backend = self.backends[device]
+        kernel = entry.kernel
+        compute = inferred.compute
+        target: Any = None
+        if compute is not None:
+            target = native(dtypes.float32 if compute.is_low_precision and not entry.half else compute)
+        arguments: list[Any] = [backend.xp]
+        if entry.op.random:
+            arguments.append(self.generator)
+        if entry.announced:
+            arguments.append(outs[0])
+        arguments.extend(values)
+        shift = len(arguments) - len(values)
+        for i in entry.tensor_at:
+            value = values[i]
+            if type(value) is Tensor:
+                if entry.across and value.device != backend.device:
+                    arguments[i + shift] = backend.from_host(self.to_numpy(value))
+                else:
+                    arguments[i + shift] = _operand(value, target, backend)
+            elif type(value) in (list, tuple):
+                arguments[i + shift] = [None if v is None else _operand(v, target, backend) for v in value]
+            elif compute is not None and type(value) is int:
+                arguments[i + shift] = _wrapped(value, compute)
+        try:
+            return kernel(*arguments)
+        except MemoryError as error:
+            raise self._out_of_memory(entry.op.name, error) from None
+        except ZeroDivisionError:
+            raise KernelError(f"{entry.op.name}: an integer was divided by zero") from None
+        except np.linalg.LinAlgError as error:
+            raise KernelError(f"{entry.op.name}: {error}") from None
+
+    def _out_of_memory(self, name: str, error: MemoryError) -> OutOfMemory:
+        for backend in self.backends.opened():
+            backend.trim()
+        return OutOfMemory(f"{name}: no memory left on this device ({error or 'allocation failed'})")
+
+    def _wrap(self, arrays: Any, inferred: Inference, operands: list[Tensor]) -> list[Tensor]:
+        outs = inferred.outs
+        if type(arrays) is not tuple:
+            arrays = (arrays,)
+        if len(arrays) != len(outs):
+            raise InternalError(f"a kernel returned {len(arrays)} results instead of {len(outs)}")
+        results = []
+        for array, out in zip(arrays, outs, strict=True):
+            backend = self.backends[out.device]
+            if not out.known:
+                out = meta(tuple(array.shape), out.dtype, out.device)
+                self.account.check(out.nbytes, f"a result of shape {list(out.shape)}")
+            data = lay_out(array, out, backend, operands)
+            results.append(Tensor(self, data, out, Storage(data, self.account)))
+        return results
+
+    # Views
+
+    def _run_view(self, entry: Row, values: list[Any], rule_args: list[Any], inferred: Inference) -> Any:
+        source: Tensor = values[0]
+        backend = self.backends[source.device]
+        memory = source.storage.memory(backend)
+        tracked = self.grad_enabled and entry.has_derivative and source.requires_grad
+        differentiable = entry.op.grad_fn is not None
+        node: Node | None = None
+        if tracked:
+            node = self._node(entry, rule_args, values, [source], inferred)
+        results = []
+        for i, (out, delta) in enumerate(zip(inferred.outs, inferred.offsets or (), strict=True)):
+            offset = source.offset
+            if out.dtype.itemsize != source.dtype.itemsize:  # the distance counts elements of the result
+                offset, rest = divmod(offset * source.dtype.itemsize, out.dtype.itemsize)
+                if rest:
+                    raise ArgumentError(
+                        f"{entry.op.name}: the tensor starts within an element of {out.dtype.name}: clone it first"
+                    )
+            offset += delta
+            array = backend.view(memory, out.shape, out.stride, offset, out.dtype)
+            result = Tensor(self, array, out, source.storage, offset)
+            result.inference = source.inference
+            if differentiable and not source.inference:
+                result.base = source.base if source.base is not None else source
+                result.seen_version = source.storage.version
+                result.creation = self._creation(entry, source)
+            if node is not None and (out.dtype.is_floating_point or out.dtype.is_complex):
+                result.grad_fn, result.slot = node, i
+            results.append(result)
+        if node is not None:
+            self._save_results(node, entry, results)
+        return results[0] if entry.op.results == 1 else tuple(results)
+
+    def _creation(self, entry: Row, source: Tensor) -> int:
+        if self.inference:
+            return MADE_IN_INFERENCE
+        if source.base is not None and source.creation != PLAIN:
+            return source.creation
+        if not self.grad_enabled:
+            return MADE_IN_NO_GRAD
+        return ONE_OF_SEVERAL if entry.op.results is None else PLAIN
+
+    # In place
+
+    def _run_inplace(
+        self, entry: Row, values: list[Any], rule_args: list[Any], tensors: list[Tensor], inferred: Inference
+    ) -> Tensor:
+        target: Tensor = values[0]
+        recording = self.grad_enabled and entry.has_derivative
+        requires = recording and any(
+            t.requires_grad for i in entry.differentiable for t in _tensors_in(values[i])
+        )  # fmt: skip
+        inplace.check_writable(target, entry.op.name, self)
+        if entry.op.base is not None:
+            inplace.check_overlap(target, tensors[1:], entry.op.name)
+        node = (
+            self._node(entry, rule_args, values, tensors, inferred, overwritten=target) if requires else None
+        )
+        before = target.array
+        if entry.op.base is None:
+            self._compute(entry, values, tensors, inferred)
+        else:
+            result = self._compute(entry, values, tensors, inferred)
+            if type(result) is tuple:
+                result = result[0]
+            before[...] = result if getattr(result, "dtype", None) == before.dtype else _cast(result, target)
+        target.storage.version += 1
+        if node is not None:
+            self._save_results(node, entry, [target])
+            inplace.rebase(target, node, self)
+        return target
+
+    # Record
+
+    def _record(
+        self, entry: Row, values: list[Any], rule_args: list[Any], tensors: list[Tensor], inferred: Inference,
+        results: list[Tensor],
+    ) -> None:  # fmt: skip
+        if not self.grad_enabled:
+            return
+        if entry.all_differentiable:
+            if not any(t.requires_grad for t in tensors):
+                return
+        elif not any(t.requires_grad for i in entry.differentiable for t in _tensors_in(values[i])):
+            return
+        if not any(out.dtype.category >= 2 for out in inferred.outs):
+            return
+        node = self._node(entry, rule_args, values, tensors, inferred, outs=[r.meta for r in results])
+        for i, result in enumerate(results):
+            if result.meta.dtype.category >= 2:
+                result.grad_fn, result.slot = node, i
+        self._save_results(node, entry, results)
+
+    def _node(
+        self, entry: Row, rule_args: list[Any], values: list[Any], tensors: list[Tensor], inferred: Inference,
+        overwritten: Tensor | None = None, outs: list[Meta] | None = None,
+    ) -> Node:  # fmt: skip
+        """A node with its edges and saved operands. ``overwritten`` is cloned before it is saved."""
+        edges = tuple(
+            edge_of(t) if t is not None and t.meta.dtype.category >= 2 else None
+            for i in entry.differentiable
+            for t in _slots_in(values[i])
+        )  # fmt: skip
+        kept = list(rule_args)
+        for i in entry.number_like_at:
+            if type(values[i]) is not Tensor:
+                kept[i] = values[i]
+        self._seq += 1
+        made = tuple(outs) if outs is not None else inferred.outs or (rule_args[0],)
+        name = inferred.grad_fn or entry.op.grad_fn or entry.op.name
+        node = Node(name, entry, kept, edges, made, self._seq, self.account)
+        self.account.check_nodes()
+        saved: dict[str, Any] = {}
+        node.saved = saved
+        for name in self._wanted(entry, edges, values):
+            at = entry.op.positions.get(name)
+            if at is None:
+                continue
+            value = values[at]
+            if type(value) is Tensor:
+                if value is overwritten:
+                    value = self._snapshot(value)
+                saved[name] = SavedTensor(value)
+            elif type(value) in (list, tuple):
+                saved[name] = [SavedTensor(v) if type(v) is Tensor else v for v in value]
+        return node
+
+    def _wanted(self, entry: Row, edges: tuple[Any, ...], values: list[Any]) -> tuple[str, ...]:
+        """The names of what the derivative needs, given which operands receive a gradient."""
+        if entry.joint is not None:
+            return entry.saves
+        if entry.has_lists:
+            return tuple(name for needs, _ in entry.rules.values() for name in needs)
+        names: tuple[str, ...] = ()
+        for i, edge in zip(entry.differentiable, edges, strict=True):
+            rule = entry.rules.get(entry.op.params[i].name)
+            if edge is not None and rule is not None:
+                names += rule[0]
+        return names
+
+    def _snapshot(self, tensor: Tensor) -> Tensor:
+        """A copy that keeps the tensor's history, for a derivative that needs the value before it is overwritten."""
+        data = tensor.array.copy()
+        copy = Tensor(
+            self, data, meta(tensor.shape, tensor.dtype, tensor.device), Storage(data, self.account)
+        )
+        copy.grad_fn, copy.slot, copy.requires_grad_flag = (
+            tensor.grad_fn,
+            tensor.slot,
+            tensor.requires_grad_flag,
+        )
+        return copy
+
+    def _save_results(self, node: Node, entry: Row, results: list[Tensor]) -> None:
+        saved = node.saved
+        assert saved is not None
+        for name in self._wanted(entry, node.edges, node.values):
+            if name.startswith("result") and name not in entry.op.positions:
+                i = int(name[6:] or 0)
+                saved[name] = SavedTensor(results[i], is_result=True)
+
+    def new_node_seq(self) -> int:
+        self._seq += 1
+        return self._seq
+
+
+def _kind(value: Any) -> ScalarKind:
+    kind = ScalarKind.of(value)
+    if kind is None:
+        raise ArgumentTypeError(f"expected a number or a tensor, got {type(value).__name__}")
+    return kind
+
+
+def _tensors_in(value: Any) -> list[Tensor]:
+    if type(value) is Tensor:
+        return [value]
+    return [v for v in value if v is not None] if type(value) in (list, tuple) else []
+
+
+def _slots_in(value: Any) -> Any:
+    """The operand or operands that edges are made for: a list counts each entry, a number counts as no edge."""
+    if type(value) in (list, tuple):
+        return value
+    return (value if type(value) is Tensor else None,)
+
+
+def _operand(tensor: Tensor, target: Any, backend: Any) -> Any:
+    array = tensor.array
+    if type(array) is not backend.array_type:
+        if tensor.meta.shape:
+            raise DeviceError(f"a tensor on {tensor.device} meets one on {backend.device}")
+        array = backend.from_host(array)
+    return array if target is None or array.dtype == target else array.astype(target)
+
+
+def _wrapped(value: int, compute: DType) -> int:
+    """A Python int as the integer dtype holds it: modulo 2**bits, as PyTorch does."""
+    if compute.category == INTEGRAL:
+        bits = 8 * compute.itemsize
+        value &= (1 << bits) - 1
+        if compute.is_signed and value >> (bits - 1):
+            value -= 1 << bits
+    elif compute.category == BOOLEAN:
+        return value
+    return value
+
+
+def _cast(result: Any, target: Tensor) -> Any:
+    return result.astype(native(target.dtype)) if hasattr(result, "astype") else result
+
+
+def lay_out(array: Any, out: Meta, backend: Any, operands: list[Tensor]) -> Any:
+    """The kernel's result in the dtype and memory order that the rule announced, in memory of its own."""
+    wanted = native(out.dtype)
+    if type(array) is not backend.array_type:
+        array = backend.asarray(array, wanted)
+    elif array.dtype != wanted:
+        array = array.astype(wanted)
+    if array.shape != out.shape:
+        if array.size != out.numel:
+            raise InternalError(f"a kernel returned shape {list(array.shape)} instead of {list(out.shape)}")
+        array = array.reshape(out.shape)
+    if out.contiguous:
+        in_order = array.flags.c_contiguous
+    else:
+        in_order = array.strides == tuple(s * out.dtype.itemsize for s in out.stride)
+    if in_order and (array.base is None or _is_own(array, operands)):
+        return array
+    fresh = backend.view(backend.empty_bytes(out.nbytes), out.shape, out.stride, 0, out.dtype)
+    fresh[...] = array
+    return fresh
+
+
+def _is_own(array: Any, operands: list[Tensor]) -> bool:
+    """Whether an array that views other memory is alone in it: of its full size, and not an operand's."""
+    owner = _owner(array)
+    return getattr(owner, "nbytes", 0) == array.nbytes and all(
+        owner is not _owner(t.array) for t in operands
+    )  # fmt: skip
+
+
+def _owner(array: Any) -> Any:
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array

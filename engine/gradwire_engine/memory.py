@@ -1,0 +1,73 @@
+"""What a session's tensors occupy, and the limits that are checked before anything is allocated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradwire_protocol.errors import LimitExceeded
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one session. Sizes in bytes.
+
+    Attributes:
+        max_tensor_bytes: the largest single result.
+        max_session_bytes: all storages of the session together.
+        max_tensors: live tensor ids.
+        max_graph_nodes: nodes of the live autograd graph.
+        max_ops_per_frame: records in one frame.
+        max_read_bytes: values of one reply together.
+    """
+
+    max_tensor_bytes: int = 4 << 30
+    max_session_bytes: int = 8 << 30
+    max_tensors: int = 1_000_000
+    max_graph_nodes: int = 2_000_000
+    max_ops_per_frame: int = 200_000
+    max_read_bytes: int = 4 << 30
+
+
+class MemoryAccount:
+    """Counts the bytes of live storages and refuses what would pass a limit."""
+
+    __slots__ = ("limits", "live", "nodes", "peak")
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.live = 0
+        self.peak = 0
+        self.nodes = 0
+
+    def check(self, nbytes: int, what: str) -> None:
+        """Check that a result of this size may be made.
+
+        Raises:
+            LimitExceeded: naming the size, the limit and its setting.
+        """
+        limits = self.limits
+        if nbytes > limits.max_tensor_bytes:
+            raise LimitExceeded(
+                f"{what} would take {nbytes:,} bytes, a tensor may take {limits.max_tensor_bytes:,} "
+                "(GRADWIRE_MAX_TENSOR_BYTES)",
+                setting="GRADWIRE_MAX_TENSOR_BYTES", limit=limits.max_tensor_bytes, value=nbytes,
+            )  # fmt: skip
+        if self.live + nbytes > limits.max_session_bytes:
+            raise LimitExceeded(
+                f"{what} would take {nbytes:,} bytes, but the session holds {self.live:,} of "
+                f"{limits.max_session_bytes:,} (GRADWIRE_MAX_SESSION_BYTES): release tensors",
+                setting="GRADWIRE_MAX_SESSION_BYTES", limit=limits.max_session_bytes, value=self.live + nbytes,
+            )  # fmt: skip
+
+    def check_nodes(self) -> None:
+        if self.nodes > self.limits.max_graph_nodes:
+            raise LimitExceeded(
+                f"the autograd graph has {self.nodes:,} nodes, more than {self.limits.max_graph_nodes:,} "
+                "(GRADWIRE_MAX_GRAPH_NODES): call backward or drop results that require grad",
+                setting="GRADWIRE_MAX_GRAPH_NODES", limit=self.limits.max_graph_nodes, value=self.nodes,
+            )  # fmt: skip
+
+    def add(self, nbytes: int) -> None:
+        self.live += nbytes
+        if self.live > self.peak:
+            self.peak = self.live

@@ -1,0 +1,349 @@
+"""Activations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradwire_protocol.errors import ArgumentError
+
+from .. import special
+from ..functional import F, conj
+from ..registry import derivative, kernel
+
+# Cuts
+
+
+@kernel("relu")
+def relu(xp: Any, x: Any) -> Any:
+    return xp.maximum(x, 0)
+
+
+@kernel("relu6")
+def relu6(xp: Any, x: Any) -> Any:
+    return xp.clip(x, 0, 6)
+
+
+@kernel("hardtanh")
+def hardtanh(xp: Any, x: Any, low: Any, high: Any) -> Any:
+    if x.dtype.kind != "f":
+        low, high = int(low), int(high)
+    return xp.clip(x, low, high)
+
+
+@kernel("threshold")
+def threshold(xp: Any, x: Any, limit: Any, value: Any) -> Any:
+    if x.dtype.kind != "f":
+        limit, value = int(limit), int(value)
+    return xp.where(x <= limit, value, x)
+
+
+@kernel("threshold_backward")
+def threshold_backward(xp: Any, g: Any, x: Any, limit: Any) -> Any:
+    return xp.where(x <= limit, 0, g)
+
+
+def _strictly_within(g: Any, x: Any, low: Any, high: Any) -> Any:
+    return F.where((x > low) & (x < high), g, 0)
+
+
+derivative("relu", self=("result", lambda s, g: F.threshold_backward(g, s.result, 0)))
+derivative("relu6", self=("self", lambda s, g: _strictly_within(g, s.self, 0, 6)))
+derivative("hardtanh", self=("self", lambda s, g: _strictly_within(g, s.self, s.min_val, s.max_val)))
+derivative("threshold", self=("self", lambda s, g: F.threshold_backward(g, s.self, s.threshold)))
+derivative("threshold_backward", grad=("self", lambda s, g: F.threshold_backward(g, s.self, s.threshold)))
+
+
+# Straight above zero, something else below
+
+
+@kernel("leaky_relu")
+def leaky_relu(xp: Any, x: Any, slope: float) -> Any:
+    return xp.where(x > 0, x, x * slope)
+
+
+@kernel("prelu")
+def prelu(xp: Any, x: Any, weight: Any) -> Any:
+    return xp.where(x > 0, x, x * weight.reshape(_per_channel(x.shape, weight.size)))
+
+
+def _per_channel(shape: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """The shape under which weights, one or one per channel, broadcast with a tensor."""
+    return (1,) * len(shape) if count == 1 else (1, count, *[1] * (len(shape) - 2))
+
+
+def _by_slope(s: Any, g: Any) -> Any:
+    """One weight's gradient is the sum over all elements, or over all of its channel."""
+    weight = s.meta("weight")
+    under = F.where(s.self > 0, 0, g * s.self)
+    summed = F.sum_to_size(under, _per_channel(under.shape, weight.numel))
+    return F.reshape(summed, weight.shape)
+
+
+def _by_prelu(s: Any, g: Any) -> Any:
+    weight = F.reshape(s.weight, _per_channel(s.self.shape, s.weight.numel))
+    return F.where(s.self > 0, g, g * weight)
+
+
+def _elu(xp: Any, x: Any, alpha: float, scale: float, inner: float) -> Any:
+    below = xp.expm1(xp.minimum(x, 0) * inner) * (alpha * scale)
+    return xp.where(x > 0, x if scale == 1 else x * scale, below)
+
+
+def _elu_slope(g: Any, x: Any, alpha: float, scale: float, inner: float) -> Any:
+    below = g * (F.exp(x * inner) * (alpha * scale * inner))
+    return F.where(x > 0, g if scale == 1 else g * scale, below)
+
+
+_SELU = (1.6732632423543772, 1.0507009873554805, 1.0)
+
+
+@kernel("elu")
+def elu(xp: Any, x: Any, alpha: float) -> Any:
+    return _elu(xp, x, alpha, 1, 1)
+
+
+@kernel("selu")
+def selu(xp: Any, x: Any) -> Any:
+    return _elu(xp, x, *_SELU)
+
+
+@kernel("celu")
+def celu(xp: Any, x: Any, alpha: float) -> Any:
+    if alpha == 0:
+        raise ArgumentError("celu: alpha is 0, by which is divided")
+    return _elu(xp, x, alpha, 1, 1 / alpha)
+
+
+derivative("leaky_relu", self=("self", lambda s, g: F.where(s.self > 0, g, g * s.negative_slope)))
+derivative("prelu", self=("self weight", _by_prelu), weight=("self", _by_slope))
+derivative("elu", self=("self", lambda s, g: _elu_slope(g, s.self, s.alpha, 1, 1)))
+derivative("selu", self=("self", lambda s, g: _elu_slope(g, s.self, *_SELU)))
+derivative("celu", self=("self", lambda s, g: _elu_slope(g, s.self, s.alpha, 1, 1 / s.alpha)))
+
+
+# A number times the probability of something
+
+
+_ROOT_HALF = math.sqrt(0.5)
+_DENSITY = 1 / math.sqrt(2 * math.pi)
+_TANH_SCALE = math.sqrt(2 / math.pi)
+_TANH_CUBE = 0.044715
+
+
+@kernel("gelu")
+def gelu(xp: Any, x: Any, approximate: str) -> Any:
+    if approximate == "tanh":
+        inner = xp.tanh(x * (x * x * (_TANH_SCALE * _TANH_CUBE) + _TANH_SCALE))
+    else:
+        inner = special.erf(xp, x * _ROOT_HALF)
+    inner += 1
+    inner *= x
+    inner *= 0.5
+    return inner
+
+
+@kernel("gelu_backward")
+def gelu_backward(xp: Any, g: Any, x: Any, approximate: str) -> Any:
+    square = x * x
+    if approximate == "tanh":
+        inner = xp.tanh(x * (square * (_TANH_SCALE * _TANH_CUBE) + _TANH_SCALE))
+        slope = square * (3 * _TANH_SCALE * _TANH_CUBE) + _TANH_SCALE
+        return g * (0.5 * (1 + inner) + 0.5 * x * (1 - inner * inner) * slope)
+    share = special.erf(xp, x * _ROOT_HALF)
+    share += 1
+    share *= 0.5
+    return g * (share + x * xp.exp(square * -0.5) * _DENSITY)
+
+
+def _gelu_curvature(s: Any, g: Any) -> Any:
+    x = s.self
+    square = x * x
+    if s.approximate == "tanh":
+        inner = F.tanh(x * (square * (_TANH_SCALE * _TANH_CUBE) + _TANH_SCALE))
+        slope = square * (3 * _TANH_SCALE * _TANH_CUBE) + _TANH_SCALE
+        bend = x * (6 * _TANH_SCALE * _TANH_CUBE)
+        second = (1 - inner * inner) * (slope + x * bend * 0.5 - x * inner * slope * slope)
+    else:
+        second = F.exp(square * -0.5) * (2 - square) * _DENSITY
+    return g * s.grad * second
+
+
+@kernel("silu")
+def silu(xp: Any, x: Any) -> Any:
+    return x / (xp.exp(-x) + 1)
+
+
+@kernel("silu_backward")
+def silu_backward(xp: Any, g: Any, x: Any) -> Any:
+    share = xp.reciprocal(xp.exp(-x) + 1)
+    slope = share * (x * (1 - share) + 1)
+    return g * (xp.conj(slope) if slope.dtype.kind == "c" else slope)
+
+
+def _silu_curvature(s: Any, g: Any) -> Any:
+    share = F.sigmoid(s.self)
+    rest = 1 - share
+    second = share * rest * (s.self * (rest - share) + 2)
+    return conj(g) * s.grad * conj(second)
+
+
+@kernel("mish")
+def mish(xp: Any, x: Any) -> Any:
+    return x * xp.tanh(xp.logaddexp(x, xp.zeros_like(x)))
+
+
+def _by_mish(s: Any, g: Any) -> Any:
+    share = F.sigmoid(s.self)
+    inner = F.tanh(F.softplus(s.self))
+    return g * (inner + s.self * share * (1 - inner * inner))
+
+
+@kernel("sigmoid_backward")
+def sigmoid_backward(xp: Any, g: Any, y: Any) -> Any:
+    slope = y * (1 - y)
+    return g * (xp.conj(slope) if slope.dtype.kind == "c" else slope)
+
+
+@kernel("tanh_backward")
+def tanh_backward(xp: Any, g: Any, y: Any) -> Any:
+    slope = 1 - y * y
+    return g * (xp.conj(slope) if slope.dtype.kind == "c" else slope)
+
+
+derivative("gelu", self=("self", lambda s, g: F.gelu_backward(g, s.self, s.approximate)))
+derivative(
+    "gelu_backward",
+    grad=("self", lambda s, g: F.gelu_backward(g, s.self, s.approximate)),
+    self=("grad self", _gelu_curvature),
+)
+derivative("silu", self=("self", lambda s, g: F.silu_backward(g, s.self)))
+derivative(
+    "silu_backward",
+    grad=("self", lambda s, g: g * F.sigmoid(s.self) * (s.self * F.sigmoid(-s.self) + 1)),
+    self=("grad self", _silu_curvature),
+)
+derivative("mish", self=("self", _by_mish))
+derivative(
+    "sigmoid_backward",
+    grad=("output", lambda s, g: g * (s.output * (1 - s.output))),
+    output=("grad output", lambda s, g: conj(g) * s.grad * conj(1 - s.output * 2)),
+)
+derivative(
+    "tanh_backward",
+    grad=("output", lambda s, g: g * (1 - s.output * s.output)),
+    output=("grad output", lambda s, g: conj(g) * s.grad * conj(s.output * -2)),
+)
+
+
+# Smooth bends and shrinkage
+
+
+@kernel("softplus")
+def softplus(xp: Any, x: Any, beta: float, threshold: float) -> Any:
+    steep = x * beta
+    return xp.where(steep > threshold, x, xp.log1p(xp.exp(steep)) / beta)
+
+
+def _by_softplus(s: Any, g: Any) -> Any:
+    steep = s.self * s.beta
+    return F.where(steep > s.threshold, g, g * F.sigmoid(steep))
+
+
+@kernel("logsigmoid")
+def logsigmoid(xp: Any, x: Any) -> Any:
+    return xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.absolute(x)))
+
+
+@kernel("softsign")
+def softsign(xp: Any, x: Any) -> Any:
+    return x / (xp.absolute(x) + 1)
+
+
+def _by_softsign(s: Any, g: Any) -> Any:
+    size = F.abs(s.self) + 1
+    if not s.self.dtype.is_complex:
+        return g / (size * size)
+    turned = F.real(g * conj(s.self)) / (size * size)
+    return g / size - turned * F.sgn(s.self)
+
+
+@kernel("tanhshrink")
+def tanhshrink(xp: Any, x: Any) -> Any:
+    return x - xp.tanh(x)
+
+
+def _by_tanhshrink(s: Any, g: Any) -> Any:
+    inner = F.tanh(s.self)
+    return g * conj(inner * inner)
+
+
+@kernel("hardshrink")
+def hardshrink(xp: Any, x: Any, lambd: float) -> Any:
+    return xp.where((x >= -lambd) & (x <= lambd), 0, x)
+
+
+@kernel("softshrink")
+def softshrink(xp: Any, x: Any, lambd: float) -> Any:
+    if not 0 <= lambd < math.inf:
+        raise ArgumentError(f"softshrink: lambd is {lambd}, it must be finite and not negative")
+    return xp.where(x > lambd, x - lambd, xp.where(x < -lambd, x + lambd, x * 0))
+
+
+def _outside(s: Any, g: Any) -> Any:
+    return F.where((s.self >= -s.lambd) & (s.self <= s.lambd), 0, g)
+
+
+@kernel("hardsigmoid")
+def hardsigmoid(xp: Any, x: Any) -> Any:
+    return xp.clip(x + 3, 0, 6) / 6
+
+
+@kernel("hardswish")
+def hardswish(xp: Any, x: Any) -> Any:
+    return x * xp.clip(x + 3, 0, 6) / 6
+
+
+def _by_hardswish(s: Any, g: Any) -> Any:
+    bent = F.where(s.self < 3, g * (s.self / 3 + 0.5), g)
+    return F.where(s.self <= -3, 0, bent)
+
+
+derivative("softplus", self=("self", _by_softplus))
+derivative("logsigmoid", self=("self", lambda s, g: g * F.sigmoid(-s.self)))
+derivative("softsign", self=("self", _by_softsign))
+derivative("tanhshrink", self=("self", _by_tanhshrink))
+derivative("hardshrink", self=("self", _outside))
+derivative("softshrink", self=("self", _outside))
+derivative("hardsigmoid", self=("self", lambda s, g: _strictly_within(g / 6, s.self, -3, 3)))
+derivative("hardswish", self=("self", _by_hardswish))
+
+
+# Dropout
+
+
+@kernel("dropout")
+def dropout(xp: Any, random: Any, x: Any, p: float, training: bool) -> Any:
+    return _drop(xp, random, x, x.shape, p, training)
+
+
+@kernel("feature_dropout")
+def feature_dropout(xp: Any, random: Any, x: Any, p: float, training: bool) -> Any:
+    return _drop(xp, random, x, (*x.shape[:2], *[1] * (x.ndim - 2)), p, training)
+
+
+def _drop(xp: Any, random: Any, x: Any, shape: tuple[int, ...], p: float, training: bool) -> Any:
+    kept = random.coin(xp, shape, 1 - p) if training else xp.ones(shape, bool)
+    return x * kept * _scale(p, training), kept
+
+
+def _scale(p: float, training: bool) -> float:
+    return 1 / (1 - p) if training and p < 1 else 1.0
+
+
+def _by_dropout(s: Any, g: Any, _: Any) -> Any:
+    return g * s.result1 * _scale(s.p, s.training)
+
+
+derivative("dropout", self=("result1", _by_dropout))
+derivative("feature_dropout", self=("result1", _by_dropout))

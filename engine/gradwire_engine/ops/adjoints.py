@@ -1,0 +1,245 @@
+"""Kernels and derivatives of the primitives that put gradients back where they came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..axes import along, at_least_1d
+from ..functional import F
+from ..registry import derivative, kernel
+from ..scatter import (
+    add_at, expand_masks, places_along, places_of_selection, places_of_slices, selector, wrapped, write_at,
+)  # fmt: skip
+
+Geometry = tuple[tuple[int, ...], tuple[int, ...], int]
+"""Size, strides and offset of a view, in elements."""
+
+
+@kernel("select_backward", half=True)
+def select_backward(xp: Any, g: Any, size: tuple[int, ...], dim: int, index: int) -> Any:
+    made = xp.zeros(size, g.dtype)
+    made[(slice(None),) * (dim % len(size)) + (index,)] = g
+    return made
+
+
+derivative("select_backward", grad=lambda s, g: F.select(g, s.dim, s.index))
+
+
+@kernel("slice_backward", half=True)
+def slice_backward(
+    xp: Any, g: Any, size: tuple[int, ...], dim: int, start: int | None, end: int | None, step: int
+) -> Any:
+    made = xp.zeros(size, g.dtype)
+    made[(slice(None),) * (dim % len(size)) + (slice(start, end, step),)] = g
+    return made
+
+
+derivative("slice_backward", grad=lambda s, g: F.slice(g, s.dim, s.start, s.end, s.step))
+
+
+def diagonal_of(xp: Any, x: Any, offset: int, dim1: int, dim2: int) -> tuple[Any, Any]:
+    """(the array with the diagonal's axes last, the key that reads its diagonal)."""
+    matrices = xp.moveaxis(x, (dim1, dim2), (-2, -1))
+    rows, columns = matrices.shape[-2:]
+    extent = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    row = xp.arange(extent)
+    return matrices, (Ellipsis, row + max(0, -offset), row + max(0, offset))
+
+
+@kernel("diagonal_backward", half=True)
+def diagonal_backward(xp: Any, g: Any, size: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
+    made = xp.zeros(size, g.dtype)
+    matrices, key = diagonal_of(xp, made, offset, dim1, dim2)
+    matrices[key] = g
+    return made
+
+
+derivative("diagonal_backward", grad=lambda s, g: F.diagonal(g, s.offset, s.dim1, s.dim2))
+
+
+@kernel("unfold_backward")
+def unfold_backward(xp: Any, g: Any, input_size: tuple[int, ...], dimension: int, size: int, step: int) -> Any:
+    made = xp.zeros(input_size or (1,), g.dtype)
+    axis = dimension % made.ndim
+    windows = g if input_size else g.reshape(1, size)
+    count = windows.shape[axis]
+    # One pass for each place in the window: windows never overlap themselves there.
+    for i in range(size):
+        made[along(made, axis, i, i + (count - 1) * step + 1)][
+            (slice(None),) * axis + (slice(None, None, step),)
+        ] += windows[..., i]
+    return made
+
+
+derivative("unfold_backward", grad=lambda s, g: F.unfold(g, s.dimension, s.size, s.step))
+
+
+class Flat:
+    """Flat memory of zeros, large enough for several geometries, each of which can be shown as an array."""
+
+    def __init__(self, xp: Any, dtype: Any, *geometries: Geometry) -> None:
+        starts = [offset for _, _, offset in geometries]
+        ends = [
+            offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1 if 0 not in size else offset
+            for size, stride, offset in geometries
+        ]
+        self.xp = xp
+        self.origin = min(starts)
+        self.geometries = geometries
+        self.memory = xp.zeros(max(max(ends) - self.origin, 1), dtype)
+
+    def show(self, i: int) -> Any:
+        """An array over the memory in one of the geometries."""
+        size, stride, offset = self.geometries[i]
+        step = self.memory.itemsize
+        return self.xp.lib.stride_tricks.as_strided(
+            self.memory[offset - self.origin :], size, tuple(s * step for s in stride)
+        )
+
+    def places(self, i: int) -> Any:
+        """The flat places that one of the geometries shows."""
+        size, stride, offset = self.geometries[i]
+        places: Any = self.xp.full((1,) * len(size), offset - self.origin)
+        for axis, (n, s) in enumerate(zip(size, stride, strict=True)):
+            own = self.xp.arange(n) * s
+            places = places + own.reshape([-1 if k == axis else 1 for k in range(len(size))])
+        return places
+
+
+@kernel("restride")
+def restride(
+    xp: Any, x: Any, stride: tuple[int, ...], storage_offset: int, to_size: tuple[int, ...],
+    to_stride: tuple[int, ...], to_offset: int, average: str | None,
+) -> Any:  # fmt: skip
+    flat = Flat(xp, x.dtype, (x.shape, stride, storage_offset), (to_size, to_stride, to_offset))
+    add_at(xp, flat.memory, flat.places(0), x)
+    if average is not None:
+        counts = xp.zeros(flat.memory.shape, xp.int64)
+        shown = flat.places(1 if average == "to" else 0)
+        add_at(xp, counts, shown, xp.ones(shown.shape, xp.int64))
+        flat.memory /= xp.maximum(counts, 1).astype(flat.memory.real.dtype)
+    return flat.show(1).copy()
+
+
+derivative(
+    "restride",
+    self=lambda s, g: F.restride(
+        g, s.to_stride, s.to_offset, s.meta("self").shape, s.stride, s.storage_offset,
+        {"to": "from", "from": "to", None: None}[s.average],
+    ),
+)  # fmt: skip
+
+
+@kernel("gather_backward")
+def gather_backward(xp: Any, g: Any, size: tuple[int, ...], dim: int, index: Any, distinct: bool) -> Any:
+    made = xp.zeros(size or (1,), g.dtype)
+    if index.size:
+        index = at_least_1d(index)
+        axis = dim % made.ndim
+        places = places_along(xp, made.shape, axis, wrapped(xp, index, made.shape[axis]))
+        (write_at if distinct else add_at)(xp, made, places, g.reshape(places.shape))
+    return made
+
+
+derivative("gather_backward", grad=("index", lambda s, g: F.gather(g, s.dim, s.index)))
+
+
+@kernel("index_backward")
+def index_backward(xp: Any, g: Any, size: tuple[int, ...], indices: list[Any]) -> Any:
+    made = xp.zeros(size, g.dtype)
+    dims, found, at = expand_masks(xp, indices)
+    if _are_distinct(indices):
+        made[selector(made.ndim, dims, found)] = g
+    else:
+        add_at(xp, made, places_of_selection(xp, size, dims, found, at), g)
+    return made
+
+
+def _are_distinct(indices: list[Any]) -> bool:
+    """Whether a selection cannot name an element twice: a single mask never does."""
+    given = [index for index in indices if index is not None]
+    return len(given) == 1 and given[0].dtype.kind == "b"
+
+
+derivative("index_backward", grad=("indices", lambda s, g: F.index(g, s.indices)))
+
+
+@kernel("index_select_backward")
+def index_select_backward(xp: Any, g: Any, size: tuple[int, ...], dim: int, index: Any) -> Any:
+    made = xp.zeros(size or (1,), g.dtype)
+    add_at(xp, made, places_of_slices(xp, made.shape, dim % made.ndim, index), g if size else g.reshape(1))
+    return made
+
+
+derivative("index_select_backward", grad=("index", lambda s, g: F.index_select(g, s.dim, s.index)))
+
+
+@kernel("take_backward")
+def take_backward(xp: Any, g: Any, size: tuple[int, ...], index: Any) -> Any:
+    made = xp.zeros(size or (1,), g.dtype)
+    add_at(xp, made, wrapped(xp, index, made.size), g)
+    return made
+
+
+derivative("take_backward", grad=("index", lambda s, g: F.take(g, s.index)))
+
+
+@kernel("masked_select_backward", half=True)
+def masked_select_backward(xp: Any, g: Any, size: tuple[int, ...], mask: Any) -> Any:
+    made = xp.zeros(size, g.dtype)
+    if made.size:
+        mask = xp.broadcast_to(mask, size)
+        made[mask] = g.reshape(-1)[: int(mask.sum())]
+    return made
+
+
+derivative("masked_select_backward", grad=("mask", lambda s, g: _padded(s, g)))
+
+
+def _padded(s: Any, g: Any) -> Any:
+    """The selected gradients; the elements that were left over received none."""
+    given = s.meta("grad").shape
+    return F.masked_scatter_backward(g, given, s.mask)
+
+
+@kernel("masked_scatter_backward", half=True)
+def masked_scatter_backward(xp: Any, g: Any, size: tuple[int, ...], mask: Any) -> Any:
+    made = xp.zeros(size or (1,), g.dtype)
+    chosen = g[xp.broadcast_to(mask, g.shape)]
+    made.reshape(-1)[: chosen.size] = chosen
+    return made
+
+
+derivative(
+    "masked_scatter_backward",
+    grad=("mask", lambda s, g: F.masked_select_backward(F.reshape(g, (-1,)), s.meta("grad").shape, s.mask)),
+)
+
+
+@kernel("embedding_backward")
+def embedding_backward(
+    xp: Any, g: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
+    width = g.shape[-1]
+    made = xp.zeros((num_weights, width), g.dtype)
+    rows, index = g.reshape(-1, width), indices.reshape(-1)
+    if scale_grad_by_freq:
+        counts = xp.bincount(index, minlength=num_weights).astype(g.dtype)
+        rows = rows / counts[index][:, None]
+    add_at(xp, made, places_of_slices(xp, made.shape, 0, index), rows)
+    if padding_idx >= 0:
+        made[padding_idx] = 0
+    return made
+
+
+def _embedding_twice(s: Any, g: Any) -> Any:
+    rows = F.embedding(g, s.indices, s.padding_idx)
+    if s.scale_grad_by_freq:
+        counts = F.bincount(F.reshape(s.indices, (-1,)), None, s.num_weights)
+        rows = rows / F.unsqueeze(F.index(counts, [s.indices]), -1)
+    if s.padding_idx >= 0:
+        rows = F.masked_fill(rows, F.unsqueeze(s.indices == s.padding_idx, -1), 0)
+    return rows
+
+
+derivative("embedding_backward", grad=("indices", _embedding_twice))

@@ -1,0 +1,103 @@
+"""Comparisons, tests of a number, logic, operations on bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..registry import kernel
+from .pointwise import is_number
+
+_TWO_OPERANDS = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+    "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor",
+    "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
+}  # fmt: skip
+_ONE_OPERAND = {
+    "logical_not": "logical_not", "bitwise_not": "invert", "isnan": "isnan", "isinf": "isinf",
+    "isfinite": "isfinite",
+}  # fmt: skip
+
+
+def _register(name: str, function: str, operands: int) -> None:
+    if operands == 1:
+
+        @kernel(name)
+        def one(xp: Any, x: Any) -> Any:
+            return getattr(xp, function)(x)
+
+    else:
+
+        @kernel(name)
+        def two(xp: Any, x: Any, y: Any) -> Any:
+            return getattr(xp, function)(x, y)
+
+
+for _name, _function in _TWO_OPERANDS.items():
+    _register(_name, _function, 2)
+for _name, _function in _ONE_OPERAND.items():
+    _register(_name, _function, 1)
+
+
+@kernel("isposinf")
+def isposinf(xp: Any, x: Any) -> Any:
+    return xp.isinf(x) & (x > 0)
+
+
+@kernel("isneginf")
+def isneginf(xp: Any, x: Any) -> Any:
+    return xp.isinf(x) & (x < 0)
+
+
+@kernel("isreal")
+def isreal(xp: Any, x: Any) -> Any:
+    return x.imag == 0 if x.dtype.kind == "c" else xp.ones(x.shape, bool)
+
+
+@kernel("signbit")
+def signbit(xp: Any, x: Any) -> Any:
+    return xp.signbit(x) if x.dtype.kind == "f" else x < 0
+
+
+@kernel("isclose")
+def isclose(xp: Any, x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+    same = x == y
+    if equal_nan:
+        same = same | ((x != x) & (y != y))
+    if x.dtype.kind == "b" or (rtol == 0 and atol == 0):
+        return same
+    if x.dtype.kind in "iu":
+        x, y = x.astype("d"), y.astype("d")
+    distance = xp.absolute(x - y)
+    return same | (xp.isfinite(distance) & (distance <= atol + xp.absolute(y) * rtol))
+
+
+def _shift_limits(x: Any, y: Any) -> tuple[int, int]:
+    """The width in bits of the operands, and the largest shift to the right that means anything."""
+    dtype = (x if is_number(y) else y).dtype
+    width = 8 * dtype.itemsize
+    return width, width - (dtype.kind == "i")
+
+
+def _out_of_range(xp: Any, y: Any, last: int) -> Any:
+    return not 0 <= y <= last if is_number(y) else (y < 0) | (y > last)
+
+
+@kernel("bitwise_left_shift")
+def bitwise_left_shift(xp: Any, x: Any, y: Any) -> Any:
+    last = _shift_limits(x, y)[0] - 1
+    if is_number(y):
+        return xp.zeros_like(x) if _out_of_range(xp, y, last) else xp.left_shift(x, y)
+    return xp.where(_out_of_range(xp, y, last), 0, xp.left_shift(x, xp.clip(y, 0, last)))
+
+
+@kernel("bitwise_right_shift")
+def bitwise_right_shift(xp: Any, x: Any, y: Any) -> Any:
+    width, most = _shift_limits(x, y)
+    last = width - 1
+    if is_number(y):
+        far = _out_of_range(xp, y, last)
+        shifted = xp.right_shift(x, min(most, last) if far else y)
+        return xp.zeros_like(x) if far and most > last else shifted
+    far = _out_of_range(xp, y, last)
+    shifted = xp.right_shift(x, xp.where(far, last, y))
+    return xp.where(far, 0, shifted) if most > last else shifted

@@ -1,0 +1,213 @@
+"""What the control ops do: backward, gradients, flags, names, random state."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+from gradwire_protocol import dtypes
+from gradwire_protocol.errors import ArgumentError, GraphError, NotFound
+from gradwire_protocol.ops.control import ANOMALY_MODE, GRAD_MODE, INFERENCE_MODE, check_can_require_grad
+
+from ..backward import Call, accumulate, backward, root_edge
+from ..registry import control
+from ..tape import Edge, edge_of
+from ..tensor import Tensor
+
+
+@control("set_mode")
+def set_mode(engine: Any, flags: int) -> None:
+    engine.grad_enabled = bool(flags & GRAD_MODE) and not flags & INFERENCE_MODE
+    engine.inference = bool(flags & INFERENCE_MODE)
+    engine.anomaly = bool(flags & ANOMALY_MODE)
+
+
+def _roots(engine: Any, tensors: list[Tensor], gradients: list[Tensor | None]) -> list[tuple[Edge, Tensor]]:
+    roots = []
+    for tensor, gradient in zip(tensors, gradients, strict=True):
+        if gradient is None:
+            gradient = engine.call("ones", tensor.shape, dtype=tensor.dtype, device=tensor.device)
+        elif gradient.dtype is not tensor.dtype:
+            gradient = engine.call("to", gradient, dtype=tensor.dtype)
+        roots.append((root_edge(tensor), gradient))
+    return roots
+
+
+def _finish(run: Generator[Call, Any, list[Tensor | None]]) -> list[Tensor | None]:
+    """Run a backward that nobody in the client takes part in."""
+    try:
+        call = next(run)
+    except StopIteration as stop:
+        results: list[Tensor | None] = stop.value
+        return results
+    run.close()
+    raise GraphError(f"{call.node.name} has its derivative in a client, which this engine is not connected to")
+
+
+def _input_edges(inputs: list[Tensor]) -> list[Edge]:
+    edges = []
+    for i, tensor in enumerate(inputs):
+        edge = edge_of(tensor)
+        if edge is None:
+            raise GraphError(f"input {i}, a {tensor.meta!r} tensor, does not require grad")
+        edges.append(edge)
+    return edges
+
+
+@control("backward")
+def run_backward(
+    engine: Any,
+    tensors: list[Tensor],
+    gradients: list[Tensor | None],
+    inputs: list[Tensor] | None,
+    retain_graph: bool,
+    create_graph: bool,
+) -> None:
+    captures = None if inputs is None else _input_edges(inputs)
+    roots = _roots(engine, tensors, gradients)
+    results = _finish(
+        backward(
+            engine, roots, captures, retain_graph=retain_graph or create_graph, create_graph=create_graph,
+            accumulating=True,
+        )  # fmt: skip
+    )
+    was_enabled, engine.grad_enabled = engine.grad_enabled, create_graph
+    try:
+        for tensor, gradient in zip(inputs or (), results, strict=True):
+            if gradient is not None:
+                accumulate(tensor, gradient, engine)
+    finally:
+        engine.grad_enabled = was_enabled
+
+
+@control("grad")
+def grad(
+    engine: Any,
+    outputs: list[Tensor],
+    inputs: list[Tensor],
+    grad_outputs: list[Tensor | None],
+    retain_graph: bool,
+    create_graph: bool,
+    allow_unused: bool,
+    materialize_grads: bool,
+) -> tuple[Tensor | None, ...]:
+    captures = _input_edges(inputs)
+    roots = _roots(engine, outputs, grad_outputs)
+    results = _finish(
+        backward(
+            engine, roots, captures, retain_graph=retain_graph or create_graph, create_graph=create_graph,
+            accumulating=False,
+        )  # fmt: skip
+    )
+    for i, (tensor, gradient) in enumerate(zip(inputs, results, strict=True)):
+        if gradient is None and materialize_grads:
+            results[i] = engine.call("zeros", tensor.shape, dtype=tensor.dtype, device=tensor.device)
+        elif gradient is None and not allow_unused:
+            raise GraphError(
+                f"input {i}, a {tensor.meta!r} tensor, was not used for the outputs: pass allow_unused=True to get "
+                "None for it, or materialize_grads=True to get zeros"
+            )
+    return tuple(results)
+
+
+@control("grad_of")
+def grad_of(engine: Any, tensor: Tensor) -> Tensor | None:
+    return tensor.grad
+
+
+@control("set_grad")
+def set_grad(engine: Any, tensor: Tensor, gradient: Tensor | None) -> None:
+    tensor.grad = gradient
+
+
+@control("requires_grad_")
+def requires_grad_(engine: Any, tensor: Tensor, requires_grad: bool) -> None:
+    check_can_require_grad(tensor.meta, requires_grad)
+    if tensor.grad_fn is not None:
+        if not requires_grad:
+            raise GraphError("only a leaf can stop requiring a gradient: use detach() for a tensor without history")
+        return
+    if requires_grad and tensor.inference and not engine.inference:
+        raise GraphError("a tensor made in inference mode cannot require a gradient outside of it: clone it first")
+    tensor.requires_grad_flag = requires_grad
+
+
+@control("retain_grad")
+def retain_grad(engine: Any, tensor: Tensor) -> None:
+    from weakref import ref
+
+    node = tensor.grad_fn
+    if node is None:
+        if not tensor.requires_grad:
+            raise GraphError("a tensor that does not require grad has no gradient to retain")
+        return
+    tensor.retains_grad = True
+    if node.watchers is None:
+        node.watchers = {}
+    node.watchers[tensor.slot] = ref(tensor)
+
+
+@control("detach_")
+def detach_(engine: Any, tensor: Tensor) -> None:
+    if tensor.base is not None:
+        raise GraphError("a view cannot be detached in place: use detach()")
+    tensor.grad_fn = None
+    tensor.requires_grad_flag = False
+    tensor.slot = 0
+
+
+@control("set_data")
+def set_data(engine: Any, tensor: Tensor, data: Tensor) -> None:
+    if tensor.dtype is not data.dtype and tensor.requires_grad and data.dtype.category < dtypes.FLOATING:
+        raise ArgumentError(f"data of dtype {data.dtype.name} cannot stand in a tensor that requires grad")
+    tensor.array, tensor.meta, tensor.storage, tensor.offset = data.array, data.meta, data.storage, data.offset
+
+
+@control("manual_seed")
+def manual_seed(engine: Any, seed: int) -> None:
+    engine.generator.manual_seed(int(seed))
+
+
+@control("get_rng_state")
+def get_rng_state(engine: Any) -> Tensor:
+    state: Tensor = engine.from_numpy(np.array(engine.generator.get_state(), dtype=np.uint64).view(np.uint8))
+    return state
+
+
+@control("set_rng_state")
+def set_rng_state(engine: Any, state: Tensor) -> None:
+    if state.dtype is not dtypes.uint8 or state.shape != (16,):
+        raise ArgumentError(f"a random state is a uint8 tensor of 16 elements, got {state.meta!r}")
+    seed, offset = np.ascontiguousarray(engine.to_numpy(state)).view(np.uint64).tolist()
+    engine.generator.set_state((seed, offset))
+
+
+@control("set_default_dtype")
+def set_default_dtype(engine: Any, dtype: str) -> None:
+    found = dtypes.BY_NAME.get(dtype)
+    if found is None or not found.is_floating_point:
+        raise ArgumentError(f"the default dtype must be a floating point dtype, not {dtype!r}")
+    engine.default_dtype = found
+    engine.forget_rules()
+
+
+@control("set_name")
+def set_name(engine: Any, tensor: Tensor, name: str) -> None:
+    if not name or len(name) > 200:
+        raise ArgumentError(f"a name has 1 to 200 characters, this one has {len(name)}")
+    engine.names[name] = tensor
+
+
+@control("by_name")
+def by_name(engine: Any, name: str) -> Tensor:
+    tensor: Tensor | None = engine.names.get(name)
+    if tensor is None:
+        raise NotFound(f"no tensor of this session is named {name!r}")
+    return tensor
+
+
+@control("shape_of")
+def shape_of(engine: Any, tensor: Tensor) -> Tensor:
+    shape: Tensor = engine.from_numpy(np.array(tensor.shape, dtype=np.int64))
+    return shape

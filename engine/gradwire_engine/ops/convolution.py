@@ -1,0 +1,319 @@
+"""Convolutions as matrix products over unrolled windows.
+
+The input is kept as ``(batch, channels, extents)``. A few images at a time have their windows unrolled into columns
+``(batch, channels * taps, outputs)``, small enough to stay in a CPU's cache, which one matrix product then consumes.
+The taps of a kernel are its positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from gradwire_protocol.ops.convolution import COLUMN_BYTES, Geometry, transposed_extents
+
+from ..functional import F, conj
+from ..registry import derivative, kernel
+from ..tensor import Tensor
+
+Ints = tuple[int, ...]
+
+DEVICE_COLUMN_BYTES = 1 << 28
+"""A GPU has no cache to stay in, and launches cost more than memory."""
+
+
+class Windows:
+    """The windows of one convolution over inputs of ``extents``, ``outputs`` of them along each dimension."""
+
+    __slots__ = ("dilation", "extents", "inside", "kernel", "outputs", "padded", "padding", "stride")
+
+    def __init__(self, extents: Ints, outputs: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> None:
+        self.extents = extents
+        self.outputs = outputs
+        self.kernel = kernel
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        reach = (
+            (n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(outputs, stride, dilation, kernel, strict=True)
+        )
+        self.padded: Ints = tuple(max(r, n + p) for r, n, p in zip(reach, extents, padding, strict=True))
+        self.inside = tuple(slice(p, p + n) for n, p in zip(extents, padding, strict=True))
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether every window is one element and there is one for every element."""
+        return prod(self.kernel) == 1 and self.extents == self.outputs and prod(self.stride) == 1
+
+    def pad(self, xp: Any, x: Any) -> Any:
+        """The input with zeros around it; itself where it needs none."""
+        if self.padded == self.extents:
+            return x
+        result = xp.zeros((*x.shape[:2], *self.padded), x.dtype)
+        result[(..., *self.inside)] = x
+        return result
+
+    def meetings(self) -> Iterator[tuple[int, tuple[slice, ...]]]:
+        """Every tap, and the elements of a padded input that it meets in all windows."""
+        for i, tap in enumerate(product(*map(range, self.kernel))):
+            yield i, tuple(
+                slice(t * d, t * d + (n - 1) * s + 1, s)
+                for t, d, n, s in zip(tap, self.dilation, self.outputs, self.stride, strict=True)
+            )
+
+    def columns(self, xp: Any, x: Any) -> Any:
+        """Memory for the columns of as many images as fit the budget."""
+        batch, channels = x.shape[:2]
+        budget = COLUMN_BYTES if xp is np else DEVICE_COLUMN_BYTES
+        one = channels * prod(self.kernel) * prod(self.outputs)
+        count = min(batch, max(1, budget // max(one * x.itemsize, 1)))
+        return xp.empty((count, channels, prod(self.kernel), prod(self.outputs)), x.dtype)
+
+    def unroll(self, xp: Any, x: Any, columns: Any) -> Any:
+        """The columns of a few padded images, ``(batch, channels, taps, outputs)``, in the memory given."""
+        columns = columns[: x.shape[0]]
+        steps = x.strides[2:]
+        windows = xp.lib.stride_tricks.as_strided(
+            x,
+            (*x.shape[:2], *self.kernel, *self.outputs),
+            (
+                *x.strides[:2],
+                *(step * d for step, d in zip(steps, self.dilation, strict=True)),
+                *(step * s for step, s in zip(steps, self.stride, strict=True)),
+            ),
+        )
+        columns.reshape(windows.shape)[...] = windows
+        return columns
+
+    def roll(self, columns: Any, target: Any) -> None:
+        """Add columns up where they came from, in a few padded images; the transpose of :meth:`unroll`."""
+        parts = columns.reshape(*target.shape[:2], prod(self.kernel), *self.outputs)
+        for i, where in self.meetings():
+            target[(..., *where)] += parts[:, :, i]
+
+    def mirrored(self) -> Windows | None:
+        """For stride 1: the windows whose convolution with the flipped kernel is the gradient for the input."""
+        padding = tuple(d * (k - 1) - p for d, k, p in zip(self.dilation, self.kernel, self.padding, strict=True))
+        if prod(self.stride) != 1 or min(padding) < 0:
+            return None
+        return Windows(self.outputs, self.extents, self.kernel, self.stride, padding, self.dilation)
+
+
+def portions(batch: int, step: int) -> Iterator[slice]:
+    """The batch in portions of ``step``."""
+    for start in range(0, batch, max(step, 1)):
+        yield slice(start, min(start + step, batch))
+
+
+def forward(xp: Any, x: Any, weight: Any, windows: Windows, groups: int) -> Any:
+    """The convolution: ``(batch, made, outputs)``."""
+    batch, channels = x.shape[:2]
+    made = weight.shape[0]
+    rows = weight.reshape(groups, made // groups, -1)
+    out = xp.empty((batch, made, *windows.outputs), x.dtype)
+    if windows.pointwise:
+        images = x.reshape(batch, groups, channels // groups, -1)
+        xp.matmul(rows, images, out=out.reshape(batch, groups, made // groups, -1))
+        return out
+    if channels == groups and groups > 1:
+        _depthwise(xp, windows.pad(xp, x), weight, windows, out)
+        return out
+    x = windows.pad(xp, x)
+    memory = windows.columns(xp, x)
+    laid = out.reshape(batch, groups, made // groups, -1)
+    for portion in portions(batch, memory.shape[0]):
+        columns = windows.unroll(xp, x[portion], memory)
+        xp.matmul(rows, columns.reshape(columns.shape[0], groups, rows.shape[2], -1), out=laid[portion])
+    return out
+
+
+def _depthwise(xp: Any, x: Any, weight: Any, windows: Windows, out: Any) -> None:
+    """One channel a group: products with single numbers, for which a matrix product would be a detour."""
+    batch, channels = x.shape[:2]
+    target = out.reshape(batch, channels, -1, *windows.outputs)
+    factors = weight.reshape(channels, -1, prod(windows.kernel), *([1] * len(windows.kernel)))
+    target[...] = 0
+    scratch = xp.empty_like(target)
+    for i, where in windows.meetings():
+        xp.multiply(x[(slice(None), slice(None), None, *where)], factors[:, :, i], out=scratch)
+        target += scratch
+
+
+def input_gradient(xp: Any, g: Any, weight: Any, windows: Windows, groups: int) -> Any:
+    """The gradient for the input: ``(batch, channels, extents)``."""
+    batch, made = g.shape[:2]
+    channels = weight.shape[1] * groups
+    grouped = weight.reshape(groups, made // groups, channels // groups, -1)
+    if windows.pointwise:
+        g = g.reshape(batch, groups, made // groups, -1)
+        return xp.matmul(grouped[..., 0].swapaxes(1, 2), g).reshape(batch, channels, *windows.extents)
+    mirrored = windows.mirrored()
+    if mirrored is not None and made <= 2 * channels:
+        # Unrolling costs less than half of adding columns up.
+        flipped = grouped[..., ::-1].swapaxes(1, 2).reshape(channels, made // groups, *windows.kernel)
+        return forward(xp, g, flipped, mirrored, groups)
+    rows = grouped.reshape(groups, made // groups, -1).swapaxes(1, 2)
+    g = g.reshape(batch, groups, made // groups, -1)
+    target = xp.zeros((batch, channels, *windows.padded), g.dtype)
+    memory = windows.columns(xp, target)
+    for portion in portions(batch, memory.shape[0]):
+        part = g[portion]
+        columns = memory[: part.shape[0]].reshape(part.shape[0], groups, rows.shape[1], -1)
+        xp.matmul(rows, part, out=columns)
+        windows.roll(columns, target[portion])
+    return target[(..., *windows.inside)]
+
+
+def weight_gradient(xp: Any, g: Any, x: Any, windows: Windows, groups: int) -> Any:
+    """The gradient for the weight: ``(made, channels / groups, kernel)``."""
+    batch, channels = x.shape[:2]
+    made = g.shape[1]
+    g = g.reshape(batch, groups, made // groups, -1)
+    total = xp.zeros((groups, made // groups, channels // groups * prod(windows.kernel)), g.dtype)
+    x = windows.pad(xp, x)
+    memory = windows.columns(xp, x)
+    for portion in portions(batch, memory.shape[0]):
+        part = x[portion]
+        columns = part if windows.pointwise else windows.unroll(xp, part, memory)
+        columns = columns.reshape(part.shape[0], groups, total.shape[2], -1)
+        total += xp.matmul(g[portion], columns.swapaxes(-1, -2)).sum(axis=0)
+    return total.reshape(made, channels // groups, *windows.kernel)
+
+
+@kernel("conv1d", "conv2d", "conv3d")
+def conv(
+    xp: Any, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:  # fmt: skip
+    geometry = Geometry("conv", weight.shape[2:], stride, padding, dilation)
+    x = _batch(x, weight.ndim)
+    outputs = geometry.outputs(x.shape[2:])
+    windows = Windows(
+        x.shape[2:], outputs, geometry.kernel, geometry.stride, geometry.before, geometry.dilation
+    )  # fmt: skip
+    return _with_bias(forward(xp, x, weight, windows, groups), bias)
+
+
+@kernel("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def conv_transpose(
+    xp: Any, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
+) -> Any:
+    geometry = Geometry("conv_transpose", weight.shape[2:], stride, padding, dilation)
+    x = _batch(x, weight.ndim)
+    extents = transposed_extents("conv_transpose", x.shape[2:], geometry, output_padding)
+    windows = Windows(
+        extents, x.shape[2:], geometry.kernel, geometry.stride, geometry.before, geometry.dilation
+    )  # fmt: skip
+    return _with_bias(input_gradient(xp, x, weight, windows, groups), bias)
+
+
+def _batch(x: Any, ndim: int) -> Any:
+    return x if x.ndim == ndim else x[None]
+
+
+def _with_bias(out: Any, bias: Any) -> Any:
+    if bias is not None:
+        out += bias.reshape(-1, *([1] * (out.ndim - 2)))
+    return out
+
+
+@kernel("convolution")
+def convolution(
+    xp: Any, x: Any, weight: Any, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Any:
+    return forward(xp, x, weight, Windows(x.shape[2:], extents, weight.shape[2:], stride, padding, dilation), groups)
+
+
+@kernel("convolution_input")
+def convolution_input(
+    xp: Any, g: Any, weight: Any, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Any:
+    windows = Windows(extents, g.shape[2:], weight.shape[2:], stride, padding, dilation)
+    return input_gradient(xp, g, weight, windows, groups)
+
+
+@kernel("convolution_weight")
+def convolution_weight(
+    xp: Any, g: Any, x: Any, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Any:
+    return weight_gradient(xp, g, x, Windows(x.shape[2:], g.shape[2:], extents, stride, padding, dilation), groups)
+
+
+def _rest(s: Any) -> tuple[Any, ...]:
+    """The arguments that the primitives share."""
+    return s.stride, s.padding, s.dilation, s.groups
+
+
+derivative(
+    "convolution",
+    self=("weight", lambda s, g: F.convolution_input(g, conj(s.weight), s.meta("self").shape[2:], *_rest(s))),
+    weight=("self", lambda s, g: F.convolution_weight(g, conj(s.self), s.meta("weight").shape[2:], *_rest(s))),
+)
+derivative(
+    "convolution_input",
+    grad=("weight", lambda s, g: F.convolution(g, conj(s.weight), s.meta("grad").shape[2:], *_rest(s))),
+    weight=("grad", lambda s, g: F.convolution_weight(conj(s.grad), g, s.meta("weight").shape[2:], *_rest(s))),
+)
+derivative(
+    "convolution_weight",
+    grad=("self", lambda s, g: F.convolution(conj(s.self), g, s.meta("grad").shape[2:], *_rest(s))),
+    self=("grad", lambda s, g: F.convolution_input(conj(s.grad), g, s.meta("self").shape[2:], *_rest(s))),
+)
+
+
+def _shared(s: Any) -> tuple[Any, ...]:
+    """The arguments that the primitives share, from a convolution as the user called it."""
+    geometry = Geometry("conv", s.meta("weight").shape[2:], s.stride, s.padding, s.dilation)
+    return geometry.stride, geometry.before, geometry.dilation, s.groups
+
+
+def _batched(s: Any, x: Tensor) -> Tensor:
+    return x if x.ndim == s.meta("weight").ndim else F.unsqueeze(x, 0)
+
+
+def _as_given(s: Any, x: Tensor) -> Tensor:
+    """A gradient for the input, without the batch dimension if the input had none."""
+    return x if s.meta("self").ndim == x.ndim else F.squeeze(x, 0)
+
+
+def _extents(s: Any, name: str) -> Ints:
+    """The spatial extents of an operand."""
+    shape: Ints = s.meta(name).shape
+    return shape[-(s.meta("weight").ndim - 2) :]
+
+
+def _bias(s: Any, g: Tensor) -> Tensor:
+    channel = g.ndim - (s.meta("weight").ndim - 1)
+    summed: Tensor = F.sum(g, tuple(i for i in range(g.ndim) if i != channel))
+    return summed
+
+
+def _conv_input(s: Any, g: Tensor) -> Tensor:
+    g = _batched(s, g)
+    return _as_given(s, F.convolution_input(g, conj(s.weight), _extents(s, "self"), *_shared(s)))
+
+
+def _conv_weight(s: Any, g: Tensor) -> Tensor:
+    x = conj(_batched(s, s.self))
+    weight: Tensor = F.convolution_weight(_batched(s, g), x, _extents(s, "weight"), *_shared(s))
+    return weight
+
+
+def _transpose_input(s: Any, g: Tensor) -> Tensor:
+    g = _batched(s, g)
+    return _as_given(s, F.convolution(g, conj(s.weight), _extents(s, "self"), *_shared(s)))
+
+
+def _transpose_weight(s: Any, g: Tensor) -> Tensor:
+    x = conj(_batched(s, s.self))
+    weight: Tensor = F.convolution_weight(x, _batched(s, g), _extents(s, "weight"), *_shared(s))
+    return weight
+
+
+for _count in (1, 2, 3):
+    derivative(f"conv{_count}d", self=("weight", _conv_input), weight=("self", _conv_weight), bias=_bias)
+    derivative(
+        f"conv_transpose{_count}d", self=("weight", _transpose_input), weight=("self", _transpose_weight), bias=_bias
+    )

@@ -1,0 +1,84 @@
+"""Copies, and writes of plain values into a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradwire_protocol.errors import KernelError
+
+from ..backends import native
+from ..functional import F
+from ..registry import derivative, kernel
+
+
+@kernel("clone")
+def clone(xp: Any, x: Any) -> Any:
+    return x.copy(order="K")
+
+
+@kernel("contiguous")
+def contiguous(xp: Any, x: Any) -> Any:
+    return xp.array(x, order="C")
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """A copy in another native dtype; of complex numbers the real part where it is not complex."""
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = x.real
+    return x.astype(dtype)
+
+
+@kernel("to", announced=True, across=True)
+def to(xp: Any, out: Any, x: Any, dtype: Any, device: Any, copy: bool) -> Any:
+    return cast(x, native(out.dtype))
+
+
+@kernel("copy_", across=True)
+def copy_(xp: Any, x: Any, source: Any, non_blocking: bool) -> None:
+    x[...] = source if source.dtype == x.dtype else cast(source, x.dtype)
+
+
+@kernel("fill_", across=True)
+def fill_(xp: Any, x: Any, value: Any) -> None:
+    x[...] = cast(value, x.dtype) if hasattr(value, "dtype") else fitting(value, x.dtype)
+
+
+def fitting(value: Any, dtype: Any) -> Any:
+    """A Python number as an integer dtype can take it.
+
+    Raises:
+        KernelError: when it lies outside the dtype's range. Negative numbers wrap around in unsigned types.
+    """
+    kind = dtype.kind
+    if kind == "b":
+        return bool(value)
+    if kind not in "iu":
+        return value
+    if value != value or value in (float("inf"), float("-inf")):
+        raise KernelError(f"{value} does not fit into {dtype}")
+    value = int(value)
+    bits = 8 * dtype.itemsize
+    if kind == "u" and -(1 << bits) < value < 0:
+        return value + (1 << bits)
+    low, high = (0, 1 << bits) if kind == "u" else (-(1 << (bits - 1)), 1 << (bits - 1))
+    if not low <= value < high:
+        raise KernelError(f"{value} does not fit into {dtype}, which holds {low} to {high - 1}")
+    return value
+
+
+@kernel("zero_")
+def zero_(xp: Any, x: Any) -> None:
+    x[...] = 0
+
+
+derivative("clone", self=lambda s, g: g)
+derivative("contiguous", self=lambda s, g: g)
+derivative("to", self=lambda s, g: _back(s.meta("self"), g))
+derivative("copy_", self=lambda s, g: F.zeros_like(g), src=lambda s, g: _back(s.meta("src"), g))
+derivative("fill_", self=lambda s, g: F.zeros_like(g), value=lambda s, g: _back(s.meta("value"), g))
+derivative("zero_", self=lambda s, g: F.zeros_like(g))
+
+
+def _back(operand: Any, gradient: Any) -> Any:
+    """The gradient on the operand's device; its dtype is the driver's business."""
+    return gradient if gradient.device == operand.device else F.to(gradient, device=operand.device)

@@ -1,0 +1,119 @@
+"""Tensors made from nothing but their description, or from bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gradwire_protocol.errors import ArgumentError
+
+from ..backends import native
+from ..registry import kernel
+from .copying import fitting
+
+
+@kernel("upload", announced=True)
+def upload(xp: Any, out: Any, data: Any, dtype: Any, size: Any, device: Any) -> Any:
+    host = data if isinstance(data, np.ndarray) else np.frombuffer(data, native(out.dtype))
+    if host.nbytes != out.nbytes:
+        raise ArgumentError(f"upload: {out!r} takes {out.nbytes} bytes, the payload has {host.nbytes}")
+    return xp.asarray(host.reshape(out.shape))
+
+
+@kernel("zeros", "empty", announced=True)
+def zeros(xp: Any, out: Any, size: Any, dtype: Any, device: Any) -> Any:
+    return xp.zeros(out.shape, native(out.dtype))
+
+
+@kernel("ones", announced=True)
+def ones(xp: Any, out: Any, size: Any, dtype: Any, device: Any) -> Any:
+    return xp.ones(out.shape, native(out.dtype))
+
+
+@kernel("full", announced=True)
+def full(xp: Any, out: Any, size: Any, value: Any, dtype: Any, device: Any) -> Any:
+    return _filled(xp, out, value)
+
+
+def _filled(xp: Any, out: Any, value: Any) -> Any:
+    wanted = native(out.dtype)
+    return xp.full(out.shape, fitting(value, wanted), wanted)
+
+
+@kernel("zeros_like", "empty_like", announced=True)
+def zeros_like(xp: Any, out: Any, x: Any, dtype: Any, device: Any) -> Any:
+    return xp.zeros(out.shape, native(out.dtype))
+
+
+@kernel("ones_like", announced=True)
+def ones_like(xp: Any, out: Any, x: Any, dtype: Any, device: Any) -> Any:
+    return xp.ones(out.shape, native(out.dtype))
+
+
+@kernel("full_like", announced=True)
+def full_like(xp: Any, out: Any, x: Any, value: Any, dtype: Any, device: Any) -> Any:
+    return _filled(xp, out, value)
+
+
+@kernel("arange", announced=True)
+def arange(xp: Any, out: Any, start: Any, end: Any, step: Any, dtype: Any, device: Any) -> Any:
+    if end is None:
+        start = 0
+    index = xp.arange(out.shape[0])
+    if out.dtype.is_floating_point:
+        return index * float(step) + float(start)
+    return index * int(step) + int(start)
+
+
+@kernel("linspace", announced=True)
+def linspace(xp: Any, out: Any, start: Any, end: Any, steps: int, dtype: Any, device: Any) -> Any:
+    return _between(xp, out, start, end, steps)
+
+
+@kernel("logspace", announced=True)
+def logspace(
+    xp: Any, out: Any, start: Any, end: Any, steps: int, base: Any, dtype: Any, device: Any
+) -> Any:
+    return xp.power(xp.asarray(base, "D" if out.dtype.is_complex else "d"), _between(xp, out, start, end, steps))
+
+
+def _between(xp: Any, out: Any, start: Any, end: Any, steps: int) -> Any:
+    """Each half counted from its own end, so that both ends are exact."""
+    if steps == 0:
+        return xp.zeros(0, native(out.dtype))
+    if not out.dtype.is_floating_point and not out.dtype.is_complex:
+        start, end = int(start), int(end)
+    index = xp.arange(steps).astype("D" if out.dtype.is_complex else "d")
+    step = (end - start) / max(steps - 1, 1)
+    lower = index * step + start
+    return xp.where(index.real < steps / 2, lower, end - (steps - 1 - index) * step)
+
+
+@kernel("eye", announced=True)
+def eye(xp: Any, out: Any, n: int, m: int | None, dtype: Any, device: Any) -> Any:
+    return xp.eye(*out.shape, dtype=native(out.dtype))
+
+
+def _triangle(xp: Any, count: int, lengths: Any, first: Any) -> Any:
+    """Rows and columns of ``count`` elements of which row r has ``lengths[r]``, from column ``first[r]`` on."""
+    ends = xp.cumsum(lengths)
+    index = xp.arange(count)
+    row = xp.searchsorted(ends, index, side="right")
+    return row, index - (ends - lengths)[row] + first[row]
+
+
+@kernel("tril_indices", announced=True)
+def tril_indices(xp: Any, out: Any, row: int, col: int, offset: int, dtype: Any, device: Any) -> Any:
+    above = min(max(0, -offset), row)  # rows that have none
+    rows = xp.arange(above, max(row, above))
+    lengths = xp.clip(rows + (offset + 1), 0, col)
+    r, c = _triangle(xp, out.shape[1], lengths, xp.zeros_like(rows))
+    return xp.stack((r + above, c))
+
+
+@kernel("triu_indices", announced=True)
+def triu_indices(xp: Any, out: Any, row: int, col: int, offset: int, dtype: Any, device: Any) -> Any:
+    rows = xp.arange(max(min(row, col - offset), 0))  # further rows have none
+    first = xp.clip(rows + offset, 0, col)
+    r, c = _triangle(xp, out.shape[1], col - first, first)
+    return xp.stack((r, c))

@@ -1,0 +1,189 @@
+"""Elementwise functions of one number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+
+from .. import special
+from ..functional import F, conj
+from ..registry import derivative, kernel
+
+_ARRAY_FUNCTIONS = {
+    "reciprocal": "reciprocal", "exp": "exp", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10",
+    "log1p": "log1p", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "arcsin",
+    "acos": "arccos", "atan": "arctan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh",
+    "acosh": "arccosh", "atanh": "arctanh", "sinc": "sinc",
+}  # fmt: skip
+
+
+def _register(name: str, function: str) -> None:
+    @kernel(name)
+    def run(xp: Any, x: Any) -> Any:
+        return getattr(xp, function)(x)
+
+
+for _name, _function in _ARRAY_FUNCTIONS.items():
+    _register(_name, _function)
+
+
+@kernel("exp2")
+def exp2(xp: Any, x: Any) -> Any:
+    return xp.exp(x * math.log(2)) if x.dtype.kind == "c" else xp.exp2(x)
+
+
+@kernel("rsqrt")
+def rsqrt(xp: Any, x: Any) -> Any:
+    return xp.reciprocal(xp.sqrt(x))
+
+
+@kernel("sigmoid")
+def sigmoid(xp: Any, x: Any) -> Any:
+    return xp.reciprocal(xp.exp(-x) + 1)
+
+
+@kernel("logit")
+def logit(xp: Any, x: Any, eps: float | None) -> Any:
+    if eps is not None:
+        x = xp.clip(x, eps, 1 - eps)
+    return xp.log(x / (1 - x))
+
+
+@kernel("erf")
+def erf(xp: Any, x: Any) -> Any:
+    return special.erf(xp, x)
+
+
+@kernel("erfc")
+def erfc(xp: Any, x: Any) -> Any:
+    return special.erfc(xp, x)
+
+
+@kernel("erfinv")
+def erfinv(xp: Any, x: Any) -> Any:
+    return special.erfinv(xp, x)
+
+
+@kernel("deg2rad")
+def deg2rad(xp: Any, x: Any) -> Any:
+    return x * (math.pi / 180)
+
+
+@kernel("rad2deg")
+def rad2deg(xp: Any, x: Any) -> Any:
+    return x * (180 / math.pi)
+
+
+def _by_sinc(s: Any, g: Any) -> Any:
+    angle = s.self * math.pi
+    slope = (F.cos(angle) * angle - F.sin(angle)) / (angle * s.self)
+    return F.where(s.self == 0, 0, g * conj(slope))
+
+
+def _by_logit(s: Any, g: Any) -> Any:
+    grown = g / (s.self * (1 - s.self))
+    eps = s.eps
+    low, high, outside = (0, 1, math.nan) if eps is None else (eps, 1 - eps, 0)
+    return F.where((s.self >= low) & (s.self <= high), grown, outside)
+
+
+def _by_acosh(s: Any, g: Any) -> Any:
+    if s.self.dtype.is_complex:
+        return g * conj(F.rsqrt(s.self - 1) * F.rsqrt(s.self + 1))
+    return g * F.rsqrt(s.self * s.self - 1)
+
+
+_ERF_SLOPE = 2 / math.sqrt(math.pi)
+
+derivative("reciprocal", self=("result", lambda s, g: -g * conj(s.result * s.result)))
+derivative("exp", self=("result", lambda s, g: g * conj(s.result)))
+derivative("exp2", self=("result", lambda s, g: g * conj(s.result) * math.log(2)))
+derivative("expm1", self=("result", lambda s, g: g * (conj(s.result) + 1)))
+derivative("log", self=("self", lambda s, g: g / conj(s.self)))
+derivative("log2", self=("self", lambda s, g: g / (conj(s.self) * math.log(2))))
+derivative("log10", self=("self", lambda s, g: g / (conj(s.self) * math.log(10))))
+derivative("log1p", self=("self", lambda s, g: g / (conj(s.self) + 1)))
+derivative("sqrt", self=("result", lambda s, g: g / (conj(s.result) * 2)))
+derivative("rsqrt", self=("result", lambda s, g: g * conj(s.result**3) * -0.5))
+derivative("sin", self=("self", lambda s, g: g * conj(F.cos(s.self))))
+derivative("cos", self=("self", lambda s, g: g * -conj(F.sin(s.self))))
+derivative("tan", self=("result", lambda s, g: g * conj(s.result * s.result + 1)))
+derivative("asin", self=("self", lambda s, g: g * conj(F.rsqrt(1 - s.self * s.self))))
+derivative("acos", self=("self", lambda s, g: g * -conj(F.rsqrt(1 - s.self * s.self))))
+derivative("atan", self=("self", lambda s, g: g / conj(s.self * s.self + 1)))
+derivative("sinh", self=("self", lambda s, g: g * conj(F.cosh(s.self))))
+derivative("cosh", self=("self", lambda s, g: g * conj(F.sinh(s.self))))
+derivative("tanh", self=("result", lambda s, g: F.tanh_backward(g, s.result)))
+derivative("asinh", self=("self", lambda s, g: g * conj(F.rsqrt(s.self * s.self + 1))))
+derivative("acosh", self=("self", _by_acosh))
+derivative("atanh", self=("self", lambda s, g: g / conj(1 - s.self * s.self)))
+derivative("sinc", self=("self", _by_sinc))
+derivative("sigmoid", self=("result", lambda s, g: F.sigmoid_backward(g, s.result)))
+derivative("logit", self=("self", _by_logit))
+derivative("erf", self=("self", lambda s, g: g * (F.exp(-s.self * s.self) * _ERF_SLOPE)))
+derivative("erfc", self=("self", lambda s, g: g * (F.exp(-s.self * s.self) * -_ERF_SLOPE)))
+derivative("erfinv", self=("result", lambda s, g: g * (F.exp(s.result * s.result) / _ERF_SLOPE)))
+derivative("deg2rad", self=lambda s, g: g * (math.pi / 180))
+derivative("rad2deg", self=lambda s, g: g * (180 / math.pi))
+
+
+# Rounding
+
+
+@kernel("floor")
+def floor(xp: Any, x: Any) -> Any:
+    return xp.floor(x) if x.dtype.kind == "f" else x.copy()
+
+
+@kernel("ceil")
+def ceil(xp: Any, x: Any) -> Any:
+    return xp.ceil(x) if x.dtype.kind == "f" else x.copy()
+
+
+@kernel("trunc")
+def trunc(xp: Any, x: Any) -> Any:
+    return xp.trunc(x) if x.dtype.kind == "f" else x.copy()
+
+
+@kernel("frac")
+def frac(xp: Any, x: Any) -> Any:
+    return x - xp.trunc(x)
+
+
+@kernel("round")
+def round_(xp: Any, x: Any, decimals: int) -> Any:
+    if x.dtype.kind != "f":
+        return x.copy()
+    if decimals == 0:
+        return xp.rint(x)
+    scale = 10.0 ** abs(decimals)
+    return xp.rint(x * scale) / scale if decimals > 0 else xp.rint(x / scale) * scale
+
+
+derivative("floor", self=lambda s, g: F.zeros_like(g))
+derivative("ceil", self=lambda s, g: F.zeros_like(g))
+derivative("trunc", self=lambda s, g: F.zeros_like(g))
+derivative("round", self=lambda s, g: F.zeros_like(g))
+derivative("frac", self=lambda s, g: g)
+
+
+@kernel("nan_to_num", half=True)
+def nan_to_num(xp: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    kind = x.dtype.kind
+    if kind in "iub":
+        return x.copy()
+    if kind == "c":
+        result = x.copy()
+        result.real = nan_to_num(xp, x.real, nan, posinf, neginf)
+        result.imag = nan_to_num(xp, x.imag, nan, posinf, neginf)
+        return result
+    top = float(ml_dtypes.finfo(x.dtype).max)
+    wide = x.astype("f") if x.dtype.itemsize == 2 else x
+    result = xp.where(wide != wide, 0.0 if nan is None else nan, wide)
+    result = xp.where(wide == math.inf, top if posinf is None else posinf, result)
+    return xp.where(wide == -math.inf, -top if neginf is None else neginf, result)
+
+
+derivative("nan_to_num", self=("self", lambda s, g: g * F.isfinite(s.self)))

@@ -1,0 +1,495 @@
+"""Kernels and derivatives of reading and writing by index tensors and masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradwire_protocol.errors import IndexOutOfRange, KernelError
+from gradwire_protocol.shapes import broadcast
+
+from ..axes import at_least_1d
+from ..functional import F
+from ..registry import derivative, joint_derivative, kernel
+from ..scatter import (
+    add_at, check_range, combine_at, expand_masks, places_along, places_of_selection, places_of_slices, selector,
+    wrapped, write_at,
+)  # fmt: skip
+from ..tensor import Tensor
+
+Writer = Callable[..., None]
+
+
+def writer(name: str) -> Callable[[Writer], Writer]:
+    """Register ``f(xp, target, ...)``, which writes into its target, as both forms of an op."""
+
+    def register(write: Writer) -> Writer:
+        def copied(xp: Any, x: Any, *rest: Any) -> Any:
+            target = x.copy(order="K")
+            write(xp, target, *rest)
+            return target
+
+        kernel(name)(copied)
+        kernel(name + "_")(write)
+        return write
+
+    return register
+
+
+def write_derivative(name: str, **rules: Any) -> None:
+    """Register one derivative for both forms of an op."""
+    derivative(name, **rules)
+    derivative(name + "_", **rules)
+
+
+def zeros_for(g: Tensor, shape: tuple[int, ...]) -> Tensor:
+    zeros: Tensor = g.engine.call("zeros", shape, g.dtype, g.device)
+    return zeros
+
+
+# Lists of index tensors
+
+
+@kernel("index")
+def index(xp: Any, x: Any, indices: list[Any]) -> Any:
+    dims, found, _ = expand_masks(xp, indices)
+    try:
+        if len(found) == 1:
+            return xp.take(x, found[0], axis=dims[0])
+        return x[selector(x.ndim, dims, found)]
+    except IndexError as error:
+        raise IndexOutOfRange(f"index: {error}") from None
+
+
+derivative("index", self=("indices", lambda s, g: F.index_backward(g, s.meta("self").shape, s.indices)))
+
+
+@writer("index_put")
+def index_put(xp: Any, target: Any, indices: list[Any], values: Any, accumulate: bool) -> None:
+    dims, found, at = expand_masks(xp, indices)
+    if not accumulate:
+        try:
+            target[selector(target.ndim, dims, found)] = values
+        except IndexError as error:
+            raise IndexOutOfRange(f"index_put: {error}") from None
+        except ValueError as error:
+            raise KernelError(f"index_put: {error}") from None
+        return
+    for dim, named in zip(dims, found, strict=True):
+        check_range(xp, "index_put", named, dim, target.shape[dim], IndexOutOfRange, wrap=True)
+    add_at(xp, target, places_of_selection(xp, target.shape, dims, found, at), values)
+
+
+write_derivative(
+    "index_put",
+    self=(
+        "indices",
+        lambda s, g: g if s.accumulate else F.index_put(g, s.indices, zeros_for(g, ()), False),
+    ),
+    values=("indices", lambda s, g: F.index(g, s.indices)),
+)
+
+
+# An index per element along one dimension
+
+
+def _inside(xp: Any, name: str, x: Any, dim: int, index: Any) -> tuple[Any, Any, int]:
+    """(array, checked index, axis), all with at least one dimension."""
+    x, index = at_least_1d(x), at_least_1d(index)
+    axis = dim % x.ndim
+    check_range(xp, name, index, axis, x.shape[axis])
+    return x, index, axis
+
+
+@kernel("gather")
+def gather(xp: Any, x: Any, dim: int, index: Any) -> Any:
+    if index.size == 0:
+        return xp.empty(index.shape, x.dtype)
+    x, index, axis = _inside(xp, "gather", x, dim, index)
+    cut = tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(index.shape))
+    return xp.take_along_axis(x[cut], index, axis)
+
+
+derivative("gather", self=("index", lambda s, g: F.gather_backward(g, s.meta("self").shape, s.dim, s.index)))
+
+
+@kernel("take_along_dim")
+def take_along_dim(xp: Any, x: Any, indices: Any, dim: int | None) -> Any:
+    if dim is None:
+        x, indices, dim = x.reshape(-1), indices.reshape(-1), 0
+    x, indices = at_least_1d(x), at_least_1d(indices)
+    check_range(xp, "take_along_dim", indices, dim, x.shape[dim], wrap=True)
+    return xp.take_along_axis(x, indices, dim)
+
+
+def _take_along_gradient(s: Any, g: Tensor) -> Tensor:
+    shape = s.meta("self").shape
+    if s.dim is None:
+        flat: Tensor = F.take_backward(g, shape, F.reshape(s.indices, (-1,)))
+        return flat
+    if not shape:
+        return g
+    size, at = list(g.shape), s.dim % g.ndim
+    size[at] = shape[at]
+    result: Tensor = F.gather_backward(g, tuple(size), s.dim, F.broadcast_to(s.indices, g.shape))
+    return result
+
+
+derivative("take_along_dim", self=("indices", _take_along_gradient))
+
+
+@writer("scatter")
+def scatter(xp: Any, target: Any, dim: int, index: Any, src: Any) -> None:
+    if index.size == 0:
+        return
+    target, index, axis = _inside(xp, "scatter", target, dim, index)
+    write_at(xp, target, places_along(xp, target.shape, axis, index), _matching(xp, src, target, index))
+
+
+def _matching(xp: Any, src: Any, target: Any, index: Any) -> Any:
+    """The part of the source that the index speaks of."""
+    if not hasattr(src, "shape"):
+        return xp.asarray(src, target.dtype)
+    return at_least_1d(src)[tuple(slice(n) for n in index.shape)]
+
+
+write_derivative(
+    "scatter",
+    self=("index", lambda s, g: F.scatter(g, s.dim, s.index, 0)),
+    src=("index", lambda s, g: F.gather(g, s.dim, s.index)),
+)
+
+
+@writer("scatter_add")
+def scatter_add(xp: Any, target: Any, dim: int, index: Any, src: Any) -> None:
+    if index.size == 0:
+        return
+    target, index, axis = _inside(xp, "scatter_add", target, dim, index)
+    add_at(xp, target, places_along(xp, target.shape, axis, index), _matching(xp, src, target, index))
+
+
+write_derivative(
+    "scatter_add", self=lambda s, g: g, src=("index", lambda s, g: F.gather(g, s.dim, s.index))
+)
+
+_UFUNC = {"prod": "multiply", "amax": "maximum", "amin": "minimum"}
+
+
+@writer("scatter_reduce")
+def scatter_reduce(
+    xp: Any, target: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool
+) -> None:
+    if index.size == 0:
+        return
+    target, index, axis = _inside(xp, "scatter_reduce", target, dim, index)
+    places, src = places_along(xp, target.shape, axis, index), _matching(xp, src, target, index)
+    narrow = target.dtype.itemsize == 2 and target.dtype.kind not in "iu"
+    wide = target.astype(xp.float32) if narrow else target
+    if not include_self:
+        write_at(xp, wide, places, xp.asarray(_neutral(xp, reduce, wide.dtype)))
+    if reduce in _UFUNC:
+        combine_at(xp, wide, places, src, _UFUNC[reduce])
+    else:
+        add_at(xp, wide, places, src)
+    if reduce == "mean":
+        counts = xp.full(wide.shape, int(include_self), xp.int64)
+        add_at(xp, counts, places, xp.ones((), xp.int64))
+        counts = xp.maximum(counts, 1)
+        if wide.dtype.kind in "biu":
+            wide[...] = wide // counts
+        else:
+            wide /= counts.astype(wide.real.dtype)
+    if narrow:
+        target[...] = wide.astype(target.dtype)
+
+
+def _neutral(xp: Any, reduce: str, dtype: Any) -> Any:
+    """What leaves any value as it is when combined with it."""
+    if reduce in ("sum", "mean"):
+        return dtype.type(0)
+    if reduce == "prod":
+        return dtype.type(1)
+    if dtype.kind == "f":
+        return dtype.type(-xp.inf if reduce == "amax" else xp.inf)
+    if dtype.kind == "b":
+        return dtype.type(reduce == "amin")
+    limits = xp.iinfo(dtype)
+    return limits.min if reduce == "amax" else limits.max
+
+
+def _scatter_reduce_gradient(s: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+    x, dim, at, src, result, reduce = s.self, s.dim, s.index, s.src, s.result, s.reduce
+
+    def added(values: Tensor) -> Tensor:
+        sums: Tensor = F.scatter_add(zeros_for(g, x.shape), dim, at, F.to(values, g.dtype))
+        return sums
+
+    if reduce == "sum":
+        by_self, by_src = g, F.gather(g, dim, at)
+    elif reduce == "mean":
+        counts = added(F.ones_like(src))
+        counts = counts + 1 if s.include_self else F.masked_fill(counts, counts == 0, 1)
+        by_self = g / counts
+        by_src = F.gather(by_self, dim, at)
+    elif reduce == "prod":
+        by_self, by_src = _scattered_products(s, g, added)
+    else:
+        is_self, is_src = x == result, src == F.gather(result, dim, at)
+        share = g / (is_self + added(is_src))
+        by_self, by_src = is_self * share, is_src * F.gather(share, dim, at)
+    if not s.include_self:
+        by_self = F.scatter(by_self, dim, at, 0)
+    return by_self, by_src
+
+
+def _scattered_products(s: Any, g: Tensor, added: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """An element's gradient is the product of the others: found by dividing, or where it is 0, by leaving it out."""
+    x, dim, at, src = s.self, s.dim, s.index, s.src
+
+    def product(of: Tensor, sent: Tensor) -> Tensor:
+        result: Tensor = F.scatter_reduce(of, dim, at, sent, "prod", s.include_self)
+        return result
+
+    present = F.masked_fill(x, x == 0, 1)
+    by_self = g * product(present, src) / present
+    zero = src == 0
+    alone = zero & (F.gather(added(zero), dim, at) == 1)
+    without = F.gather(g * product(x, F.masked_fill(src, alone, 1)), dim, at)
+    divided = F.gather(g * s.result, dim, at) / F.masked_fill(src, zero, 1)
+    return by_self, F.where(alone, without, divided)
+
+
+for _name in ("scatter_reduce", "scatter_reduce_"):
+    joint_derivative(_name, saves="self index src result")(_scatter_reduce_gradient)
+
+
+# Whole slices along one dimension
+
+
+def _slices(dim: int, ndim: int, index: Any) -> tuple[Any, ...]:
+    return (slice(None),) * (dim % ndim) + (index.reshape(-1),)
+
+
+@kernel("index_select")
+def index_select(xp: Any, x: Any, dim: int, index: Any) -> Any:
+    x = at_least_1d(x)
+    axis = dim % x.ndim
+    check_range(xp, "index_select", index, axis, x.shape[axis], IndexOutOfRange)
+    return xp.take(x, index.reshape(-1), axis=axis)
+
+
+derivative(
+    "index_select", self=("index", lambda s, g: F.index_select_backward(g, s.meta("self").shape, s.dim, s.index))
+)
+
+
+@writer("index_add")
+def index_add(xp: Any, target: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
+    target = at_least_1d(target)
+    axis = dim % target.ndim
+    check_range(xp, "index_add", index, axis, target.shape[axis])
+    places = places_of_slices(xp, target.shape, axis, index)
+    add_at(xp, target, places, source if alpha == 1 else source * source.dtype.type(alpha))
+
+
+write_derivative(
+    "index_add",
+    self=lambda s, g: g,
+    source=("index", lambda s, g: _selected(g, s) if s.alpha == 1 else _selected(g, s) * s.alpha),
+)
+
+
+def _selected(g: Tensor, s: Any) -> Tensor:
+    result: Tensor = F.index_select(g, s.dim, s.index)
+    return result
+
+
+@writer("index_copy")
+def index_copy(xp: Any, target: Any, dim: int, index: Any, source: Any) -> None:
+    target = at_least_1d(target)
+    axis = dim % target.ndim
+    check_range(xp, "index_copy", index, axis, target.shape[axis], IndexOutOfRange)
+    target[_slices(dim, target.ndim, index)] = source
+
+
+write_derivative(
+    "index_copy",
+    self=("index", lambda s, g: F.index_fill(g, s.dim, s.index, 0)),
+    source=("index", lambda s, g: _selected(g, s)),
+)
+
+
+@writer("index_fill")
+def index_fill(xp: Any, target: Any, dim: int, index: Any, value: Any) -> None:
+    target = at_least_1d(target)
+    axis = dim % target.ndim
+    check_range(xp, "index_fill", index, axis, target.shape[axis], IndexOutOfRange, wrap=True)
+    target[_slices(dim, target.ndim, index)] = value
+
+
+def _fill_gradient(s: Any, g: Tensor) -> Tensor:
+    extent = s.meta("self").shape[s.dim] if g.ndim else 1
+    index = F.where(s.index < 0, s.index + extent, s.index)
+    result: Tensor = F.sum(F.index_select(g, s.dim, index))
+    return result
+
+
+write_derivative(
+    "index_fill",
+    self=("index", lambda s, g: F.index_fill(g, s.dim, s.index, 0)),
+    value=("index", _fill_gradient),
+)
+
+
+# Flat indices
+
+
+@kernel("take")
+def take(xp: Any, x: Any, index: Any) -> Any:
+    check_range(xp, "take", index, 0, x.size, IndexOutOfRange, wrap=True)
+    return xp.take(x, index)
+
+
+derivative("take", self=("index", lambda s, g: F.take_backward(g, s.meta("self").shape, s.index)))
+
+
+@writer("put")
+def put(xp: Any, target: Any, index: Any, source: Any, accumulate: bool) -> None:
+    check_range(xp, "put", index, 0, target.size, IndexOutOfRange, wrap=True)
+    places = wrapped(xp, index, target.size)
+    (add_at if accumulate else write_at)(xp, target, places, source.reshape(places.shape))
+
+
+write_derivative(
+    "put",
+    self=("index", lambda s, g: g if s.accumulate else F.put(g, s.index, zeros_for(g, s.index.shape))),
+    source=("index", lambda s, g: F.reshape(F.take(g, s.index), s.meta("source").shape)),
+)
+
+
+# Masks
+
+
+@kernel("masked_select")
+def masked_select(xp: Any, x: Any, mask: Any) -> Any:
+    x, mask = xp.broadcast_arrays(x, mask)
+    return x[mask]
+
+
+derivative(
+    "masked_select",
+    self=(
+        "mask",
+        lambda s, g: F.masked_select_backward(g, broadcast(s.meta("self").shape, s.mask.shape), s.mask),
+    ),
+)
+
+
+@kernel("masked_scatter")
+def masked_scatter(xp: Any, x: Any, mask: Any, source: Any) -> Any:
+    made = xp.array(xp.broadcast_to(x, broadcast(x.shape, mask.shape)))
+    masked_scatter_(xp, made, mask, source)
+    return made
+
+
+@kernel("masked_scatter_")
+def masked_scatter_(xp: Any, target: Any, mask: Any, source: Any) -> None:
+    mask = xp.broadcast_to(mask, target.shape)
+    wanted = int(mask.sum())
+    if wanted > source.size:
+        raise KernelError(f"masked_scatter: the mask has {wanted} true elements, source only {source.size}")
+    target[mask] = source.reshape(-1)[:wanted]
+
+
+write_derivative(
+    "masked_scatter",
+    self=("mask", lambda s, g: F.masked_fill(g, s.mask, 0)),
+    source=("mask", lambda s, g: F.masked_scatter_backward(g, s.meta("source").shape, s.mask)),
+)
+
+
+@kernel("nonzero", "argwhere")
+def nonzero(xp: Any, x: Any) -> Any:
+    if x.ndim == 0:
+        return xp.zeros((int(x != 0), 0), xp.int64)
+    return xp.stack(xp.nonzero(x), axis=-1)
+
+
+# Tables
+
+
+@kernel("embedding")
+def embedding(xp: Any, weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+    check_range(xp, "embedding", indices, 0, weight.shape[0], IndexOutOfRange)
+    return xp.take(weight, indices, axis=0)
+
+
+derivative(
+    "embedding",
+    weight=(
+        "indices",
+        lambda s, g: F.embedding_backward(
+            g, s.indices, s.meta("weight").shape[0], s.padding_idx, s.scale_grad_by_freq
+        ),
+    ),
+)
+
+
+@kernel("one_hot")
+def one_hot(xp: Any, x: Any, num_classes: int) -> Any:
+    check_range(xp, "one_hot", x, 0, num_classes)
+    made = xp.zeros((x.size, num_classes), xp.int64)
+    made[xp.arange(x.size), x.reshape(-1)] = 1
+    return made
+
+
+@kernel("bincount")
+def bincount(xp: Any, x: Any, weights: Any, minlength: int) -> Any:
+    if x.size and int(x.min()) < 0:
+        raise KernelError("bincount: a negative integer cannot be counted")
+    return xp.bincount(x, weights, minlength)
+
+
+# Copies with one part replaced
+
+
+@kernel("select_scatter")
+def select_scatter(xp: Any, x: Any, src: Any, dim: int, index: int) -> Any:
+    made = x.copy(order="K")
+    made[(slice(None),) * (dim % x.ndim) + (index,)] = src
+    return made
+
+
+@joint_derivative("select_scatter")
+def _(s: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+    part = s.meta("src").shape
+    return F.select_scatter(g, zeros_for(g, part), s.dim, s.index), F.select(g, s.dim, s.index)
+
+
+@kernel("slice_scatter")
+def slice_scatter(xp: Any, x: Any, src: Any, dim: int, start: int | None, end: int | None, step: int) -> Any:
+    made = x.copy(order="K")
+    made[(slice(None),) * (dim % x.ndim) + (slice(start, end, step),)] = src
+    return made
+
+
+@joint_derivative("slice_scatter")
+def _(s: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+    place = (s.dim, s.start, s.end, s.step)
+    return F.slice_scatter(g, zeros_for(g, s.meta("src").shape), *place), F.slice(g, *place)
+
+
+@kernel("diagonal_scatter")
+def diagonal_scatter(xp: Any, x: Any, src: Any, offset: int, dim1: int, dim2: int) -> Any:
+    from .adjoints import diagonal_of
+
+    made = x.copy(order="K")
+    matrices, key = diagonal_of(xp, made, offset, dim1, dim2)
+    matrices[key] = src
+    return made
+
+
+@joint_derivative("diagonal_scatter")
+def _(s: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+    place = (s.offset, s.dim1, s.dim2)
+    return F.diagonal_scatter(g, zeros_for(g, s.meta("src").shape), *place), F.diagonal(g, *place)

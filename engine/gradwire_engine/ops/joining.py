@@ -1,0 +1,71 @@
+"""Kernels and derivatives of putting tensors together."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+from gradwire_protocol.errors import KernelError
+
+from ..axes import at_least_1d
+from ..functional import F
+from ..registry import derivative, kernel
+from ..tensor import Tensor
+from .indexing import zeros_for
+
+
+@kernel("cat", half=True)
+def cat(xp: Any, tensors: list[Any], dim: int) -> Any:
+    real = [t for t in tensors if t.shape != (0,)]
+    return xp.concatenate(real or tensors[:1], axis=dim)
+
+
+def _cat_gradient(s: Any, g: Tensor) -> list[Tensor]:
+    metas = s.meta("tensors")
+    ends = list(accumulate(0 if m.shape == (0,) else m.shape[s.dim] for m in metas))
+    return [
+        zeros_for(g, (0,)) if m.shape == (0,) else F.slice(g, s.dim, start, end)
+        for m, start, end in zip(metas, [0, *ends], ends)
+    ]
+
+
+derivative("cat", tensors=_cat_gradient)
+
+
+@kernel("stack", half=True)
+def stack(xp: Any, tensors: list[Any], dim: int) -> Any:
+    return xp.stack(tensors, axis=dim)
+
+
+derivative("stack", tensors=lambda s, g: [F.select(g, s.dim, i) for i in range(len(s.meta("tensors")))])
+
+
+@kernel("repeat_interleave", half=True)
+def repeat_interleave(xp: Any, x: Any, repeats: int, dim: int | None) -> Any:
+    return xp.repeat(at_least_1d(x), repeats, axis=dim)
+
+
+def _interleave_gradient(s: Any, g: Tensor) -> Tensor:
+    shape = s.meta("self").shape
+    if s.repeats == 0:
+        return zeros_for(g, shape)
+    if s.dim is None or not shape:
+        groups = (-1, s.repeats)
+    else:
+        at = s.dim % len(shape)
+        groups = (*shape[: at + 1], s.repeats, *shape[at + 1 :])
+    at = 1 if s.dim is None or not shape else s.dim % len(shape) + 1
+    result: Tensor = F.reshape(F.sum(F.reshape(g, groups), at), shape)
+    return result
+
+
+derivative("repeat_interleave", self=_interleave_gradient)
+
+
+@kernel("repeated_positions")
+def repeated_positions(xp: Any, repeats: Any) -> Any:
+    if repeats.size and int(repeats.min()) < 0:
+        raise KernelError("repeat_interleave: repeats holds a negative number")
+    ends = xp.cumsum(repeats)
+    total = int(ends[-1]) if ends.size else 0
+    return xp.searchsorted(ends, xp.arange(total), side="right")

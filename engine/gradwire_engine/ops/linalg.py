@@ -1,0 +1,125 @@
+"""Linear algebra, through LAPACK on the CPU and cuSOLVER on a GPU."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from ..functional import F, conj
+from ..registry import derivative, joint_derivative, kernel
+from ..tensor import Tensor
+from .matrix import adjoint
+
+
+def _raising(xp: Any) -> AbstractContextManager[Any]:
+    """CuPy hands back NaN for a singular matrix unless it is told to look, which waits for the device."""
+    if xp is np:
+        return nullcontext()
+    import cupyx
+
+    context: AbstractContextManager[Any] = cupyx.errstate(linalg="raise")
+    return context
+
+
+@kernel("det")
+def det(xp: Any, x: Any) -> Any:
+    return xp.linalg.det(x)
+
+
+@kernel("slogdet")
+def slogdet(xp: Any, x: Any) -> Any:
+    sign, log = xp.linalg.slogdet(x)
+    return sign, log
+
+
+@kernel("inverse")
+def inverse(xp: Any, x: Any) -> Any:
+    with _raising(xp):
+        return xp.linalg.inv(x)
+
+
+@kernel("cofactor")
+def cofactor(xp: Any, x: Any) -> Any:
+    # With x = U S V: det is det(U) det(V) prod(S), so each singular value's cofactor is the product of the others.
+    n = x.shape[-1]
+    u, s, vh = xp.linalg.svd(x)
+    others = xp.broadcast_to(s[..., None, :], (*s.shape, n)).copy()
+    others[..., xp.arange(n), xp.arange(n)] = 1
+    phase = xp.conj(xp.linalg.det(u) * xp.linalg.det(vh))
+    scale = xp.prod(others, axis=-1) * phase[..., None]
+    return xp.matmul(u * scale[..., None, :], vh)
+
+
+@kernel("linalg_solve")
+def linalg_solve(xp: Any, a: Any, b: Any, left: bool) -> Any:
+    with _raising(xp):
+        if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
+            return xp.linalg.solve(a, b[..., None])[..., 0]
+        if left:
+            return xp.linalg.solve(a, b)
+        return xp.linalg.solve(a.swapaxes(-1, -2), b.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+@kernel("linalg_cholesky")
+def linalg_cholesky(xp: Any, x: Any, upper: bool) -> Any:
+    with _raising(xp):
+        if upper:
+            return xp.conj(xp.linalg.cholesky(xp.conj(x.swapaxes(-1, -2)))).swapaxes(-1, -2)
+        return xp.linalg.cholesky(x)
+
+
+def _matrix(x: Tensor) -> Tensor:
+    """One number per matrix of a batch, to be multiplied with the matrices."""
+    return F.unsqueeze(F.unsqueeze(x, -1), -1)  # type: ignore[no-any-return]
+
+
+def _det(s: Any, g: Tensor) -> Tensor:
+    if s.self.engine.grad_enabled:
+        return _matrix(g * conj(s.result)) * adjoint(F.inverse(s.self))
+    return _matrix(g) * F.cofactor(s.self)
+
+
+derivative("det", self=("self result", _det))
+
+
+@joint_derivative("slogdet", saves="self result0", undefined=True)
+def slogdet_gradient(s: Any, g_sign: Tensor | None, g_log: Tensor | None) -> Tensor | None:
+    inverse = adjoint(F.inverse(s.self))
+    scale = g_log
+    if g_sign is not None and g_sign.dtype.is_complex:
+        # The phase turns with the imaginary part of the logarithm of the determinant.
+        turn = F.imag(g_sign * conj(s.result0))
+        turned = F.complex(F.zeros_like(turn), turn)
+        scale = turned if scale is None else turned + scale
+    return _matrix(scale) * inverse if scale is not None else None
+
+
+derivative("inverse", self=("result", lambda s, g: -(adjoint(s.result) @ g @ adjoint(s.result))))
+
+
+@joint_derivative("linalg_solve", saves="self other result")
+def solve_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    a, b, x = s.self, s.other, s.result
+    vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+    if vector:
+        g_b = F.squeeze(F.linalg_solve(adjoint(a), F.unsqueeze(g, -1)), -1)
+        return (-(F.unsqueeze(g_b, -1) * conj(F.unsqueeze(x, -2))) if s.needs("self") else None), g_b
+    g_b = F.linalg_solve(adjoint(a), g, s.left)
+    if not s.needs("self"):
+        return None, g_b
+    return -(g_b @ adjoint(x) if s.left else adjoint(x) @ g_b), g_b
+
+
+@joint_derivative("linalg_cholesky", saves="result")
+def cholesky_gradient(s: Any, g: Tensor) -> Tensor:
+    factor = s.result
+    if s.upper:
+        factor, g = adjoint(factor), adjoint(g)
+    # inner = L^H gL with its strict upper triangle dropped and its diagonal halved; then L^-H inner L^-1, made Hermitian.
+    inner = F.tril(adjoint(factor) @ F.tril(g))
+    inner = inner - F.tril(F.triu(inner)) * 0.5
+    half = F.linalg_solve(adjoint(factor), inner)
+    half = F.linalg_solve(factor, half, False)
+    return (half + adjoint(half)) * 0.5  # type: ignore[no-any-return]

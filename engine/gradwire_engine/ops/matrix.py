@@ -1,0 +1,341 @@
+"""Products of matrices and vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..functional import F, conj
+from ..registry import derivative, kernel
+from ..tensor import Tensor
+
+
+def transposed(x: Tensor) -> Tensor:
+    """Each matrix of a batch transposed."""
+    return F.transpose(x, -2, -1)  # type: ignore[no-any-return]
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """Each matrix of a batch transposed and conjugated."""
+    return conj(transposed(x))
+
+
+def outer_product(x: Tensor, y: Tensor) -> Tensor:
+    """The matrix of all products of two vectors' elements."""
+    return F.unsqueeze(x, 1) * F.unsqueeze(y, 0)  # type: ignore[no-any-return]
+
+
+@kernel("matmul")
+def matmul(xp: Any, a: Any, b: Any) -> Any:
+    if a.ndim > 2 and b.ndim == 2:
+        # One large product instead of a small one per batch entry.
+        return xp.matmul(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
+    return xp.matmul(a, b)
+
+
+@kernel("mm", "bmm", "mv", "dot")
+def product(xp: Any, a: Any, b: Any) -> Any:
+    return xp.matmul(a, b)
+
+
+@kernel("vdot")
+def vdot(xp: Any, a: Any, b: Any) -> Any:
+    return xp.matmul(xp.conj(a), b)
+
+
+def _matmul_self(s: Any, g: Tensor) -> Tensor:
+    other, ndim = s.other, s.meta("self").ndim
+    if ndim == 1 and other.ndim == 1:
+        return g * conj(other)
+    if other.ndim == 1:
+        return F.unsqueeze(g, -1) * conj(other)  # type: ignore[no-any-return]
+    if ndim == 1:
+        return F.squeeze(F.unsqueeze(g, -2) @ adjoint(other), -2)  # type: ignore[no-any-return]
+    return g @ adjoint(other)
+
+
+def _matmul_other(s: Any, g: Tensor) -> Tensor:
+    left, ndim = s.self, s.meta("other").ndim
+    if ndim == 1 and left.ndim == 1:
+        return g * conj(left)
+    if left.ndim == 1:
+        return F.unsqueeze(conj(left), -1) * F.unsqueeze(g, -2)  # type: ignore[no-any-return]
+    if ndim == 1:
+        rows = F.reshape(left, (-1, left.shape[-1]))
+        return adjoint(rows) @ F.reshape(g, (-1,))
+    if ndim == 2 and left.ndim > 2:
+        # A weight: sum over all batches within one product.
+        rows = F.reshape(left, (-1, left.shape[-1]))
+        return adjoint(rows) @ F.reshape(g, (-1, g.shape[-1]))
+    return adjoint(left) @ g
+
+
+derivative("matmul", self=("other", _matmul_self), other=("self", _matmul_other))
+derivative(
+    "mm",
+    self=("mat2", lambda s, g: F.mm(g, adjoint(s.mat2))),
+    mat2=("self", lambda s, g: F.mm(adjoint(s.self), g)),
+)
+derivative(
+    "bmm",
+    self=("mat2", lambda s, g: F.bmm(g, adjoint(s.mat2))),
+    mat2=("self", lambda s, g: F.bmm(adjoint(s.self), g)),
+)
+derivative(
+    "mv",
+    self=("vec", lambda s, g: outer_product(g, conj(s.vec))),
+    vec=("self", lambda s, g: F.mv(adjoint(s.self), g)),
+)
+derivative("dot", self=("tensor", lambda s, g: g * conj(s.tensor)), tensor=("self", lambda s, g: g * conj(s.self)))
+derivative("vdot", self=("other", lambda s, g: conj(g) * s.other), other=("self", lambda s, g: g * s.self))
+
+
+@kernel("inner")
+def inner(xp: Any, a: Any, b: Any) -> Any:
+    if a.ndim == 0 or b.ndim == 0:
+        return xp.multiply(a, b)
+    rows = xp.matmul(a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1]).T)
+    return rows.reshape(*a.shape[:-1], *b.shape[:-1])
+
+
+def _inner_self(other: Tensor, g: Tensor, ndim: int) -> Tensor:
+    """The gradient for the operand with ``ndim`` dimensions, whose own dimensions lead in ``g``."""
+    if ndim == 0 or other.ndim == 0:
+        return g * conj(other)
+    return F.tensordot(g, conj(other), other.ndim - 1)  # type: ignore[no-any-return]
+
+
+def _inner_other(s: Any, g: Tensor) -> Tensor:
+    lead, trail = s.meta("self").ndim - 1, s.meta("other").ndim - 1
+    if lead >= 0 and trail >= 0:
+        g = F.permute(g, (*range(lead, lead + trail), *range(lead)))
+    return _inner_self(s.self, g, trail + 1)
+
+
+derivative("inner", self=("other", lambda s, g: _inner_self(s.other, g, s.meta("self").ndim)), other=("self", _inner_other))
+
+
+@kernel("outer")
+def outer(xp: Any, a: Any, b: Any) -> Any:
+    return xp.multiply(a[:, None], b)
+
+
+derivative(
+    "outer",
+    self=("vec2", lambda s, g: _cast(g, s.vec2) @ conj(s.vec2)),
+    vec2=("self", lambda s, g: transposed(_cast(g, s.self)) @ conj(s.self)),
+)
+
+
+def _cast(g: Tensor, like: Tensor) -> Tensor:
+    """A promoted gradient in the dtype of the operand it is multiplied with: products do not promote."""
+    if g.dtype is like.dtype:
+        return g
+    return F.to(F.real(g) if g.dtype.is_complex and not like.dtype.is_complex else g, dtype=like.dtype)  # type: ignore[no-any-return]
+
+
+def _blend(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """``beta * self + alpha * product``, into the product's memory, which the caller gives up."""
+    if product.dtype.kind in "iu":
+        beta, alpha = int(beta), int(alpha)
+    if alpha != 1:
+        product *= alpha
+    if beta == 1:
+        product += self
+    elif beta != 0:
+        product += xp.multiply(self, beta)
+    return product
+
+
+@kernel("addmm", "baddbmm")
+def addmm(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    return _blend(xp, self, xp.matmul(a, b), beta, alpha)
+
+
+@kernel("addmv")
+def addmv(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    return _blend(xp, self, xp.matmul(a, b), beta, alpha)
+
+
+@kernel("addbmm")
+def addbmm(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    batch, n, k = a.shape
+    # Summing over the batch is one more contracted dimension.
+    rows = a.transpose(1, 0, 2).reshape(n, batch * k)
+    return _blend(xp, self, xp.matmul(rows, b.reshape(batch * k, b.shape[2])), beta, alpha)
+
+
+@kernel("addr")
+def addr(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    product = xp.multiply(a[:, None], b)
+    if product.dtype.kind == "b":
+        product = xp.logical_and(product, bool(alpha))
+        return xp.logical_or(product, self) if beta else product
+    return _blend(xp, self, product, beta, alpha)
+
+
+def scaled(g: Tensor, factor: Any) -> Tensor:
+    """``g`` times the conjugate of a Python number."""
+    if isinstance(factor, complex):
+        factor = factor.conjugate()
+    return g if factor == 1 else g * factor
+
+
+for _name, _a, _b in (("addmm", "mat1", "mat2"), ("baddbmm", "batch1", "batch2")):
+    derivative(
+        _name,
+        self=lambda s, g: scaled(g, s.beta),
+        **{
+            _a: (_b, lambda s, g, b=_b: scaled(g @ adjoint(getattr(s, b)), s.alpha)),
+            _b: (_a, lambda s, g, a=_a: scaled(adjoint(getattr(s, a)) @ g, s.alpha)),
+        },
+    )
+derivative(
+    "addmv",
+    self=lambda s, g: scaled(g, s.beta),
+    mat=("vec", lambda s, g: scaled(outer_product(g, conj(s.vec)), s.alpha)),
+    vec=("mat", lambda s, g: scaled(F.mv(adjoint(s.mat), g), s.alpha)),
+)
+derivative(
+    "addbmm",
+    self=lambda s, g: scaled(g, s.beta),
+    batch1=("batch2", lambda s, g: scaled(g @ adjoint(s.batch2), s.alpha)),
+    batch2=("batch1", lambda s, g: scaled(adjoint(s.batch1) @ g, s.alpha)),
+)
+derivative(
+    "addr",
+    self=lambda s, g: scaled(g, s.beta),
+    vec1=("vec2", lambda s, g: scaled(_cast(g, s.vec2) @ conj(s.vec2), s.alpha)),
+    vec2=("vec1", lambda s, g: scaled(transposed(_cast(g, s.vec1)) @ conj(s.vec1), s.alpha)),
+)
+
+
+@kernel("kron")
+def kron(xp: Any, a: Any, b: Any) -> Any:
+    ndim = max(a.ndim, b.ndim)
+    outer_shape = (1,) * (ndim - a.ndim) + a.shape
+    inner_shape = (1,) * (ndim - b.ndim) + b.shape
+    rows = a.reshape([n for extent in outer_shape for n in (extent, 1)])
+    cols = b.reshape([n for extent in inner_shape for n in (1, extent)])
+    return xp.multiply(rows, cols).reshape([n * m for n, m in zip(outer_shape, inner_shape, strict=True)])
+
+
+def _kron(s: Any, g: Tensor, wanted: str, given: Tensor) -> Tensor:
+    shapes = {name: s.meta(name).shape for name in ("self", "other")}
+    ndim = max(len(shape) for shape in shapes.values())
+    a, b = ((1,) * (ndim - len(shapes[name])) + shapes[name] for name in ("self", "other"))
+    blocks = F.reshape(g, tuple(n for pair in zip(a, b, strict=True) for n in pair))
+    at = 1 if wanted == "self" else 0
+    labels = tuple(range(2 * ndim))
+    own, theirs = labels[1 - at :: 2], labels[at::2]
+    full = F.reshape(given, b if at else a)
+    return F.reshape(F.contract([blocks, conj(_cast(full, blocks))], (labels, theirs), own), shapes[wanted])  # type: ignore[no-any-return]
+
+
+derivative(
+    "kron",
+    self=("other", lambda s, g: _kron(s, g, "self", s.other)),
+    other=("self", lambda s, g: _kron(s, g, "other", s.self)),
+)
+
+
+@kernel("trace")
+def trace(xp: Any, x: Any) -> Any:
+    return xp.sum(xp.diagonal(x), dtype=x.dtype)
+
+
+def _trace(s: Any, g: Tensor) -> Tensor:
+    n, m = s.meta("self").shape
+    eye = g.engine.call("eye", n, m, dtype=g.dtype, device=g.device)
+    return g * eye
+
+
+derivative("trace", self=_trace)
+
+
+@kernel("cross")
+def cross(xp: Any, a: Any, b: Any, dim: int | None) -> Any:
+    dim = _cross_dim(a.shape, dim)
+    a1, a2, a3 = (xp.take(a, i, axis=dim) for i in range(3))
+    b1, b2, b3 = (xp.take(b, i, axis=dim) for i in range(3))
+    return xp.stack([a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1], axis=dim)
+
+
+def _cross_dim(shape: tuple[int, ...], dim: int | None) -> int:
+    return shape.index(3) if dim is None else dim % len(shape)
+
+
+def _cross(s: Any, x: Tensor, y: Tensor) -> Tensor:
+    return F.cross(x, y, _cross_dim(s.meta("self").shape, s.dim))  # type: ignore[no-any-return]
+
+
+derivative(
+    "cross",
+    self=("other", lambda s, g: _cross(s, conj(F.expand(s.other, g.shape)), g)),
+    other=("self", lambda s, g: _cross(s, g, conj(F.expand(s.self, g.shape)))),
+)
+
+
+@kernel("linear")
+def linear(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
+    out = xp.matmul(x.reshape(-1, x.shape[-1]), weight.T)
+    if bias is not None:
+        shape = (*x.shape[:-1], *weight.shape[:-1])
+        out = out.reshape(shape)
+        out += bias
+        return out
+    return out.reshape(*x.shape[:-1], *weight.shape[:-1])
+
+
+def _linear_self(s: Any, g: Tensor) -> Tensor:
+    weight = s.weight
+    if weight.ndim == 1:
+        return F.unsqueeze(g, -1) * conj(weight)  # type: ignore[no-any-return]
+    return g @ conj(weight)
+
+
+def _linear_weight(s: Any, g: Tensor) -> Tensor:
+    rows = F.reshape(s.self, (-1, s.self.shape[-1]))
+    if s.meta("weight").ndim == 1:
+        return F.reshape(g, (-1,)) @ conj(rows)
+    return transposed(F.reshape(g, (-1, g.shape[-1]))) @ conj(rows)
+
+
+derivative(
+    "linear",
+    self=("weight", _linear_self),
+    weight=("self", _linear_weight),
+    bias=lambda s, g: g,
+)
+
+
+@kernel("bilinear")
+def bilinear(xp: Any, x: Any, y: Any, weight: Any, bias: Any) -> Any:
+    outs, n, m = weight.shape
+    rows = x.reshape(-1, n)
+    # (rows @ weight) holds, for each row, a vector per output that is still to be contracted with y.
+    half = xp.matmul(rows, weight.transpose(1, 0, 2).reshape(n, outs * m)).reshape(-1, outs, m)
+    out = xp.matmul(half, y.reshape(-1, m, 1)).reshape(*x.shape[:-1], outs)
+    if bias is not None:
+        out += bias
+    return out
+
+
+def _bilinear(s: Any, g: Tensor, output: tuple[int, ...]) -> Tensor:
+    """Contract the gradient with the two other operands. Labels: 0 rows, 1 outputs, 2 and 3 the features."""
+    rows = F.reshape(g, (-1, g.shape[-1]))
+    operands, labels = [rows], [(0, 1)]
+    for name, own in (("self", (0, 2)), ("input2", (0, 3)), ("weight", (1, 2, 3))):
+        if own != output:
+            tensor = conj(getattr(s, name))
+            operands.append(tensor if name == "weight" else F.reshape(tensor, (-1, tensor.shape[-1])))
+            labels.append(own)
+    return F.contract(operands, tuple(labels), output)  # type: ignore[no-any-return]
+
+
+derivative(
+    "bilinear",
+    self=("input2 weight", lambda s, g: F.reshape(_bilinear(s, g, (0, 2)), s.meta("self").shape)),
+    input2=("self weight", lambda s, g: F.reshape(_bilinear(s, g, (0, 3)), s.meta("input2").shape)),
+    weight=("self input2", lambda s, g: _bilinear(s, g, (1, 2, 3))),
+    bias=lambda s, g: g,
+)

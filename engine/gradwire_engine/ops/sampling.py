@@ -1,0 +1,154 @@
+"""Random numbers from the session's generator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.errors import ArgumentError
+from gradwire_protocol.ops.sampling import whole_numbers
+
+from ..backends import dtype_of
+from ..functional import F
+from ..registry import derivative, kernel
+
+
+@kernel("rand", announced=True)
+def rand(xp: Any, random: Any, out: Any, size: Any, dtype: Any, device: Any) -> Any:
+    return random.uniform(xp, out.shape, out.dtype)
+
+
+@kernel("rand_like", announced=True)
+def rand_like(xp: Any, random: Any, out: Any, x: Any, dtype: Any, device: Any) -> Any:
+    return random.uniform(xp, out.shape, out.dtype)
+
+
+@kernel("randn", announced=True)
+def randn(xp: Any, random: Any, out: Any, size: Any, dtype: Any, device: Any) -> Any:
+    return random.normal(xp, out.shape, out.dtype)
+
+
+@kernel("randn_like", announced=True)
+def randn_like(xp: Any, random: Any, out: Any, x: Any, dtype: Any, device: Any) -> Any:
+    return random.normal(xp, out.shape, out.dtype)
+
+
+@kernel("randint", announced=True)
+def randint(xp: Any, random: Any, out: Any, low: int, high: int, size: Any, dtype: Any, device: Any) -> Any:
+    return random.integers(xp, out.shape, low, high)
+
+
+@kernel("randint_like", announced=True)
+def randint_like(xp: Any, random: Any, out: Any, x: Any, low: int, high: int, dtype: Any, device: Any) -> Any:
+    return random.integers(xp, out.shape, low, high)
+
+
+@kernel("randperm")
+def randperm(xp: Any, random: Any, n: int, dtype: Any, device: Any) -> Any:
+    return random.permutation(xp, n)
+
+
+def _check_spread(name: str, std: Any) -> None:
+    if not hasattr(std, "dtype") and std < 0:
+        raise ArgumentError(f"{name}: std is {std}, it must not be negative")
+
+
+def _check_probability(name: str, p: Any) -> None:
+    if not 0 <= p <= 1:
+        raise ArgumentError(f"{name}: p is a probability, from 0 to 1, not {p}")
+
+
+@kernel("normal", announced=True)
+def normal(
+    xp: Any, random: Any, out: Any, mean: Any, std: Any, size: Any, dtype: Any, device: Any
+) -> Any:
+    _check_spread("normal", std)
+    if hasattr(std, "dtype") and not hasattr(xp, "RawKernel") and bool(xp.any(std < 0)):
+        raise ArgumentError("normal: std has negative elements")
+    return random.normal(xp, out.shape, out.dtype) * std + mean
+
+
+@kernel("bernoulli", announced=True)
+def bernoulli(xp: Any, random: Any, out: Any, x: Any, p: Any) -> Any:
+    if p is not None:
+        _check_probability("bernoulli", p)
+        return random.coin(xp, out.shape, p)
+    return _toss(xp, random, "bernoulli", out.shape, x)
+
+
+def _toss(xp: Any, random: Any, name: str, shape: Any, p: Any) -> Any:
+    """A coin for each probability. On a GPU they are not looked at beforehand, which would mean waiting for it."""
+    if not hasattr(xp, "RawKernel") and not bool(xp.all((p >= 0) & (p <= 1))):
+        raise ArgumentError(f"{name}: some probabilities lie outside 0 to 1")
+    fine = dtypes.float64 if p.dtype == "d" else dtypes.float32
+    return random.uniform(xp, shape, fine) < p
+
+
+@kernel("multinomial")
+def multinomial(xp: Any, random: Any, weights: Any, num_samples: int, replacement: bool) -> Any:
+    weights = weights.astype("d")
+    sums = weights.sum(-1)
+    if not hasattr(xp, "RawKernel"):
+        if not bool(xp.all((weights >= 0) & xp.isfinite(weights))):
+            raise ArgumentError("multinomial: some weights are negative, infinite or NaN")
+        if not bool(xp.all(sums > 0)):
+            raise ArgumentError("multinomial: some weights have the sum 0")
+    if not replacement:
+        # The races of exponential clocks: who rings first is distributed as the weights are.
+        clock = -xp.log1p(-random.uniform(xp, weights.shape, dtypes.float64)) / weights
+        clock = xp.where(weights > 0, clock, xp.inf)
+        return xp.argsort(clock, axis=-1)[..., :num_samples]
+    ends = xp.cumsum(weights, axis=-1)
+    drawn = random.uniform(xp, (*weights.shape[:-1], num_samples), dtypes.float64) * ends[..., -1:]
+    if weights.ndim == 1:
+        return xp.searchsorted(ends, drawn, side="right")
+    # One sorted row after the other, each moved behind the one before.
+    rows = xp.arange(len(ends))[:, None]
+    scale = ends[:, -1:]
+    flat = (ends / scale + 2 * rows).reshape(-1)
+    found = xp.searchsorted(flat, (drawn / scale + 2 * rows).reshape(-1), side="right")
+    return xp.clip(found.reshape(drawn.shape) - rows * weights.shape[-1], 0, weights.shape[-1] - 1)
+
+
+# Samplers that overwrite a tensor
+
+
+@kernel("uniform_")
+def uniform_(xp: Any, random: Any, x: Any, low: float, high: float) -> None:
+    if low > high:
+        raise ArgumentError(f"uniform_: there is no number from {low} up to but without {high}")
+    x[...] = random.uniform(xp, x.shape, dtype_of(x)) * (high - low) + low
+
+
+@kernel("normal_")
+def normal_(xp: Any, random: Any, x: Any, mean: float, std: float) -> None:
+    _check_spread("normal_", std)
+    x[...] = random.normal(xp, x.shape, dtype_of(x)) * std + mean
+
+
+@kernel("exponential_")
+def exponential_(xp: Any, random: Any, x: Any, lambd: float) -> None:
+    if not lambd > 0:
+        raise ArgumentError(f"exponential_: the rate is {lambd}, it must be positive")
+    fine = dtypes.float64 if x.dtype == "d" else dtypes.float32
+    x[...] = xp.log1p(-random.uniform(xp, x.shape, fine)) / -lambd
+
+
+@kernel("bernoulli_")
+def bernoulli_(xp: Any, random: Any, x: Any, p: Any) -> None:
+    if hasattr(p, "dtype"):
+        x[...] = _toss(xp, random, "bernoulli_", x.shape, p)
+        return
+    _check_probability("bernoulli_", p)
+    x[...] = random.coin(xp, x.shape, p)
+
+
+@kernel("random_")
+def random_(xp: Any, random: Any, x: Any, low: int, high: int | None) -> None:
+    x[...] = random.integers(xp, x.shape, low, whole_numbers(dtype_of(x)) if high is None else high)
+
+
+derivative("normal", mean=lambda s, g: F.zeros_like(g), std=lambda s, g: F.zeros_like(g))
+derivative("bernoulli", self=lambda s, g: F.zeros_like(g))
+for _name in ("uniform_", "normal_", "exponential_", "bernoulli_", "random_"):
+    derivative(_name, self=lambda s, g: F.zeros_like(g))

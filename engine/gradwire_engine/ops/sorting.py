@@ -1,0 +1,120 @@
+"""Kernels and derivatives of sorting, selecting and searching."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..axes import along, at_least_1d, order
+from ..functional import F
+from ..registry import derivative, kernel
+
+
+@kernel("sort")
+def sort(xp: Any, x: Any, dim: int, descending: bool, stable: bool) -> Any:
+    x = at_least_1d(x)
+    index = order(xp, x, dim, descending)
+    return xp.take_along_axis(x, index, dim), index
+
+
+@kernel("argsort")
+def argsort(xp: Any, x: Any, dim: int, descending: bool, stable: bool) -> Any:
+    return order(xp, at_least_1d(x), dim, descending)
+
+
+@kernel("msort")
+def msort(xp: Any, x: Any) -> Any:
+    return xp.sort(at_least_1d(x), axis=0)
+
+
+@kernel("topk")
+def topk(xp: Any, x: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
+    x = at_least_1d(x)
+    extent = x.shape[dim]
+    if 0 < 4 * k < extent:
+        at, kept = (extent - k, (extent - k, None)) if largest else (k - 1, (0, k))
+        some = xp.sort(xp.argpartition(x, at, axis=dim)[along(x, dim, *kept)], axis=dim)
+        inner = order(xp, xp.take_along_axis(x, some, dim), dim, largest)
+        index = xp.take_along_axis(some, inner, dim)
+    else:
+        index = order(xp, x, dim, largest)[along(x, dim, 0, k)]
+    return xp.take_along_axis(x, index, dim), index
+
+
+for _name in ("sort", "topk"):
+    derivative(
+        _name, self=("result1", lambda s, g, _: F.gather_backward(g, s.meta("self").shape, s.dim, s.result1, True))
+    )
+derivative(
+    "msort", self=("self", lambda s, g: F.gather_backward(g, g.shape, 0, F.argsort(s.self, 0), True))
+)
+
+
+def _distinct(xp: Any, x: Any, by_value: Any, inverse: bool, counts: bool, dim: int | None) -> tuple[Any, ...]:
+    """Runs of equal elements or slices, in the order given (``None``: as they come)."""
+    shape = x.shape
+    x = x.reshape(-1) if dim is None else xp.moveaxis(at_least_1d(x), dim, 0)
+    n = x.shape[0]
+    ordered = x if by_value is None else x[by_value]
+    differs = ordered[1:] != ordered[:-1]
+    if differs.ndim > 1:
+        differs = differs.reshape(max(n - 1, 0), -1).any(axis=1)
+    begins = xp.ones(n, bool)
+    begins[1:] = differs
+    starts = xp.flatnonzero(begins)
+    values = ordered[starts]
+    results = [values if dim is None else xp.moveaxis(values, 0, dim)]
+    if inverse:
+        place = xp.cumsum(begins) - 1
+        if by_value is not None:
+            unsorted = xp.empty_like(place)
+            unsorted[by_value] = place
+            place = unsorted
+        results.append(place.reshape(shape) if dim is None else place)
+    if counts:
+        ends = xp.concatenate([starts[1:], xp.full((1 if n else 0,), n, starts.dtype)])
+        results.append(ends - starts)
+    return tuple(results)
+
+
+@kernel("unique")
+def unique(xp: Any, x: Any, sorted: bool, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
+    if dim is None:
+        by_value = order(xp, x.reshape(-1), 0)
+    else:
+        rows = xp.moveaxis(at_least_1d(x), dim, 0)
+        rows = rows.reshape(rows.shape[0], -1)
+        by_value = xp.lexsort(rows.T[::-1]) if rows.size else xp.arange(rows.shape[0])
+    return _distinct(xp, x, by_value, return_inverse, return_counts, dim)
+
+
+@kernel("unique_consecutive")
+def unique_consecutive(xp: Any, x: Any, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
+    return _distinct(xp, x, None, return_inverse, return_counts, dim)
+
+
+def _search(xp: Any, sequence: Any, values: Any, right: bool) -> Any:
+    if sequence.ndim == 1:
+        return xp.searchsorted(sequence, xp.asarray(values, sequence.dtype), side="right" if right else "left")
+    # Many sequences at once: a binary search in step.
+    extent = sequence.shape[-1]
+    low = xp.zeros(values.shape, xp.int64)
+    if extent == 0:
+        return low
+    high = xp.full(values.shape, extent, xp.int64)
+    for _ in range(extent.bit_length()):
+        middle = (low + high) // 2
+        there = xp.take_along_axis(sequence, xp.minimum(middle, extent - 1), -1)
+        goes_up = (low < high) & ~((there > values) if right else (there >= values))
+        low = xp.where(goes_up, middle + 1, low)
+        high = xp.where(goes_up, high, xp.minimum(middle, high))
+    return low
+
+
+@kernel("searchsorted")
+def searchsorted(xp: Any, sorted_sequence: Any, input: Any, out_int32: bool, right: bool) -> Any:
+    return _search(xp, sorted_sequence, input, right)
+
+
+@kernel("bucketize")
+def bucketize(xp: Any, x: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
+    return _search(xp, boundaries, x, right)

@@ -1,0 +1,244 @@
+"""Kernels of the rearrangements that copy, and derivatives of these and of views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..functional import F
+from ..registry import derivative, joint_derivative, kernel
+from ..tensor import Tensor
+
+# Reshaping: views need no kernel, a copy is made where strides allow no view
+
+
+@kernel("reshape", "flatten", "unflatten", half=True)
+def reshape(xp: Any, x: Any, *shape: Any) -> Any:
+    return x.copy()  # in row-major order; the pipeline gives it the announced shape
+
+
+for _name in ("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze"):
+    derivative(_name, self=lambda s, g: F.reshape(g, s.meta("self").shape))
+
+
+derivative("transpose", self=lambda s, g: F.transpose(g, s.dim0, s.dim1) if g.ndim else g)
+derivative("t", self=lambda s, g: F.t(g))
+
+
+def _put_back(g: Tensor, order: tuple[int, ...]) -> Tensor:
+    back = [0] * len(order)
+    for to, source in enumerate(order):
+        back[source % len(order)] = to
+    result: Tensor = F.permute(g, tuple(back))
+    return result
+
+
+derivative("permute", self=lambda s, g: _put_back(g, s.dims))
+derivative("movedim", self=lambda s, g: F.movedim(g, s.destination, s.source))
+
+
+# Repetition
+
+for _name in ("expand", "broadcast_to"):
+    derivative(_name, self=lambda s, g: F.sum_to_size(g, s.meta("self").shape))
+
+
+@kernel("sum_to_size")
+def sum_to_size(xp: Any, x: Any, size: tuple[int, ...]) -> Any:
+    from ..axes import total
+
+    lead = x.ndim - len(size)
+    axes = (*range(lead), *(lead + i for i, n in enumerate(size) if n != x.shape[lead + i]))
+    return total(xp, x, axes)
+
+
+derivative("sum_to_size", self=lambda s, g: F.expand(g, s.meta("self").shape))
+
+
+@kernel("repeat", "tile", half=True)
+def repeat(xp: Any, x: Any, repeats: tuple[int, ...]) -> Any:
+    return xp.tile(x, repeats)
+
+
+def _repeat_gradient(g: Tensor, shape: tuple[int, ...], repeats: tuple[int, ...]) -> Tensor:
+    lead = g.ndim - len(shape)
+    repeats = (1,) * (g.ndim - len(repeats)) + repeats
+    if 0 in repeats:
+        zeros: Tensor = g.engine.call("zeros", shape, g.dtype, g.device)
+        return zeros
+    extents = (1,) * lead + shape
+    pairs = tuple(n for pair in zip(repeats, extents, strict=True) for n in pair)
+    dims = tuple(2 * i for i, r in enumerate(repeats) if r != 1)
+    summed = F.sum(F.reshape(g, pairs), dims) if dims else g
+    result: Tensor = F.reshape(summed, shape)
+    return result
+
+
+derivative("repeat", self=lambda s, g: _repeat_gradient(g, s.meta("self").shape, s.repeats))
+derivative("tile", self=lambda s, g: _repeat_gradient(g, s.meta("self").shape, s.dims))
+
+
+# Parts
+
+derivative("select", self=lambda s, g: F.select_backward(g, s.meta("self").shape, s.dim, s.index))
+derivative("slice", self=lambda s, g: F.slice_backward(g, s.meta("self").shape, s.dim, s.start, s.end, s.step))
+
+
+def _narrow_gradient(s: Any, g: Tensor) -> Tensor:
+    shape = s.meta("self").shape
+    start = s.start + shape[s.dim] if s.start < 0 else s.start
+    result: Tensor = F.slice_backward(g, shape, s.dim, start, start + s.length, 1)
+    return result
+
+
+derivative("narrow", self=_narrow_gradient)
+derivative(
+    "diagonal", self=lambda s, g: F.diagonal_backward(g, s.meta("self").shape, s.offset, s.dim1, s.dim2)
+)
+derivative("unfold", self=lambda s, g: F.unfold_backward(g, s.meta("self").shape, s.dimension, s.size, s.step))
+derivative("alias", self=lambda s, g: g)
+
+
+def _overlapping(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    """Whether a geometry may show one place several times; a cautious guess, as PyTorch makes it."""
+    reach = 0
+    for step, extent in sorted((s, n) for n, s in zip(shape, stride, strict=True) if n != 1):
+        if step <= reach:
+            return True
+        reach += step * (extent - 1)
+    return False
+
+
+def _strided_gradient(s: Any, g: Tensor) -> Tensor:
+    source = s.meta("self")
+    average = "to" if _overlapping(source.shape, source.stride) else None
+    result: Tensor = F.restride(g, s.stride, s.storage_offset, source.shape, source.stride, 0, average)
+    return result
+
+
+derivative("as_strided", self=_strided_gradient)
+
+
+# Several parts
+
+
+def _zeros_for_missing(s: Any, grads: tuple[Tensor | None, ...]) -> list[Tensor]:
+    present = next(g for g in grads if g is not None)
+    call = present.engine.call
+    return [
+        g if g is not None else call("zeros", out.shape, out.dtype, out.device) for g, out in zip(grads, s.outs)
+    ]
+
+
+for _name in ("split", "chunk"):
+
+    @joint_derivative(_name, undefined=True)
+    def _(s: Any, *grads: Tensor | None) -> Tensor:
+        result: Tensor = F.cat(_zeros_for_missing(s, grads), s.dim)
+        return result
+
+
+@joint_derivative("unbind", undefined=True)
+def _(s: Any, *grads: Tensor | None) -> Tensor:
+    result: Tensor = F.stack(_zeros_for_missing(s, grads), s.dim)
+    return result
+
+
+# Rearrangements that copy
+
+
+@kernel("flip", half=True)
+def flip(xp: Any, x: Any, dims: tuple[int, ...]) -> Any:
+    return xp.flip(x, dims) if x.ndim else x.copy()
+
+
+derivative("flip", self=lambda s, g: F.flip(g, s.dims))
+
+
+@kernel("roll", half=True)
+def roll(xp: Any, x: Any, shifts: Any, dims: Any) -> Any:
+    if x.ndim == 0:
+        return x.copy()
+    return xp.roll(x, shifts, None if dims == () else dims)
+
+
+def _backwards(shifts: Any) -> Any:
+    return -shifts if isinstance(shifts, int) else tuple(-n for n in shifts)
+
+
+derivative("roll", self=lambda s, g: F.roll(g, _backwards(s.shifts), s.dims))
+
+
+@kernel("rot90", half=True)
+def rot90(xp: Any, x: Any, k: int, dims: tuple[int, ...]) -> Any:
+    return xp.rot90(x, k, dims)
+
+
+derivative("rot90", self=lambda s, g: F.rot90(g, -s.k, s.dims))
+
+
+@kernel("tril", half=True)
+def tril(xp: Any, x: Any, diagonal: int) -> Any:
+    return xp.tril(x, diagonal)
+
+
+@kernel("triu", half=True)
+def triu(xp: Any, x: Any, diagonal: int) -> Any:
+    return xp.triu(x, diagonal)
+
+
+derivative("tril", self=lambda s, g: F.tril(g, s.diagonal))
+derivative("triu", self=lambda s, g: F.triu(g, s.diagonal))
+
+
+@kernel("diag_embed", half=True)
+def diag_embed(xp: Any, x: Any, offset: int, dim1: int, dim2: int) -> Any:
+    n = x.shape[-1] + abs(offset)
+    made = xp.zeros((*x.shape[:-1], n, n), x.dtype)
+    row = xp.arange(x.shape[-1])
+    made[..., row + max(0, -offset), row + max(0, offset)] = x
+    return xp.moveaxis(made, (-2, -1), (dim1, dim2))
+
+
+derivative("diag_embed", self=lambda s, g: F.diagonal(g, s.offset, s.dim1, s.dim2))
+
+
+@kernel("diag", half=True)
+def diag(xp: Any, x: Any, diagonal: int) -> Any:
+    return diag_embed(xp, x, diagonal, -2, -1) if x.ndim == 1 else xp.diagonal(x, diagonal).copy()
+
+
+def _diag_gradient(s: Any, g: Tensor) -> Tensor:
+    self = s.meta("self")
+    if self.ndim == 1:
+        result: Tensor = F.diagonal(g, s.diagonal)
+    else:
+        result = F.diagonal_backward(g, self.shape, s.diagonal, 0, 1)
+    return result
+
+
+derivative("diag", self=_diag_gradient)
+
+
+@kernel("as_strided_scatter", half=True)
+def as_strided_scatter(
+    xp: Any, x: Any, src: Any, size: tuple[int, ...], stride: tuple[int, ...], storage_offset: int
+) -> Any:
+    from .adjoints import Flat
+
+    own = tuple(s // x.itemsize for s in x.strides)
+    flat = Flat(xp, x.dtype, (x.shape, own, 0), (size, stride, storage_offset))
+    flat.show(0)[...] = x
+    flat.show(1)[...] = src
+    return flat.show(0)
+
+
+def _scattered_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    self = s.meta("self")
+    part = F.restride(g, self.stride, 0, s.size, s.stride, s.storage_offset)
+    kept = None
+    if s.needs("self"):
+        kept = g - F.restride(part, s.stride, s.storage_offset, self.shape, self.stride, 0)
+    return kept, part
+
+
+joint_derivative("as_strided_scatter")(_scattered_gradient)

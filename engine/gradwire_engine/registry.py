@@ -1,0 +1,180 @@
+"""Kernels and derivatives, registered for the ops of the table by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from gradwire_protocol.table import Kind, Op, lookup
+
+if TYPE_CHECKING:
+    from .tape import Node
+
+Kernel = Callable[..., Any]
+Target = tuple[str, int | None]
+"""A differentiable operand: its parameter, and its place if the parameter is a list."""
+
+_LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+
+
+class Row:
+    """All that the engine knows of one op.
+
+    Attributes:
+        kernel: computes on arrays; ``None`` for views, which need none, and for control ops.
+        half: whether the kernel takes float16 and bfloat16 as they are; otherwise it is given float32.
+        announced: whether the kernel is also given the meta of its first result.
+        across: whether the kernel takes operands of other devices, which are then brought to its own first.
+        rules: per operand, what its gradient needs saved and the function that computes it.
+        joint: computes the gradients of all operands at once, where they share work.
+        saves: what ``joint`` needs saved.
+        tensor_at, scalar_at, ...: positions of the parameters that the pipeline treats alike.
+        undefined: the derivative accepts ``None`` for a result that received no gradient.
+        composite: for an op made of other ops, the function that calls them; it needs no kernel and no derivative.
+    """
+
+    __slots__ = (
+        "across", "all_differentiable", "announced", "composite", "differentiable", "half", "has_lists", "joint", "kernel", "number_at",
+        "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at", "static_targets", "tensor_at",
+        "undefined",
+    )  # fmt: skip
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.kernel: Kernel | None = None
+        self.half = False
+        self.announced = False
+        self.across = False
+        self.rules: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {}
+        self.joint: Callable[..., Any] | None = None
+        self.saves: tuple[str, ...] = ()
+        self.undefined = False
+        self.composite: Callable[..., Any] | None = None
+        tensors = (Kind.TENSOR, Kind.OPERAND, *_LISTS)
+        self.tensor_at = tuple(i for i, p in enumerate(op.params) if p.kind in tensors)
+        self.differentiable = tuple(i for i in self.tensor_at if op.params[i].name in op.differentiable)
+        self.has_lists = any(op.params[i].kind in _LISTS for i in self.tensor_at)
+        self.all_differentiable = self.differentiable == self.tensor_at
+        self.scalar_at = tuple(i for i, p in enumerate(op.params) if p.kind is Kind.SCALAR)
+        self.number_like_at = tuple(
+            i for i, p in enumerate(op.params) if p.kind in (Kind.SCALAR, Kind.OPERAND)
+        )
+        attributes = [i for i, p in enumerate(op.params) if p.kind is Kind.ATTRIBUTE]
+        self.number_at = tuple(i for i in attributes if {int, float} <= set(op.params[i].check))
+        payloads = [i for i, p in enumerate(op.params) if p.kind is Kind.PAYLOAD]
+        self.payload_at = payloads[0] if payloads else None
+        self.static_targets: tuple[Target, ...] = tuple(
+            (op.params[i].name, None) for i in self.differentiable
+        )
+
+    @property
+    def has_derivative(self) -> bool:
+        return bool(self.rules) or self.joint is not None
+
+    def targets(self, node: Node) -> tuple[Target, ...]:
+        """The operands that the node's edges stand for, in order."""
+        if not self.has_lists:
+            return self.static_targets
+        found: list[Target] = []
+        for i in self.differentiable:
+            name = self.op.params[i].name
+            if self.op.params[i].kind in _LISTS:
+                found.extend((name, k) for k in range(len(node.values[i] or ())))
+            else:
+                found.append((name, None))
+        return tuple(found)
+
+
+CONTROLS: Final[dict[str, Callable[..., Any]]] = {}
+"""What control ops do: ``f(engine, *values)`` on engine tensors."""
+
+ROWS: Final[dict[str, Row]] = {}
+
+
+def row(name: str) -> Row:
+    """The row of this op, made at first mention."""
+    found = ROWS.get(name)
+    if found is None:
+        found = ROWS[name] = Row(lookup(name))
+        base = found.op.base
+        if base is not None:
+            origin = row(base.name)
+            found.kernel, found.half, found.rules = origin.kernel, origin.half, origin.rules
+            found.announced, found.across = origin.announced, origin.across
+            found.joint, found.saves, found.undefined = origin.joint, origin.saves, origin.undefined
+    return found
+
+
+def kernel(
+    *names: str, half: bool = False, announced: bool = False, across: bool = False
+) -> Callable[[Kernel], Kernel]:
+    """Register ``f(xp, *arguments)`` as the computation of these ops.
+
+    Tensors arrive as arrays, already cast to the rule's compute dtype (float16 and bfloat16 as float32, unless
+    ``half=True``) and *not* broadcast; numbers and attributes arrive as they are. A random op's kernel gets the
+    session's generator after ``xp``, one registered with ``announced=True`` then the meta of its first result
+    (where the dtype may be a default, or an announcement saves a cast). With ``across=True`` operands may be on
+    any device: they are copied to that of the result. The result is cast to the dtype that the rule announced. The kernel of an op
+    that only exists in place writes into its first array and returns nothing.
+    """
+
+    def register(function: Kernel) -> Kernel:
+        for name in names:
+            entry = row(name)
+            entry.kernel, entry.half, entry.announced, entry.across = function, half, announced, across
+        return function
+
+    return register
+
+
+def derivative(name: str, /, **rules: Callable[..., Any] | tuple[str, Callable[..., Any]]) -> None:
+    """Register gradients operand by operand: ``derivative("mul", self=("other", lambda s, g: g * s.other), ...)``.
+
+    A rule is ``f(saved, *gradients)``, written in differentiable ops; the string before it names what it needs
+    saved (operands, ``result``, or ``result0``, ``result1``, ...). Shapes, dtypes and reality are the driver's
+    business: a rule may return a gradient that is still broadcast, in another dtype, or complex.
+    """
+    entry = row(name)
+    for operand, rule in rules.items():
+        needs, function = rule if isinstance(rule, tuple) else ("", rule)
+        if operand not in entry.op.differentiable:
+            raise ValueError(f"{name} does not declare {operand!r} differentiable")
+        entry.rules[operand] = (tuple(needs.split()), function)
+
+
+def joint_derivative(name: str, saves: str = "", undefined: bool = False) -> Callable[[Kernel], Kernel]:
+    """Register ``f(saved, *gradients)`` that returns the gradients of all differentiable operands, in order of the
+    parameters; ``None`` where there is none or ``saved.needs(name)`` is false; a list for a list of tensors.
+    """
+
+    def register(function: Kernel) -> Kernel:
+        entry = row(name)
+        entry.joint, entry.saves, entry.undefined = function, tuple(saves.split()), undefined
+        return function
+
+    return register
+
+
+def control(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register ``f(engine, *values)`` as what a control op does; tensors arrive as engine tensors."""
+    if not lookup(name).control:
+        raise ValueError(f"{name} is not declared as a control op")
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        CONTROLS[name] = function
+        return function
+
+    return register
+
+
+def composite(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register ``f(engine, *values)`` that computes the op with other ops, on engine tensors.
+
+    The rule still runs first, so shapes and sizes are checked as for any op; history is what the inner ops record.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        row(name).composite = function
+        return function
+
+    return register

@@ -1,0 +1,553 @@
+"""A session eats frames: it owns the tensor ids, the order of each client's frames, and the replies not yet acknowledged."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.errors import (
+    FrameOutOfOrder,
+    GradwireError,
+    InternalError,
+    LimitExceeded,
+    MalformedFrame,
+    ReplyForgotten,
+    ShapeError,
+    UnknownStructure,
+    UnknownTensor,
+)
+from gradwire_protocol.frames import (
+    ID_BITS,
+    MAX_ID,
+    Frame,
+    Payload,
+    Problem,
+    Reply,
+    Structure,
+    Value,
+    structure_hash,
+)
+from gradwire_protocol.records import decode_args
+from gradwire_protocol.table import Op, lookup
+
+from .backends import Backends, native
+from .engine import Engine
+from .graph import describe_graph
+from .json_values import from_json, to_json
+from .memory import Limits
+from .registry import row
+from .tensor import Tensor
+
+log = logging.getLogger("gradwire.session")
+
+STRUCTURES_KEPT: Final = 256
+REPLIES_KEPT: Final = 1024
+REPLY_BYTES_KEPT: Final = 64 << 20
+UPLOADS_KEPT: Final = 64
+
+_from_msgpack = msgspec.msgpack.Decoder(Structure)
+_from_json = msgspec.json.Decoder(Structure)
+Buffers = list[memoryview]
+
+
+class Poison:
+    """Stands for a tensor that could not be computed, and remembers the first cause."""
+
+    __slots__ = ("problem",)
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+
+class _Poisoned(Exception):
+    """An operand of the record is poisoned."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+@dataclass
+class Client:
+    """The frames of one client of the session.
+
+    Attributes:
+        expected: the number of the next frame that will be applied.
+        counter: for results whose ids the session chooses.
+        failed_backward: set between a failed backward and the next read; optimizer steps wait that out, so that
+            parameters are not changed by gradients that are not there.
+    """
+
+    number: int
+    expected: int = 1
+    counter: int = 0
+    replies: OrderedDict[int, tuple[Reply, Buffers]] = field(default_factory=OrderedDict)
+    reply_bytes: int = 0
+    failed_backward: Problem | None = None
+
+    def keep(self, reply: Reply, buffers: Buffers) -> None:
+        self.replies[reply.seq] = (reply, buffers)
+        self.reply_bytes += sum(b.nbytes for b in buffers)
+        while len(self.replies) > REPLIES_KEPT or (
+            self.reply_bytes > REPLY_BYTES_KEPT and len(self.replies) > 1
+        ):
+            self._forget(next(iter(self.replies)))
+
+    def acknowledge(self, seq: int) -> None:
+        while self.replies and next(iter(self.replies)) <= seq:
+            self._forget(next(iter(self.replies)))
+
+    def _forget(self, seq: int) -> None:
+        _, buffers = self.replies.pop(seq)
+        self.reply_bytes -= sum(b.nbytes for b in buffers)
+
+
+class Session:
+    """Holds tensors and graphs for the clients that share it. Not thread-safe: one frame at a time.
+
+    Raises:
+        DeviceError: for a default device that does not exist.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        device: str = "cpu",
+        default_dtype: str = "float32",
+        seed: int | None = None,
+        backends: Backends | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.engine = Engine(self.limits, backends, seed or 0, dtypes.BY_NAME[default_dtype])
+        self.device = device
+        _ = self.engine.backends[device]
+        self.ids: dict[int, Tensor | Poison | None] = {}
+        self.clients: dict[int, Client] = {0: Client(0), 1: Client(1)}
+        self.uploads: OrderedDict[tuple[int, int], tuple[bytearray, int]] = OrderedDict()
+        self._structures: OrderedDict[bytes, Structure] = OrderedDict()
+        self.frames_applied = 0
+        self.ops_run = 0
+
+    # Clients
+
+    def new_client(self) -> int:
+        """Register a client and return its number. 0 and 1 are taken: people without a client, and the server."""
+        number = max(self.clients) + 1
+        self.clients[number] = Client(number)
+        return number
+
+    def expected(self, client: int) -> int:
+        """The number of the next frame of this client."""
+        return self._client(client).expected
+
+    def _client(self, number: int) -> Client:
+        found = self.clients.get(number)
+        if found is None:
+            raise MalformedFrame(f"the session has no client {number}")
+        return found
+
+    def add_chunk(self, client: int, transfer: int, offset: int, total: int, data: memoryview) -> None:
+        """Take a piece of an upload. Pieces may come again, but must come without gaps.
+
+        Raises:
+            LimitExceeded: for an upload over the limit of a tensor, before anything is allocated.
+            MalformedFrame: for a piece that does not fit.
+        """
+        if total > self.limits.max_tensor_bytes:
+            raise LimitExceeded(
+                f"an upload of {total:,} bytes is over GRADWIRE_MAX_TENSOR_BYTES={self.limits.max_tensor_bytes:,}",
+                setting="GRADWIRE_MAX_TENSOR_BYTES", limit=self.limits.max_tensor_bytes, value=total,
+            )  # fmt: skip
+        key = (client, transfer)
+        if key not in self.uploads:
+            held = sum(len(b) for b, _ in self.uploads.values())
+            if held + total > self.limits.max_session_bytes or len(self.uploads) >= UPLOADS_KEPT:
+                raise LimitExceeded(
+                    f"{len(self.uploads)} uploads of {held:,} bytes are unfinished, {total:,} more are too many",
+                    setting="GRADWIRE_MAX_SESSION_BYTES", limit=self.limits.max_session_bytes, value=held + total,
+                )  # fmt: skip
+            self.uploads[key] = (bytearray(total), 0)
+        buffer, filled = self.uploads[key]
+        end = offset + data.nbytes
+        if offset < 0 or offset > filled or end > len(buffer):
+            raise MalformedFrame(
+                f"a piece of {data.nbytes} bytes at {offset} does not follow the {filled} received"
+            )
+        buffer[offset:end] = data
+        self.uploads[key] = (buffer, max(filled, end))
+
+    # Frames
+
+    def apply(
+        self, frame: Frame, buffers: Buffers | None = None, human: bool = False
+    ) -> tuple[Reply, Buffers]:
+        """Apply a frame once and answer it. What a client did wrong is in the reply, never raised.
+
+        ``human`` takes the structure as JSON and gives values as nested lists.
+        """
+        try:
+            client = self._client(frame.client)
+            seq = frame.seq or client.expected
+            if seq < client.expected:
+                return self._again(client, seq)
+            if seq > client.expected:
+                raise FrameOutOfOrder(
+                    f"frame {seq} arrived, frame {client.expected} is expected next", expected=client.expected
+                )
+            structure = self._structure(frame, human)
+            client.acknowledge(frame.ack)
+            run = _Run(self, client, frame, seq, structure, buffers or [], human)
+            reply, out = run.execute()
+        except GradwireError as error:
+            return Reply(seq=frame.seq, refused=problem_of(error)), []
+        client.expected = seq + 1
+        client.keep(reply, out)
+        self.frames_applied += 1
+        return reply, out
+
+    def _again(self, client: Client, seq: int) -> tuple[Reply, Buffers]:
+        kept = client.replies.get(seq)
+        if kept is None:
+            raise ReplyForgotten(
+                f"frame {seq} was applied before, and its reply is no longer kept", expected=client.expected
+            )
+        return kept
+
+    def _structure(self, frame: Frame, human: bool) -> Structure:
+        encoded = bytes(frame.structure)
+        if not encoded:
+            if not frame.hash:
+                raise MalformedFrame("the frame has neither a structure nor the hash of one")
+            known = self._structures.get(frame.hash)
+            if known is None:
+                raise UnknownStructure(
+                    "the structure of this hash is not held here (any more): send it whole"
+                )
+            self._structures.move_to_end(frame.hash)
+            return known
+        try:
+            structure = (_from_json if human else _from_msgpack).decode(encoded)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise MalformedFrame(f"the structure cannot be read: {error}") from None
+        if len(structure.ops) > self.limits.max_ops_per_frame:
+            raise LimitExceeded(
+                f"the frame has {len(structure.ops):,} ops, {self.limits.max_ops_per_frame:,} are allowed "
+                "(GRADWIRE_MAX_OPS_PER_FRAME)",
+                setting="GRADWIRE_MAX_OPS_PER_FRAME", limit=self.limits.max_ops_per_frame, value=len(structure.ops),
+            )  # fmt: skip
+        if frame.hash:
+            if structure_hash(encoded) != frame.hash:
+                raise MalformedFrame("the hash does not belong to the structure")
+            self._structures[frame.hash] = structure
+            if len(self._structures) > STRUCTURES_KEPT:
+                self._structures.popitem(last=False)
+        return structure
+
+    def tensor(self, tensor_id: int) -> Tensor:
+        """The tensor of this id.
+
+        Raises:
+            UnknownTensor: when there is none.
+        """
+        found = self.ids.get(tensor_id)
+        if isinstance(found, Tensor):
+            return found
+        if isinstance(found, Poison):
+            raise _Poisoned(found.problem)
+        raise UnknownTensor(
+            f"there is no tensor {tensor_id}: it was never made, or was released"
+            if tensor_id not in self.ids
+            else f"tensor {tensor_id} is undefined: a gradient that is not there"
+        )
+
+    def poison_storage(self, tensor: Tensor, problem: Problem) -> None:
+        """Poison every id that shows the memory of a tensor whose in-place write failed."""
+        for tensor_id, held in self.ids.items():
+            if isinstance(held, Tensor) and held.storage is tensor.storage:
+                self.ids[tensor_id] = Poison(problem)
+
+    # Looking in
+
+    def describe(self) -> dict[str, Any]:
+        """Counts and sizes of what the session holds."""
+        account = self.engine.account
+        return {
+            "device": self.device,
+            "default_dtype": self.engine.default_dtype.name,
+            "tensors": len(self.ids),
+            "memory": {"live_bytes": account.live, "peak_bytes": account.peak, "limit_bytes": self.limits.max_session_bytes},
+            "graph_nodes": account.nodes,
+            "frames_applied": self.frames_applied,
+            "ops_run": self.ops_run,
+            "clients": len(self.clients) - 2,
+        }  # fmt: skip
+
+    def tensors(self) -> list[dict[str, Any]]:
+        """One row per live tensor id."""
+        names = {id(t): n for n, t in self.engine.names.items()}
+        rows = []
+        for tensor_id, held in self.ids.items():
+            if isinstance(held, Tensor):
+                node = held.grad_fn
+                rows.append({
+                    "id": tensor_id, "shape": list(held.shape), "dtype": held.dtype.name, "device": held.device,
+                    "requires_grad": held.requires_grad, "is_leaf": held.is_leaf,
+                    "grad_fn": node.name if node is not None else None, "has_grad": held.grad is not None,
+                    "name": names.get(id(held)),
+                })  # fmt: skip
+        return rows
+
+    def graph(self, refs: list[int] | None = None) -> dict[str, Any]:
+        """Nodes and edges of the live autograd graph behind these tensors (all, when none are named)."""
+        chosen = (
+            {i: self.tensor(i) for i in refs}
+            if refs
+            else {i: t for i, t in self.ids.items() if isinstance(t, Tensor)}
+        )
+        return describe_graph(chosen)
+
+    def close(self) -> None:
+        """Release everything."""
+        self.ids.clear()
+        self.engine.names.clear()
+        self.uploads.clear()
+        for backend in self.engine.backends.opened():
+            backend.trim()
+
+
+class _Run:
+    """One frame being applied."""
+
+    def __init__(
+        self,
+        session: Session,
+        client: Client,
+        frame: Frame,
+        seq: int,
+        structure: Structure,
+        buffers: Buffers,
+        human: bool,
+    ) -> None:
+        self.session = session
+        self.client = client
+        self.frame = frame
+        self.seq = seq
+        self.structure = structure
+        self.buffers = buffers
+        self.human = human
+        self.made: list[Tensor | Poison | None] = []
+        self.errors: list[Problem] = []
+        self.first = frame.first or (client.number << ID_BITS | (client.counter + 1))
+        self.index = 0
+
+    def execute(self) -> tuple[Reply, Buffers]:
+        session, engine = self.session, self.session.engine
+        self._check_first()
+        engine.grad_enabled, engine.inference, engine.anomaly = True, False, False
+        scalars, payloads = iter(self.frame.scalars), iter(self.frame.payloads)
+        for self.index, record in enumerate(self.structure.ops):
+            self._step(record, scalars, payloads)
+        session.ops_run += len(self.structure.ops)
+        values, out = self._read()
+        self._settle()
+        if self.structure.reads:
+            self.client.failed_backward = None
+        return Reply(
+            seq=self.seq,
+            values=values,
+            errors=self.errors,
+            made=len(self.made),
+            first=self.first if self.made else 0,
+        ), out
+
+    def _check_first(self) -> None:
+        if not 0 < self.first <= MAX_ID - len(self.structure.ops) or (
+            self.frame.first and self.first >> ID_BITS != self.client.number
+        ):
+            raise MalformedFrame(
+                f"first={self.frame.first} is not an id of client {self.client.number}: its ids are "
+                f"{self.client.number} << {ID_BITS} plus a counter"
+            )
+
+    def _step(self, record: Any, scalars: Iterator[Any], payloads: Iterator[Payload]) -> None:
+        session = self.session
+        op: Op | None = None
+        values: list[Any] = []
+        name, args, count = (*record, None)[:3]
+        if type(name) is not str or type(args) is not list or type(count) not in (int, type(None)):
+            malformed = MalformedFrame(f"record {self.index} is not [name, arguments, results?]: {record!r:.80}")
+            self._fail(None, [], None, self._note(malformed, ""))
+            return
+        try:
+            op = lookup(name)
+            if op.results is not None:
+                count = op.results
+            if len(session.ids) + len(self.made) >= session.limits.max_tensors:
+                raise LimitExceeded(
+                    f"the session holds {len(session.ids) + len(self.made):,} tensors (GRADWIRE_MAX_TENSORS): release some",
+                    setting="GRADWIRE_MAX_TENSORS", limit=session.limits.max_tensors, value=len(session.ids),
+                )  # fmt: skip
+            values = decode_args(op, args, self._resolve, scalars, payloads)
+            entry = row(op.name)
+            if entry.payload_at is not None:
+                values[entry.payload_at] = self._payload(op, values, entry.payload_at)
+            if op.control and self.client.failed_backward is not None and op.name.endswith("_step"):
+                raise _Poisoned(self.client.failed_backward)
+            self._take(session.engine.run(entry, values), count)
+        except _Poisoned as poisoned:
+            self._fail(op, values, count, poisoned.problem)
+        except GradwireError as error:
+            self._fail(op, values, count, self._note(error, name))
+        except RecursionError:
+            self._fail(
+                op, values, count, self._note(MalformedFrame("the arguments are nested too deeply"), name)
+            )
+        except Exception as error:
+            log.exception("op %s failed in the engine", name)
+            found = InternalError(f"{name} failed inside the engine: {type(error).__name__}: {error}")
+            self._fail(op, values, count, self._note(found, name))
+
+    def _take(self, result: Any, count: int | None) -> None:
+        if count == 0:
+            return
+        results = result if type(result) is tuple else (result,)
+        if count is not None and len(results) != count:
+            raise MalformedFrame(f"the record announces {count} results, the op has {len(results)}")
+        self.made.extend(results)
+
+    def _fail(self, op: Op | None, values: list[Any], count: int | None, problem: Problem) -> None:
+        self.made.extend(Poison(problem) for _ in range(1 if count is None else count))
+        if op is None:
+            return
+        if op.mutates is not None and values and isinstance(values[0], Tensor):
+            self.session.poison_storage(values[0], problem)
+            for i, held in enumerate(self.made):
+                if isinstance(held, Tensor) and held.storage is values[0].storage:
+                    self.made[i] = Poison(problem)
+        if op.name == "backward" and self.client.failed_backward is None:
+            self.client.failed_backward = problem
+
+    def _note(self, error: GradwireError, name: str) -> Problem:
+        problem = problem_of(error, op=name, seq=self.seq, index=self.index)
+        self.errors.append(problem)
+        return problem
+
+    def _resolve(self, ref: int) -> Tensor:
+        if ref < 0:
+            at = -1 - ref
+            if at >= len(self.frame.external):
+                raise MalformedFrame(
+                    f"reference {ref} is outside the table of {len(self.frame.external)} external ids"
+                )
+            return self.session.tensor(self.frame.external[at])
+        if ref >= len(self.made):
+            raise MalformedFrame(
+                f"reference {ref} is to a result that is not made yet ({len(self.made)} are)"
+            )
+        found = self.made[ref]
+        if isinstance(found, Poison):
+            raise _Poisoned(found.problem)
+        if found is None:
+            raise UnknownTensor(f"result {ref} of this frame is undefined: a gradient that is not there")
+        return found
+
+    def _payload(self, op: Op, values: list[Any], at: int) -> np.ndarray[Any, Any]:
+        payload: Payload = values[at]
+        dtype, shape = values[op.positions["dtype"]], values[op.positions["size"]]
+        if any(n < 0 for n in shape):
+            raise ShapeError(f"size {list(shape)} has a negative extent")
+        nbytes = math.prod(shape) * dtype.itemsize
+        self.session.engine.account.check(nbytes, f"an upload of shape {list(shape)}")
+        if payload.buffer is not None:
+            if not 0 <= payload.buffer < len(self.buffers):
+                raise MalformedFrame(
+                    f"the frame has {len(self.buffers)} buffers, not a buffer {payload.buffer}"
+                )
+            data: Any = self.buffers[payload.buffer]
+        elif payload.upload is not None:
+            data, filled = self.session.uploads.pop((self.client.number, payload.upload), (b"", 0))
+            if filled != len(data):
+                raise MalformedFrame(f"upload {payload.upload} has {filled} of {len(data)} bytes")
+        else:
+            return from_json(payload.values, dtype, shape)
+        if len(data) != nbytes:
+            raise ShapeError(f"{dtype.name} of shape {list(shape)} takes {nbytes} bytes, {len(data)} arrived")
+        return np.frombuffer(data, native(dtype)).reshape(shape)
+
+    def _read(self) -> tuple[list[Value], Buffers]:
+        values: list[Value] = []
+        out: Buffers = []
+        total = 0
+        for ref in self.structure.reads:
+            try:
+                tensor = self._resolve(ref)
+                total += tensor.meta.nbytes
+                if total > self.session.limits.max_read_bytes:
+                    raise LimitExceeded(
+                        f"the reads of this frame pass {self.session.limits.max_read_bytes:,} bytes (GRADWIRE_MAX_READ_BYTES)",
+                        setting="GRADWIRE_MAX_READ_BYTES", limit=self.session.limits.max_read_bytes, value=total,
+                    )  # fmt: skip
+                values.append(self._value(tensor, out))
+            except _Poisoned as poisoned:
+                values.append(self._broken(poisoned.problem))
+            except GradwireError as error:
+                if ref >= 0 and ref < len(self.made) and self.made[ref] is None:
+                    values.append(Value())
+                else:
+                    values.append(
+                        self._broken(
+                            problem_of(error, op="read", seq=self.seq, index=len(self.structure.ops))
+                        )
+                    )
+        return values, out
+
+    def _broken(self, problem: Problem) -> Value:
+        if problem not in self.errors:
+            self.errors.append(problem)
+        return Value(error=self.errors.index(problem))
+
+    def _value(self, tensor: Tensor, out: Buffers) -> Value:
+        host = self.session.engine.to_numpy(tensor)
+        value = Value(dtype=tensor.dtype.name, shape=list(tensor.shape))
+        if self.human:
+            value.values = to_json(host, tensor.dtype)
+            return value
+        # A copy: the tensor may change while the reply waits to be sent or resent.
+        data = np.array(host, order="C", copy=True)
+        value.buffer = len(out)
+        out.append(memoryview(data.reshape(-1).view(np.uint8)))  # type: ignore[arg-type]
+        return value
+
+    def _settle(self) -> None:
+        """Give the results their ids, and let go of what the client has dropped."""
+        ids = self.session.ids
+        dropped = set(self.structure.drops)
+        for i, held in enumerate(self.made):
+            if i not in dropped:
+                ids[self.first + i] = held
+        for tensor_id in self.frame.releases:
+            ids.pop(tensor_id, None)
+        self.client.counter = max(
+            self.client.counter, (self.first & ((1 << ID_BITS) - 1)) + len(self.made) - 1
+        )
+
+
+def problem_of(error: GradwireError, op: str = "", seq: int = 0, index: int = 0) -> Problem:
+    """An error as it travels."""
+    return Problem(
+        code=error.code,
+        detail=error.message,
+        op=op,
+        seq=seq,
+        index=index,
+        retryable=error.retryable,
+        extra=error.details,
+    )

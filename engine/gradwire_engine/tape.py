@@ -1,0 +1,236 @@
+"""The tape: nodes as slotted data, and what they save. Nothing here computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from gradwire_protocol.errors import GraphError
+from gradwire_protocol.meta import Meta
+
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .registry import Row
+
+Edge = tuple["Node", int]
+"""Where a gradient goes next: a node, and which of its outputs the gradient belongs to."""
+
+
+class Node:
+    """One recorded operation.
+
+    Attributes:
+        name: PyTorch's name for it, e.g. ``"MulBackward0"``.
+        row: the op's kernel and derivative.
+        values: the op's arguments with every tensor replaced by its meta.
+        edges: one per differentiable operand, flattened over lists; ``None`` where no gradient is needed.
+        outs: metas of the results.
+        saved: what the derivative asked to keep, by parameter name; ``None`` once freed.
+        watchers: the tensors, by output, whose gradient is retained.
+        seq: rises with every node, so that a node's operands were always made by nodes with lower numbers.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "account",
+        "edges",
+        "name",
+        "outs",
+        "row",
+        "saved",
+        "seq",
+        "values",
+        "watchers",
+    )
+
+    suspends = False
+
+    def __init__(
+        self, name: str, row: Row, values: list[Any], edges: tuple[Edge | None, ...], outs: tuple[Meta, ...], seq: int,
+        account: Any,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.row = row
+        self.values = values
+        self.edges = edges
+        self.outs = outs
+        self.saved: dict[str, Any] | None = None
+        self.seq = seq
+        self.account = account
+        self.watchers: dict[int, ref[Tensor]] | None = None
+        account.nodes += 1
+
+    def __del__(self) -> None:
+        self.account.nodes -= 1
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def free(self) -> None:
+        """Forget what was saved. A node that saved nothing can run again."""
+        if self.saved:
+            self.saved = None
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes that are kept for backward, counting shared memory each time."""
+        total = 0
+        for entry in (self.saved or {}).values():
+            for item in entry if type(entry) is list else (entry,):
+                if type(item) is SavedTensor:
+                    total += item.tensor.meta.nbytes
+        return total
+
+    def apply(self, engine: Engine, grads: list[Tensor | None], needed: list[bool]) -> list[Tensor | None]:
+        """Gradients for the edges, from gradients for the results."""
+        from .backward import differentiate
+
+        return differentiate(self, engine, grads, needed)
+
+
+class AccumulateGrad:
+    """Where a gradient arrives at a leaf. Held weakly by the leaf, strongly by the graph."""
+
+    __slots__ = ("__weakref__", "leaf")
+
+    name = "AccumulateGrad"
+    suspends = False
+    watchers = None
+    saved_bytes = 0
+    edges: tuple[Edge | None, ...] = ()
+    seq = 1 << 62
+
+    def __init__(self, leaf: Tensor) -> None:
+        self.leaf = leaf
+
+    @property
+    def outs(self) -> tuple[Meta, ...]:
+        return (self.leaf.meta,)
+
+    def free(self) -> None:
+        """Nothing is saved here."""
+
+    def apply(self, engine: Engine, grads: list[Tensor | None], needed: list[bool]) -> list[Tensor | None]:
+        """Add the gradient to the leaf's ``grad``."""
+        from .backward import accumulate
+
+        gradient = grads.pop()
+        if gradient is not None:
+            accumulate(self.leaf, gradient, engine)
+        return []
+
+
+class SavedTensor:
+    """A tensor kept for backward, with the version it had.
+
+    An operand is kept as it is. A result is kept without its node (which would be a cycle) and gets the node
+    back when it is unpacked.
+    """
+
+    __slots__ = ("is_result", "slot", "tensor", "version")
+
+    def __init__(self, tensor: Tensor, is_result: bool = False) -> None:
+        if tensor.inference:
+            raise GraphError(
+                "a tensor made in inference mode cannot be saved for backward: clone it outside first"
+            )
+        self.version = tensor.storage.version
+        self.is_result = is_result
+        self.slot = tensor.slot
+        if is_result:
+            alias = Tensor(tensor.engine, tensor.array, tensor.meta, tensor.storage, tensor.offset)
+            self.tensor = alias
+        else:
+            self.tensor = tensor
+
+    def unpack(self, node: Node, name: str) -> Tensor:
+        """The tensor, if it is still what was saved.
+
+        Raises:
+            GraphError: when it was changed in place since.
+        """
+        tensor = self.tensor
+        if tensor.storage.version != self.version:
+            raise GraphError(
+                f"{node.name} needs its {'result' if self.is_result else f'operand {name!r}'}, a "
+                f"{tensor.meta!r} tensor, as it was; it has been changed in place since (it is at version "
+                f"{tensor.storage.version}, saved at {self.version}). Use the out-of-place form, or clone it first"
+            )
+        if self.is_result:
+            alias = Tensor(tensor.engine, tensor.array, tensor.meta, tensor.storage, tensor.offset)
+            alias.grad_fn, alias.slot = node, self.slot
+            return alias
+        return tensor
+
+
+class Saved:
+    """What a derivative sees: saved tensors, numbers and attributes by parameter name; ``result`` for results.
+
+    ``saved.meta("self")`` is the meta of an operand whether or not it was saved.
+    """
+
+    __slots__ = ("_needed", "_node")
+
+    def __init__(self, node: Node, needed: list[bool]) -> None:
+        self._node = node
+        self._needed = needed
+
+    def __getattr__(self, name: str) -> Any:
+        node = self._node
+        kept = node.saved
+        if kept is not None and name in kept:
+            entry = kept[name]
+            if type(entry) is SavedTensor:
+                return entry.unpack(node, name)
+            if type(entry) is list:
+                return [e.unpack(node, name) if type(e) is SavedTensor else e for e in entry]
+            return entry
+        at = node.row.op.positions.get(name)
+        if at is None:
+            raise AttributeError(f"the derivative of {node.row.op.name} did not save {name!r}")
+        value = node.values[at]
+        if type(value) is Meta:
+            raise AttributeError(f"the derivative of {node.row.op.name} did not save {name!r}")
+        return value
+
+    def meta(self, name: str) -> Any:
+        """The meta of a tensor operand (a list of them for a list of tensors)."""
+        return self._node.values[self._node.row.op.positions[name]]
+
+    def needs(self, name: str) -> bool:
+        """Whether any gradient for this operand is wanted."""
+        return any(
+            n for n, (p, _) in zip(self._needed, self._node.row.targets(self._node), strict=True) if p == name
+        )
+
+    def needs_each(self, name: str) -> list[bool]:
+        """For a list of tensors: which of them want a gradient."""
+        return [
+            n for n, (p, _) in zip(self._needed, self._node.row.targets(self._node), strict=True) if p == name
+        ]
+
+    @property
+    def outs(self) -> tuple[Meta, ...]:
+        """The metas of the results."""
+        return self._node.outs
+
+
+def edge_of(tensor: Tensor) -> Edge | None:
+    """Where a gradient for this tensor goes."""
+    node = tensor.grad_fn
+    if node is not None:
+        return node, tensor.slot
+    if not tensor.requires_grad_flag:
+        return None
+    found = tensor.accumulator() if tensor.accumulator is not None else None
+    if found is None:
+        accumulator: Any = AccumulateGrad(tensor)
+        tensor.accumulator = ref(accumulator)
+        return accumulator, 0
+    return found, 0
+
+
+Derivative = Callable[..., Any]

@@ -1,0 +1,197 @@
+"""Storage and tensor: memory with a version, and a strided view of it with autograd's bookkeeping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.meta import Inference, Meta, Shape
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .tape import Node
+
+
+class Storage:
+    """A stretch of memory. Views of one tensor share it, and its version counter.
+
+    ``version`` counts in-place writes; what was saved for backward remembers it.
+    """
+
+    __slots__ = ("_memory", "array", "account", "nbytes", "version")
+
+    def __init__(self, array: Any, account: Any) -> None:
+        self.array = array
+        self._memory: Any = None
+        self.account = account
+        self.nbytes: int = array.nbytes
+        self.version = 0
+        account.add(self.nbytes)
+
+    def __del__(self) -> None:
+        self.account.live -= self.nbytes
+
+    def memory(self, backend: Any) -> Any:
+        """The memory as flat uint8, from which strided views are made."""
+        if self._memory is None:
+            self._memory = backend.memory_of(self.array)
+        return self._memory
+
+
+# How a view came to be decides whether it may be written to while gradients are recorded.
+PLAIN, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, MADE_IN_INFERENCE = range(4)
+
+
+class Tensor:
+    """A strided view of a storage, plus autograd metadata. It belongs to one engine.
+
+    Attributes:
+        array: the backend's array over the memory.
+        offset: distance in elements from the start of the storage.
+        base: for a differentiable view, the tensor that is no view.
+        seen_version: for a view, the version at which ``grad_fn`` was last right.
+        creation: for a view, one of the constants above.
+        slot: which output of ``grad_fn`` this is.
+        accumulator: weak reference to the leaf's AccumulateGrad node.
+        inference: made in inference mode: no version, cannot be saved for backward.
+    """
+
+    __slots__ = (
+        "__weakref__", "_grad_fn", "accumulator", "array", "base", "creation", "engine", "grad", "inference",
+        "meta", "offset", "requires_grad_flag", "retains_grad", "seen_version", "slot", "storage",
+    )  # fmt: skip
+
+    def __init__(self, engine: Engine, array: Any, meta: Meta, storage: Storage, offset: int = 0) -> None:
+        self.engine = engine
+        self.array = array
+        self.meta = meta
+        self.storage = storage
+        self.offset = offset
+        self.requires_grad_flag = False
+        self.grad: Tensor | None = None
+        self._grad_fn: Node | None = None
+        self.slot = 0
+        self.base: Tensor | None = None
+        self.creation = PLAIN
+        self.seen_version = 0
+        self.retains_grad = False
+        self.accumulator: ref[Node] | None = None
+        self.inference = False
+
+    @property
+    def shape(self) -> Shape:
+        return self.meta.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.meta.dtype
+
+    @property
+    def device(self) -> str:
+        return self.meta.device
+
+    @property
+    def ndim(self) -> int:
+        return len(self.meta.shape)
+
+    @property
+    def numel(self) -> int:
+        return self.meta.numel
+
+    @property
+    def requires_grad(self) -> bool:
+        if self.requires_grad_flag:
+            return True
+        if self.base is not None and self.seen_version != self.storage.version:
+            return self.grad_fn is not None
+        return self._grad_fn is not None
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.grad_fn is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made it. A view whose base was written to since gets a new one here."""
+        if self.base is not None and self.seen_version != self.storage.version:
+            from .inplace import regenerate
+
+            regenerate(self)
+        return self._grad_fn
+
+    @grad_fn.setter
+    def grad_fn(self, node: Node | None) -> None:
+        self._grad_fn = node
+
+    def __repr__(self) -> str:
+        return f"<engine tensor {self.meta!r}>"
+
+    # Derivatives are written with operators. Each goes through the engine's one pipeline.
+
+    def __add__(self, other: Any) -> Any:
+        return self.engine.call("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self.engine.call("add", self, other)
+
+    def __sub__(self, other: Any) -> Any:
+        return self.engine.call("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.engine.call("rsub", self, other)
+
+    def __mul__(self, other: Any) -> Any:
+        return self.engine.call("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self.engine.call("mul", self, other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.engine.call("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.engine.call("mul", self.engine.call("reciprocal", self), other)
+
+    def __pow__(self, other: Any) -> Any:
+        return self.engine.call("pow", self, other)
+
+    def __neg__(self) -> Any:
+        return self.engine.call("neg", self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self.engine.call("matmul", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return self.engine.call("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self.engine.call("ne", self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self.engine.call("lt", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.engine.call("le", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.engine.call("gt", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.engine.call("ge", self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return self.engine.call("bitwise_and", self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return self.engine.call("bitwise_or", self, other)
+
+    def __invert__(self) -> Any:
+        return self.engine.call("bitwise_not", self)
+
+    __hash__ = object.__hash__
+
+
+def wrap(engine: Engine, array: Any, inferred: Inference, i: int) -> Tensor:
+    """A new tensor around a kernel's result."""
+    return Tensor(engine, array, inferred.outs[i], Storage(array, engine.account))

@@ -1,0 +1,24 @@
+"""Refusing element types that an operation has no meaning for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .dtypes import BOOLEAN, COMPLEX, FLOATING, INTEGRAL, DType
+from .errors import Unsupported
+
+_NAMES: Final = {BOOLEAN: "bool", INTEGRAL: "integer", FLOATING: "floating point", COMPLEX: "complex"}
+REAL: Final = (INTEGRAL, FLOATING)
+ORDERED: Final = (BOOLEAN, INTEGRAL, FLOATING)
+WHOLE: Final = (BOOLEAN, INTEGRAL)
+
+
+def require(name: str, dtype: DType, categories: tuple[int, ...]) -> None:
+    """Check that an operation takes this dtype.
+
+    Raises:
+        Unsupported: naming the operation, the dtype and what it takes instead.
+    """
+    if dtype.category not in categories:
+        taken = " and ".join(_NAMES[c] for c in categories)
+        raise Unsupported(f"{name} is not defined for {dtype.name} tensors: it takes {taken} ones")

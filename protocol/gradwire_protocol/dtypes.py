@@ -1,0 +1,89 @@
+"""The element types, under PyTorch's names, and the order that type promotion climbs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+class DType:
+    """An element type. There is one instance per type, so ``is`` compares them.
+
+    Attributes:
+        name: PyTorch's name without its prefix, e.g. ``"float32"``.
+        category: 0 for bool, 1 for integers, 2 for floating point, 3 for complex.
+        itemsize: bytes per element.
+        safetensors: the type's tag in a safetensors header, or ``None`` where the format has none.
+    """
+
+    __slots__ = ("category", "index", "itemsize", "name", "safetensors")
+
+    def __init__(self, index: int, name: str, category: int, itemsize: int, safetensors: str | None) -> None:
+        self.index = index
+        self.name = name
+        self.category = category
+        self.itemsize = itemsize
+        self.safetensors = safetensors
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.category == FLOATING
+
+    @property
+    def is_complex(self) -> bool:
+        return self.category == COMPLEX
+
+    @property
+    def is_signed(self) -> bool:
+        return self.name not in ("uint8", "bool")
+
+    @property
+    def is_low_precision(self) -> bool:
+        """Whether arithmetic on it accumulates in float32."""
+        return self.itemsize == 2 and self.category == FLOATING
+
+    def to_real(self) -> DType:
+        return _TO_REAL.get(self, self)
+
+    def to_complex(self) -> DType:
+        return _TO_COMPLEX.get(self, self)
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __copy__(self) -> DType:
+        return self
+
+    def __deepcopy__(self, memo: object) -> DType:
+        return self
+
+
+BOOLEAN: Final = 0
+INTEGRAL: Final = 1
+FLOATING: Final = 2
+COMPLEX: Final = 3
+
+bool_ = DType(0, "bool", BOOLEAN, 1, "BOOL")
+uint8 = DType(1, "uint8", INTEGRAL, 1, "U8")
+int8 = DType(2, "int8", INTEGRAL, 1, "I8")
+int16 = DType(3, "int16", INTEGRAL, 2, "I16")
+int32 = DType(4, "int32", INTEGRAL, 4, "I32")
+int64 = DType(5, "int64", INTEGRAL, 8, "I64")
+float16 = DType(6, "float16", FLOATING, 2, "F16")
+bfloat16 = DType(7, "bfloat16", FLOATING, 2, "BF16")
+float32 = DType(8, "float32", FLOATING, 4, "F32")
+float64 = DType(9, "float64", FLOATING, 8, "F64")
+complex64 = DType(10, "complex64", COMPLEX, 8, "C64")
+complex128 = DType(11, "complex128", COMPLEX, 16, None)
+
+ALL: Final[tuple[DType, ...]] = (
+    bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128,
+)  # fmt: skip
+BY_NAME: Final[dict[str, DType]] = {dtype.name: dtype for dtype in ALL}
+
+_TO_REAL: dict[DType, DType] = {complex64: float32, complex128: float64}
+_TO_COMPLEX: dict[DType, DType] = {
+    float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128,
+}  # fmt: skip

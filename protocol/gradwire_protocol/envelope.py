@@ -1,0 +1,78 @@
+"""How a message and its raw buffers become bytes: a header length, a MessagePack header, then the buffers.
+
+Layout, little-endian: ``uint32`` length of the header; the header; then each buffer at the next multiple of 64
+bytes counted from the start. The header's ``buffers`` field lists the buffers' lengths. Buffers are never copied on
+the way in: they are slices of the received bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from .errors import MalformedFrame
+from .frames import Message
+
+ALIGNMENT: Final = 64
+_PREFIX: Final = 4
+_PADDING: Final = bytes(ALIGNMENT)
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+
+encode_part = _encoder.encode
+"""Encode anything MessagePack can carry, e.g. a structure."""
+
+
+def encode(message: Any, buffers: Sequence[memoryview | bytes] = ()) -> list[bytes | memoryview]:
+    """The message as a list of pieces to be written one after another; buffers are not copied."""
+    if buffers:
+        message.buffers = [len(b) if isinstance(b, bytes) else b.nbytes for b in buffers]
+    header = _encoder.encode(message)
+    pieces: list[bytes | memoryview] = [len(header).to_bytes(_PREFIX, "little"), header]
+    at = _PREFIX + len(header)
+    for buffer, size in zip(buffers, message.buffers if buffers else (), strict=True):
+        gap = -at % ALIGNMENT
+        if gap:
+            pieces.append(_PADDING[:gap])
+        pieces.append(buffer)
+        at += gap + size
+    return pieces
+
+
+def join(pieces: Sequence[bytes | memoryview]) -> bytes:
+    """The pieces as one byte string."""
+    return b"".join(pieces)
+
+
+def decode(data: bytes | bytearray | memoryview) -> tuple[Message, list[memoryview]]:
+    """The message and its buffers, as read-only views into ``data``.
+
+    Raises:
+        MalformedFrame: saying what does not fit.
+    """
+    whole = memoryview(data).toreadonly()
+    if len(whole) < _PREFIX:
+        raise MalformedFrame(f"{len(whole)} bytes are too few for a message")
+    size = int.from_bytes(whole[:_PREFIX], "little")
+    if _PREFIX + size > len(whole):
+        raise MalformedFrame(f"the header should have {size} bytes, {len(whole) - _PREFIX} arrived")
+    try:
+        message = _decoder.decode(whole[_PREFIX : _PREFIX + size])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedFrame(f"the header is not a message: {error}") from None
+    at = _PREFIX + size
+    buffers: list[memoryview] = []
+    for length in getattr(message, "buffers", ()):
+        at += -at % ALIGNMENT
+        if length < 0 or at + length > len(whole):
+            raise MalformedFrame(
+                f"a buffer of {length} bytes at offset {at} leaves the message of {len(whole)}"
+            )
+        buffers.append(whole[at : at + length])
+        at += length
+    if at != len(whole):
+        raise MalformedFrame(f"{len(whole) - at} bytes follow the last buffer")
+    return message, buffers

@@ -1,0 +1,229 @@
+"""The error vocabulary: every error that crosses the wire has a stable ``code`` and one class here.
+
+A class derives from the built-in exception that PyTorch raises in the same situation, so that a program's
+``except RuntimeError`` keeps working. The code, not the class name, is what travels.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class GradwireError(Exception):
+    """The root of all of gradwire's own errors.
+
+    Class attributes:
+        code: stable identifier, safe to branch on in any language.
+        status: the HTTP status of a response that consists of this error.
+        retryable: whether the same request may succeed later, unchanged.
+    """
+
+    code: ClassVar[str] = "internal"
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.details: dict[str, Any] = details
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+
+class ShapeError(GradwireError, RuntimeError):
+    """Shapes that do not fit the operation."""
+
+    code, status = "shape_mismatch", 422
+
+
+class DTypeError(GradwireError, RuntimeError):
+    """An element type that the operation does not take, or that cannot require a gradient."""
+
+    code, status = "dtype_mismatch", 422
+
+
+class DeviceError(GradwireError, RuntimeError):
+    """Operands on different devices, or a device that this server lacks."""
+
+    code, status = "device_mismatch", 422
+
+
+class IndexOutOfRange(GradwireError, IndexError):
+    """An index or a dimension outside its range, or an unusable index."""
+
+    code, status = "index_out_of_range", 422
+
+
+class ArgumentValueError(GradwireError, ValueError):
+    """An argument of the right type with a value that cannot be used, where PyTorch raises ValueError."""
+
+    code, status = "invalid_value", 422
+
+
+class ArgumentError(GradwireError, RuntimeError):
+    """An argument of the right type with a value that cannot be used, where PyTorch raises RuntimeError."""
+
+    code, status = "invalid_argument", 422
+
+
+class ArgumentTypeError(GradwireError, TypeError):
+    """An argument that is missing, superfluous or of the wrong type."""
+
+    code, status = "invalid_argument_type", 422
+
+
+class UnknownOp(GradwireError, NotImplementedError):
+    """An op name that is not in the table."""
+
+    code, status = "unknown_op", 422
+
+
+class Unsupported(GradwireError, NotImplementedError):
+    """Something PyTorch has and gradwire lacks, or that the dtype or device has no kernel for."""
+
+    code, status = "unsupported", 422
+
+
+class GraphError(GradwireError, RuntimeError):
+    """Misuse of the autograd graph: no graph, a freed graph, a wrong gradient, an in-place write that
+    destroys what backward needs."""
+
+    code, status = "graph_error", 422
+
+
+class KernelError(GradwireError, RuntimeError):
+    """A computation that failed on its values: integer division by zero, a singular matrix, ..."""
+
+    code, status = "kernel_failed", 422
+
+
+class UnknownTensor(GradwireError, RuntimeError):
+    """A tensor id that was never made, or was released."""
+
+    code, status = "unknown_tensor", 404
+
+
+class LimitExceeded(GradwireError, RuntimeError):
+    """A limit of the server would be passed. ``setting`` names the environment variable that sets it."""
+
+    code, status = "limit_exceeded", 413
+
+
+class OutOfMemory(GradwireError, RuntimeError):
+    """The host or the GPU has no memory left for the operation."""
+
+    code, status, retryable = "out_of_memory", 507, True
+
+
+class MalformedFrame(GradwireError, ValueError):
+    """Bytes that are not a frame, or a frame that breaks the protocol."""
+
+    code, status = "malformed_frame", 400
+
+
+class FrameOutOfOrder(GradwireError, RuntimeError):
+    """A frame whose number leaves a gap. ``expected`` is the number the server waits for."""
+
+    code, status, retryable = "frame_out_of_order", 409, True
+
+
+class ReplyForgotten(GradwireError, RuntimeError):
+    """A frame that was applied long ago arrives again, and its reply is no longer kept."""
+
+    code, status = "reply_forgotten", 409
+
+
+class UnknownStructure(GradwireError, RuntimeError):
+    """A structure hash that the server does not hold (any more): send the structure whole."""
+
+    code, status, retryable = "unknown_structure", 409, True
+
+
+class VersionMismatch(GradwireError, RuntimeError):
+    """Client and server speak different versions of the protocol."""
+
+    code, status = "version_mismatch", 426
+
+
+class Unauthorized(GradwireError, PermissionError):
+    """No API key, or a wrong one."""
+
+    code, status = "unauthorized", 401
+
+
+class NotFound(GradwireError, LookupError):
+    """No such route, session or name. A session of another key is not found either."""
+
+    code, status = "not_found", 404
+
+
+class SessionGone(NotFound):
+    """The session expired or was deleted."""
+
+    code, status = "session_gone", 404
+
+
+class InvalidRequest(GradwireError, ValueError):
+    """A request whose parameters or body do not have the declared form. ``errors`` lists what does not fit."""
+
+    code, status = "invalid_request", 422
+
+
+class MethodNotAllowed(GradwireError, RuntimeError):
+    """A route that does not know the request's method."""
+
+    code, status = "method_not_allowed", 405
+
+
+class NotAcceptable(GradwireError, RuntimeError):
+    """A representation that the resource does not have. ``available`` lists those it has."""
+
+    code, status = "not_acceptable", 406
+
+
+class UnsupportedMediaType(GradwireError, RuntimeError):
+    """A body in a form that the route does not read. ``accepted`` lists those it does."""
+
+    code, status = "unsupported_media_type", 415
+
+
+class TooManyRequests(GradwireError, RuntimeError):
+    """The client asked for more than its share."""
+
+    code, status, retryable = "too_many_requests", 429, True
+
+
+class Unavailable(GradwireError, ConnectionError):
+    """The server is starting, draining or overloaded."""
+
+    code, status, retryable = "unavailable", 503, True
+
+
+class ConnectionLost(GradwireError, ConnectionError):
+    """The server could not be reached again within the client's patience."""
+
+    code, status, retryable = "connection_lost", 503, True
+
+
+class InternalError(GradwireError, RuntimeError):
+    """A defect of gradwire itself. The request id finds it in the server's log."""
+
+    code, status = "internal", 500
+
+
+def _walk(cls: type[GradwireError]) -> dict[str, type[GradwireError]]:
+    found = {cls.code: cls}
+    for child in cls.__subclasses__():
+        found |= _walk(child)
+    return found
+
+
+BY_CODE: dict[str, type[GradwireError]] = _walk(GradwireError) | {InternalError.code: InternalError}
+
+
+def from_code(code: str, message: str, **details: Any) -> GradwireError:
+    """Rebuild an error from what travelled. An unknown code becomes an ``InternalError``."""
+    error = BY_CODE.get(code, InternalError)(message, **details)
+    error.details.setdefault("code", code)
+    return error

@@ -1,0 +1,7 @@
+"""The declarations, by family: every module here is one. Importing this package fills the op table."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

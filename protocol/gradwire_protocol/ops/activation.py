@@ -1,0 +1,252 @@
+"""Activations: elementwise functions that networks put between their layers."""
+
+from __future__ import annotations
+
+from ..accepts import ORDERED, REAL, require
+from ..dtypes import BOOLEAN, COMPLEX, FLOATING, bool_, uint8
+from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
+from ..meta import Inference, Meta, meta
+from ..promotion import Promote
+from ..shapes import common_device, elementwise, elementwise_stride
+from ..table import Number, Scalar, Tensor, op
+
+NN = ("nn.functional",)
+
+
+def _floating(name: str, self: Meta) -> Inference:
+    require(name, self.dtype, (FLOATING,))
+    return elementwise(self)
+
+
+@op(grad_fn="ReluBackward0", inplace=True, exposed=("function", "method", "nn.functional"))
+def relu(self: Tensor) -> Inference:
+    """``max(self, 0)``; NaN stays. The gradient at 0 is 0."""
+    if self.dtype.category == BOOLEAN:
+        raise DTypeError("relu is not defined on bools")
+    require("relu", self.dtype, REAL)
+    return elementwise(self)
+
+
+@op(grad_fn="HardtanhBackward0", inplace=True, exposed=NN)
+def relu6(self: Tensor) -> Inference:
+    """``self`` cut to the range from 0 to 6. The gradient at either end is 0."""
+    if self.dtype.category == BOOLEAN:
+        raise DTypeError("relu6 is not defined on bools")
+    require("relu6", self.dtype, REAL)
+    return elementwise(self)
+
+
+@op(grad_fn="HardtanhBackward0", inplace=True, exposed=NN)
+def hardtanh(self: Tensor, min_val: Number = -1.0, max_val: Number = 1.0) -> Inference:
+    """``self`` cut to the range from ``min_val`` to ``max_val``. The gradient at either end is 0."""
+    if self.dtype.category == BOOLEAN:
+        raise DTypeError("hardtanh is not defined on bools")
+    require("hardtanh", self.dtype, REAL)
+    if isinstance(min_val, complex) or isinstance(max_val, complex):
+        raise ArgumentError("hardtanh: the bounds are real numbers")
+    if min_val > max_val:
+        raise ArgumentValueError(f"hardtanh: min_val is {min_val}, which is above max_val, {max_val}")
+    if self.dtype is uint8 and min_val < 0:
+        raise DTypeError(f"hardtanh: an unsigned tensor cannot be cut at {min_val}")
+    return elementwise(self)
+
+
+@op(grad_fn="LeakyReluBackward0", inplace=True, exposed=NN)
+def leaky_relu(self: Tensor, negative_slope: Scalar = 0.01) -> Inference:
+    """``self`` where positive, else ``negative_slope * self``."""
+    return _floating("leaky_relu", self)
+
+
+@op(grad_fn="PreluKernelBackward0", exposed=("function", "method", "nn.functional"))
+def prelu(self: Tensor, weight: Tensor) -> Inference:
+    """``self`` where positive, else ``weight * self``.
+
+    The weight is one number, or one per channel (the second dimension, of a tensor with one dimension the only
+    one is no channel). Its dtype is that of ``self``.
+    """
+    require("prelu", self.dtype, (FLOATING,))
+    if weight.dtype is not self.dtype:
+        raise DTypeError(f"prelu: the weight is {weight.dtype.name}, it must be {self.dtype.name} as self is")
+    if weight.ndim > 1:
+        raise ShapeError(f"prelu: the weight has at most one dimension, its shape is {list(weight.shape)}")
+    channels = self.shape[1] if self.ndim >= 2 else 1
+    if weight.numel != 1 and weight.numel != channels:
+        raise ShapeError(f"prelu: {weight.numel} weights do not fit the {channels} channels of shape {list(self.shape)}")
+    if weight.numel != 1 and not self.ndim:
+        raise ShapeError("prelu: a 0-dim tensor takes one weight")
+    common_device(self, weight)
+    return elementwise(self)
+
+
+@op(grad_fn="EluBackward0", inplace=True, exposed=NN)
+def elu(self: Tensor, alpha: Scalar = 1.0) -> Inference:
+    """``self`` where positive, else ``alpha * (exp(self) - 1)``."""
+    return _floating("elu", self)
+
+
+@op(grad_fn="EluBackward0", inplace=True, exposed=("function", "nn.functional"))
+def selu(self: Tensor) -> Inference:
+    """:func:`elu` with the constants that keep mean 0 and variance 1 from layer to layer."""
+    return _floating("selu", self)
+
+
+@op(grad_fn="CeluBackward0", inplace=True, exposed=("function", "nn.functional"))
+def celu(self: Tensor, alpha: Scalar = 1.0) -> Inference:
+    """``self`` where positive, else ``alpha * (exp(self / alpha) - 1)``: smooth at 0 for every alpha but 0."""
+    return _floating("celu", self)
+
+
+@op(grad_fn="GeluBackward0", exposed=NN)
+def gelu(self: Tensor, approximate: str = "none") -> Inference:
+    """``self`` times the normal distribution's probability of a smaller value.
+
+    ``approximate="tanh"`` replaces the error function by a hyperbolic tangent.
+    """
+    if approximate not in ("none", "tanh"):
+        raise ArgumentError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
+    return _floating("gelu", self)
+
+
+@op(grad_fn="SiluBackward0", inplace=True, exposed=NN)
+def silu(self: Tensor) -> Inference:
+    """``self * sigmoid(self)``."""
+    require("silu", self.dtype, (FLOATING, COMPLEX))
+    return elementwise(self)
+
+
+@op(grad_fn="MishBackward0", inplace=True, exposed=NN)
+def mish(self: Tensor) -> Inference:
+    """``self * tanh(softplus(self))``."""
+    return _floating("mish", self)
+
+
+@op(grad_fn="SoftplusBackward0", exposed=NN)
+def softplus(self: Tensor, beta: Scalar = 1.0, threshold: Scalar = 20.0) -> Inference:
+    """``log(1 + exp(beta * self)) / beta``; ``self`` itself where ``beta * self`` is above ``threshold``."""
+    return _floating("softplus", self)
+
+
+@op(grad_fn="LogSigmoidBackward0", exposed=NN)
+def logsigmoid(self: Tensor) -> Inference:
+    """``log(sigmoid(self))`` without underflow on the way."""
+    return _floating("logsigmoid", self)
+
+
+@op(grad_fn="DivBackward0", exposed=NN)
+def softsign(self: Tensor) -> Inference:
+    """``self / (1 + |self|)``; integers become floats."""
+    return elementwise(self, promotion=Promote.INT_TO_FLOAT)
+
+
+@op(grad_fn="SubBackward0", exposed=NN)
+def tanhshrink(self: Tensor) -> Inference:
+    """``self - tanh(self)``; integers become floats."""
+    if self.dtype.category == BOOLEAN:
+        raise DTypeError("tanhshrink is not defined on bools")
+    return elementwise(self, promotion=Promote.INT_TO_FLOAT)
+
+
+@op(grad_fn="HardshrinkBackward0", exposed=("function", "method", "nn.functional"))
+def hardshrink(self: Tensor, lambd: Scalar = 0.5) -> Inference:
+    """0 from ``-lambd`` to ``lambd``, elsewhere ``self``."""
+    return _floating("hardshrink", self)
+
+
+@op(grad_fn="SoftshrinkBackward0", exposed=NN)
+def softshrink(self: Tensor, lambd: Scalar = 0.5) -> Inference:
+    """``self`` moved towards 0 by ``lambd``, which is not negative, and no further than 0."""
+    return _floating("softshrink", self)
+
+
+@op(grad_fn="HardsigmoidBackward0", inplace=True, exposed=NN)
+def hardsigmoid(self: Tensor) -> Inference:
+    """``relu6(self + 3) / 6``. The gradient at -3 and 3 is 0."""
+    return _floating("hardsigmoid", self)
+
+
+@op(grad_fn="HardswishBackward0", inplace=True, exposed=NN)
+def hardswish(self: Tensor) -> Inference:
+    """``self * relu6(self + 3) / 6``."""
+    return _floating("hardswish", self)
+
+
+@op(grad_fn="ThresholdBackward0", inplace=True, exposed=("function", "nn.functional"))
+def threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Inference:
+    """``self`` where above ``threshold``, else ``value``."""
+    require("threshold", self.dtype, ORDERED[1:])
+    return elementwise(self)
+
+
+def check_dropout(name: str, self: Meta, p: float) -> None:
+    """Check a dropout probability and what it is applied to."""
+    if not 0.0 <= p <= 1.0:
+        raise ArgumentValueError(f"{name}: p is a probability, from 0 to 1, not {p}")
+    if self.dtype.category < FLOATING:
+        raise DTypeError(f"{name} takes floating point and complex tensors, not {self.dtype.name}")
+
+
+@op(grad_fn="MulBackward0", results=2, random=True, exposed=())
+def dropout(self: Tensor, p: float = 0.5, training: bool = True) -> Inference:
+    """Zero each element with probability ``p`` and scale the others by ``1 / (1 - p)``.
+
+    Returns the result and the bool mask of what was kept. Without ``training`` everything is kept as it is.
+    """
+    check_dropout("dropout", self, p)
+    stride = elementwise_stride(self.shape, [self])
+    return _dropped(self, meta(self.shape, bool_, self.device, stride))
+
+
+@op(grad_fn="MulBackward0", results=2, random=True, exposed=())
+def feature_dropout(self: Tensor, p: float = 0.5, training: bool = True) -> Inference:
+    """Zero whole channels (the second dimension) of each sample with probability ``p``, scale the others.
+
+    Returns the result and the bool mask of the channels that were kept, which broadcasts with ``self``.
+    """
+    check_dropout("feature_dropout", self, p)
+    if self.ndim < 2:
+        raise ShapeError(f"feature_dropout takes at least 2 dimensions, the shape is {list(self.shape)}")
+    return _dropped(self, meta((*self.shape[:2], *[1] * (self.ndim - 2)), bool_, self.device))
+
+
+def _dropped(self: Meta, mask: Meta) -> Inference:
+    out = elementwise(self)
+    return Inference((out.outs[0], mask), out.compute)
+
+
+
+
+# What the derivatives of the hottest activations compute, as one operation each.
+
+
+def _gradient(grad: Meta, *operands: Meta) -> Inference:
+    return elementwise(grad, *operands)
+
+
+@op(grad_fn="ThresholdBackwardBackward0", differentiable=("grad",), exposed=())
+def threshold_backward(grad: Tensor, self: Tensor, threshold: Scalar) -> Inference:
+    """``grad`` where ``self`` is above ``threshold`` or NaN, else 0."""
+    return _gradient(grad, self)
+
+
+@op(grad_fn="SigmoidBackwardBackward0", exposed=())
+def sigmoid_backward(grad: Tensor, output: Tensor) -> Inference:
+    """``grad * output * (1 - output)`` (conjugated): the gradient of a sigmoid that gave ``output``."""
+    return _gradient(grad, output)
+
+
+@op(grad_fn="TanhBackwardBackward0", exposed=())
+def tanh_backward(grad: Tensor, output: Tensor) -> Inference:
+    """``grad * (1 - output**2)`` (conjugated): the gradient of a hyperbolic tangent that gave ``output``."""
+    return _gradient(grad, output)
+
+
+@op(grad_fn="GeluBackwardBackward0", exposed=())
+def gelu_backward(grad: Tensor, self: Tensor, approximate: str = "none") -> Inference:
+    """The gradient of :func:`gelu` at ``self``."""
+    return _gradient(grad, self)
+
+
+@op(grad_fn="SiluBackwardBackward0", exposed=())
+def silu_backward(grad: Tensor, self: Tensor) -> Inference:
+    """The gradient of :func:`silu` at ``self``."""
+    return _gradient(grad, self)

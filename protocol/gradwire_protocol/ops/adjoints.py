@@ -1,0 +1,105 @@
+"""Primitives that derivatives of views, reductions and indexing are written in.
+
+Each puts a gradient back where a view or an index took values from, into zeros elsewhere, and is differentiable
+in turn: its own derivative is the view or the index.
+"""
+
+from __future__ import annotations
+
+from ..meta import Inference, new
+from ..table import Ints, Position, Tensor, op
+
+
+def _into(grad: Tensor, size: Ints) -> Inference:
+    return new(size, grad.dtype, grad.device)
+
+
+@op(grad_fn="SelectBackwardBackward0", exposed=())
+def select_backward(grad: Tensor, size: Ints, dim: int, index: Position) -> Inference:
+    """Zeros of the given size with ``grad`` at one index of a dimension."""
+    return _into(grad, size)
+
+
+@op(grad_fn="SliceBackwardBackward0", exposed=())
+def slice_backward(
+    grad: Tensor, size: Ints, dim: int, start: Position | None, end: Position | None, step: int
+) -> Inference:
+    """Zeros of the given size with ``grad`` at a slice of a dimension."""
+    return _into(grad, size)
+
+
+@op(grad_fn="DiagonalBackwardBackward0", exposed=())
+def diagonal_backward(grad: Tensor, size: Ints, offset: int, dim1: int, dim2: int) -> Inference:
+    """Zeros of the given size with ``grad`` on a diagonal."""
+    return _into(grad, size)
+
+
+@op(grad_fn="UnfoldBackwardBackward0", exposed=())
+def unfold_backward(grad: Tensor, input_size: Ints, dimension: int, size: int, step: int) -> Inference:
+    """Windows added up at the places they came from."""
+    return new(input_size, grad.dtype, grad.device, compute=grad.dtype)
+
+
+@op(grad_fn="RestrideBackward0", exposed=())
+def restride(
+    self: Tensor,
+    stride: Ints,
+    storage_offset: int,
+    to_size: Ints,
+    to_stride: Ints,
+    to_offset: int,
+    average: str | None = None,
+) -> Inference:
+    """Write the elements into flat memory with one geometry and read them back with another.
+
+    Elements written to one place add up; a place never written to reads as 0. ``average`` is ``"to"`` or ``"from"``
+    where that geometry shows places several times and each is to carry its share.
+    """
+    return _into(self, to_size)
+
+
+@op(grad_fn="GatherBackwardBackward0", differentiable=("grad",), exposed=())
+def gather_backward(grad: Tensor, size: Ints, dim: int, index: Tensor, distinct: bool = False) -> Inference:
+    """Zeros of the given size with the elements of ``grad`` added at the indices along ``dim``.
+
+    ``distinct`` promises that no place is named twice.
+    """
+    return _into(grad, size)
+
+
+@op(grad_fn="IndexBackwardBackward0", differentiable=("grad",), exposed=())
+def index_backward(grad: Tensor, size: Ints, indices: list[Tensor | None]) -> Inference:
+    """Zeros of the given size with the elements of ``grad`` added where ``index`` read them."""
+    return _into(grad, size)
+
+
+@op(grad_fn="IndexSelectBackwardBackward0", differentiable=("grad",), exposed=())
+def index_select_backward(grad: Tensor, size: Ints, dim: int, index: Tensor) -> Inference:
+    """Zeros of the given size with the slices of ``grad`` added at the indices along ``dim``."""
+    return _into(grad, size)
+
+
+@op(grad_fn="TakeBackwardBackward0", differentiable=("grad",), exposed=())
+def take_backward(grad: Tensor, size: Ints, index: Tensor) -> Inference:
+    """Zeros of the given size with the elements of ``grad`` added at flat indices."""
+    return _into(grad, size)
+
+
+@op(grad_fn="MaskedSelectBackwardBackward0", differentiable=("grad",), exposed=())
+def masked_select_backward(grad: Tensor, size: Ints, mask: Tensor) -> Inference:
+    """Zeros of the given size with the elements of ``grad`` where the mask is true; what is left over is dropped."""
+    return _into(grad, size)
+
+
+@op(grad_fn="MaskedScatterBackwardBackward0", differentiable=("grad",), exposed=())
+def masked_scatter_backward(grad: Tensor, size: Ints, mask: Tensor) -> Inference:
+    """The elements of ``grad`` where the mask is true, followed by zeros, in the given size."""
+    return _into(grad, size)
+
+
+@op(grad_fn="EmbeddingDenseBackwardBackward0", differentiable=("grad",), exposed=())
+def embedding_backward(
+    grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Inference:
+    """The rows of ``grad`` added up by index into a table of ``num_weights`` rows."""
+    return _into(grad, (num_weights, grad.shape[-1]))

@@ -1,0 +1,292 @@
+"""Convolutions in one, two and three dimensions, and their transposes.
+
+A plain convolution, the gradient for its input and the gradient for its weight are each linear in the two tensors
+they are made from, and each is the derivative of the others: three primitives closed under differentiation.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..meta import Inference, Meta, Shape, new
+from ..shapes import channels_last_stride, common_device
+from ..table import Tensor, op
+from .matrix import fits, need_numbers
+
+Size = int | tuple[int, ...]
+
+COLUMN_BYTES: Final = 1 << 20
+"""A convolution unrolls this many bytes of its input at a time, about what the cache of one core holds."""
+
+
+def spatial(name: str, value: Size, count: int, what: str) -> tuple[int, ...]:
+    """One int per spatial dimension.
+
+    Raises:
+        ArgumentError: for another number of ints.
+    """
+    if isinstance(value, int):
+        return (value,) * count
+    if len(value) == 1:
+        return value * count
+    if len(value) != count:
+        raise ArgumentError(f"{name}: {what} takes 1 or {count} values, got {list(value)}")
+    return tuple(value)
+
+
+class Geometry:
+    """Where a convolution's windows lie: per spatial dimension, stride, padding before and after, dilation."""
+
+    __slots__ = ("after", "before", "dilation", "kernel", "stride")
+
+    def __init__(
+        self, name: str, kernel: Shape, stride: Size, padding: Size | str, dilation: Size, least: int = 0
+    ) -> None:
+        count = len(kernel)
+        self.kernel = kernel
+        self.stride = spatial(name, stride, count, "stride")
+        self.dilation = spatial(name, dilation, count, "dilation")
+        if min(self.stride) <= 0:
+            raise ArgumentError(f"{name}: stride must be positive, got {list(self.stride)}")
+        if min(self.dilation) <= 0:
+            raise ArgumentError(f"{name}: dilation must be positive, got {list(self.dilation)}")
+        if isinstance(padding, str):
+            total = self._named_padding(name, padding)
+            self.before = tuple(t // 2 for t in total)
+            self.after = tuple(t - t // 2 for t in total)
+        else:
+            self.before = self.after = spatial(name, padding, count, "padding")
+            if min(self.before) < least:
+                raise ArgumentError(f"{name}: padding must not be negative, got {list(self.before)}")
+
+    def _named_padding(self, name: str, padding: str) -> tuple[int, ...]:
+        if padding == "valid":
+            return (0,) * len(self.kernel)
+        if padding != "same":
+            raise ArgumentError(f"{name}: padding is a number of elements, 'same' or 'valid', got {padding!r}")
+        if any(s != 1 for s in self.stride):
+            raise ArgumentError(f"{name}: padding='same' needs stride 1, got {list(self.stride)}")
+        return tuple(d * (k - 1) for d, k in zip(self.dilation, self.kernel, strict=True))
+
+    def outputs(self, extents: Shape) -> Shape:
+        """How many windows fit along each dimension."""
+        return tuple(
+            (n + p + q - d * (k - 1) - 1) // s + 1
+            for n, p, q, d, k, s in zip(
+                extents, self.before, self.after, self.dilation, self.kernel, self.stride, strict=True
+            )
+        )
+
+
+def _check(name: str, count: int, self: Meta, weight: Meta, bias: Meta | None, groups: int, taken: int, made: int) -> None:
+    """Check what all convolutions have in common; the input must have ``taken`` channels, the bias ``made`` elements."""
+    if weight.ndim != count + 2:
+        raise ShapeError(f"{name}: the weight must have {count + 2} dimensions, its shape is {list(weight.shape)}")
+    if self.ndim not in (count + 1, count + 2):
+        raise ShapeError(
+            f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is "
+            f"{list(self.shape)}"
+        )
+    if weight.shape[0] % groups:
+        raise ShapeError(f"{name}: weight of shape {list(weight.shape)} cannot be divided into {groups} groups")
+    if not fits(self.shape[-count - 1], taken):
+        raise ShapeError(
+            f"{name}: with groups={groups} a weight of shape {list(weight.shape)} takes {taken} channels, the input "
+            f"of shape {list(self.shape)} has {self.shape[-count - 1]}"
+        )
+    if bias is not None and bias.shape != (made,):
+        raise ShapeError(f"{name}: the bias must have shape {[made]}, it has {list(bias.shape)}")
+    for label, other in (("weight", weight), ("bias", bias)):
+        if other is not None and other.dtype is not self.dtype:
+            raise DTypeError(f"{name} does not promote: the input is {self.dtype.name}, the {label} {other.dtype.name}")
+    need_numbers(name, self.dtype)
+
+
+def _need_groups(name: str, groups: int) -> None:
+    if groups <= 0:
+        raise ArgumentError(f"{name}: groups must be positive, got {groups}")
+
+
+def _result(name: str, count: int, self: Meta, weight: Meta, bias: Meta | None, channels: int, extents: Shape) -> Inference:
+    shape = (*self.shape[: -count - 1], channels, *extents)
+    stride = channels_last_stride(self, shape) or channels_last_stride(weight, shape) if _keeps_format(self) else None
+    node = "SqueezeBackward1" if self.ndim == count + 1 else "ConvolutionBackward0"
+    node = "AddBackward0" if self.dtype.is_complex else node
+    result = new(
+        shape, self.dtype, common_device(self, weight, bias), compute=self.dtype, stride=stride, grad_fn=node
+    )
+    result.scratch = 2 * COLUMN_BYTES
+    return result
+
+
+def _keeps_format(self: Meta) -> bool:
+    # Volumes keep the format only where oneDNN computes them, which is not in double precision or integers.
+    return self.ndim == 4 or (self.dtype.is_floating_point and self.dtype.itemsize <= 4)
+
+
+def _convolution(
+    name: str, count: int, self: Meta, weight: Meta, bias: Meta | None, stride: Size, padding: Size | str,
+    dilation: Size, groups: int,
+) -> Inference:  # fmt: skip
+    _need_groups(name, groups)
+    taken = weight.shape[1] * groups if weight.ndim > 1 else 0
+    _check(name, count, self, weight, bias, groups, taken, weight.shape[0] if weight.ndim else 0)
+    geometry = Geometry(name, weight.shape[2:], stride, padding, dilation)
+    extents = geometry.outputs(self.shape[-count:])
+    if min(extents, default=1) <= 0:
+        padded = [n + p + q for n, p, q in zip(self.shape[-count:], geometry.before, geometry.after, strict=True)]
+        reach = [d * (k - 1) + 1 for d, k in zip(geometry.dilation, geometry.kernel, strict=True)]
+        raise ShapeError(f"{name}: the padded input, {padded}, is smaller than the kernel's reach, {reach}")
+    return _result(name, count, self, weight, bias, weight.shape[0], extents)
+
+
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+def conv1d(
+    self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
+    padding: int | str | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1,
+) -> Inference:  # fmt: skip
+    """Slide kernels along one dimension: ``(N, C, L)`` or ``(C, L)`` with a weight ``(O, C / groups, K)`` gives
+    ``(N, O, L')``. See :func:`conv2d`."""
+    return _convolution("conv1d", 1, self, weight, bias, stride, padding, dilation, groups)
+
+
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+def conv2d(
+    self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
+    padding: int | str | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1,
+) -> Inference:  # fmt: skip
+    """Slide kernels over images: ``(N, C, H, W)`` or ``(C, H, W)`` with a weight ``(O, C / groups, KH, KW)`` gives
+    ``(N, O, H', W')``, as a correlation (the kernel is not flipped).
+
+    ``padding`` zeros surround the input; ``"valid"`` is none, ``"same"`` as many as keep the size (stride 1 only).
+    With ``groups`` each group of outputs sees only its group of channels. All operands have one dtype. Shapes that
+    do not fit raise RuntimeError.
+    """
+    return _convolution("conv2d", 2, self, weight, bias, stride, padding, dilation, groups)
+
+
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+def conv3d(
+    self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
+    padding: int | str | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1,
+) -> Inference:  # fmt: skip
+    """Slide kernels through volumes: ``(N, C, D, H, W)`` or ``(C, D, H, W)`` with a weight of five dimensions. See
+    :func:`conv2d`."""
+    return _convolution("conv3d", 3, self, weight, bias, stride, padding, dilation, groups)
+
+
+def _transposed(
+    name: str, count: int, self: Meta, weight: Meta, bias: Meta | None, stride: Size, padding: Size,
+    output_padding: Size, groups: int, dilation: Size,
+) -> Inference:  # fmt: skip
+    _need_groups(name, groups)
+    channels = weight.shape[1] * groups if weight.ndim > 1 else 0
+    _check(name, count, self, weight, bias, groups, weight.shape[0] if weight.ndim else 0, channels)
+    geometry = Geometry(name, weight.shape[2:], stride, padding, dilation)
+    extents = transposed_extents(name, self.shape[-count:], geometry, output_padding)
+    return _result(name, count, self, weight, bias, channels, extents)
+
+
+def transposed_extents(name: str, extents: Shape, geometry: Geometry, output_padding: Size) -> Shape:
+    """The extents of a transposed convolution's result.
+
+    Raises:
+        ArgumentError: for an output padding that is not smaller than stride or dilation.
+        ShapeError: when nothing is left.
+    """
+    extra = spatial(name, output_padding, len(extents), "output_padding")
+    for e, s, d in zip(extra, geometry.stride, geometry.dilation, strict=True):
+        if e < 0:
+            raise ArgumentError(f"{name}: output_padding must not be negative, got {list(extra)}")
+        if e >= s and e >= d:
+            raise ArgumentError(
+                f"{name}: output_padding {list(extra)} must be smaller than stride {list(geometry.stride)} or dilation "
+                f"{list(geometry.dilation)}"
+            )
+    result = tuple(
+        (n - 1) * s - p - q + d * (k - 1) + e + 1
+        for n, s, p, q, d, k, e in zip(
+            extents, geometry.stride, geometry.before, geometry.after, geometry.dilation, geometry.kernel, extra,
+            strict=True,
+        )
+    )  # fmt: skip
+    if min(result, default=1) <= 0:
+        raise ShapeError(f"{name}: an input of extents {list(extents)} gives extents {list(result)}, which is nothing")
+    return result
+
+
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+def conv_transpose1d(
+    self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] = 0, output_padding: int | tuple[int, ...] = 0, groups: int = 1,
+    dilation: int | tuple[int, ...] = 1,
+) -> Inference:  # fmt: skip
+    """The transpose of :func:`conv1d`: ``(N, C, L)`` with a weight ``(C, O / groups, K)`` gives ``(N, O, L')``. See
+    :func:`conv_transpose2d`."""
+    return _transposed("conv_transpose1d", 1, self, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+def conv_transpose2d(
+    self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] = 0, output_padding: int | tuple[int, ...] = 0, groups: int = 1,
+    dilation: int | tuple[int, ...] = 1,
+) -> Inference:  # fmt: skip
+    """The transpose of :func:`conv2d` as a linear map: every input element lays a scaled kernel onto the output.
+
+    A weight has shape ``(C, O / groups, KH, KW)``. ``padding`` is cut from the result's edges, and ``output_padding``
+    is added to its ends, to tell apart the sizes that a strided convolution maps to one.
+    """
+    return _transposed("conv_transpose2d", 2, self, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+def conv_transpose3d(
+    self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] = 0, output_padding: int | tuple[int, ...] = 0, groups: int = 1,
+    dilation: int | tuple[int, ...] = 1,
+) -> Inference:  # fmt: skip
+    """The transpose of :func:`conv3d`, with a weight ``(C, O / groups, KD, KH, KW)``. See :func:`conv_transpose2d`."""
+    return _transposed("conv_transpose3d", 3, self, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+# The three primitives. ``extents`` says what a stride leaves open; padding is what precedes the first element.
+
+
+@op(grad_fn="ConvolutionBackward0", exposed=())
+def convolution(
+    self: Tensor, weight: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
+    dilation: tuple[int, ...], groups: int,
+) -> Inference:  # fmt: skip
+    """A convolution with ``extents`` windows; what they reach beyond the input counts as zeros."""
+    return _primitive((self.shape[0], weight.shape[0], *extents), self, weight)
+
+
+@op(grad_fn="ConvolutionBackwardBackward0", exposed=())
+def convolution_input(
+    grad: Tensor, weight: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
+    dilation: tuple[int, ...], groups: int,
+) -> Inference:  # fmt: skip
+    """The gradient of a convolution for its input, whose spatial extents are given."""
+    return _primitive((grad.shape[0], weight.shape[1] * groups, *extents), grad, weight)
+
+
+@op(grad_fn="ConvolutionBackwardBackward0", exposed=())
+def convolution_weight(
+    grad: Tensor, self: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
+    dilation: tuple[int, ...], groups: int,
+) -> Inference:  # fmt: skip
+    """The gradient of a convolution for its weight, whose spatial extents are given."""
+    return _primitive((grad.shape[1], self.shape[1] // groups, *extents), grad, self)
+
+
+def _primitive(shape: Shape, a: Meta, b: Meta) -> Inference:
+    if a.dtype is not b.dtype:
+        raise DTypeError(f"convolution does not promote: its operands are {a.dtype.name} and {b.dtype.name}")
+    if prod(shape) < 0:
+        raise ShapeError(f"a convolution cannot have a result of shape {list(shape)}")
+    result = new(shape, a.dtype, common_device(a, b), compute=a.dtype)
+    result.scratch = 2 * COLUMN_BYTES
+    return result

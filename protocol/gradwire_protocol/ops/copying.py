@@ -1,0 +1,60 @@
+"""Copies: to another dtype, device or memory order, and writes of plain values into a tensor."""
+
+from __future__ import annotations
+
+from ..dtypes import COMPLEX, DType
+from ..errors import DTypeError, ShapeError
+from ..meta import Inference, Meta, new, nothing, view
+from ..promotion import ScalarKind
+from ..shapes import broadcast, dense_stride_like, like
+from ..table import Scalar, Tensor, op
+
+
+@op(grad_fn="CloneBackward0")
+def clone(self: Tensor) -> Inference:
+    """A copy in new memory, in the memory order of ``self`` where that is dense."""
+    return like(self)
+
+
+@op(grad_fn="CloneBackward0", exposed=("method",))
+def contiguous(self: Tensor) -> Inference:
+    """The tensor in row-major order: as it is where it already is, else a copy."""
+    if self.contiguous:
+        return view(self, self.shape, self.stride).named("AliasBackward0")
+    return new(self.shape, self.dtype, self.device)
+
+
+@op(grad_fn="ToCopyBackward0", exposed=())
+def to(self: Tensor, dtype: DType | None = None, device: str | None = None, copy: bool = False) -> Inference:
+    """A copy of ``self`` in another dtype or on another device, in the same memory order.
+
+    Where neither changes it is still a copy (clients hand back the tensor itself, unless ``copy``). Floats become
+    integers by dropping the fraction, complex numbers real ones by dropping the imaginary part.
+    """
+    return new(self.shape, dtype or self.dtype, device or self.device, stride=dense_stride_like(self))
+
+
+@op(grad_fn="CopyBackwards", mutates=0, results=0, exposed=("method",))
+def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Inference:
+    """Write the values of ``src`` into ``self``: it broadcasts, and is cast to the dtype and device of ``self``."""
+    if broadcast(self.shape, src.shape) != self.shape:
+        raise ShapeError(f"copy_: shape {list(src.shape)} does not broadcast to {list(self.shape)}")
+    return nothing()
+
+
+@op(grad_fn="FillBackward2", mutates=0, results=0, exposed=("method",))
+def fill_(self: Tensor, value: Tensor | Scalar) -> Inference:
+    """Write one value, a number or a 0-dim tensor, into every element."""
+    if isinstance(value, Meta):
+        if value.shape:
+            raise ShapeError(f"fill_: value is a number or a 0-dim tensor, not one of shape {list(value.shape)}")
+        return nothing().named("FillBackward3")
+    if isinstance(value, ScalarKind) and value.category == COMPLEX and not self.dtype.is_complex:
+        raise DTypeError(f"fill_: a complex value does not fit into a {self.dtype.name} tensor")
+    return nothing()
+
+
+@op(grad_fn="ZeroBackward0", mutates=0, results=0, exposed=("method",))
+def zero_(self: Tensor) -> Inference:
+    """Write 0 into every element."""
+    return nothing()

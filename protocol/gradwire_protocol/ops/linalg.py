@@ -1,0 +1,102 @@
+"""Linear algebra on square matrices and batches of them: determinant, inverse, solve, Cholesky."""
+
+from __future__ import annotations
+
+from ..errors import DTypeError, ShapeError, Unsupported
+from ..meta import Inference, Meta, Shape, new
+from ..shapes import broadcast, common_device
+from ..table import Tensor, op
+from .matrix import fits, need_same_dtype
+
+
+def _square(name: str, self: Meta) -> None:
+    if self.ndim < 2:
+        raise ShapeError(f"{name} needs a matrix or a batch of them, got shape {list(self.shape)}")
+    if not fits(self.shape[-1], self.shape[-2]):
+        raise ShapeError(f"{name} needs square matrices, got shape {list(self.shape)}")
+    if not self.dtype.is_floating_point and not self.dtype.is_complex:
+        raise DTypeError(f"{name} needs a floating point or complex tensor, got {self.dtype.name}")
+    if self.dtype.is_low_precision:
+        raise Unsupported(f"{name} is not available in {self.dtype.name}: cast to float32")
+
+
+def _column_major(shape: Shape) -> Shape:
+    """Strides of a batch of matrices whose columns are contiguous, as LAPACK leaves them."""
+    *batch, n, m = shape
+    stride = [1, max(n, 1)]
+    step = max(n, 1) * max(m, 1)
+    for extent in reversed(batch):
+        stride.insert(0, step)
+        step *= max(extent, 1)
+    return tuple(stride)
+
+
+@op(grad_fn="LinalgDetBackward0")
+def det(self: Tensor) -> Inference:
+    """The determinant of each square matrix. Float and complex dtypes of 32 bits and more."""
+    _square("det", self)
+    return new(self.shape[:-2], self.dtype, self.device)
+
+
+@op(results=1, exposed=())
+def cofactor(self: Tensor) -> Inference:
+    """The conjugated cofactors of each square matrix, ``det(A).conj() * inv(A).mH`` where that exists: the gradient of
+    the determinant, for singular matrices too."""
+    _square("cofactor", self)
+    return new(self.shape, self.dtype, self.device)
+
+
+@op(results=2, grad_fn="LinalgSlogdetBackward0", exposed=("function", "method"))
+def slogdet(self: Tensor) -> Inference:
+    """Sign (for complex matrices: phase) and natural logarithm of the absolute value of each determinant."""
+    _square("slogdet", self)
+    sign = new(self.shape[:-2], self.dtype, self.device).outs[0]
+    return Inference((sign, new(self.shape[:-2], self.dtype.to_real(), self.device).outs[0]))
+
+
+@op(grad_fn="LinalgInvExBackward0")
+def inverse(self: Tensor) -> Inference:
+    """The inverse of each square matrix. A singular one raises RuntimeError when the result is read."""
+    _square("inverse", self)
+    return new(self.shape, self.dtype, self.device, stride=_column_major(self.shape))
+
+
+@op(grad_fn="LinalgSolveExBackward0", exposed=())
+def linalg_solve(self: Tensor, other: Tensor, left: bool = True) -> Inference:
+    """The solution ``X`` of ``self @ X = other``, or with ``left=False`` of ``X @ self = other``.
+
+    ``other`` is a vector if it has one dimension, or the batch shape of ``self`` and one extent more, and a matrix or
+    a batch of matrices otherwise. Batches broadcast. A singular matrix raises RuntimeError when the result is read.
+    """
+    _square("linalg_solve", self)
+    need_same_dtype("linalg_solve", self, other)
+    device = common_device(self, other)
+    n = self.shape[-1]
+    if is_vector(self, other):
+        if not left:
+            raise ShapeError("linalg_solve: with left=False, other must be a matrix")
+        shape = broadcast(self.shape[:-1], other.shape)
+        stride = tuple(reversed(_column_major((*shape, 1))[:-1])) if len(shape) == 1 else None
+        return new(shape, self.dtype, device, stride=stride if stride != (1,) else None)
+    at = -2 if left else -1
+    if other.ndim < 2 or not fits(other.shape[at], n):
+        raise ShapeError(
+            f"linalg_solve: shapes {list(self.shape)} and {list(other.shape)} do not fit, {n} unknowns meet "
+            f"{other.shape[at] if other.ndim >= 2 else other.shape[0] if other.ndim else 'a number'}"
+        )
+    shape = (*broadcast(self.shape[:-2], other.shape[:-2]), *other.shape[-2:])
+    return new(shape, self.dtype, device, stride=_column_major(shape) if left else None)
+
+
+def is_vector(self: Meta, other: Meta) -> bool:
+    """Whether ``other`` is a vector (or a batch of vectors) of right-hand sides for ``self``."""
+    return other.ndim == 1 or (other.ndim == self.ndim - 1 and other.shape == self.shape[:-1])
+
+
+@op(grad_fn="LinalgCholeskyExBackward0", exposed=())
+def linalg_cholesky(self: Tensor, upper: bool = False) -> Inference:
+    """The lower triangular ``L`` with ``L @ L.mH`` equal to each Hermitian, positive definite matrix; ``L.mH`` with
+    ``upper``. Only the lower triangle is read (with ``upper`` the upper one). A matrix that is not positive definite
+    raises RuntimeError when the result is read."""
+    _square("linalg_cholesky", self)
+    return new(self.shape, self.dtype, self.device, stride=_column_major(self.shape))

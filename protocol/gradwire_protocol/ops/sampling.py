@@ -1,0 +1,196 @@
+"""Random numbers, drawn from the session's generator: the same seed gives the same numbers."""
+
+from __future__ import annotations
+
+from ..accepts import require
+from ..dtypes import COMPLEX, FLOATING, INTEGRAL, DType, bool_, int64
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..meta import Inference, Meta, new, nothing
+from ..promotion import ScalarKind
+from ..shapes import broadcast, check_size, common_device, elementwise
+from ..table import Position, Scalar, Tensor, op
+from .creation import fresh, resembling
+
+FUNCTION = ("function",)
+METHOD = ("method",)
+
+
+def _continuous(name: str, inferred: Inference) -> Inference:
+    require(name, inferred.outs[0].dtype, (FLOATING, COMPLEX))
+    return inferred
+
+
+def _discrete(name: str, low: int, high: int, inferred: Inference) -> Inference:
+    """Check that a dtype holds the integers from ``low`` up to but without ``high``."""
+    dtype = inferred.outs[0].dtype
+    if low >= high:
+        raise ArgumentError(f"{name}: there is no integer from {low} up to but without {high}")
+    if dtype.category == COMPLEX:
+        raise DTypeError(f"{name} makes no {dtype.name} numbers")
+    if dtype.category <= INTEGRAL:
+        bits = 8 * dtype.itemsize
+        last = 1 if dtype is bool_ else (1 << bits - dtype.is_signed) - 1
+        first = -last - 1 if dtype.is_signed else 0
+        if low < first or high - 1 > last:
+            raise ArgumentError(f"{name}: {dtype.name} does not hold the numbers from {low} to {high - 1}")
+    return inferred
+
+
+@op(random=True, exposed=FUNCTION, variadic="size")
+def rand(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu") -> Inference:
+    """Numbers uniform in [0, 1)."""
+    return _continuous("rand", fresh(size, dtype, device))
+
+
+@op(random=True, exposed=FUNCTION)
+def rand_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
+    """Numbers uniform in [0, 1), in the shape and dtype of ``self``."""
+    return _continuous("rand_like", resembling(self, dtype, device))
+
+
+@op(random=True, exposed=FUNCTION, variadic="size")
+def randn(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu") -> Inference:
+    """Numbers of the normal distribution with mean 0 and variance 1."""
+    return _continuous("randn", fresh(size, dtype, device))
+
+
+@op(random=True, exposed=FUNCTION)
+def randn_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
+    """Numbers of the normal distribution with mean 0 and variance 1, in the shape and dtype of ``self``."""
+    return _continuous("randn_like", resembling(self, dtype, device))
+
+
+@op(random=True, exposed=())
+def randint(
+    low: Position, high: Position, size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu"
+) -> Inference:
+    """Integers from ``low`` up to but without ``high``, all equally likely; int64 unless another dtype is named."""
+    return _discrete("randint", low, high, new(check_size(size), dtype or int64, device))
+
+
+@op(random=True, exposed=())
+def randint_like(
+    self: Tensor, low: Position, high: Position, dtype: DType | None = None, device: str | None = None
+) -> Inference:
+    """Integers from ``low`` up to but without ``high``, in the shape and dtype of ``self``."""
+    return _discrete("randint_like", low, high, resembling(self, dtype, device))
+
+
+@op(random=True, exposed=FUNCTION)
+def randperm(n: int, dtype: DType = int64, device: str = "cpu") -> Inference:
+    """The integers from 0 up to but without ``n``, in random order."""
+    if n < 0:
+        raise ShapeError(f"randperm: {n} numbers cannot be put in order")
+    if dtype.is_complex:
+        raise DTypeError(f"randperm makes no {dtype.name} numbers")
+    return new((n,), dtype, device)
+
+
+@op(random=True, grad_fn="NormalBackward3", differentiable=("mean", "std"), exposed=())
+def normal(
+    mean: Tensor | Scalar, std: Tensor | Scalar, size: tuple[int, ...] | None = None, dtype: DType | None = None,
+    device: str = "cpu",
+) -> Inference:  # fmt: skip
+    """Normal numbers of the given mean and standard deviation, which broadcast.
+
+    ``size``, ``dtype`` and ``device`` are for two numbers. The gradient for mean and std is zero: to learn them,
+    compute ``mean + std * randn(...)``.
+    """
+    tensors = [value for value in (mean, std) if isinstance(value, Meta)]
+    if not tensors:
+        if size is None:
+            raise ArgumentError("normal: with two numbers, size must be given")
+        return _continuous("normal", fresh(size, dtype, device))
+    if size is not None:
+        raise ArgumentError("normal: size is given only with two numbers")
+    operands = [value if isinstance(value, Meta) else ScalarKind.FLOAT for value in (mean, std)]
+    names = {(True, False): "NormalBackward1", (False, True): "NormalBackward2", (True, True): "NormalBackward3"}
+    inferred = elementwise(*operands, grad_fn=names[isinstance(mean, Meta), isinstance(std, Meta)])
+    return _continuous("normal", inferred)
+
+
+@op(random=True, grad_fn="BernoulliBackward0", differentiable=("self",))
+def bernoulli(self: Tensor, p: Scalar | None = None) -> Inference:
+    """1 with the probability that ``self`` holds, else 0; with ``p`` only the shape and dtype of ``self`` count.
+
+    The gradient is zero.
+    """
+    if p is None:
+        require("bernoulli", self.dtype, (FLOATING,))
+    return resembling(self, None, None)
+
+
+@op(random=True)
+def multinomial(self: Tensor, num_samples: int, replacement: bool = False) -> Inference:
+    """Draw ``num_samples`` indices along the last dimension, as likely as the weights in ``self`` say.
+
+    ``self`` has one or two dimensions; the weights need not sum to 1, are not negative and not all 0.
+    """
+    if self.dtype.category != FLOATING:
+        raise DTypeError(f"multinomial takes floating point weights, not {self.dtype.name}")
+    if self.ndim not in (1, 2):
+        raise ShapeError(f"multinomial takes one or two dimensions, the shape is {list(self.shape)}")
+    if num_samples <= 0:
+        raise ArgumentError(f"multinomial draws at least one sample, not {num_samples}")
+    if not replacement and num_samples > self.shape[-1] >= 0:
+        raise ArgumentError(
+            f"multinomial cannot draw {num_samples} samples from {self.shape[-1]} weights without replacement"
+        )
+    return new((*self.shape[:-1], num_samples), int64, self.device)
+
+
+# Samplers that overwrite a tensor. Nothing that was in it matters afterwards, so its gradient is zero.
+
+
+@op(random=True, grad_fn="UniformBackward0", mutates=0, results=0, exposed=METHOD)
+def uniform_(self: Tensor, low: Scalar = 0.0, high: Scalar = 1.0) -> Inference:
+    """Fill with numbers uniform in [low, high)."""
+    require("uniform_", self.dtype, (FLOATING, COMPLEX))
+    return nothing()
+
+
+@op(random=True, grad_fn="NormalBackward0", mutates=0, results=0, exposed=METHOD)
+def normal_(self: Tensor, mean: Scalar = 0.0, std: Scalar = 1.0) -> Inference:
+    """Fill with normal numbers of this mean and standard deviation."""
+    require("normal_", self.dtype, (FLOATING, COMPLEX))
+    return nothing()
+
+
+@op(random=True, grad_fn="ExponentialBackward0", mutates=0, results=0, exposed=METHOD)
+def exponential_(self: Tensor, lambd: Scalar = 1.0) -> Inference:
+    """Fill with numbers of the exponential distribution with rate ``lambd``."""
+    if self.dtype.category != FLOATING:
+        raise DTypeError(f"exponential_ is a continuous distribution: it takes no {self.dtype.name} tensor")
+    return nothing()
+
+
+@op(random=True, grad_fn="BernoulliBackward2", differentiable=("self",), mutates=0, results=0, exposed=METHOD)
+def bernoulli_(self: Tensor, p: Tensor | Scalar = 0.5) -> Inference:
+    """Fill with 1 with probability ``p`` (a number, or a tensor that broadcasts), else 0."""
+    if not isinstance(p, Meta):
+        return nothing()
+    require("bernoulli_ with a tensor of probabilities", p.dtype, (FLOATING,))
+    if broadcast(self.shape, p.shape) != self.shape:
+        raise ShapeError(f"bernoulli_: probabilities of shape {list(p.shape)} do not fit {list(self.shape)}")
+    common_device(self, p)
+    return nothing().named("BernoulliBackward1")
+
+
+@op(random=True, grad_fn="RandomBackward2", mutates=0, results=0, exposed=METHOD)
+def random_(self: Tensor, low: Position = 0, high: Position | None = None) -> Inference:
+    """Fill with integers from ``low`` up to but without ``high``, by default all that the dtype holds exactly."""
+    if high is not None or low:
+        top = high if high is not None else whole_numbers(self.dtype)
+        _discrete("random_", low, top, new(self.shape, self.dtype, self.device))
+    return nothing()
+
+
+def whole_numbers(dtype: DType) -> int:
+    """One more than the largest integer up to which a dtype holds all."""
+    if dtype is bool_:
+        return 2
+    if dtype.category == INTEGRAL:
+        return int(1 << 8 * dtype.itemsize - dtype.is_signed)
+    return {2: 2**11 if dtype.name == "float16" else 2**8, 4: 2**24, 8: 2**53}[dtype.itemsize] + 1
+
+

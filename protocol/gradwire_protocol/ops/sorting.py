@@ -1,0 +1,135 @@
+"""Sorting, selecting the largest, searching, and what can be told from sorted values."""
+
+from __future__ import annotations
+
+from ..dtypes import BOOLEAN, int32, int64
+from ..errors import ArgumentError, DTypeError
+from ..meta import UNKNOWN, Inference, Meta, new, several
+from ..promotion import Promote, ScalarKind, promote
+from ..shapes import canonical_dim, like
+from ..table import Scalar, Tensor, op
+from .views import extent_of, with_entry
+
+
+def _refuse_complex(name: str, self: Meta) -> None:
+    if self.dtype.is_complex:
+        raise DTypeError(f"{name} needs an order of the values, which {self.dtype.name} has not")
+
+
+@op(grad_fn="SortBackward0", results=2)
+def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Inference:
+    """(the values in order along ``dim``, the indices they came from).
+
+    NaN counts as largest. Equals always keep their order, whether or not ``stable`` asks for it.
+    """
+    _refuse_complex("sort", self)
+    canonical_dim(dim, self.ndim)
+    return several(like(self), like(self, dtype=int64))
+
+
+@op()
+def argsort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Inference:
+    """The indices that :func:`sort` gives."""
+    _refuse_complex("argsort", self)
+    canonical_dim(dim, self.ndim)
+    return like(self, dtype=int64)
+
+
+@op(grad_fn="SortBackward0")
+def msort(self: Tensor) -> Inference:
+    """The values in order along the first dimension."""
+    _refuse_complex("msort", self)
+    return like(self)
+
+
+@op(grad_fn="TopkBackward0", results=2)
+def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Inference:
+    """(the ``k`` largest, or smallest, elements along ``dim``, their indices), always in order, NaN as largest."""
+    if self.dtype.is_complex or self.dtype.category == BOOLEAN:
+        raise DTypeError(f"topk is not defined for {self.dtype.name}")
+    at = canonical_dim(dim, self.ndim)
+    extent = extent_of(self, at)
+    if k < 0 or (k > extent and extent != UNKNOWN):
+        raise ArgumentError(f"topk: k is {k}, dimension {at} of {self!r} has {extent} elements")
+    shape = with_entry(self.shape, at, k) if self.shape else ()
+    return several(new(shape, self.dtype, self.device), new(shape, int64, self.device))
+
+
+@op(results=None, dynamic=True)
+def unique(
+    self: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Inference:
+    """The distinct elements (or, with ``dim``, the distinct slices along it), in order.
+
+    ``return_inverse`` adds the place of each element among them, ``return_counts`` how often each occurs.
+    """
+    return _distinct("unique", self, return_inverse, return_counts, dim)
+
+
+@op(results=None, dynamic=True)
+def unique_consecutive(
+    self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Inference:
+    """The elements (or slices along ``dim``) that differ from the one before; results as of :func:`unique`."""
+    return _distinct("unique_consecutive", self, return_inverse, return_counts, dim)
+
+
+def _distinct(name: str, self: Meta, inverse: bool, counts: bool, dim: int | None) -> Inference:
+    _refuse_complex(name, self)
+    if dim is None:
+        parts = [new((UNKNOWN,), self.dtype, self.device)]
+        places = self.shape
+    else:
+        at = canonical_dim(dim, self.ndim)
+        parts = [new(with_entry(self.shape, at, UNKNOWN), self.dtype, self.device)]
+        places = (extent_of(self, at),)
+    if inverse:
+        parts.append(new(places, int64, self.device))
+    if counts:
+        parts.append(new((UNKNOWN,), int64, self.device))
+    return several(*parts)
+
+
+def _searched(name: str, sequence: Meta, values: Meta | ScalarKind, out_int32: bool) -> Inference:
+    operands = [(m.dtype, 1) if isinstance(m, Meta) else m for m in (sequence, values)]
+    compute, _ = promote(Promote.DEFAULT, operands)
+    _refuse_complex(name, sequence)
+    shape = values.shape if isinstance(values, Meta) else ()
+    return new(shape, int32 if out_int32 else int64, sequence.device, compute=compute)
+
+
+@op()
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Tensor | Scalar,
+    out_int32: bool = False,
+    right: bool = False,
+) -> Inference:
+    """Where each value would have to be inserted to keep the last dimension of ``sorted_sequence`` in order.
+
+    The sequence is a vector, or has the same leading dimensions as the values. Among equals the first place is
+    given, with ``right`` the one after the last.
+    """
+    if isinstance(input, Meta):
+        if sorted_sequence.ndim != 1 and sorted_sequence.shape[:-1] != input.shape[:-1]:
+            raise ArgumentError(
+                f"searchsorted: sequences {sorted_sequence!r} and values {input!r} differ in a leading dimension"
+            )
+        if sorted_sequence.ndim == 0:
+            raise ArgumentError("searchsorted: the sequence has no dimension")
+    elif sorted_sequence.ndim != 1:
+        raise ArgumentError(f"searchsorted: a number is looked up in a vector, not in {sorted_sequence!r}")
+    return _searched("searchsorted", sorted_sequence, input, out_int32)
+
+
+@op()
+def bucketize(self: Tensor | Scalar, boundaries: Tensor, out_int32: bool = False, right: bool = False) -> Inference:
+    """The number of the interval between sorted ``boundaries`` that each value falls into. A boundary belongs to the
+    interval below it, with ``right`` to the one above."""
+    if boundaries.ndim != 1:
+        raise ArgumentError(f"bucketize: boundaries must be a vector, got {boundaries!r}")
+    return _searched("bucketize", boundaries, self, out_int32)

@@ -1,0 +1,188 @@
+"""One op record on the wire: how bound arguments become a record, and a record becomes arguments again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from . import dtypes
+from .dtypes import DType
+from .errors import ArgumentTypeError, MalformedFrame
+from .promotion import ScalarKind
+from .table import Kind, Op, Param, attribute_matches
+
+PAYLOAD = "payload"
+
+
+def encode_args(
+    op: Op,
+    values: list[Any],
+    is_tensor: Callable[[Any], bool],
+    ref: Callable[[Any], int],
+    scalars: list[Any],
+    payloads: list[Any],
+) -> list[Any]:
+    """The arguments of a record. Numbers and payloads are appended to their tables.
+
+    ``ref`` turns a tensor into a reference; ``is_tensor`` recognises one.
+
+    Raises:
+        ArgumentTypeError: for a value of a type that the parameter does not take.
+    """
+    args: list[Any] = []
+    last = 0
+    for param, value in zip(op.params, values, strict=True):
+        kind = param.kind
+        if value is None and (param.optional or kind is Kind.OPTIONAL_TENSORS):
+            args.append(None)
+        elif kind is Kind.TENSOR or kind is Kind.OPERAND:
+            if is_tensor(value):
+                args.append(ref(value))
+            elif kind is Kind.OPERAND:
+                args.append(_scalar(op, param, value, scalars))
+            else:
+                raise wrong_type(op, param, value)
+        elif kind is Kind.ATTRIBUTE:
+            args.append(_attribute(op, param, value))
+        elif kind is Kind.SCALAR or kind is Kind.POSITION:
+            args.append(_scalar(op, param, value, scalars))
+        elif kind is Kind.TENSORS:
+            args.append([ref(v) if is_tensor(v) else _refuse(op, param, v) for v in value])
+        elif kind is Kind.OPTIONAL_TENSORS:
+            args.append(
+                [None if v is None else ref(v) if is_tensor(v) else _refuse(op, param, v) for v in value]
+            )
+        else:
+            payloads.append(value)
+            args.append(PAYLOAD)
+        if param.required or value is not param.default:
+            last = len(args)
+    del args[last:]
+    return args
+
+
+def _scalar(op: Op, param: Param, value: Any, scalars: list[Any]) -> str:
+    kind = ScalarKind.of(value)
+    if kind is None or (param.kind is Kind.POSITION and kind is not ScalarKind.INT):
+        raise wrong_type(op, param, value)
+    scalars.append([value.real, value.imag] if kind is ScalarKind.COMPLEX else value)
+    return kind.value
+
+
+def _attribute(op: Op, param: Param, value: Any) -> Any:
+    if not attribute_matches(value, param.check):
+        raise wrong_type(op, param, value)
+    return value.name if type(value) is DType else value
+
+
+def _refuse(op: Op, param: Param, value: Any) -> int:
+    raise wrong_type(op, param, value)
+
+
+def wrong_type(op: Op, param: Param, value: Any) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        f"{op.name}: argument {param.describe()!r} cannot be {value!r:.80} of type {type(value).__name__}"
+    )
+
+
+def decode_args(
+    op: Op,
+    args: list[Any],
+    resolve: Callable[[int], Any],
+    scalars: Iterator[Any],
+    payloads: Iterator[Any],
+) -> list[Any]:
+    """The inverse of :func:`encode_args`, for input that is not to be trusted.
+
+    ``resolve`` turns a reference into a tensor and raises when there is none.
+
+    Raises:
+        ArgumentTypeError: for too many or missing arguments, or one of the wrong form.
+        MalformedFrame: when the frame's tables run out of numbers or payloads.
+    """
+    params = op.params
+    if len(args) > len(params):
+        raise ArgumentTypeError(f"{op.signature} got {len(args)} arguments, it takes {len(params)}")
+    values: list[Any] = []
+    for param, arg in zip(params, args, strict=False):
+        kind = param.kind
+        if arg is None and (param.optional or kind is Kind.OPTIONAL_TENSORS):
+            values.append(None)
+        elif kind is Kind.TENSOR or kind is Kind.OPERAND:
+            if type(arg) is int:
+                values.append(resolve(arg))
+            elif kind is Kind.OPERAND:
+                values.append(_take_scalar(op, param, arg, scalars))
+            else:
+                raise wrong_type(op, param, arg)
+        elif kind is Kind.ATTRIBUTE:
+            values.append(_take_attribute(op, param, arg))
+        elif kind is Kind.SCALAR or kind is Kind.POSITION:
+            values.append(_take_scalar(op, param, arg, scalars))
+        elif kind is Kind.TENSORS or kind is Kind.OPTIONAL_TENSORS:
+            values.append(_take_tensors(op, param, arg, resolve))
+        else:
+            values.append(_next(payloads, op, "payload"))
+    for param in params[len(args) :]:
+        if param.required:
+            raise ArgumentTypeError(f"{op.signature} misses its argument {param.name!r}")
+        values.append(param.default)
+    return values
+
+
+def _next(table: Iterator[Any], op: Op, what: str) -> Any:
+    for entry in table:
+        return entry
+    raise MalformedFrame(f"{op.name} refers to a {what} that the frame does not carry")
+
+
+_ACCEPTS: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (float, int)}
+
+
+def _take_scalar(op: Op, param: Param, arg: Any, scalars: Iterator[Any]) -> Any:
+    if type(arg) is not str or (param.kind is Kind.POSITION and arg != "int"):
+        raise wrong_type(op, param, arg)
+    value = _next(scalars, op, "number")
+    if arg == "complex":
+        if type(value) is list and len(value) == 2 and all(type(v) in (int, float) for v in value):
+            return complex(value[0], value[1])
+    elif arg in _ACCEPTS:
+        if type(value) is str and arg != "bool":
+            value = _spelled(value, arg)
+        if type(value) in _ACCEPTS[arg]:
+            return float(value) if arg == "float" else value
+    raise MalformedFrame(
+        f"{op.name}: {value!r:.80} in the table of scalars is not the {arg!r:.20} that was announced"
+    )
+
+
+def _spelled(value: str, kind: str) -> Any:
+    """A number that JSON cannot write: NaN and infinities, and integers beyond 2**53."""
+    try:
+        return int(value) if kind == "int" else float(value)
+    except ValueError:
+        return value
+
+
+def _take_attribute(op: Op, param: Param, arg: Any) -> Any:
+    if type(arg) is list:
+        arg = _tupled(arg)
+    elif type(arg) is str and DType in param.check and arg in dtypes.BY_NAME:
+        return dtypes.BY_NAME[arg]
+    if not attribute_matches(arg, param.check):
+        raise wrong_type(op, param, arg)
+    return arg
+
+
+def _tupled(arg: list[Any]) -> tuple[Any, ...]:
+    return tuple(_tupled(item) if type(item) is list else item for item in arg)
+
+
+def _take_tensors(op: Op, param: Param, arg: Any, resolve: Callable[[int], Any]) -> list[Any]:
+    if type(arg) is not list:
+        raise wrong_type(op, param, arg)
+    holes = param.kind is Kind.OPTIONAL_TENSORS
+    for ref in arg:
+        if type(ref) is not int and not (holes and ref is None):
+            raise wrong_type(op, param, ref)
+    return [None if ref is None else resolve(ref) for ref in arg]

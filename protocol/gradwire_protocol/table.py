@@ -1,0 +1,325 @@
+"""The op table: one declaration per operation, from which everything else about it is derived.
+
+An operation is declared as a function. Its signature is the schema of a record on the wire, its docstring
+the documentation, its body the rule: from the operands' metas to the results' metas::
+
+    @op(grad_fn="TanhBackward0")
+    def tanh(self: Tensor) -> Tensor:
+        \"\"\"Hyperbolic tangent, elementwise.\"\"\"
+        return elementwise(self, promotion=Promote.INT_TO_FLOAT)
+
+A rule sees a :class:`~gradwire_protocol.meta.Meta` for each tensor, a ``ScalarKind`` for each Python number
+that is data, and the value of everything else. It may be called on either side of the wire, so it depends
+on nothing but its arguments (and the default float dtype).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from enum import Enum
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+
+from . import dtypes
+from .dtypes import DType
+from .errors import ArgumentTypeError, DTypeError, ShapeError, UnknownOp
+from .meta import UNKNOWN, Inference, Meta
+from .promotion import ScalarKind, can_cast
+
+Tensor = Meta
+if TYPE_CHECKING:
+    Scalar = Any  # a rule sees the kind, a default is a number
+else:
+    Scalar = ScalarKind
+Position = Annotated[int, "data"]
+"""An int whose value the rule needs, yet which is data: where in a tensor, not how (``x[i]``)."""
+Number = bool | int | float | complex
+"""A Python number that is part of the structure, since the result's shape depends on it (``arange``)."""
+Ints = tuple[int, ...]
+
+
+class Payload:
+    """Marks the parameter that takes bytes from beside the frame."""
+
+
+class Kind(Enum):
+    """How an argument travels."""
+
+    TENSOR = "tensor"
+    TENSORS = "list of tensors"
+    OPTIONAL_TENSORS = "list of tensors or null"
+    OPERAND = "tensor or number"
+    SCALAR = "number"
+    POSITION = "position"
+    ATTRIBUTE = "attribute"
+    PAYLOAD = "payload"
+
+
+class Param:
+    """One parameter of an operation."""
+
+    __slots__ = ("annotation", "check", "default", "kind", "name", "optional", "required")
+
+    def __init__(self, name: str, annotation: Any, default: Any) -> None:
+        self.name = name
+        self.annotation = annotation
+        self.required = default is inspect.Parameter.empty
+        self.default = None if self.required else default
+        self.kind, self.optional, self.check = _classify(annotation)
+
+    def describe(self) -> str:
+        text = _describe(self.annotation)
+        return f"{self.name}: {text}" + ("" if self.required else f" = {self.default!r}")
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) in (UnionType, Union):
+        return tuple(m for part in get_args(annotation) for m in _members(part))
+    return (annotation,)
+
+
+def _classify(annotation: Any) -> tuple[Kind, bool, tuple[Any, ...]]:
+    members = _members(annotation)
+    optional = NoneType in members
+    real = tuple(m for m in members if m is not NoneType)
+    if Meta in real:
+        return (Kind.OPERAND if ScalarKind in real else Kind.TENSOR), optional, real
+    if real == (ScalarKind,):
+        return Kind.SCALAR, optional, real
+    if real == (Position,):
+        return Kind.POSITION, optional, real
+    if real == (Payload,):
+        return Kind.PAYLOAD, optional, real
+    if len(real) == 1 and get_origin(real[0]) is list:
+        inner = _members(get_args(real[0])[0])
+        return (Kind.OPTIONAL_TENSORS if NoneType in inner else Kind.TENSORS), optional, real
+    return Kind.ATTRIBUTE, optional, real
+
+
+def _describe(annotation: Any) -> str:
+    names = {Meta: "Tensor", ScalarKind: "Scalar", NoneType: "None", DType: "dtype"}
+    parts = []
+    for member in _members(annotation):
+        if get_origin(member) in (list, tuple):
+            inner = [a for a in get_args(member) if a is not Ellipsis]
+            parts.append(f"{get_origin(member).__name__}[{', '.join(_describe(a) for a in inner)}]")
+        elif get_origin(member) is Annotated:
+            parts.append("int")
+        else:
+            parts.append(names.get(member, getattr(member, "__name__", str(member))))
+    return " | ".join(dict.fromkeys(parts))
+
+
+class Op:
+    """A row of the table.
+
+    Attributes:
+        results: how many tensors it returns; ``None`` where that depends on the arguments.
+        differentiable: the names of the tensor parameters that gradients flow to.
+        mutates: for an in-place form, the position of the tensor that is written to (always 0).
+        base: for an in-place form, the operation it is derived from.
+        control: it acts on the session (graph, names, random state) rather than computing a value.
+        random: it draws from the session's generator.
+        dynamic: the shape of its result depends on data.
+        exposed: where clients offer it: "function", "method", "nn.functional", or nowhere.
+        variadic: the parameter that also accepts its ints unpacked (``x.permute(0, 2, 1)``).
+    """
+
+    __slots__ = (
+        "base", "control", "differentiable", "doc", "dynamic", "exposed", "family", "grad_fn", "mutates",
+        "name", "params", "positions", "random", "results", "rule", "variadic",
+    )  # fmt: skip
+
+    def __init__(self, name: str, rule: Callable[..., Inference], **facts: Any) -> None:
+        self.name = name
+        self.rule = rule
+        self.doc: str = inspect.getdoc(rule) or ""
+        self.family: str = rule.__module__.rsplit(".", 1)[-1]
+        hints = get_type_hints(rule, include_extras=True)
+        self.params: tuple[Param, ...] = tuple(
+            Param(p.name, hints[p.name], p.default) for p in inspect.signature(rule).parameters.values()
+        )
+        self.positions: dict[str, int] = {p.name: i for i, p in enumerate(self.params)}
+        self.grad_fn: str | None = facts["grad_fn"]
+        tensors = (Kind.TENSOR, Kind.TENSORS, Kind.OPTIONAL_TENSORS, Kind.OPERAND)
+        named = facts["differentiable"]
+        takers = [p.name for p in self.params if p.kind in tensors] if named is None else named
+        self.differentiable: frozenset[str] = frozenset(takers if self.grad_fn else ())
+        self.results: int | None = facts["results"]
+        self.mutates: int | None = facts["mutates"]
+        self.base: Op | None = facts["base"]
+        self.control: bool = facts["control"]
+        self.random: bool = facts["random"]
+        self.dynamic: bool = facts["dynamic"]
+        self.exposed: tuple[str, ...] = facts["exposed"]
+        self.variadic: str | None = facts["variadic"]
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    @property
+    def signature(self) -> str:
+        return f"{self.name}({', '.join(p.describe() for p in self.params)})"
+
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        """Arrange call arguments by parameter and fill in defaults; values are not looked at.
+
+        Raises:
+            ArgumentTypeError: naming the superfluous, doubled or missing argument.
+        """
+        params = self.params
+        if len(args) > len(params):
+            if self.variadic is not None:
+                at = self.positions[self.variadic]
+                args = [*args[:at], tuple(args[at:])]
+            else:
+                raise ArgumentTypeError(f"{self.signature} got {len(args)} arguments, it takes {len(params)}")
+        elif self.variadic is not None:
+            at = self.positions[self.variadic]
+            if len(args) > at and isinstance(args[at], int):
+                args = [*args[:at], tuple(args[at:])]
+        bound = list(args)
+        if kwargs:
+            unused = set(kwargs)
+            for param in params[len(bound) :]:
+                if param.name in kwargs:
+                    bound.append(kwargs[param.name])
+                    unused.discard(param.name)
+                elif param.required:
+                    raise ArgumentTypeError(f"{self.signature} misses its argument {param.name!r}")
+                else:
+                    bound.append(param.default)
+            if unused:
+                raise ArgumentTypeError(
+                    f"{self.signature} got an unexpected or doubled {sorted(unused)[0]!r}"
+                )
+            return bound
+        for param in params[len(bound) :]:
+            if param.required:
+                raise ArgumentTypeError(f"{self.signature} misses its argument {param.name!r}")
+            bound.append(param.default)
+        return bound
+
+    def infer(self, values: Sequence[Any]) -> Inference:
+        """Apply the rule to bound values, in which tensors are metas and data numbers are kinds."""
+        return self.rule(*values)
+
+
+TABLE: Final[dict[str, Op]] = {}
+
+
+def lookup(name: str) -> Op:
+    """The op of this name.
+
+    Raises:
+        UnknownOp: with the closest names that exist.
+    """
+    found = TABLE.get(name)
+    if found is None:
+        from difflib import get_close_matches
+
+        close = get_close_matches(name, TABLE, n=3)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise UnknownOp(f"there is no op named {name!r}{hint}", op=name)
+    return found
+
+
+def op(
+    *,
+    grad_fn: str | None = None,
+    differentiable: Sequence[str] | None = None,
+    results: int | None = 1,
+    inplace: bool = False,
+    control: bool = False,
+    random: bool = False,
+    dynamic: bool = False,
+    exposed: Sequence[str] = ("function", "method"),
+    variadic: str | None = None,
+    name: str | None = None,
+    mutates: int | None = None,
+) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
+    """Declare an operation; see the module's docstring and :class:`Op` for the facts.
+
+    ``inplace=True`` also declares the form whose name ends in an underscore and which writes to ``self``.
+    ``mutates`` declares an op that only exists in place (``copy_``).
+    """
+
+    def declare(rule: Callable[..., Inference]) -> Callable[..., Inference]:
+        label = name or rule.__name__
+        facts = {
+            "grad_fn": grad_fn, "differentiable": differentiable, "results": results, "mutates": mutates,
+            "base": None, "control": control, "random": random, "dynamic": dynamic,
+            "exposed": tuple(exposed), "variadic": variadic,
+        }  # fmt: skip
+        base = _add(Op(label, rule, **facts))
+        if inplace:
+            form = Op(label + "_", rule, **(facts | {"mutates": 0, "base": base, "results": 0}))
+            form.rule = _inplace_rule(form, rule)
+            form.exposed = tuple(e for e in base.exposed if e != "function") or ("method",)
+            form.doc = f"In-place form of :func:`{label}`: writes the result into ``self``."
+            _add(form)
+        return rule
+
+    return declare
+
+
+def _add(entry: Op) -> Op:
+    if entry.name in TABLE:
+        raise ValueError(f"op {entry.name!r} is declared twice")
+    if not entry.doc:
+        raise ValueError(f"op {entry.name!r} has no docstring")
+    TABLE[entry.name] = entry
+    return entry
+
+
+def _inplace_rule(form: Op, rule: Callable[..., Inference]) -> Callable[..., Inference]:
+    def inplace(*values: Any) -> Inference:
+        target: Meta = values[0]
+        if not isinstance(target, Meta):
+            raise ArgumentTypeError(f"{form.name} writes into self, which must be a tensor")
+        inferred = rule(*values)
+        out = inferred.outs[0]
+        check_write(form.name, target, out)
+        return Inference((), inferred.compute, None, inferred.grad_fn)
+
+    return inplace
+
+
+def check_write(name: str, target: Meta, value: Meta) -> None:
+    """Check that a result may be written into ``target`` in place.
+
+    Raises:
+        ShapeError: when the target would have to grow.
+        DTypeError: when the value's category is above the target's.
+    """
+    if value.shape != target.shape and UNKNOWN not in (*value.shape, *target.shape):
+        raise ShapeError(
+            f"{name}: the result has shape {list(value.shape)}, but it must fit into {list(target.shape)}, "
+            "since an in-place operation cannot change its tensor's shape"
+        )
+    if not can_cast(value.dtype, target.dtype):
+        raise DTypeError(
+            f"{name}: a {value.dtype.name} result cannot be written into a {target.dtype.name} tensor"
+        )
+
+
+def attribute_matches(value: Any, allowed: Sequence[Any]) -> bool:
+    """Whether an attribute's value has one of the declared types. A bool is not an int here."""
+    for member in allowed:
+        if get_origin(member) is tuple:
+            inner = get_args(member)[0]
+            if isinstance(value, tuple) and all(attribute_matches(v, _members(inner)) for v in value):
+                return True
+        elif member is DType:
+            if type(value) is DType:
+                return True
+        elif member is float:
+            if type(value) in (float, int):
+                return True
+        elif type(value) is member:
+            return True
+    return False
+
+
+DEFAULT_DTYPE: Final = dtypes.float32

@@ -1,0 +1,140 @@
+"""The command ``gradwire-server``: one server, in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import tuning
+from .version import VERSION
+
+if TYPE_CHECKING:
+    from .serving import DrainingServer
+    from .settings import Settings
+
+EXIT_UNABLE = 1
+EXIT_USAGE = 2
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line. What it does not offer is set by ``GRADWIRE_*`` variables."""
+    found = argparse.ArgumentParser(
+        prog="gradwire-server",
+        description="Serve autograd sessions over HTTP and WebSocket.",
+        epilog="Every limit is set by an environment variable; --settings lists them.",
+    )
+    found.add_argument("--host", help="address to listen on (GRADWIRE_HOST, 127.0.0.1)")
+    found.add_argument("--port", type=int, help="port to listen on, 0 for any free one (GRADWIRE_PORT, 8000)")
+    found.add_argument(
+        "--announce", action="store_true", help="write one line of JSON to stdout when listening"
+    )
+    found.add_argument(
+        "--ready-file", type=Path, metavar="PATH", help="write the same line to a file when listening"
+    )
+    found.add_argument(
+        "--exit-with-parent", action="store_true", help="stop when stdin is closed (embedded use)"
+    )
+    found.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
+    found.add_argument("--log-format", choices=("console", "json"))
+    found.add_argument("--settings", action="store_true", help="list all settings and exit")
+    found.add_argument("--version", action="version", version=f"gradwire {VERSION}")
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command. Returns the exit status: 0 when it was told to stop, 1 when it cannot
+    listen, 2 for settings it cannot use."""
+    options = parser().parse_args(argv)
+    tuning.before_numpy()
+    from pydantic import ValidationError
+
+    from .settings import Settings, variable
+
+    if options.settings:
+        for name, field in Settings.model_fields.items():
+            print(f"{variable(name)}={field.default!r}\n    {field.description}")
+        return 0
+    given = {name: getattr(options, name) for name in ("host", "port", "log_level", "log_format")}
+    try:
+        settings = Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        for each in error.errors():
+            print(f"gradwire-server: {variable(str(each['loc'][0]))}: {each['msg']}", file=sys.stderr)
+        return EXIT_USAGE
+    return serve(settings, options.announce, options.ready_file, options.exit_with_parent)
+
+
+def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with_parent: bool) -> int:
+    """Serve until told to stop."""
+    from .app import create_app
+    from .auth import generate_key
+    from .hosts import warm_up
+    from .logging import configure
+    from .serving import DrainingServer, listen
+    from .settings import hash_key
+
+    configure(settings)
+    generated = None if settings.api_keys else generate_key()
+    if generated is not None:
+        settings = settings.model_copy(update={"api_keys": (hash_key(generated),)})
+
+    def started(url: str) -> None:
+        facts: dict[str, Any] = {"url": url, "pid": os.getpid(), "version": VERSION}
+        if generated is not None:
+            if announce:
+                facts["api_key"] = generated
+            else:
+                print(f"API key (made for this run, shown once): {generated}", file=sys.stderr, flush=True)
+        tell(facts, announce, ready_file)
+        if not announce:
+            print(f"gradwire {VERSION} listens on {url}", file=sys.stderr, flush=True)
+
+    try:
+        listening = listen(settings)
+    except OSError as error:
+        print(f"gradwire-server: {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)
+        return EXIT_UNABLE
+    server = DrainingServer(create_app(settings), settings, started)
+    if exit_with_parent:
+        threading.Thread(target=_watch_stdin, args=(server,), name="parent-watch", daemon=True).start()
+    warm_up()
+    tuning.after_start()
+    try:
+        server.run([listening])
+    finally:
+        if ready_file is not None:
+            ready_file.unlink(missing_ok=True)
+    # Threads that still run an op are daemons, but numeric libraries may wait for them at exit.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if server.force_exit or any(t.name.startswith("s_") for t in threading.enumerate()):
+        os._exit(0)
+    return 0
+
+
+def tell(facts: dict[str, Any], announce: bool, ready_file: Path | None) -> None:
+    """Say that the server listens, to whoever started it."""
+    line = json.dumps(facts)
+    if announce:
+        print(line, flush=True)
+    if ready_file is not None:
+        # Written whole or not at all: a reader may be polling. It holds no secret unless a key was made for this run.
+        partial = ready_file.with_name(ready_file.name + ".part")
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(line + "\n")
+        partial.replace(ready_file)
+
+
+def _watch_stdin(server: DrainingServer) -> None:
+    """Stop the server when its parent is gone, or says so by closing the pipe. Nobody waits for replies then."""
+    while os.read(0, 4096):
+        pass
+    server.stop()
+    server.stop()

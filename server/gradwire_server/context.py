@@ -1,0 +1,79 @@
+"""The outermost layer of a request: its id, its line in the log, and the last catch for errors nobody foresaw."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from typing import Final
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from . import problems
+from .metrics import Metrics
+
+HEADER: Final = "X-Request-ID"
+_SANE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+log = structlog.get_logger("gradwire.http")
+
+
+class RequestContext:
+    """ASGI middleware. A client may bring its own request id; one that is not plain text is replaced."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get(HEADER, "")
+        request_id = given if _SANE.fullmatch(given) else secrets.token_hex(8)
+        # A copy: a stream of uvicorn's shares the state of the application's lifespan.
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id}
+        started = time.perf_counter()
+        status = 0
+
+        async def tagged(message: Message) -> None:
+            nonlocal status
+            if message["type"] in (
+                "http.response.start",
+                "websocket.http.response.start",
+                "websocket.accept",
+            ):
+                status = message.get("status", 101)
+                MutableHeaders(scope=message)[HEADER] = request_id
+            await send(message)
+
+        try:
+            await self.app(scope, receive, tagged)
+        except Exception as error:
+            failure = problems.defect(error, scope)
+            if status:
+                # Half a response is out: closing the connection is all that is left to say.
+                raise
+            if scope["type"] == "http":
+                await problems.response(failure, scope)(scope, receive, tagged)
+            else:
+                await send({"type": "websocket.close", "code": 1011, "reason": failure.message[:120]})
+        finally:
+            self._note(scope, status, time.perf_counter() - started)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "none")
+        method = scope.get("method", "WS")
+        code = scope["state"].get("problem", "")
+        self.metrics.requests.labels(method, route, str(status)).inc()
+        if scope["type"] == "http":
+            self.metrics.request_seconds.labels(method, route).observe(seconds)
+        if code:
+            self.metrics.errors.labels(code).inc()
+        log.info(
+            "request",
+            request_id=scope["state"]["request_id"], method=method, path=scope["path"], status=status,
+            ms=round(seconds * 1e3, 2), **({"code": code} if code else {}),
+        )  # fmt: skip

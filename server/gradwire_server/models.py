@@ -1,0 +1,228 @@
+"""Bodies of REST requests and responses that are not frames. They are the OpenAPI document's schemas, too."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gradwire_protocol.frames import MAX_ID
+
+Id = Annotated[int, Field(ge=1, le=MAX_ID)]
+Bound = Annotated[int, Field(ge=1, le=MAX_ID)]
+
+
+class Body(BaseModel):
+    """A request's body: what is not declared is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SessionLimits(Body):
+    """Limits of one session. They can only be lower than the server's."""
+
+    max_tensor_bytes: Bound | None = None
+    max_session_bytes: Bound | None = None
+    max_tensors: Bound | None = None
+    max_graph_nodes: Bound | None = None
+    max_ops_per_frame: Bound | None = None
+    max_read_bytes: Bound | None = None
+
+
+class SessionRequest(Body):
+    """What a new session shall be like."""
+
+    device: str | None = Field(
+        default=None,
+        pattern=r"^(cpu|cuda(:\d{1,3})?)$",
+        description="Where its tensors live unless an op says otherwise.",
+    )
+    default_dtype: Literal["float16", "bfloat16", "float32", "float64"] = Field(
+        default="float32", description="The dtype that Python floats become."
+    )
+    limits: SessionLimits | None = None
+    ttl_s: float | None = Field(
+        default=None,
+        gt=0,
+        le=1e9,
+        allow_inf_nan=False,
+        description="Seconds of disuse after which it expires.",
+    )
+    seed: int | None = Field(default=None, ge=0, lt=2**63, description="Where its random numbers start.")
+
+
+class SessionView(BaseModel):
+    """A session."""
+
+    id: str
+    device: str
+    default_dtype: str
+    ttl_s: float
+    created_at: str
+    expires_at: str = Field(description="When it expires if nobody uses it from now on.")
+    streams: int = Field(description="Open streams.")
+    limits: dict[str, int]
+
+
+class SessionDetail(SessionView):
+    """A session, with what it holds."""
+
+    contents: dict[str, Any] = Field(
+        description="Counts and sizes: tensors, memory, graph nodes, frames, ops."
+    )
+
+
+class SessionList(BaseModel):
+    """The sessions of a key."""
+
+    sessions: list[SessionView]
+
+
+class TensorRow(BaseModel):
+    """A live tensor, without its values."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: int
+    shape: list[int]
+    dtype: str
+    device: str
+    requires_grad: bool
+    is_leaf: bool
+    grad_fn: str | None
+    name: str | None
+
+
+class TensorList(BaseModel):
+    """A page of a session's tensors, by rising id."""
+
+    tensors: list[TensorRow]
+    next: int | None = Field(description="Pass as ``after`` to get the next page; null on the last one.")
+
+
+class TensorStored(BaseModel):
+    """A tensor that was written."""
+
+    id: int
+    dtype: str
+    shape: list[int]
+    created: bool = Field(description="Whether the id was new; otherwise the tensor's values were replaced.")
+
+
+class ValueView(BaseModel):
+    """A tensor's values as nested lists; see ``Payload`` for the form of special numbers."""
+
+    dtype: str
+    shape: list[int]
+    values: Any
+
+
+class TensorView(ValueView):
+    """A tensor with its values."""
+
+    id: int
+
+
+class BackwardRequest(Body):
+    """Arguments of ``torch.autograd.backward``; tensors by id."""
+
+    tensors: list[Id] = Field(min_length=1, max_length=10_000)
+    gradients: list[Id | None] | None = Field(
+        default=None, description="Initial gradients; null for a tensor of one element."
+    )
+    inputs: list[Id] | None = Field(
+        default=None, min_length=1, description="Leaves to accumulate into; all by default."
+    )
+    retain_graph: bool | None = Field(default=None, description="By default the value of ``create_graph``.")
+    create_graph: bool = False
+    grads_of: list[Id] = Field(
+        default=[], max_length=10_000, description="Tensors whose ``grad`` shall be in the response."
+    )
+
+
+class BackwardReply(BaseModel):
+    """The gradients asked for, in order; null where there is none."""
+
+    grads: list[ValueView | None]
+
+
+class GradRequest(Body):
+    """Arguments of ``torch.autograd.grad``; tensors by id."""
+
+    outputs: list[Id] = Field(min_length=1, max_length=10_000)
+    inputs: list[Id] = Field(min_length=1, max_length=10_000)
+    grad_outputs: list[Id | None] | None = None
+    retain_graph: bool | None = Field(default=None, description="By default the value of ``create_graph``.")
+    create_graph: bool = False
+    allow_unused: bool = False
+    keep: bool = Field(
+        default=False, description="Leave the gradients in the session; implied by ``create_graph``."
+    )
+
+
+class GradReply(BaseModel):
+    """Gradients in the order of the inputs; null for an unused one. ``ids`` is null unless they were kept."""
+
+    gradients: list[ValueView | None]
+    ids: list[int] | None
+
+
+class GraphView(BaseModel):
+    """The live autograd graph."""
+
+    model_config = ConfigDict(extra="allow")
+
+    nodes: list[dict[str, Any]]
+    edges: list[dict[str, Any]]
+
+
+class ParamView(BaseModel):
+    """A parameter of an op."""
+
+    name: str
+    type: str
+    kind: str = Field(description="How it travels in a record.")
+    required: bool
+    default: Any = None
+    differentiable: bool
+
+
+class OpView(BaseModel):
+    """A row of the op table."""
+
+    name: str
+    family: str
+    signature: str
+    doc: str
+    params: list[ParamView]
+    results: int | None = Field(description="Null where it depends on the arguments.")
+    differentiable: bool
+    grad_fn: str | None
+    in_place: bool
+    base: str | None = Field(description="The op that an in-place form belongs to.")
+    random: bool
+    dynamic: bool = Field(description="The result's shape depends on data.")
+    control: bool = Field(description="It acts on the session rather than computing a value.")
+
+
+class OpList(BaseModel):
+    """The op table."""
+
+    protocol: int
+    ops: list[OpView]
+
+
+class VersionView(BaseModel):
+    """What this server is."""
+
+    name: str
+    version: str
+    protocol: int
+    capabilities: list[str]
+    devices: list[str]
+
+
+class Health(BaseModel):
+    """Whether the server lives."""
+
+    status: str

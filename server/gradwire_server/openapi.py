@@ -1,0 +1,212 @@
+"""The OpenAPI document: what FastAPI derives from the routes, plus the schemas of frames, problems and keys."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.errors import BY_CODE
+from gradwire_protocol.frames import MAX_ID, Frame, Payload, Reply, Structure
+
+from .auth import OPEN_PATHS
+from .problems import PROBLEM_JSON
+from .tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
+from .version import VERSION
+
+_REF: Final = "#/components/schemas/"
+_BYTES: Final = {"type": "string", "format": "binary"}
+
+
+def ref(name: str) -> dict[str, str]:
+    """A reference to a schema of the document."""
+    return {"$ref": _REF + name}
+
+
+def _problem(text: str) -> dict[str, Any]:
+    return {"description": text, "content": {PROBLEM_JSON: {"schema": ref("ProblemDocument")}}}
+
+
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    "4XX": _problem("The request was refused; `code` says why"),
+    "5XX": _problem("The server could not do it; `retryable` says whether it may later"),
+}
+
+FRAME_REQUEST: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {JSON: {"schema": ref("Frame")}, "application/msgpack": {"schema": _BYTES}},
+    }
+}
+FRAME_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "The reply, in the form of the request",
+        "content": {JSON: {"schema": ref("Reply")}, "application/msgpack": {"schema": _BYTES}},
+    }
+}
+
+_TENSOR_HEADERS: Final = [
+    {
+        "name": DTYPE_HEADER, "in": "header", "required": False, "schema": {"enum": list(dtypes.BY_NAME)},
+        "description": f"With {RAW}: the dtype.",
+    },
+    {
+        "name": SHAPE_HEADER, "in": "header", "required": False, "schema": {"type": "string", "example": "2,3"},
+        "description": f"With {RAW}: the shape.",
+    },
+]  # fmt: skip
+TENSOR_REQUEST: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            JSON: {"schema": ref("TensorBody")},
+            RAW: {"schema": _BYTES},
+            SAFETENSORS: {"schema": _BYTES},
+        },
+    },
+    "parameters": _TENSOR_HEADERS,
+}
+TENSOR_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "The tensor",
+        "content": {
+            JSON: {"schema": ref("TensorView")},
+            RAW: {"schema": _BYTES},
+            SAFETENSORS: {"schema": _BYTES},
+        },
+        "headers": {each["name"]: {"schema": {"type": "string"}} for each in _TENSOR_HEADERS},
+    }
+}
+
+_PROBLEM_DOCUMENT: Final[dict[str, Any]] = {
+    "title": "ProblemDocument",
+    "description": "An error, by RFC 9457.",
+    "type": "object",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "instance": {"type": "string"},
+        "code": {"enum": sorted(BY_CODE)},
+        "request_id": {"type": "string"},
+        "retryable": {"type": "boolean", "description": "Whether the same request may succeed later."},
+        "op": {"type": "string", "description": "The op that failed."},
+        "seq": {"type": "integer", "description": "The frame that it was in."},
+        "index": {"type": "integer", "description": "Its position there."},
+        "extra": {"type": "object", "description": "Particulars, such as the setting of a limit."},
+    },
+    "required": ["type", "title", "status", "detail", "instance", "code", "request_id", "retryable", "extra"],
+    "additionalProperties": False,
+}
+
+_NESTED: Final[dict[str, Any]] = {
+    "title": "Nested",
+    "description": "A number, or (nested) lists of them. NaN and infinities are strings, complex numbers pairs.",
+    "anyOf": [
+        {"type": "number"}, {"type": "boolean"}, {"type": "string"}, {"type": "array", "items": ref("Nested")},
+    ],
+}  # fmt: skip
+
+
+def _json_frame() -> type:
+    """The frame as it is in JSON, where its structure is not encoded once more."""
+    fields: list[Any] = []
+    for field in msgspec.structs.fields(Frame):
+        if field.name == "structure":
+            fields.append((field.name, Structure))
+        elif field.name != "buffers":
+            fields.append((field.name, field.type, field))
+    required = [field for field in fields if len(field) == 2]
+    optional = [(name, kind, _default(field)) for name, kind, field in (f for f in fields if len(f) == 3)]
+    return msgspec.defstruct("Frame", [*required, *optional], namespace={"__doc__": Frame.__doc__})
+
+
+def _default(field: Any) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return msgspec.field(default_factory=field.default_factory)
+    return field.default
+
+
+def _frame_schemas() -> dict[str, Any]:
+    """The wire's own structs, as the schemas of their JSON form."""
+    _, found = msgspec.json.schema_components(
+        [Frame, Reply, Structure, Payload], ref_template=_REF + "{name}"
+    )
+    schemas: dict[str, Any] = dict(found)
+    for schema in schemas.values():
+        # The docstrings' lists of attributes: what JSON schema cannot say is said there.
+        schema["description"] = "\n".join(line.strip() for line in schema["description"].splitlines())
+    frame = schemas["Frame"]["properties"]
+    frame["type"] = {"const": "frame"}
+    schemas["Reply"]["properties"]["type"] = {"const": "reply"}
+    ident = {"type": "integer", "minimum": 0, "maximum": MAX_ID}
+    for name in ("seq", "client", "first", "ack"):
+        frame[name] |= ident
+    for name in ("external", "releases"):
+        frame[name]["items"] = ident
+    schemas["Structure"]["properties"]["ops"]["items"] = {
+        "type": "array",
+        "prefixItems": [
+            {"type": "string", "description": "Name of the op"},
+            {"type": "array", "description": "Arguments, see docs/protocol.md", "items": {}},
+            {
+                "type": "integer",
+                "minimum": 0,
+                "description": "Number of results, where the op leaves it open",
+            },
+        ],
+        "minItems": 2,
+        "maxItems": 3,
+    }
+    return schemas
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The document of an application."""
+    found = get_openapi(
+        title="gradwire",
+        version=VERSION,
+        summary="Autograd as a service",
+        description=(
+            "Sessions hold tensors and their autograd graphs. Everything is done by frames; the other calls are "
+            "shortcuts that build one. Errors are problem documents with a stable `code`."
+        ),
+        routes=app.routes,
+    )
+    components = found.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    schemas["ProblemDocument"] = _PROBLEM_DOCUMENT
+    schemas["Nested"] = _NESTED
+    schemas |= _frame_schemas()
+    schemas["TensorBody"] = {
+        "title": "TensorBody",
+        "type": "object",
+        "properties": {"values": ref("Nested"), "dtype": {"enum": [*dtypes.BY_NAME, None]}},
+        "required": ["values"],
+        "additionalProperties": False,
+    }
+    components["securitySchemes"] = {
+        "Bearer": {"type": "http", "scheme": "bearer"},
+        "Key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+    }
+    for path, operations in found["paths"].items():
+        for operation in operations.values():
+            operation["security"] = [] if path in OPEN_PATHS else [{"Bearer": []}, {"Key": []}]
+    return found
+
+
+def install(app: FastAPI) -> None:
+    """Let the application give this document instead of FastAPI's own."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = document(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,71 @@
+"""Frames over REST: the same frames as on a stream, one a request, as JSON or as MessagePack."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import APIRouter, Header, Request, Response
+
+from gradwire_protocol import envelope
+from gradwire_protocol.errors import MalformedFrame, UnsupportedMediaType
+from gradwire_protocol.frames import Frame, Reply
+
+from .. import problems
+from ..framebuild import Built
+from ..hosts import Buffers
+from ..openapi import FRAME_REQUEST, FRAME_RESPONSE, PROBLEMS
+from ..state import TheServer, TheSession
+from .bodies import Pieces, as_json, read_body
+from .submit import submit
+
+MSGPACK: Final = "application/msgpack"
+JSON: Final = "application/json"
+
+router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["frames"], responses=PROBLEMS)
+_decoder: msgspec.json.Decoder[Frame] = msgspec.json.Decoder(Frame)
+
+
+@router.post("/frames", response_class=Response, responses=FRAME_RESPONSE, openapi_extra=FRAME_REQUEST)
+async def post(
+    server: TheServer, session: TheSession, request: Request, content_type: Annotated[str, Header()] = JSON
+) -> Response:
+    """Apply a frame: op records in order, ids to release, values to read.
+
+    The reply to a frame that was applied is a success, even if some of its ops failed: ``errors`` says which. A
+    frame with a number (``seq``) is applied once, however often it is sent; one with ``seq`` 0 each time.
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind not in (JSON, MSGPACK):
+        raise UnsupportedMediaType(
+            f"{kind!r:.80} is no form of a frame: use {JSON} or {MSGPACK}", accepted=[JSON, MSGPACK]
+        )
+    body = await read_body(request)
+    server.metrics.bytes_in.labels("rest").inc(len(body))
+    human = kind == JSON
+    frame, buffers = _decode(body) if human else _unpack(body)
+    reply, out = await submit(server, session, Built(frame, buffers, human))
+    if reply.refused is not None:
+        raise problems.from_problem(reply.refused)
+    response = as_json(reply) if human else _pack(reply, out)
+    server.metrics.bytes_out.labels("rest").inc(int(response.headers["content-length"]))
+    return response
+
+
+def _decode(body: memoryview) -> tuple[Frame, Buffers]:
+    try:
+        return _decoder.decode(body), []
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise MalformedFrame(f"the body is not a frame: {error}") from None
+
+
+def _unpack(body: memoryview) -> tuple[Frame, Buffers]:
+    message, buffers = envelope.decode(body)
+    if not isinstance(message, Frame):
+        raise MalformedFrame(f"the body is a {type(message).__name__.lower()}, not a frame")
+    return message, buffers
+
+
+def _pack(reply: Reply, buffers: Buffers) -> Response:
+    # A copy: the session keeps the reply, to give it again.
+    return Pieces(envelope.encode(msgspec.structs.replace(reply), buffers), MSGPACK, {})

@@ -1,0 +1,88 @@
+"""The op table as JSON, with a name of its version, so that clients fetch it once."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from enum import Enum
+from functools import cache
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Header, Response
+
+from gradwire_protocol import ops as _ops  # noqa: F401  (fills the table)
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.frames import PROTOCOL_VERSION
+from gradwire_protocol.table import TABLE, Op
+
+from ..models import OpList
+from ..openapi import PROBLEMS
+
+router = APIRouter(prefix="/v1/ops", tags=["ops"], responses=PROBLEMS)
+
+
+@router.get(
+    "", response_model=OpList, responses={304: {"description": "The table with this ETag is still right"}}
+)
+async def table(if_none_match: Annotated[str | None, Header()] = None) -> Response:
+    """Every op: its signature, parameters, documentation and gradient."""
+    body, tag = encoded()
+    headers = {"ETag": tag, "Cache-Control": "private, max-age=0, must-revalidate"}
+    known = [each.strip().removeprefix("W/") for each in (if_none_match or "").split(",")]
+    if tag in known or "*" in known:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type="application/json", headers=headers)
+
+
+@cache
+def encoded() -> tuple[bytes, str]:
+    """The table as JSON, and its ETag."""
+    rows = [describe(TABLE[name]) for name in sorted(TABLE)]
+    body = msgspec.json.encode({"protocol": PROTOCOL_VERSION, "ops": rows})
+    return body, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+
+
+def describe(op: Op) -> dict[str, Any]:
+    """One row of the table as JSON-ready data."""
+    params = [
+        {
+            "name": param.name,
+            "type": param.describe().partition(": ")[2].partition(" = ")[0],
+            "kind": param.kind.value,
+            "required": param.required,
+            "default": _plain(param.default),
+            "differentiable": param.name in op.differentiable,
+        }
+        for param in op.params
+    ]
+    return {
+        "name": op.name,
+        "family": op.family,
+        "signature": op.signature,
+        "doc": op.doc,
+        "params": params,
+        "results": op.results,
+        "differentiable": op.grad_fn is not None,
+        "grad_fn": op.grad_fn,
+        "in_place": op.mutates is not None,
+        "base": op.base.name if op.base is not None else None,
+        "random": op.random,
+        "dynamic": op.dynamic,
+        "control": op.control,
+    }
+
+
+def _plain(default: Any) -> Any:
+    """A default value as JSON; what JSON lacks takes the form it has in tensors' values."""
+    if isinstance(default, DType):
+        return default.name
+    if isinstance(default, Enum):
+        return _plain(default.value)
+    if isinstance(default, float) and not math.isfinite(default):
+        return "NaN" if math.isnan(default) else "Infinity" if default > 0 else "-Infinity"
+    if isinstance(default, complex):
+        return [default.real, default.imag]
+    if isinstance(default, tuple | list):
+        return [_plain(each) for each in default]
+    return default

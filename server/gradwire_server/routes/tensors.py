@@ -1,0 +1,135 @@
+"""Tensors one by one: list, read, write, release, in the form that the headers choose."""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from gradwire_protocol.errors import InvalidRequest, ShapeError, UnknownTensor
+from gradwire_protocol.frames import MAX_ID, Value
+
+from .. import framebuild
+from ..hosts import Buffers
+from ..models import TensorList, TensorStored
+from ..openapi import PROBLEMS, TENSOR_REQUEST, TENSOR_RESPONSE
+from ..sessions import Session
+from ..state import Server, TensorId, TheServer, TheSession
+from ..tensor_formats import (
+    DTYPE_HEADER,
+    FORMATS,
+    JSON,
+    RAW,
+    SHAPE_HEADER,
+    incoming,
+    negotiate,
+    safetensors_header,
+    shape_text,
+)
+from .bodies import Pieces, as_json, read_body
+from .submit import submit, succeed, undefined
+
+PAGE: Final = 1000
+
+router = APIRouter(prefix="/v1/sessions/{session_id}/tensors", tags=["tensors"], responses=PROBLEMS)
+
+
+@router.get("", response_model=TensorList)
+async def list_(
+    session: TheSession,
+    after: Annotated[int, Query(ge=0, le=MAX_ID, description="Only ids above this one.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=10 * PAGE)] = PAGE,
+) -> Response:
+    """The session's live tensors, without their values, by rising id."""
+    rows = [row for row in await session.host.tensors() if row["id"] > after]
+    page = nsmallest(limit, rows, key=lambda row: row["id"])
+    more = len(rows) > len(page)
+    return as_json({"tensors": page, "next": page[-1]["id"] if more else None})
+
+
+@router.get("/{tensor_id}", response_class=Response, responses=TENSOR_RESPONSE)
+async def get(
+    server: TheServer,
+    session: TheSession,
+    tensor_id: TensorId,
+    accept: Annotated[str | None, Header()] = None,
+) -> Response:
+    """A tensor's values: JSON, raw little-endian bytes in row-major order, or a safetensors file, by ``Accept``."""
+    form = negotiate(accept, FORMATS)
+    reply, buffers = await submit(server, session, framebuild.look(tensor_id, human=form == JSON))
+    value = succeed(reply).values[0]
+    if not value.dtype:
+        raise undefined(tensor_id)
+    response = _render(form, tensor_id, value, buffers)
+    server.metrics.bytes_out.labels("rest").inc(int(response.headers["content-length"]))
+    return response
+
+
+def _render(form: str, tensor_id: int, value: Value, buffers: Buffers) -> Response:
+    if form == JSON:
+        facts = {"id": tensor_id, "dtype": value.dtype, "shape": value.shape, "values": value.values}
+        return as_json(facts, headers={"Vary": "Accept"})
+    headers = {DTYPE_HEADER: value.dtype, SHAPE_HEADER: shape_text(value.shape), "Vary": "Accept"}
+    data = buffers[0]
+    if form == RAW:
+        return Pieces([data], form, headers)
+    return Pieces([safetensors_header(value.dtype, value.shape, data.nbytes), data], form, headers)
+
+
+@router.put(
+    "/{tensor_id}",
+    response_model=TensorStored,
+    responses={201: {"model": TensorStored, "description": "Made"}},
+    openapi_extra=TENSOR_REQUEST,
+)
+async def put(
+    server: TheServer,
+    session: TheSession,
+    tensor_id: TensorId,
+    request: Request,
+    content_type: Annotated[str, Header()] = JSON,
+    requires_grad: Annotated[bool, Query(description="For a new tensor: record gradients.")] = False,
+    name: Annotated[
+        str | None, Query(min_length=1, max_length=200, description="A name to find it by.")
+    ] = None,
+) -> Response:
+    """Store a tensor. An id below 2**32 that is not taken is made; the values of one that exists are replaced, in
+    place and without being recorded, and must have its shape."""
+    body = await read_body(request)
+    server.metrics.bytes_in.labels("rest").inc(len(body))
+    new = incoming(content_type, request.headers, body, session.default_dtype)
+    known = await _shape_of(server, session, tensor_id)
+    if known is None:
+        if framebuild.owner(tensor_id) != framebuild.PEOPLE:
+            raise InvalidRequest(
+                f"{tensor_id} is an id that clients of a stream make: choose one below 2**32"
+            )
+        frame = framebuild.upload(tensor_id, new, session.device, requires_grad, name)
+    elif known != list(new.shape):
+        raise ShapeError(
+            f"tensor {tensor_id} has shape {known}, the body {list(new.shape)}: delete the tensor first"
+        )
+    else:
+        frame = framebuild.overwrite(tensor_id, new, session.device, name)
+    succeed((await submit(server, session, frame))[0])
+    stored = TensorStored(id=tensor_id, dtype=new.dtype.name, shape=list(new.shape), created=known is None)
+    return as_json(stored.model_dump(), status=201 if known is None else 200)
+
+
+async def _shape_of(server: Server, session: Session, tensor_id: int) -> list[int] | None:
+    """The tensor's shape, or ``None`` where there is no such tensor."""
+    try:
+        reply, _ = await submit(server, session, framebuild.probe(tensor_id))
+        shape: list[int] = succeed(reply).values[0].values
+        return shape
+    except UnknownTensor:
+        return None
+
+
+@router.delete("/{tensor_id}", status_code=204)
+async def delete(server: TheServer, session: TheSession, tensor_id: TensorId) -> None:
+    """Release a tensor. Graphs that need it keep it alive."""
+    reply, _ = await submit(server, session, framebuild.probe(tensor_id, release=True))
+    if reply.refused is not None or any(problem.code == UnknownTensor.code for problem in reply.errors):
+        succeed(reply)

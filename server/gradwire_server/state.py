@@ -1,0 +1,59 @@
+"""What the routes share: the one object behind ``app.state.server``, and who a request belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Path
+from starlette.requests import HTTPConnection, Request
+
+from gradwire_protocol.frames import MAX_ID
+
+from .auth import KeyRing
+from .metrics import Metrics
+from .sessions import Registry, Session
+from .settings import Settings
+
+
+@dataclass(frozen=True)
+class Server:
+    """The parts of a running server."""
+
+    settings: Settings
+    keys: KeyRing
+    metrics: Metrics
+    registry: Registry
+
+
+def server_of(connection: HTTPConnection) -> Server:
+    """The server that this request or stream came to."""
+    found: Server = connection.app.state.server
+    return found
+
+
+def tenant_of(connection: HTTPConnection) -> str:
+    """The tenant whose key came with this request or stream."""
+    tenant: str = connection.state.tenant
+    return tenant
+
+
+async def _server(request: Request) -> Server:
+    return server_of(request)
+
+
+async def _tenant(request: Request) -> str:
+    return tenant_of(request)
+
+
+SessionId = Annotated[str, Path(description="Id of a session", examples=["s_3vN0uZ1rWk2yQ8aB"])]
+TensorId = Annotated[int, Path(ge=1, le=MAX_ID, description="Id of a tensor")]
+
+
+async def _session(session_id: SessionId, request: Request) -> Session:
+    return server_of(request).registry.get(session_id, tenant_of(request))
+
+
+TheServer = Annotated[Server, Depends(_server)]
+TheTenant = Annotated[str, Depends(_tenant)]
+TheSession = Annotated[Session, Depends(_session)]

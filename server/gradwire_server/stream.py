@@ -1,0 +1,411 @@
+"""A stream: frames over a WebSocket, in order and pipelined, with large payloads in chunks beside them.
+
+The life of a stream. The client says ``hello``, the server ``welcome``, with the number of the next frame it will
+apply. Then both sides talk at once: frames and chunks one way, replies and chunks the other. A stream ends with the
+client, with the session or with the server; frames that were applied stay applied, and their replies are kept for
+the client's next stream.
+
+Memory is bounded by ``max_stream_backlog_bytes``: beyond it, in frames that wait or in replies that wait to be read,
+the server stops reading. At most ``FRAMES_AHEAD`` frames are given to the host at a time, so that a client that does
+not read replies cannot have more than those computed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import structlog
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from gradwire_protocol import envelope
+from gradwire_protocol.errors import (
+    GradwireError,
+    InternalError,
+    LimitExceeded,
+    MalformedFrame,
+    SessionGone,
+    TooManyRequests,
+    Unavailable,
+    VersionMismatch,
+)
+from gradwire_protocol.frames import (
+    PROTOCOL_VERSION,
+    Chunk,
+    Frame,
+    Hello,
+    Message,
+    Refusal,
+    Reply,
+    Value,
+    Welcome,
+)
+
+from . import problems
+from .hosts import Buffers
+from .metrics import Metrics
+from .sessions import Session
+from .settings import Settings, variable
+from .version import VERSION
+
+CHUNK_BYTES: Final = 2 << 20
+"""Piece of a download. Larger pieces are no faster."""
+
+INLINE_BYTES: Final = 256 << 10
+"""Values up to this size travel inside the reply."""
+
+FRAMES_AHEAD: Final = 32
+HELLO_PATIENCE_S: Final = 20.0
+MESSAGE_OVERHEAD: Final = 512
+"""What a waiting message costs beside its bytes, so that a flood of tiny ones is bounded, too."""
+
+# Close codes of a stream: 4000 to 4999 are an application's own, here 4000 plus the HTTP status of the cause.
+MALFORMED: Final = 4400
+GONE: Final = 4404
+SUPERSEDED: Final = 4409
+VERSION_MISMATCH: Final = 4426
+TOO_MANY: Final = 4429
+GOING_DOWN: Final = 1012
+INTERNAL: Final = 1011
+
+CAPABILITIES: Final = ("chunks", "json", "structures", "resume")
+
+_json_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+_json_encoder = msgspec.json.Encoder()
+
+log = structlog.get_logger("gradwire.stream")
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A message that waits to be given to the host. ``human``: it came as JSON."""
+
+    message: Frame | Chunk
+    buffers: Buffers
+    human: bool
+    size: int
+
+
+@dataclass(slots=True)
+class End:
+    """Why and how the server ends a stream."""
+
+    code: int
+    reason: str
+    problem: GradwireError | None = None
+
+
+def weight(reply: Reply, buffers: Buffers) -> int:
+    """About how many bytes a reply holds until it is sent. Numbers in JSON form are Python objects."""
+    numbers = sum(math.prod(value.shape) for value in reply.values if value.values is not None)
+    return sum(b.nbytes for b in buffers) + 32 * numbers + MESSAGE_OVERHEAD
+
+
+class Stream:
+    """One WebSocket of one client of a session, after it was accepted."""
+
+    def __init__(
+        self, socket: WebSocket, session: Session, settings: Settings, metrics: Metrics, devices: list[str]
+    ) -> None:
+        self.socket = socket
+        self.devices = devices
+        self.session = session
+        self.settings = settings
+        self.metrics = metrics
+        self.client = 0
+        self.human = False
+        self._waiting: deque[Waiting] = deque()
+        self._ahead = 0
+        self._ready: deque[tuple[Reply, Buffers, bool]] = deque()
+        self._transfers = 0
+        self._held_in = 0
+        self._held_out = 0
+        self._end: End | None = None
+        self._over = False
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve the stream until it ends."""
+        try:
+            joined = await self._greet()
+        except WebSocketDisconnect:
+            return
+        if not joined:
+            return
+        session = self.session
+        if (previous := session.streams.get(self.client)) is not None:
+            previous.finish(End(SUPERSEDED, "the client resumed on another stream"))
+        session.streams[self.client] = self
+        self.metrics.streams.inc()
+        reader = asyncio.create_task(self._read())
+        writer = asyncio.create_task(self._write())
+        try:
+            await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._over = True
+            for task in (reader, writer):
+                task.cancel()
+            outcomes = await asyncio.gather(reader, writer, return_exceptions=True)
+            self._waiting.clear()
+            self._ready.clear()
+            self.metrics.streams.dec()
+            if session.streams.get(self.client) is self:
+                del session.streams[self.client]
+            session.touch()
+        for outcome in outcomes:
+            if isinstance(outcome, Exception) and not isinstance(outcome, WebSocketDisconnect):
+                raise outcome
+
+    # Ending
+
+    def finish(self, end: End) -> None:
+        """Close once the frames that run are answered. What waits is dropped: the client sends it again."""
+        if self._end is None:
+            self._end = end
+            self._waiting.clear()
+            self._room.set()
+        self._wake.set()
+
+    def end_with_session(self, text: str) -> None:
+        """The session was deleted or expired."""
+        self.finish(End(GONE, "session gone", SessionGone(text)))
+
+    def end_with_server(self) -> None:
+        """The server is stopping."""
+        self.finish(End(GOING_DOWN, "service restart"))
+
+    async def abandon(self, error: InternalError) -> None:
+        """Tell the client of a defect, if it is still there, and close."""
+        try:
+            await self._refuse(End(INTERNAL, "internal error", error))
+        except (WebSocketDisconnect, RuntimeError):
+            log.debug("nobody to tell", session=self.session.id)
+
+    # Handshake
+
+    async def _greet(self) -> bool:
+        """Take the hello and send the welcome; or refuse, close, and return False."""
+        try:
+            message, _ = await asyncio.wait_for(self._receive(), HELLO_PATIENCE_S)
+            if not isinstance(message, Hello):
+                raise MalformedFrame("the first message of a stream must be a hello")
+            if message.version != PROTOCOL_VERSION:
+                raise VersionMismatch(
+                    f"the client speaks version {message.version} of the protocol, this server (gradwire {VERSION}) "
+                    f"speaks version {PROTOCOL_VERSION}: install matching versions of gradwire",
+                    client=message.version, server=PROTOCOL_VERSION,
+                )  # fmt: skip
+            if (
+                len(self.session.streams) >= self.settings.max_streams
+                and message.client not in self.session.streams
+            ):
+                raise TooManyRequests(
+                    f"the session has {self.settings.max_streams} streams ({variable('max_streams')})",
+                    setting=variable("max_streams"), limit=self.settings.max_streams,
+                )  # fmt: skip
+            self.client, expected = await self.session.host.join(message.client)
+        except TimeoutError:
+            await self._refuse(End(MALFORMED, "no hello", MalformedFrame("the hello did not come in time")))
+            return False
+        except VersionMismatch as error:
+            await self._refuse(End(VERSION_MISMATCH, "version mismatch", error))
+            return False
+        except TooManyRequests as error:
+            await self._refuse(End(TOO_MANY, "too many streams", error))
+            return False
+        except GradwireError as error:
+            await self._refuse(End(GONE if isinstance(error, SessionGone) else MALFORMED, error.code, error))
+            return False
+        log.info("stream opened", session=self.session.id, client=self.client, agent=message.agent[:100])
+        await self._send(self._welcome(expected), [], self.human)
+        return True
+
+    def _welcome(self, expected: int) -> Welcome:
+        names = ("max_message_bytes", "max_stream_backlog_bytes")
+        limits = {name: int(getattr(self.settings, name)) for name in names} | {"chunk_bytes": CHUNK_BYTES}
+        limits |= self.session.summary()["limits"]
+        return Welcome(
+            version=PROTOCOL_VERSION, client=self.client, expected=expected, session=self.session.id,
+            capabilities=list(CAPABILITIES), limits=limits, devices=self.devices,
+        )  # fmt: skip
+
+    # Reading
+
+    async def _receive(self) -> tuple[Message, Waiting | None]:
+        """The next message; where it is one for the host, also with all that belongs to it.
+
+        Raises:
+            WebSocketDisconnect: when the client is gone.
+            MalformedFrame: when it is not a message.
+        """
+        event = await self.socket.receive()
+        if event["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(event.get("code", 1006))
+        data: bytes | str = event.get("bytes") or event.get("text") or b""
+        buffers: Buffers = []
+        size = len(data)
+        self.human = isinstance(data, str)
+        if isinstance(data, bytes):
+            message, buffers = envelope.decode(data)
+        else:
+            try:
+                message = _json_decoder.decode(data)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+                raise MalformedFrame(f"the text is not a message: {error}") from None
+        self.metrics.bytes_in.labels("stream").inc(size)
+        if isinstance(message, Frame | Chunk):
+            return message, Waiting(message, buffers, self.human, size + MESSAGE_OVERHEAD)
+        return message, None
+
+    async def _read(self) -> None:
+        limit = self.settings.max_stream_backlog_bytes
+        while self._end is None:
+            try:
+                message, waiting = await self._receive()
+                if waiting is None:
+                    raise MalformedFrame(f"a {type(message).__name__.lower()} has no place here")
+                if isinstance(waiting.message, Frame):
+                    waiting.message.client = self.client
+                elif len(waiting.buffers) != 1:
+                    raise MalformedFrame(f"a chunk has one buffer, this one {len(waiting.buffers)}")
+            except MalformedFrame as error:
+                self.finish(End(MALFORMED, "malformed message", error))
+                break
+            if self._end is not None:
+                break
+            self._waiting.append(waiting)
+            self._held_in += waiting.size
+            self._feed()
+            while self._held_in + self._held_out > limit and self._end is None:
+                self._room.clear()
+                await self._room.wait()
+        # The writer ends the stream; until it has, reading on would cost memory and ending here would cut it short.
+        await asyncio.Event().wait()
+
+    def _feed(self) -> None:
+        """Give the host what it may have."""
+        host, limit = self.session.host, self.settings.max_stream_backlog_bytes
+        while self._waiting and self._ahead < FRAMES_AHEAD and self._held_out <= limit:
+            waiting = self._waiting.popleft()
+            self._ahead += 1
+            try:
+                if isinstance(waiting.message, Chunk):
+                    host.add_chunk(self.client, waiting.message, waiting.buffers[0], self._took(waiting.size))
+                else:
+                    host.submit(waiting.message, waiting.buffers, waiting.human, self._answer(waiting))
+            except (Unavailable, SessionGone) as error:
+                self._ahead -= 1
+                code = GONE if isinstance(error, SessionGone) else GOING_DOWN
+                self.finish(End(code, error.code, error if code == GONE else None))
+
+    def _took(self, size: int) -> Any:
+        """What to do when a chunk was taken."""
+
+        def answer(failure: BaseException | None) -> None:
+            self._ahead -= 1
+            self._held_in -= size
+            if isinstance(failure, MalformedFrame | SessionGone):
+                code = GONE if isinstance(failure, SessionGone) else MALFORMED
+                self.finish(End(code, failure.code, failure))
+            elif failure is not None and not isinstance(failure, LimitExceeded):
+                # An upload over a limit fails the frame that needs it; anything else here is a defect.
+                log.error("chunk failed", session=self.session.id, exc_info=failure)
+                self.finish(
+                    End(INTERNAL, "internal", InternalError("taking a chunk failed; the log has details"))
+                )
+            self._step()
+
+        return answer
+
+    def _answer(self, waiting: Waiting) -> Any:
+        """What to do with the reply to a frame."""
+
+        def answer(reply: Reply, buffers: Buffers) -> None:
+            self._ahead -= 1
+            self._held_in -= waiting.size
+            if not self._over:
+                self._held_out += weight(reply, buffers)
+                self._ready.append((reply, buffers, waiting.human))
+            self._step()
+
+        return answer
+
+    def _step(self) -> None:
+        if self._over:
+            return
+        self._feed()
+        self._room.set()
+        self._wake.set()
+
+    # Writing
+
+    async def _write(self) -> None:
+        while True:
+            if self._ready:
+                await self._send_reply(*self._ready.popleft())
+            elif self._end is not None and not self._ahead:
+                await self._refuse(self._end)
+                return
+            else:
+                self._wake.clear()
+                await self._wake.wait()
+
+    async def _send_reply(self, reply: Reply, buffers: Buffers, human: bool) -> None:
+        inline, values = buffers, reply.values
+        if sum(b.nbytes for b in buffers) > INLINE_BYTES:
+            values, inline = await self._send_large(reply.values, buffers)
+        # The host keeps this reply, to send it again if need be: what is sent is a copy.
+        await self._send(msgspec.structs.replace(reply, values=values), inline, human)
+        self._held_out -= weight(reply, buffers)
+        self._step()
+
+    async def _send_large(self, values: list[Value], buffers: Buffers) -> tuple[list[Value], Buffers]:
+        """Send large values in chunks, before the reply that they belong to; what is left goes inside it."""
+        inline: Buffers = []
+        sent: list[Value] = []
+        for value in values:
+            if value.buffer is None:
+                sent.append(value)
+            elif buffers[value.buffer].nbytes <= INLINE_BYTES:
+                sent.append(msgspec.structs.replace(value, buffer=len(inline)))
+                inline.append(buffers[value.buffer])
+            else:
+                self._transfers += 1
+                await self._send_chunks(self._transfers, buffers[value.buffer])
+                sent.append(msgspec.structs.replace(value, buffer=None, download=self._transfers))
+        return sent, inline
+
+    async def _send_chunks(self, transfer: int, data: memoryview) -> None:
+        for offset in range(0, data.nbytes, CHUNK_BYTES):
+            piece = data[offset : offset + CHUNK_BYTES]
+            await self._send(Chunk(transfer, offset, data.nbytes), [piece], human=False)
+
+    async def _send(self, message: Message, buffers: Buffers, human: bool) -> None:
+        """Send one message. Waits while the client does not read.
+
+        Raises:
+            WebSocketDisconnect: when the client is gone.
+        """
+        if human:
+            text = _json_encoder.encode(message)
+            await self.socket.send_text(text.decode())
+            self.metrics.bytes_out.labels("stream").inc(len(text))
+            return
+        data = envelope.join(envelope.encode(message, buffers))
+        await self.socket.send_bytes(data)
+        self.metrics.bytes_out.labels("stream").inc(len(data))
+
+    async def _refuse(self, end: End) -> None:
+        """Say why, and close."""
+        if end.problem is not None:
+            self.metrics.errors.labels(end.problem.code).inc()
+            await self._send(Refusal(problems.to_problem(end.problem)), [], self.human)
+        log.info(
+            "stream closed", session=self.session.id, client=self.client, code=end.code, reason=end.reason
+        )
+        await self.socket.close(end.code, end.reason)

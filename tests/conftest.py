@@ -1,0 +1,28 @@
+"""What all tests share: one embedded server for the client's tests, and deterministic threads."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def session():
+    """The session of the embedded server, with its random numbers restarted."""
+    import gradwire
+
+    current = gradwire.current_session()
+    gradwire.manual_seed(0)
+    return current
+
+
+@pytest.fixture
+def round_trips(session):
+    """A function that tells how many round trips were made since it was last called."""
+    session.synchronize()
+    last = [session.link.round_trips]
+
+    def count() -> int:
+        before, last[0] = last[0], session.link.round_trips
+        return last[0] - before
+
+    return count

@@ -1,0 +1,124 @@
+"""Real servers for tests, on a free port of 127.0.0.1: in a thread of this process, or as a process of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvloop
+from gradwire_server.app import create_app
+from gradwire_server.serving import DrainingServer, listen
+from gradwire_server.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+SOURCES = os.pathsep.join(str(ROOT / room) for room in ("protocol", "engine", "server", "client"))
+START_PATIENCE_S = 60
+
+
+@dataclass
+class LiveServer:
+    """A server that listens.
+
+    Attributes:
+        url: such as ``http://127.0.0.1:40123``.
+        api_key: a key that opens it; ``other_key`` is another tenant's.
+        process: for a server that is a process of its own.
+        app: for a server in a thread.
+    """
+
+    url: str
+    api_key: str
+    other_key: str
+    process: subprocess.Popen[str] | None = None
+    app: Any = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.api_key}"}
+
+    @property
+    def stream_url(self) -> str:
+        """What a session's stream URL begins with."""
+        return self.url.replace("http", "ws", 1) + "/v1/sessions/"
+
+    def http(self, key: str | None = None) -> httpx.Client:
+        """A client with the key, or with another one."""
+        headers = {"Authorization": f"Bearer {key or self.api_key}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30)
+
+
+API_KEY = "gw_test_key_of_the_first_tenant"
+OTHER_KEY = "gw_test_key_of_the_second_tenant"
+
+
+@contextmanager
+def live_server(**settings: Any) -> Iterator[LiveServer]:
+    """A server in a thread of this process; ``settings`` are those of :class:`Settings`."""
+    settings = {"host": "127.0.0.1", "port": 0, "api_keys": (API_KEY, OTHER_KEY), **settings}
+    chosen = Settings(**settings)
+    app = create_app(chosen)
+    ready = threading.Event()
+    urls: list[str] = []
+
+    def started(url: str) -> None:
+        urls.append(url)
+        ready.set()
+
+    server = DrainingServer(app, chosen, started)
+    listening = listen(chosen)
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+
+    def serve() -> None:
+        with runner:
+            runner.run(server.serve([listening]))
+
+    thread = threading.Thread(target=serve, name="live-server", daemon=True)
+    thread.start()
+    try:
+        if not ready.wait(START_PATIENCE_S):
+            raise RuntimeError("the server did not start")
+        yield LiveServer(urls[0], API_KEY, OTHER_KEY, app=app)
+    finally:
+        server.stop()
+        server.stop()  # the second time means at once
+        thread.join(20)
+    assert not thread.is_alive(), "the server did not stop"
+
+
+@contextmanager
+def server_process(*arguments: str, **settings: Any) -> Iterator[LiveServer]:
+    """A server as a process of its own, started by its command. It is killed at the end if it still runs."""
+    settings = {"api_keys": json.dumps([API_KEY, OTHER_KEY]), "log_level": "warning", **settings}
+    environment = {
+        **os.environ,
+        **{f"GRADWIRE_{name.upper()}": str(value) for name, value in settings.items()},
+        "PYTHONPATH": SOURCES,
+    }
+    command = [sys.executable, "-m", "gradwire_server", "--port", "0", "--announce", *arguments]
+    process = subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the server did not start: exit code {process.wait()}")
+        yield LiveServer(json.loads(line)["url"], API_KEY, OTHER_KEY, process=process)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        process.wait(10)
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()

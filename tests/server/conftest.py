@@ -1,0 +1,52 @@
+"""One server for most tests of this folder, and what they say to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.live_server import LiveServer, live_server
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[LiveServer]:
+    with live_server(max_sessions=1000, log_level="error") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def http(server: LiveServer) -> Iterator[httpx.Client]:
+    with server.http() as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def stranger(server: LiveServer) -> Iterator[httpx.Client]:
+    """A client with another tenant's key."""
+    with server.http(server.other_key) as client:
+        yield client
+
+
+@pytest.fixture
+def new_session(http: httpx.Client) -> Iterator[Callable[..., str]]:
+    """Make a session and return its path; it is deleted after the test."""
+    paths: list[str] = []
+
+    def make(**wanted: Any) -> str:
+        response = http.post("/v1/sessions", json=wanted)
+        assert response.status_code == 201, response.text
+        paths.append(response.headers["location"])
+        return paths[-1]
+
+    yield make
+    for path in paths:
+        http.delete(path)
+
+
+@pytest.fixture
+def session(new_session: Callable[..., str]) -> str:
+    """The path of a fresh session."""
+    return new_session()

@@ -1,0 +1,240 @@
+"""Writes the pages of docs/ that follow from tables in the code, and tells whether they are still right.
+
+``python -m tools.derive`` writes them; ``python -m tools.derive --check`` exits 1 and names those that are stale.
+
+============= ======================================= ===========================================
+page          follows from                            which is
+============= ======================================= ===========================================
+ops.md        ``gradwire_protocol.table.TABLE``       the op table, for people
+ops.json      the same                                what ``GET /v1/ops`` answers
+errors.md     ``gradwire_protocol.errors.BY_CODE``    the error vocabulary
+settings.md   ``gradwire_server.settings.Settings``   what the environment sets
+============= ======================================= ===========================================
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Final, get_args
+
+import typer
+
+from gradwire_protocol import ops
+from gradwire_protocol.errors import BY_CODE, GradwireError
+from gradwire_protocol.frames import PROTOCOL_VERSION
+from gradwire_protocol.table import TABLE, Op
+from gradwire_server.routes.ops import encoded
+from gradwire_server.settings import Settings, variable
+
+DOCS: Final = Path(__file__).parents[1] / "docs"
+HEADER: Final = "<!-- Derived from {source}: change that, and run `make derive`. -->\n"
+COUNTS: Final = ("no result", "one result", "two results", "three results", "four results")
+
+_ROLE = re.compile(r":(?:func|class|meth|mod|attr|data):`~?([^`]*)`")
+
+
+_ANGLES: Final = str.maketrans({"<": "&lt;", ">": "&gt;"})
+
+
+def prose(doc: str) -> str:
+    """A docstring as Markdown: a paragraph a line, reStructuredText's code and cross-references as code."""
+    pieces = re.split(r"(``.+?``)", _ROLE.sub(r"``\1``", inspect.cleandoc(doc)), flags=re.DOTALL)
+    told = [f"`{' '.join(p[2:-2].split())}`" if p.startswith("``") else p.translate(_ANGLES) for p in pieces]
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in "".join(told).split("\n\n"))
+
+
+def _cell(doc: str) -> str:
+    """:func:`prose` for a table."""
+    return prose(doc).replace("\n\n", "<br>").replace("|", "\\|")
+
+
+# The op table
+
+
+def families() -> dict[str, list[Op]]:
+    """The ops by family, both in alphabetical order. In-place forms stand with the op they belong to."""
+    found: dict[str, list[Op]] = {}
+    for name in sorted(TABLE):
+        if TABLE[name].base is None:
+            found.setdefault(TABLE[name].family, []).append(TABLE[name])
+    return dict(sorted(found.items()))
+
+
+def ops_page() -> str:
+    """The op table as a page."""
+    grouped = families()
+    forms = sum(op.base is not None for op in TABLE.values())
+    lines = [
+        HEADER.format(source="`protocol/gradwire_protocol/ops/`"),
+        "# The op table\n",
+        f"{sum(map(len, grouped.values()))} operations and {forms} in-place forms, by family. A signature is the",
+        "schema of a record in a frame: arguments travel in this order, trailing defaults may be left out, tensors",
+        "are references ([protocol.md](protocol.md)). The same table as JSON is [ops.json](ops.json), or what",
+        "`GET /v1/ops` answers.\n",
+    ]
+    for family, members in grouped.items():
+        listed = " ".join(f"[{op.name}](#{op.name})" for op in members)
+        lines.append(f"- **[{family}](#the-{family}-family)**: {listed}")
+    for family, members in grouped.items():
+        about = inspect.getdoc(import_module(f"{ops.__name__}.{family}")) or ""
+        lines += [f"\n## The {family} family\n", prose(about.split("\n\n")[0])]
+        for op in members:
+            lines += ["", f"### {op.name}", "", f"```text\n{op.signature}\n```", ""]
+            lines += [prose(op.doc), "", f"*{'; '.join(facts(op))}.*"]
+    return "\n".join(lines) + "\n"
+
+
+def facts(op: Op) -> Iterator[str]:
+    """What the table says of an op beside its signature and its documentation."""
+    yield "Number of results depends on the arguments" if op.results is None else COUNTS[op.results].capitalize()
+    if op.grad_fn is not None:
+        operands = ", ".join(f"`{p.name}`" for p in op.params if p.name in op.differentiable)
+        yield f"differentiable in {operands} (`{op.grad_fn}`)"
+    elif not op.control:
+        yield "not differentiable"
+    form = TABLE.get(op.name + "_")
+    if form is not None and form.base is op:
+        yield f"in place: `{form.name}`"
+    if op.mutates is not None:
+        yield f"writes into `{op.params[op.mutates].name}`"
+    if op.random:
+        yield "draws random numbers"
+    if op.dynamic:
+        yield "the shape depends on data"
+    if op.control:
+        yield "acts on the session"
+
+
+def ops_json() -> str:
+    """What ``GET /v1/ops`` answers, with one op a line, so that a change of one op is a change of one line."""
+    rows = json.loads(encoded()[0])["ops"]
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    return f'{{"protocol": {PROTOCOL_VERSION}, "ops": [\n{lines}\n]}}\n'
+
+
+# The error vocabulary
+
+
+def errors_page() -> str:
+    """The error vocabulary as a page."""
+    lines = [
+        HEADER.format(source="`protocol/gradwire_protocol/errors.py`"),
+        "# Errors\n",
+        "Every error that crosses the wire has a `code` that never changes its meaning: branch on it in any",
+        "language. In Python it is raised as the class, which also derives from the built-in exception that PyTorch",
+        "raises in the same situation, so `except RuntimeError` keeps working. Over HTTP it is an",
+        "`application/problem+json` document (RFC 9457) with the status; on a stream it stands in a reply. Where a",
+        "retry can help, the same request may succeed later, unchanged.\n",
+        "| code | class | also a | HTTP status | a retry can help | meaning |",
+        "|---|---|---|---|---|---|",
+    ]
+    for cls in sorted(set(BY_CODE.values()), key=lambda cls: (cls.status, cls.code)):
+        retry = "yes" if cls.retryable else "no"
+        cells = [f"`{cls.code}`", f"`{cls.__name__}`", f"`{_builtin(cls)}`", str(cls.status), retry]
+        lines.append(f"| {' | '.join(cells)} | {_cell(cls.__doc__ or '')} |")
+    return "\n".join(lines) + "\n"
+
+
+def _builtin(cls: type[GradwireError]) -> str:
+    """The built-in exception that a class stands for."""
+    found = [base for base in cls.__mro__ if base.__module__ == builtins.__name__]
+    return found[0].__name__
+
+
+# The server's settings
+
+
+def settings_page() -> str:
+    """The server's settings as a page."""
+    lines = [
+        HEADER.format(source="`server/gradwire_server/settings.py`"),
+        "# Settings of the server\n",
+        "Each is an environment variable. A value that cannot be used ends the server's start with a message that",
+        "names the variable. `gradwire serve --help` tells which of them are also options.\n",
+        "| variable | type | default | meaning |",
+        "|---|---|---|---|",
+    ]
+    for name, field in Settings.model_fields.items():
+        cells = [f"`{variable(name)}`", _type(field.annotation), _default(name, field.default)]
+        lines.append(f"| {' | '.join(cells)} | {_cell(field.description or '')} |")
+    return "\n".join(lines) + "\n"
+
+
+WORDS: Final = {int: "integer", float: "number", str: "text", bool: "true or false", Path: "path"}
+
+
+def _type(annotation: Any) -> str:
+    """A field's type in words."""
+    options = [a for a in get_args(annotation) if isinstance(a, str)]
+    if options:
+        return " or ".join(f"`{option}`" for option in options)
+    if isinstance(annotation, type) and not get_args(annotation):
+        return {int: "integer", float: "number", str: "text", bool: "true or false", Path: "path"}.get(
+            annotation, "text"
+        )
+    inner = get_args(annotation)
+    if str in inner or tuple in inner:
+        return "list" if type(None) not in inner else "text"
+    return next((_type(a) for a in inner if a is not type(None)), "text")
+
+
+def _default(name: str, value: Any) -> str:
+    if value is None or value == ():
+        return "none"
+    if name.endswith("_bytes") and isinstance(value, int):
+        return f"{value} ({_binary(value)})"
+    return f"`{value}`" if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _binary(size: int) -> str:
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size % (1 << power) == 0:
+            return f"{size >> power} {unit}"
+    return f"{size} B"
+
+
+# Writing and checking
+
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "ops.md": ops_page,
+    "ops.json": ops_json,
+    "errors.md": errors_page,
+    "settings.md": settings_page,
+}
+
+
+def stale(folder: Path = DOCS) -> list[str]:
+    """The pages that are missing there or say something else than the tables."""
+
+    def held(name: str) -> str | None:
+        path = folder / name
+        return path.read_text(encoding="utf-8") if path.exists() else None
+
+    return [name for name, page in PAGES.items() if held(name) != page()]
+
+
+def main(
+    check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if a page is stale.")] = False,
+    folder: Annotated[Path, typer.Option(help="Where the pages are.", show_default="docs")] = DOCS,
+) -> None:
+    """Write the pages of docs/ that follow from tables in the code."""
+    old = stale(folder)
+    if check:
+        if old:
+            print(f"stale, run `make derive`: {', '.join(f'docs/{name}' for name in old)}")
+            raise typer.Exit(1)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in old:
+        (folder / name).write_text(PAGES[name](), encoding="utf-8")
+        print(f"written: docs/{name}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
