@@ -130,11 +130,10 @@ def table(rows: list[Row]) -> Table:
 def markdown(rows: list[Row], facts: dict[str, Any]) -> str:
     """The rows as a page."""
     lines = [
-        "# Benchmarks",
-        "",
-        "Medians of interleaved rounds, quartiles in parentheses; a ratio is the median of the",
+        "# Benchmarks\n",
+        "Medians of interleaved rounds, quartiles in parentheses; a ratio is the median of the rounds' own ratios.",
+        "Written by `python -m benchmarks`.\n",
     ]
-    lines += ["rounds' own ratios. Written by `python -m benchmarks`.", ""]
     lines += [f"- {name}: {_flat(value)}" for name, value in facts.items()]
     lines += ["", f"| {' | '.join(HEADINGS)} |", f"|{'---|' * len(HEADINGS)}"]
     lines += [f"| {' | '.join(row.cells())} |" for row in rows]

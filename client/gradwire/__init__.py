@@ -41,7 +41,7 @@ from gradwire_protocol.promotion import join as promote_types
 
 from . import autograd, methods
 from .aio import AsyncSession
-from .connect import connect, current_session, get_default_dtype, open_session, set_default_dtype
+from .sessions import connect, current_session, get_default_dtype, open_session, set_default_dtype
 from .creation import (
     arange,
     as_tensor,
@@ -93,8 +93,10 @@ cfloat = complex64
 cdouble = complex128
 pi, e, inf, nan = _math.pi, _math.e, _math.inf, _math.nan
 
-# Functions of the op table, and the overloads written by hand. They shadow built-ins from here on, as torch's do.
-globals().update(methods.FUNCTIONS)
+# Functions of the op table, and the overloads written by hand. They shadow built-ins from here on, as torch's do;
+# those that are written above, with PyTorch's keyword arguments, stay.
+for _name, _function in methods.FUNCTIONS.items():
+    globals().setdefault(_name, _function)
 
 from . import nn, optim  # noqa: E402  (they use the names above)
 from .serialization import load, save  # noqa: E402

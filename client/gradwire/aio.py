@@ -6,7 +6,7 @@ import asyncio
 from types import TracebackType
 from typing import Any
 
-from .connect import connect
+from .sessions import connect
 from .fetch import fetch
 from .session import Session
 from .tensor import Tensor

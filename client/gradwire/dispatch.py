@@ -13,7 +13,7 @@ from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.records import wrong_type
 from gradwire_protocol.table import TABLE, Kind, Op, Param, attribute_matches
 
-from .connect import current_session
+from .sessions import current_session
 from .mirror import Node, edge_of
 from .modes import MODES
 from .session import Session

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import ConnectionLost, GradwireError
-from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Payload, Reply
+from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Payload, Reply, Welcome
 from gradwire_protocol.frames import Structure as StructureMessage
 
 from .connection import Connection, Disconnected
@@ -79,15 +79,14 @@ class Link:
         self._transfer = 0
         self.failed: list[Answer] = []
         self.round_trips = 0
-        self.reconnects = 0
+        self.reconnects = -1
         self._past_sent = 0
         self._past_received = 0
         self.client = 0
         self._connection: Connection | None = None
-        self._connection = self._connect()
-        self.client = self._connection.welcome.client
-        self.limits = self._connection.welcome.limits
-        self.devices = self._connection.welcome.devices
+        welcome = self._reconnect()
+        self.limits = welcome.limits
+        self.devices = welcome.devices
 
     # State
 
@@ -148,7 +147,7 @@ class Link:
     def wait(self, seq: int) -> Answer:
         """The answer to a frame that was submitted with ``wait``."""
         with self.lock:
-            self.round_trips += seq not in self._answers
+            self.round_trips += 1
             while seq not in self._answers:
                 try:
                     self._drain(None)
@@ -253,7 +252,7 @@ class Link:
         )
         return Connection(self.url, self.session, self._key, hello)
 
-    def _reconnect(self) -> None:
+    def _reconnect(self) -> Welcome:
         """Reconnect, resume and resend, with growing pauses and jitter.
 
         Raises:
@@ -268,10 +267,11 @@ class Link:
                 self._connection.drop()
                 self._connection = None
             try:
-                self._connection = self._connect()
-                self._resume(self._connection.welcome.expected)
+                connection = self._connection = self._connect()
+                self.client = connection.welcome.client
+                self._resume()
                 self.reconnects += 1
-                return
+                return connection.welcome
             except (Disconnected, OSError) as error:
                 if time.monotonic() > deadline:
                     raise ConnectionLost(
@@ -282,7 +282,7 @@ class Link:
             time.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, LONGEST_WAIT_S)
 
-    def _resume(self, expected: int) -> None:
+    def _resume(self) -> None:
         self._remembered.clear()
         self._downloads.clear()
         for sent in list(self._unanswered):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
+_NAMESPACED = ("AccumulateGrad", "CopySlices")
+
 Edge = tuple["Node", int]
 
 
@@ -24,7 +26,12 @@ class Node:
         self.metadata_: dict[Any, Any] | None = None
 
     def name(self) -> str:
-        """PyTorch's name of the node, e.g. ``MulBackward0``."""
+        """PyTorch's name of the node, e.g. ``MulBackward0``; with its namespace for those that PyTorch gives one."""
+        return f"torch::autograd::{self._name}" if self._name in _NAMESPACED else self._name
+
+    @property
+    def label(self) -> str:
+        """The name as tensors print it."""
         return self._name
 
     @property

@@ -9,7 +9,7 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError
 from gradwire_protocol.promotion import ScalarKind
 
-from .connect import get_default_dtype
+from .sessions import get_default_dtype
 from .tensor import Tensor
 
 

@@ -313,7 +313,7 @@ class Tensor:
             dtype=described.dtype.name,
             device=described.device,
             requires_grad=self.requires_grad,
-            grad_fn_name=node.name() if node is not None else None,
+            grad_fn_name=node.label if node is not None else None,
             default_dtype=default.name,
             default_complex=default.to_complex().name,
         )

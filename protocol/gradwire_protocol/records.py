@@ -30,7 +30,7 @@ def encode_args(
         ArgumentTypeError: for a value of a type that the parameter does not take.
     """
     args: list[Any] = []
-    last = 0
+    last, numbers = 0, len(scalars)
     for param, value in zip(op.params, values, strict=True):
         kind = param.kind
         if value is None and (param.optional or kind is Kind.OPTIONAL_TENSORS):
@@ -56,8 +56,9 @@ def encode_args(
             payloads.append(value)
             args.append(PAYLOAD)
         if param.required or value is not param.default:
-            last = len(args)
-    del args[last:]
+            last, numbers = len(args), len(scalars)
+    # What is left out is not in the table of scalars either.
+    del args[last:], scalars[numbers:]
     return args
 
 

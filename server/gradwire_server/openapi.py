@@ -114,34 +114,27 @@ _NESTED: Final[dict[str, Any]] = {
 
 def _json_frame() -> type:
     """The frame as it is in JSON, where its structure is not encoded once more."""
-    fields: list[Any] = []
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [("structure", Structure)]
     for field in msgspec.structs.fields(Frame):
-        if field.name == "structure":
-            fields.append((field.name, Structure))
-        elif field.name != "buffers":
-            fields.append((field.name, field.type, field))
-    required = [field for field in fields if len(field) == 2]
-    optional = [(name, kind, _default(field)) for name, kind, field in (f for f in fields if len(f) == 3)]
-    return msgspec.defstruct("Frame", [*required, *optional], namespace={"__doc__": Frame.__doc__})
-
-
-def _default(field: Any) -> Any:
-    if field.default_factory is not msgspec.NODEFAULT:
-        return msgspec.field(default_factory=field.default_factory)
-    return field.default
+        if field.name in ("structure", "buffers"):
+            continue
+        made = field.default_factory is not msgspec.NODEFAULT
+        default = msgspec.field(default_factory=field.default_factory) if made else field.default
+        fields.append((field.name, field.type, default))
+    return msgspec.defstruct("Frame", fields, namespace={"__doc__": Frame.__doc__})
 
 
 def _frame_schemas() -> dict[str, Any]:
     """The wire's own structs, as the schemas of their JSON form."""
     _, found = msgspec.json.schema_components(
-        [Frame, Reply, Structure, Payload], ref_template=_REF + "{name}"
+        [_json_frame(), Reply, Structure, Payload], ref_template=_REF + "{name}"
     )
     schemas: dict[str, Any] = dict(found)
     for schema in schemas.values():
         # The docstrings' lists of attributes: what JSON schema cannot say is said there.
         schema["description"] = "\n".join(line.strip() for line in schema["description"].splitlines())
     frame = schemas["Frame"]["properties"]
-    frame["type"] = {"const": "frame"}
+    frame["type"] = {"const": "frame", "default": "frame"}
     schemas["Reply"]["properties"]["type"] = {"const": "reply"}
     ident = {"type": "integer", "minimum": 0, "maximum": MAX_ID}
     for name in ("seq", "client", "first", "ack"):

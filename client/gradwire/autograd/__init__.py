@@ -171,6 +171,6 @@ def _history(tensor: Tensor, roots: list[Any], gradients: list[Any], starts: lis
     edges = [edge_of(r) for r in roots] + [edge_of(g) for g in gradients if isinstance(g, Tensor)]
     name = "MulBackward0"
     for node in starts:
-        if node.name() in _LAST_STEP:
-            name = _LAST_STEP[node.name()]
+        if node.label in _LAST_STEP:
+            name = _LAST_STEP[node.label]
     return Node(name, tuple(edges))

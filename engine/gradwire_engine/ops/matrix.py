@@ -28,7 +28,7 @@ def outer_product(x: Tensor, y: Tensor) -> Tensor:
 def matmul(xp: Any, a: Any, b: Any) -> Any:
     if a.ndim > 2 and b.ndim == 2:
         # One large product instead of a small one per batch entry.
-        return xp.matmul(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
+        return xp.matmul(a.reshape(-1, a.shape[-1]), b).reshape((*a.shape[:-1], b.shape[1]))
     return xp.matmul(a, b)
 
 
@@ -94,7 +94,7 @@ def inner(xp: Any, a: Any, b: Any) -> Any:
     if a.ndim == 0 or b.ndim == 0:
         return xp.multiply(a, b)
     rows = xp.matmul(a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1]).T)
-    return rows.reshape(*a.shape[:-1], *b.shape[:-1])
+    return rows.reshape((*a.shape[:-1], *b.shape[:-1]))
 
 
 def _inner_self(other: Tensor, g: Tensor, ndim: int) -> Tensor:
@@ -283,7 +283,7 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
         out = out.reshape(shape)
         out += bias
         return out
-    return out.reshape(*x.shape[:-1], *weight.shape[:-1])
+    return out.reshape((*x.shape[:-1], *weight.shape[:-1]))
 
 
 def _linear_self(s: Any, g: Tensor) -> Tensor:
@@ -314,7 +314,7 @@ def bilinear(xp: Any, x: Any, y: Any, weight: Any, bias: Any) -> Any:
     rows = x.reshape(-1, n)
     # (rows @ weight) holds, for each row, a vector per output that is still to be contracted with y.
     half = xp.matmul(rows, weight.transpose(1, 0, 2).reshape(n, outs * m)).reshape(-1, outs, m)
-    out = xp.matmul(half, y.reshape(-1, m, 1)).reshape(*x.shape[:-1], outs)
+    out = xp.matmul(half, y.reshape(-1, m, 1)).reshape((*x.shape[:-1], outs))
     if bias is not None:
         out += bias
     return out

@@ -1,0 +1,295 @@
+"""Activations as modules: each is a function of :mod:`gradwire.nn.functional` with its options."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from gradwire_protocol.errors import ArgumentError, ArgumentValueError
+
+from ..creation import full
+from . import functional as F
+from .module import Module
+from .parameter import Parameter
+
+
+class _Activation(Module):
+    """A function of one tensor. ``options`` names the attributes that the function takes after it, in order."""
+
+    function: ClassVar[str]
+    options: ClassVar[tuple[str, ...]] = ()
+    inplace: bool = False
+
+    def forward(self, input: Any) -> Any:
+        """Apply the function; the shape stays."""
+        chosen = [getattr(self, name) for name in self.options]
+        if self.inplace:
+            return getattr(F, self.function)(input, *chosen, inplace=True)
+        return getattr(F, self.function)(input, *chosen)
+
+    def extra_repr(self) -> str:
+        parts = [f"{name}={getattr(self, name)!r}" for name in self.options]
+        return ", ".join([*parts, "inplace=True"] if self.inplace else parts)
+
+
+class _InplaceActivation(_Activation):
+    """An activation whose only choice is whether to overwrite its input."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+class ReLU(_InplaceActivation):
+    """``max(x, 0)``."""
+
+    function = "relu"
+
+
+class ReLU6(_InplaceActivation):
+    """``x`` cut to the range from 0 to 6."""
+
+    function = "relu6"
+
+
+class SiLU(_InplaceActivation):
+    """``x * sigmoid(x)``."""
+
+    function = "silu"
+
+
+class Mish(_InplaceActivation):
+    """``x * tanh(softplus(x))``."""
+
+    function = "mish"
+
+
+class SELU(_InplaceActivation):
+    """:class:`ELU` with the constants that keep mean 0 and variance 1 from layer to layer."""
+
+    function = "selu"
+
+
+class Hardswish(_InplaceActivation):
+    """``x * relu6(x + 3) / 6``."""
+
+    function = "hardswish"
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+class Hardsigmoid(_InplaceActivation):
+    """``relu6(x + 3) / 6``."""
+
+    function = "hardsigmoid"
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+class Sigmoid(_Activation):
+    """``1 / (1 + exp(-x))``."""
+
+    function = "sigmoid"
+
+
+class Tanh(_Activation):
+    """Hyperbolic tangent."""
+
+    function = "tanh"
+
+
+class LogSigmoid(_Activation):
+    """``log(sigmoid(x))`` without underflow on the way."""
+
+    function = "logsigmoid"
+
+
+class Softsign(_Activation):
+    """``x / (1 + |x|)``."""
+
+    function = "softsign"
+
+
+class Tanhshrink(_Activation):
+    """``x - tanh(x)``."""
+
+    function = "tanhshrink"
+
+
+class GELU(_Activation):
+    """``x`` times the normal distribution's probability of a smaller value; ``approximate="tanh"`` is cheaper."""
+
+    function = "gelu"
+    options = ("approximate",)
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+
+class LeakyReLU(_Activation):
+    """``x`` where positive, else ``negative_slope * x``."""
+
+    function = "leaky_relu"
+    options = ("negative_slope",)
+
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        super().__init__()
+        self.negative_slope = negative_slope
+        self.inplace = inplace
+
+
+class ELU(_Activation):
+    """``x`` where positive, else ``alpha * (exp(x) - 1)``."""
+
+    function = "elu"
+    options = ("alpha",)
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+
+class CELU(_Activation):
+    """``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``."""
+
+    function = "celu"
+    options = ("alpha",)
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+
+class Hardtanh(_Activation):
+    """``x`` cut to the range from ``min_val`` to ``max_val``."""
+
+    function = "hardtanh"
+    options = ("min_val", "max_val")
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        if not min_val < max_val:
+            raise ArgumentValueError(f"min_val is {min_val}, it must be below max_val, {max_val}")
+        self.min_val = min_val
+        self.max_val = max_val
+        self.inplace = inplace
+
+
+class Threshold(_Activation):
+    """``x`` where above ``threshold``, else ``value``."""
+
+    function = "threshold"
+    options = ("threshold", "value")
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+        self.inplace = inplace
+
+
+class Softplus(_Activation):
+    """``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` is above ``threshold``."""
+
+    function = "softplus"
+    options = ("beta", "threshold")
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+
+class _Shrink(_Activation):
+    options = ("lambd",)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Hardshrink(_Shrink):
+    """0 from ``-lambd`` to ``lambd``, elsewhere ``x``."""
+
+    function = "hardshrink"
+
+
+class Softshrink(_Shrink):
+    """``x`` moved towards 0 by ``lambd``, and no further than 0."""
+
+    function = "softshrink"
+
+
+class _Along(_Activation):
+    """A function along one dimension."""
+
+    options = ("dim",)
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+
+class Softmax(_Along):
+    """Exponentials along ``dim``, scaled to sum to 1."""
+
+    function = "softmax"
+
+
+class LogSoftmax(_Along):
+    """The logarithm of :class:`Softmax`."""
+
+    function = "log_softmax"
+
+
+class Softmin(_Along):
+    """:class:`Softmax` of ``-x``."""
+
+    function = "softmin"
+
+
+class GLU(_Activation):
+    """The first half of a dimension times the sigmoid of the second."""
+
+    function = "glu"
+    options = ("dim",)
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+
+class Softmax2d(Module):
+    """:class:`Softmax` over the channels of ``(N, C, H, W)`` or ``(C, H, W)``, at each place of the image."""
+
+    def forward(self, input: Any) -> Any:
+        """The softmax over channels; the shape stays."""
+        if input.ndim not in (3, 4):
+            raise ArgumentValueError(f"Softmax2d takes 3 or 4 dimensions, the input's shape is {list(input.shape)}")
+        return F.softmax(input, -3)
+
+
+class PReLU(Module):
+    """``x`` where positive, else a trained slope times ``x``: one slope, or one per channel."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        if num_parameters < 1:
+            raise ArgumentError(f"PReLU has at least one slope, not {num_parameters}")
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(full((num_parameters,), float(init), device=device, dtype=dtype))
+
+    def forward(self, input: Any) -> Any:
+        """Apply the function; the shape stays."""
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"

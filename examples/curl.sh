@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Gradients from a shell: a session, one frame in JSON that goes forward, backward and reads a gradient, and good-bye.
+#
+# Uses the server that GRADWIRE_URL and GRADWIRE_API_KEY name, or starts one of its own. Needs curl and, to start a
+# server and to read JSON, python3 (another one is named by PYTHON).
+set -euo pipefail
+
+PYTHON=${PYTHON:-python3}
+scratch=$(mktemp -d)
+server=
+session=
+
+finish() {
+    local status=$?
+    if [[ -n $session ]]; then
+        call -X DELETE "$GRADWIRE_URL/v1/sessions/$session" && echo "deleted session $session"
+    fi
+    if [[ -n $server ]]; then
+        kill "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+    fi
+    rm -rf "$scratch"
+    exit "$status"
+}
+trap finish EXIT
+
+# A request with the key. What is not a success ends the script, and shows the problem that the server described.
+call() {
+    curl --silent --show-error --fail-with-body \
+        --header "Authorization: Bearer $GRADWIRE_API_KEY" --header "Content-Type: application/json" "$@"
+}
+
+# A part of the JSON on stdin, as a Python expression of `it`.
+pick() {
+    "$PYTHON" -c 'import json, sys; it = json.load(sys.stdin); print('"$1"')'
+}
+
+if [[ -z ${GRADWIRE_URL:-} ]]; then
+    GRADWIRE_LOG_LEVEL=warning "$PYTHON" -m gradwire_server --port 0 --announce >"$scratch/announced" &
+    server=$!
+    for _ in $(seq 300); do
+        [[ -s $scratch/announced ]] && break
+        kill -0 "$server" 2>/dev/null || { echo "the server did not start" >&2; exit 1; }
+        sleep 0.1
+    done
+    GRADWIRE_URL=$(pick 'it["url"]' <"$scratch/announced")
+    GRADWIRE_API_KEY=${GRADWIRE_API_KEY:-$(pick 'it["api_key"]' <"$scratch/announced")}
+fi
+: "${GRADWIRE_API_KEY:?set GRADWIRE_API_KEY to a key of $GRADWIRE_URL}"
+
+session=$(call -X POST "$GRADWIRE_URL/v1/sessions" -d '{"device": "cpu"}' | pick 'it["id"]')
+echo "created session $session"
+
+# x = [[1, 2], [3, 4]]; y = (x ** 2).mean(); y.backward(); read y and x.grad.
+#
+# A record is [op, arguments]. A reference n >= 0 is the n-th result of this frame: 0 is x, 1 the square, 2 the mean,
+# 3 the gradient. The exponent is data: its kind stands in the record, its value in the table of scalars.
+call -X POST "$GRADWIRE_URL/v1/sessions/$session/frames" -d @- >"$scratch/reply" <<'JSON'
+{
+  "structure": {
+    "ops": [
+      ["upload", ["payload", "float32", [2, 2], "cpu"]],
+      ["requires_grad_", [0, true]],
+      ["pow", [0, "int"]],
+      ["mean", [1]],
+      ["backward", [[2], [null]]],
+      ["grad_of", [0]]
+    ],
+    "reads": [2, 3]
+  },
+  "payloads": [{"values": [[1, 2], [3, 4]]}],
+  "scalars": [2]
+}
+JSON
+
+if [[ $(pick 'len(it.get("errors", []))' <"$scratch/reply") != 0 ]]; then
+    cat "$scratch/reply" >&2
+    exit 1
+fi
+echo "y      = $(pick 'it["values"][0]["values"]' <"$scratch/reply")"
+echo "x.grad = $(pick 'it["values"][1]["values"]' <"$scratch/reply")"

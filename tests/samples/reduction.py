@@ -1,0 +1,475 @@
+"""Samples of reductions and scans."""
+
+import torch
+
+from tests.samples import BOOL, COMPLEXES, FLOATS, HALVES, INTS, Sample, samples
+
+INEXACT = (*HALVES, *FLOATS, *COMPLEXES)
+ORDERED = (*INTS, *HALVES, *FLOATS)
+WITH_BOOL = (*BOOL, *ORDERED)
+NAN = float("nan")
+INF = float("inf")
+
+
+def layouts(make, **kwargs):
+    """One tensor each: plain, 0-dim, empty, transposed, strided, expanded."""
+    yield make(3, 4, **kwargs)
+    yield make(**kwargs)
+    yield make(0, 3, **kwargs)
+    yield make(4, 3, transposed=True, **kwargs)
+    yield make(2, 3, 8, **kwargs)[:, :, ::2]
+    yield make(3, 1, **kwargs).expand(3, 4)
+
+
+def with_nan(make, *shape):
+    """Some NaNs among the values, where the dtype has them."""
+    x = make(*shape, requires_grad=False)
+    if make.is_float:
+        x[make.mask(*shape)] = NAN
+    return x.requires_grad_(make.is_float)
+
+
+@samples("sum")
+def sum_(make):
+    for x in layouts(make):
+        yield Sample(x)
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), -1, keepdim=True)
+    yield Sample(make(2, 3, 4), (0, 2))
+    yield Sample(make(2, 3, 4), (0, 1))
+    yield Sample(make(2, 3, 4), 1)
+    yield Sample(make(2, 3, 4), (1, -1), True)
+    yield Sample(make(4, 3, transposed=True), 0)
+    yield Sample(make(4, 3, 2, transposed=True), (0, 1))
+    yield Sample(make(0, 3), 0)
+    yield Sample(make(3, 0), 0)
+    yield Sample(make(), 0)
+    yield Sample(make(3, 4), ())
+    yield Sample(make(3, 4), None, True)
+    yield Sample(make(3, 4), 2).fails()
+    yield Sample(make(3, 4), (0, -2)).fails()
+
+
+@samples("sum", dtypes=(*INTS, *BOOL, "float32", "float16"), grad_fn=False)
+def sum_dtype(make):
+    yield Sample(make(3, 4, requires_grad=False), dtype=torch.float64)
+    yield Sample(make(3, 4), 1, dtype=torch.float32)
+    yield Sample(make(3, 4, requires_grad=False), 1, dtype=torch.int64)
+
+
+@samples("sum", dtypes=("float32",), grad=False)
+def sum_of_many(make):
+    yield Sample(make(700, 300, low=0))
+    yield Sample(make(700, 300, low=0), 0)
+    yield Sample(make(700, 300, low=0), 1)
+    yield Sample(make(2, 70_000, low=0), 1)
+    yield Sample(make(70_000, 2, low=0), 0)
+
+
+@samples("nansum", dtypes=(*BOOL, *ORDERED))
+def nansum(make):
+    yield Sample(with_nan(make, 3, 4))
+    yield Sample(with_nan(make, 3, 4), 0)
+    yield Sample(with_nan(make, 3, 4), (0, 1), True)
+    yield Sample(make(), 0)
+
+
+@samples("nansum", dtypes=("complex64",))
+def nansum_complex(make):
+    yield Sample(make(3)).fails()
+
+
+@samples("mean", dtypes=INEXACT)
+def mean(make):
+    for x in layouts(make):
+        yield Sample(x)
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), (0, 1), True)
+    yield Sample(make(2, 3, 4), (0, -1))
+    yield Sample(make(3, 0), 1)
+    yield Sample(make(3, 4), None, True)
+
+
+@samples("mean", dtypes=INTS)
+def mean_of_integers(make):
+    yield Sample(make(3, 4), dtype=torch.float32)
+    yield Sample(make(3, 4)).fails()
+
+
+@samples("nanmean", dtypes=(*HALVES, *FLOATS))
+def nanmean(make):
+    yield Sample(with_nan(make, 3, 4))
+    yield Sample(with_nan(make, 3, 4), 1)
+    yield Sample(with_nan(make, 3, 4), (0, 1), True)
+    yield Sample(torch.full((2, 2), NAN, dtype=make.dtype))
+
+
+SPREADS = ("var", "std", "var_mean", "std_mean")
+
+
+@samples(*SPREADS, dtypes=INEXACT)
+def spreads(make):
+    yield Sample(make(3, 4))
+    yield Sample(make(4, 3, transposed=True), 0)
+    yield Sample(make(3, 4), (0, 1), keepdim=True)
+    yield Sample(make(2, 3, 4), (0, 2), correction=0)
+    yield Sample(make(3, 4), 1, correction=2)
+    yield Sample(make(3, 4), None, correction=1)
+
+
+@samples(*SPREADS, dtypes=FLOATS)
+def spreads_at_the_edge(make):
+    yield Sample(torch.ones(3, dtype=make.dtype, requires_grad=True))
+    yield Sample(make(1, 3), 0)
+    yield Sample(make(0, 3), 0)
+    yield Sample(make())
+
+
+@samples("var", "std", dtypes=("int64",))
+def spread_of_integers(make):
+    yield Sample(make(3)).fails()
+
+
+@samples("prod")
+def prod(make):
+    for x in layouts(make):
+        yield Sample(x)
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), -1, True)
+    yield Sample(make(4, 3, transposed=True), 1)
+    yield Sample(make(), 0)
+    yield Sample(make(0, 3), 0)
+
+
+@samples("prod", "cumprod", dtypes=("float64", "complex128"))
+def products_with_zeros(make):
+    for values in ([2, 0, 3], [0, 0, 3], [2, 3, 0], [0, 2, 3], [0, 0, 0]):
+        yield Sample(torch.tensor(values, dtype=make.dtype, requires_grad=True), 0)
+    yield Sample(torch.tensor([[2, 0, 3], [0, 0, 3]], dtype=make.dtype, requires_grad=True), 1)
+
+
+@samples("prod", dtypes=("float64",))
+def prod_of_all_with_zeros(make):
+    yield Sample(torch.tensor([[2, 0, 3], [1, 4, 5]], dtype=make.dtype, requires_grad=True))
+    yield Sample(torch.tensor([[2, 0, 3], [1, 0, 5]], dtype=make.dtype, requires_grad=True))
+
+
+@samples("norm", dtypes=INEXACT)
+def norm(make):
+    for x in layouts(make):
+        yield Sample(x)
+    for p in (0, 1, 2, 3, 1.5, 0.5, INF, -INF, -1, 2.5):
+        yield Sample(make(3, 4), p)
+        yield Sample(make(3, 4), p, 0)
+    yield Sample(make(2, 3, 4), 2, (0, 2), True)
+    yield Sample(make(3, 4), 2, None, True)
+
+
+@samples("norm", dtypes=FLOATS)
+def norm_at_the_edge(make):
+    zeros = torch.zeros(3, dtype=make.dtype, requires_grad=True)
+    for p in (0, 1, 2, 3, 1.5, INF):
+        yield Sample(zeros, p)
+    yield Sample(torch.tensor([2.0, -2.0, 1.0], dtype=make.dtype, requires_grad=True), INF)
+    yield Sample(make(0), INF).fails()
+    yield Sample(make(0), -1).fails()
+    yield Sample(make(0, 3), INF, 1)
+    yield Sample(make(3), 2, dtype=torch.complex64).fails()
+
+
+@samples("norm", dtypes=("float16", "float32"))
+def norm_dtype(make):
+    yield Sample(make(3, 4), 2, 0, False, torch.float64)
+
+
+@samples("count_nonzero")
+def count_nonzero(make):
+    for x in layouts(make):
+        yield Sample(x)
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), (0, 1))
+
+
+FULL = ("max", "min")
+
+
+@samples(*FULL, dtypes=WITH_BOOL)
+def extremes(make):
+    for x in layouts(make):
+        yield Sample(x).fails() if x.numel() == 0 else Sample(x)
+    if not make.is_bool:
+        yield Sample(make.distinct(2, 3))
+
+
+@samples(*FULL, "amax", "amin", dtypes=("float64",))
+def extremes_with_ties(make):
+    tied = torch.tensor([[1.0, 3.0, 3.0], [-2.0, 3.0, -2.0]], dtype=make.dtype, requires_grad=True)
+    yield Sample(tied)
+
+
+@samples(*FULL, dtypes=("float64",))
+def extremes_of_nan(make):
+    yield Sample(torch.tensor([1.0, NAN, NAN, 2.0], dtype=make.dtype, requires_grad=True))
+
+
+@samples(*FULL, "amax", "amin", "aminmax", "argmax", "argmin", dtypes=("complex64",))
+def extremes_of_complex(make):
+    yield Sample(make(3)).fails()
+
+
+@samples("max_dim", dtypes=WITH_BOOL, ref=torch.max)
+@samples("min_dim", dtypes=WITH_BOOL, ref=torch.min)
+def extremes_along(make):
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), 1)
+    yield Sample(make(2, 3, 4), 1, True)
+    yield Sample(make(4, 3, transposed=True), -1)
+    yield Sample(make(), 0)
+    yield Sample(make(3, 0), 0)
+    yield Sample(make(0, 3), 0).fails()
+    if make.is_float:
+        yield Sample(torch.tensor([[1.0, NAN, NAN], [2.0, 2.0, 1.0]], dtype=make.dtype, requires_grad=True), 1)
+
+
+@samples("amax", "amin", dtypes=WITH_BOOL)
+def extremes_over(make):
+    yield Sample(make(3, 4))
+    yield Sample(make(3, 4), 1)
+    yield Sample(make(2, 3, 4), (0, 2), True)
+    yield Sample(make(2, 3, 4), (1, 2))
+    yield Sample(make(4, 3, transposed=True), -1)
+    yield Sample(make(), 0)
+    yield Sample(make(3, 4), ())
+    yield Sample(make(0, 3), 0).fails()
+    yield Sample(make(0, 3)).fails()
+    yield Sample(make(0, 3), 1)
+    if make.is_float:
+        yield Sample(torch.tensor([[1.0, NAN], [2.0, 2.0]], dtype=make.dtype), 1)
+
+
+@samples("aminmax", dtypes=WITH_BOOL, ref=lambda x, dim=None, keepdim=False: torch.aminmax(x, dim=dim, keepdim=keepdim))
+def aminmax(make):
+    yield Sample(make(3, 4))
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), 1, True)
+    yield Sample(make(), 0)
+
+
+@samples("argmax", "argmin", dtypes=ORDERED)
+def positions_of_extremes(make):
+    for x in layouts(make):
+        yield Sample(x).fails() if x.numel() == 0 else Sample(x)
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), 1, True)
+    yield Sample(make(3, 4), None, True)
+    yield Sample(make(), 0)
+    yield Sample(make(0, 3), 0).fails()
+    yield Sample(make(0, 3), 1)
+
+
+@samples("argmax", "argmin", dtypes=("bool", "complex64"))
+def no_order(make):
+    yield Sample(make(3)).fails()
+
+
+@samples("all", "any")
+def truths(make):
+    for x in layouts(make):
+        yield Sample(x)
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), (0, 1), True)
+    yield Sample(make(0, 3), 0)
+    yield Sample(make(), 0)
+    yield Sample(make(3, 4), ())
+
+
+@samples("median", "nanmedian", dtypes=ORDERED)
+def medians(make):
+    yield Sample(make(3, 5))
+    yield Sample(make(2, 5))
+    yield Sample(make())
+    yield Sample(make(4, 3, transposed=True))
+    if make.is_float:
+        yield Sample(torch.tensor([2.0, 1.0, 2.0, 3.0, 2.0], dtype=make.dtype, requires_grad=True))
+        yield Sample(with_nan(make, 3, 3))
+        yield Sample(torch.full((3,), NAN, dtype=make.dtype))
+        yield Sample(make(0))
+
+
+@samples("median_dim", dtypes=ORDERED, ref=torch.median)
+@samples("nanmedian_dim", dtypes=ORDERED, ref=torch.nanmedian)
+def medians_along(make):
+    yield Sample(make.distinct(3, 5), 1)
+    yield Sample(make.distinct(4, 5), 0, True)
+    yield Sample(make.distinct(4, 3).t(), -1)
+    yield Sample(make(), 0)
+    yield Sample(make(0, 3), 0).fails()
+    if make.is_float:
+        x = make.distinct(3, 5, requires_grad=False)
+        x[0, 2] = x[1, 1] = x[1, 4] = NAN
+        yield Sample(x.requires_grad_(), 1)
+
+
+@samples("median", dtypes=("bool", "complex64"))
+def no_middle(make):
+    yield Sample(make(3)).fails()
+
+
+@samples("mode", dtypes=WITH_BOOL)
+def mode(make):
+    yield Sample(make(3, 9))
+    yield Sample(make(9, 3), 0, True)
+    yield Sample(make(), 0)
+    yield Sample(make(4, 9, low=0, high=3, dtype="int64").to(make.dtype).requires_grad_(make.is_float))
+
+
+@samples("kthvalue", dtypes=ORDERED)
+def kthvalue(make):
+    yield Sample(make.distinct(3, 5), 2)
+    yield Sample(make.distinct(5, 3), 1, 0, True)
+    yield Sample(make(), 1, 0)
+    yield Sample(make(3, 4), 5).fails()
+    yield Sample(make(3, 4), 0).fails()
+
+
+@samples("quantile", "nanquantile", dtypes=FLOATS)
+def quantile(make):
+    vector = torch.tensor([0.0, 0.3, 0.5, 1.0], dtype=make.dtype)
+    yield Sample(make.distinct(3, 5), 0.4)
+    yield Sample(make.distinct(3, 5), 0.4, 0)
+    yield Sample(make.distinct(3, 5), vector, 1)
+    yield Sample(make.distinct(2, 3, 4), vector, 1, True)
+    yield Sample(make.distinct(2, 3, 4), vector)
+    yield Sample(make.distinct(2, 3), torch.tensor(0.7, dtype=make.dtype), None, True)
+    for how in ("lower", "higher", "midpoint", "nearest"):
+        yield Sample(make.distinct(3, 6), vector, 1, interpolation=how)
+    x = make.distinct(3, 4, requires_grad=False)
+    x[0, 1] = NAN
+    yield Sample(x.requires_grad_(), vector, 1)
+    yield Sample(x, 0.5)
+    yield Sample(make(3), 1.5).fails()
+    yield Sample(make(0), 0.5).fails()
+
+
+@samples("cumsum", "cumprod")
+def running(make):
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), 1)
+    yield Sample(make(4, 3, transposed=True), 0)
+    yield Sample(make(), 0)
+    yield Sample(make(0, 3), 0)
+    yield Sample(make(2, 3, 4), -2)
+    yield Sample(make(3), 1).fails()
+
+
+@samples("cumsum", "cumprod", dtypes=("int32", "float32", "bool"))
+def running_dtype(make):
+    yield Sample(make(3, 4), 0, torch.float64)
+
+
+@samples("logcumsumexp", dtypes=(*HALVES, *FLOATS))
+def logcumsumexp(make):
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), 1)
+    yield Sample(make(), 0)
+    yield Sample(make(0, 3), 0)
+    yield Sample(torch.tensor([100.0, -100.0, 300.0], dtype=make.dtype, requires_grad=True), 0)
+
+
+@samples("cummax", "cummin", dtypes=WITH_BOOL)
+def running_extremes(make):
+    yield Sample(make(3, 9), 1)
+    yield Sample(make(9, 3), 0)
+    yield Sample(make(4, 3, transposed=True), 0)
+    yield Sample(make(), 0)
+    yield Sample(make(0, 3), 0)
+    if make.is_float:
+        yield Sample(torch.tensor([1.0, 1.0, NAN, 5.0, NAN, 2.0], dtype=make.dtype, requires_grad=True), 0)
+
+
+@samples("logsumexp", dtypes=(*INTS, *INEXACT))
+def logsumexp(make):
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), (0, 1), True)
+    yield Sample(make(3, 4), -1)
+    yield Sample(make(4, 3, transposed=True), 0)
+    yield Sample(make(), 0)
+
+
+@samples("logsumexp", dtypes=FLOATS)
+def logsumexp_at_the_edge(make):
+    yield Sample(make(0, 3), 0)
+    yield Sample(torch.full((2, 3), -INF, dtype=make.dtype, requires_grad=True), 1)
+    yield Sample(torch.tensor([[INF, 1.0], [-INF, 1.0]], dtype=make.dtype), 1)
+    yield Sample(torch.tensor([1000.0, 1001.0], dtype=make.dtype, requires_grad=True), 0)
+
+
+@samples("softmax", "log_softmax", dtypes=(*HALVES, *FLOATS))
+def softmaxes(make):
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(3, 4), 1)
+    yield Sample(make(2, 3, 4), 1)
+    yield Sample(make(4, 3, transposed=True), -1)
+    yield Sample(make(), 0)
+    yield Sample(make(0, 3), 0)
+    yield Sample(make(3, 0), 1)
+    yield Sample(make(3, 4), 1, torch.float64)
+    yield Sample(torch.full((2, 3), -INF, dtype=make.dtype, requires_grad=True), 1)
+    yield Sample(torch.tensor([1000.0, 1001.0, -INF], dtype=make.dtype), 0)
+
+
+@samples("softmax", "log_softmax", dtypes=("int64", "complex64"))
+def softmax_of_others(make):
+    yield Sample(make(3), 0).fails()
+
+
+# Primitives: the oracle is what they are defined to be
+
+
+def _softmax_backward(grad, output, dim):
+    return output * (grad - (grad * output).sum(dim, keepdim=True))
+
+
+def _log_softmax_backward(grad, output, dim):
+    return grad - output.exp() * grad.sum(dim, keepdim=True)
+
+
+@samples("softmax_backward", dtypes=FLOATS, ref=_softmax_backward, grad_fn=False)
+@samples("log_softmax_backward", dtypes=FLOATS, ref=_log_softmax_backward, grad_fn=False)
+def softmax_gradients(make):
+    yield Sample(make(3, 4), make(3, 4), 1)
+    yield Sample(make(3, 4), make(3, 4), 0)
+
+
+def _shift(x, dim, by, fill=0):
+    moved = x.roll(by, dim)
+    n = x.shape[dim]
+    place = torch.arange(n).reshape([n if i == dim % x.ndim else 1 for i in range(x.ndim)])
+    gone = place < by if by > 0 else place >= n + by
+    return torch.where(gone, torch.tensor(fill, dtype=x.dtype), moved)
+
+
+@samples("shift", dtypes=("float64", "int64", "bfloat16"), ref=_shift, grad_fn=False)
+def shift(make):
+    yield Sample(make(3, 4), 0, 1)
+    yield Sample(make(3, 4), 1, -1)
+    yield Sample(make(3, 4), 1, 2, 7)
+    yield Sample(make(3, 4), 0, 5)
+
+
+def _recurrence(factor, term, dim, reverse=False):
+    factors, terms = factor.unbind(dim), term.unbind(dim)
+    order = range(len(terms))
+    found = [None] * len(terms)
+    last = torch.zeros_like(terms[0])
+    for i in reversed(order) if reverse else order:
+        last = found[i] = terms[i] + factors[i] * last
+    return torch.stack(found, dim)
+
+
+@samples("linear_recurrence", dtypes=("float64", "complex128"), ref=_recurrence, grad_fn=False)
+def linear_recurrence(make):
+    for reverse in (False, True):
+        yield Sample(make(5, 2), make(5, 2), 0, reverse)
+        yield Sample(make(2, 8), make(2, 8), -1, reverse)
+        yield Sample(make(1), make(1), 0, reverse)

@@ -1,0 +1,346 @@
+"""A stand-in for CuPy on machines without a GPU.
+
+Its arrays wrap NumPy's and refuse what CuPy's refuse: silent conversion to ``numpy.ndarray``, and being handed to
+NumPy's functions. Its ``xp`` offers NumPy's functions as far as CuPy 14.2 has them, with the parameters that CuPy
+gives them, on these arrays only. What passes here can still fail on a GPU; what fails here will.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy as np
+from gradwire_engine.backends import native
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.meta import Shape
+
+# Public names of NumPy 2.4 that CuPy 14.2 does not have, by module.
+LACKING: dict[str, frozenset[str]] = {
+    "numpy": frozenset(
+        "False_ ScalarType True_ asmatrix block bmat busday_count busday_offset busdaycalendar bytes_ char "
+        "character clongdouble complex256 core ctypeslib datetime64 datetime_as_string datetime_data dtypes "
+        "einsum_path emath errstate f2py flexible float128 frompyfunc fromregex geomspace get_include getbufsize "
+        "geterr geterrcall histogram_bin_edges info insert is_busday isnat lib little_endian longdouble ma matrix "
+        "matvec memmap nanpercentile nanquantile ndenumerate nditer nested_iters object_ polyder polydiv polyint "
+        "rec recarray record sctypeDict setbufsize seterr seterrcall show_runtime spacing str_ strings test "
+        "timedelta64 typecodes typing unstack vecdot vecmat void".split()
+    ),
+    "numpy.linalg": frozenset(
+        "diagonal matrix_norm multi_dot outer svdvals tensordot trace vecdot vector_norm eig eigvals".split()
+    ),
+    "numpy.fft": frozenset(),
+}
+
+# Parameters of NumPy's functions that CuPy's functions of the same name do not take.
+LACKING_PARAMETERS: dict[str, frozenset[str]] = {
+    name: frozenset(parameters.split())
+    for name, parameters in {
+        "all": "where", "amax": "initial where", "amin": "initial where", "any": "where",
+        "argpartition": "order", "argsort": "order stable", "clip": "min max", "count_nonzero": "keepdims",
+        "indices": "sparse", "isin": "kind", "lexsort": "axis", "max": "initial where", "mean": "where",
+        "min": "initial where", "nanmax": "initial where", "nanmean": "where", "nanmin": "initial where",
+        "nanprod": "initial where", "nanstd": "where mean correction", "nansum": "initial where",
+        "nanvar": "where mean correction", "partition": "order", "percentile": "weights",
+        "prod": "initial where", "quantile": "weights", "sort": "order stable", "std": "where mean correction",
+        "sum": "initial where", "take": "mode", "trim_zeros": "axis", "unique": "sorted", "unpackbits": "count",
+        "var": "where mean correction",
+    }.items()
+}  # fmt: skip
+
+# Methods of arrays that CuPy has, beside those handled below.
+METHODS = frozenset(
+    "all any argmax argmin argpartition argsort choose clip compress conj conjugate copy cumprod cumsum diagonal "
+    "dot flatten max mean min nonzero partition prod ravel repeat reshape round squeeze std sum swapaxes take trace "
+    "transpose var view".split()
+)
+# What only adds up and multiplies: CuPy's other ufuncs have no reduce and no accumulate.
+REDUCING = {np.add: ("reduce", "accumulate"), np.multiply: ("reduce", "accumulate")}
+SCATTERING = (np.add, np.subtract, np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
+
+
+class StrictArray:
+    """An array that only its own library's functions accept."""
+
+    __slots__ = ("_array",)
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._array = array
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("implicit conversion to a NumPy array is not allowed: use the backend's to_host")
+
+    def __array_function__(self, function: Any, *_: Any) -> Any:
+        raise TypeError(f"numpy.{function.__name__} was called on an array that is not NumPy's: use xp")
+
+    @property
+    def flags(self) -> Any:
+        return self._array.flags
+
+    @property
+    def base(self) -> Any:
+        base = self._array.base
+        return StrictArray(base) if isinstance(base, np.ndarray) else base
+
+    @property
+    def shape(self) -> Any:
+        return self._array.shape
+
+    @property
+    def strides(self) -> Any:
+        return self._array.strides
+
+    @property
+    def dtype(self) -> Any:
+        return self._array.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    @property
+    def size(self) -> int:
+        return self._array.size
+
+    @property
+    def nbytes(self) -> int:
+        return self._array.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        return self._array.itemsize
+
+    @property
+    def T(self) -> StrictArray:
+        return StrictArray(self._array.T)
+
+    @property
+    def mT(self) -> StrictArray:
+        return StrictArray(self._array.mT)
+
+    @property
+    def real(self) -> StrictArray:
+        return StrictArray(self._array.real)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._array.real = _unwrap(value)
+
+    @property
+    def imag(self) -> StrictArray:
+        return StrictArray(self._array.imag)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._array.imag = _unwrap(value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in METHODS:
+            raise AttributeError(f"cupy.ndarray is not known to have {name!r}")
+        return _Function(f"ndarray.{name}", getattr(self._array, name))
+
+    def astype(self, dtype: Any, order: str = "K", copy: bool = True) -> StrictArray:
+        cast = self._array.astype(dtype, order=order, copy=copy)
+        return self if cast is self._array else StrictArray(cast)
+
+    def sort(self, axis: int = -1, kind: str | None = None) -> None:
+        _check_kind(kind)
+        self._array.sort(axis, kind=kind)
+
+    def fill(self, value: Any) -> None:
+        self._array.fill(_unwrap(value))
+
+    def item(self, *args: Any) -> Any:
+        return self._array.item(*args)
+
+    def tolist(self) -> Any:
+        return self._array.tolist()
+
+    def get(self) -> Any:
+        return self._array.copy()
+
+    def __getitem__(self, index: Any) -> StrictArray:
+        return _wrap(self._array[_unwrap(index)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._array[_unwrap(index)] = _unwrap(value)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __bool__(self) -> bool:
+        return bool(self._array)
+
+    def __int__(self) -> int:
+        return int(self._array)
+
+    def __float__(self) -> float:
+        return float(self._array)
+
+    def __complex__(self) -> complex:
+        return complex(self._array)
+
+    def __index__(self) -> int:
+        return self._array.__index__()
+
+    def __repr__(self) -> str:
+        return f"strict {self._array!r}"
+
+
+def _operator(name: str) -> Any:
+    def apply(self: StrictArray, *others: Any) -> Any:
+        given = [_unwrap(other) for other in others]
+        result = getattr(self._array, name)(*given)
+        if result is self._array:  # in place
+            return self
+        return result if result is NotImplemented else _wrap(result)
+
+    return apply
+
+
+for _name in (
+    "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()
+):  # fmt: skip
+    for _prefix in ("", "r", "i"):
+        setattr(StrictArray, f"__{_prefix}{_name}__", _operator(f"__{_prefix}{_name}__"))
+for _name in "lt le gt ge eq ne neg pos abs invert".split():
+    setattr(StrictArray, f"__{_name}__", _operator(f"__{_name}__"))
+
+
+def _wrap(value: Any) -> Any:
+    """CuPy has no scalars: its reductions give 0-dim arrays."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return StrictArray(np.asarray(value))
+    if isinstance(value, list):
+        return [_wrap(v) for v in value]
+    if isinstance(value, tuple):
+        parts = [_wrap(v) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value
+
+
+def _unwrap(value: Any) -> Any:
+    if isinstance(value, StrictArray):
+        return value._array
+    if isinstance(value, np.ndarray):
+        raise TypeError("a NumPy array meets an array of another library: convert it with xp.asarray")
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(_unwrap(v) for v in value)
+    if isinstance(value, dict):
+        return {k: _unwrap(v) for k, v in value.items()}
+    return value
+
+
+def _check_kind(kind: Any) -> None:
+    if kind not in (None, "stable"):
+        raise ValueError(f"CuPy sorts in one way only, kind={kind!r} is not accepted")
+
+
+class _Function:
+    """A function of NumPy that takes and returns strict arrays."""
+
+    def __init__(self, name: str, function: Any) -> None:
+        self.__name__ = name
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = self.__name__.removeprefix("ndarray.")
+        refused = LACKING_PARAMETERS.get(name, frozenset()) & set(kwargs)
+        if refused:
+            raise TypeError(f"cupy's {name} takes no {sorted(refused)}")
+        if name in ("sort", "argsort"):
+            _check_kind(kwargs.get("kind"))
+            kwargs.setdefault("kind", "stable")
+        if name in ("array", "asarray", "ascontiguousarray") and args and isinstance(args[0], np.ndarray):
+            return _wrap(self._function(*args, **kwargs))  # how host memory gets to a device
+        if name == "repeat" and len(args) > 1 and isinstance(args[-1], StrictArray):
+            raise TypeError("cupy's repeat takes its counts from the host")
+        if name == "searchsorted" and not isinstance(args[1], StrictArray):
+            raise NotImplementedError("cupy's searchsorted looks for an array, not for a number")
+        out = kwargs.get("out")
+        result = self._function(*_unwrap(args), **_unwrap(kwargs))
+        return out if isinstance(out, StrictArray) else _wrap(result)
+
+    def __getattr__(self, name: str) -> Any:
+        function = self._function
+        if isinstance(function, np.ufunc):
+            if name == "at" and function in SCATTERING:
+                return lambda *args: function.at(*_unwrap(args))
+            if name in REDUCING.get(function, ()):
+                return _Function(name, getattr(function, name))
+            if name == "outer":
+                return _Function(name, function.outer)
+        raise AttributeError(f"cupy.{self.__name__} has no {name!r}")
+
+
+class _Module:
+    """A module of NumPy, as far as CuPy has it."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        module = self._module
+        if name.startswith("_") or name in LACKING[module.__name__]:
+            raise AttributeError(f"{module.__name__.replace('numpy', 'cupy')} has no {name!r}")
+        found = getattr(module, name)
+        if isinstance(found, types.ModuleType):
+            if found.__name__ not in LACKING:
+                raise AttributeError(f"kernels use no {found.__name__}")
+            found = _Module(found)
+        elif isinstance(found, type) and issubclass(found, BaseException):
+            pass
+        elif found is np.ndarray:
+            found = StrictArray
+        elif callable(found) and not isinstance(found, type):
+            found = _Function(name, found)
+        setattr(self, name, found)
+        return found
+
+
+class StrictBackend:
+    """The surface of ``NumpyBackend`` over strict arrays."""
+
+    device = "cpu"
+    array_type: Any = StrictArray
+
+    def __init__(self) -> None:
+        self.xp: Any = _Module(np)
+
+    def empty_bytes(self, nbytes: int) -> Any:
+        return StrictArray(np.empty(nbytes, np.uint8))
+
+    def view(self, memory: Any, shape: Shape, stride: Shape, offset: int, dtype: DType) -> Any:
+        size = dtype.itemsize
+        strides = tuple(s * size for s in stride)
+        return StrictArray(np.ndarray(shape, native(dtype), _unwrap(memory), offset * size, strides))
+
+    def memory_of(self, array: Any) -> Any:
+        plain = _unwrap(array)
+        if not plain.flags.c_contiguous:
+            plain = plain.transpose(sorted(range(plain.ndim), key=lambda i: -plain.strides[i]))
+            if not plain.flags.c_contiguous:
+                return None
+        return StrictArray(plain.reshape(-1).view(np.uint8))
+
+    def from_host(self, array: Any) -> Any:
+        return StrictArray(array)
+
+    def to_host(self, array: Any) -> Any:
+        plain: Any = _unwrap(array)
+        return plain
+
+    def asarray(self, value: Any, dtype: Any) -> Any:
+        if isinstance(value, StrictArray):
+            return StrictArray(value._array.astype(dtype, copy=False))
+        return StrictArray(np.asarray(value, dtype))
+
+    def synchronize(self) -> None:
+        pass
+
+    def trim(self) -> None:
+        pass
+
+
