@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import structlog
 import uvloop
 from gradwire_server.app import create_app
 from gradwire_server.serving import DrainingServer, listen
@@ -65,8 +67,15 @@ OTHER_KEY = "gw_test_key_of_the_second_tenant"
 @contextmanager
 def live_server(**settings: Any) -> Iterator[LiveServer]:
     """A server in a thread of this process; ``settings`` are those of :class:`Settings`."""
-    settings = {"host": "127.0.0.1", "port": 0, "api_keys": (API_KEY, OTHER_KEY), **settings}
+    defaults = {"host": "127.0.0.1", "port": 0, "api_keys": (API_KEY, OTHER_KEY), "log_level": "error"}
+    settings = {**defaults, **settings}
     chosen = Settings(**settings)
+    # Only the level: this process's handlers belong to pytest.
+    level = structlog.make_filtering_bound_logger(getattr(logging, chosen.log_level.upper()))
+    structlog.configure(
+        wrapper_class=level,
+        processors=[structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)],
+    )
     app = create_app(chosen)
     ready = threading.Event()
     urls: list[str] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import types
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from gradwire_engine.backends import native
@@ -59,15 +60,20 @@ REDUCING = {np.add: ("reduce", "accumulate"), np.multiply: ("reduce", "accumulat
 SCATTERING = (np.add, np.subtract, np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 
 
+_WRAPPERS: WeakValueDictionary[int, StrictArray] = WeakValueDictionary()
+"""Wrappers by the array they wrap: a view's base is one object, however often one asks."""
+
+
 class StrictArray:
     """An array that only its own library's functions accept."""
 
-    __slots__ = ("_array",)
+    __slots__ = ("__weakref__", "_array")
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self._array = array
+        _WRAPPERS[id(array)] = self
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError("implicit conversion to a NumPy array is not allowed: use the backend's to_host")
@@ -82,7 +88,10 @@ class StrictArray:
     @property
     def base(self) -> Any:
         base = self._array.base
-        return StrictArray(base) if isinstance(base, np.ndarray) else base
+        if not isinstance(base, np.ndarray):
+            return base
+        found = _WRAPPERS.get(id(base))
+        return found if found is not None and found._array is base else StrictArray(base)
 
     @property
     def shape(self) -> Any:

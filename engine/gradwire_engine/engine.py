@@ -95,7 +95,8 @@ class Engine:
         if op.mutates is not None:
             return self._run_inplace(entry, values, rule_args, tensors, inferred)
         for out in inferred.outs:
-            self.account.check(out.nbytes, f"the result of {op.name}, {out!r},")
+            if not self.account.fits(out.nbytes):
+                self.account.check(out.nbytes, f"the result of {op.name}, {out!r},")
         if inferred.scratch:
             self.account.check(inferred.scratch, f"the working memory of {op.name}")
         if entry.composite is not None:

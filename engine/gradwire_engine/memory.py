@@ -39,6 +39,11 @@ class MemoryAccount:
         self.peak = 0
         self.nodes = 0
 
+    def fits(self, nbytes: int) -> bool:
+        """Whether a result of this size may be made; :meth:`check` says why not."""
+        limits = self.limits
+        return nbytes <= limits.max_tensor_bytes and self.live + nbytes <= limits.max_session_bytes
+
     def check(self, nbytes: int, what: str) -> None:
         """Check that a result of this size may be made.
 

@@ -21,7 +21,7 @@ class Meta:
     is never needed for correctness, since the table is emptied when it grows too large.
     """
 
-    __slots__ = ("contiguous", "device", "dtype", "known", "numel", "shape", "stride")
+    __slots__ = ("contiguous", "device", "dtype", "known", "nbytes", "numel", "shape", "stride")
 
     def __init__(self, shape: Shape, stride: Shape, dtype: DType, device: str) -> None:
         self.shape = shape
@@ -30,15 +30,12 @@ class Meta:
         self.device = device
         self.known = UNKNOWN not in shape
         self.numel = prod(shape) if self.known else UNKNOWN
+        self.nbytes = self.numel * dtype.itemsize
         self.contiguous = not self.known or is_contiguous(shape, stride)
 
     @property
     def ndim(self) -> int:
         return len(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        return self.numel * self.dtype.itemsize
 
     def __repr__(self) -> str:
         return f"{self.dtype.name}{list(self.shape)}" + ("" if self.device == "cpu" else f"@{self.device}")

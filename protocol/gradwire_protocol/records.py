@@ -12,6 +12,9 @@ from .promotion import ScalarKind
 from .table import Kind, Op, Param, attribute_matches
 
 PAYLOAD = "payload"
+# Bound once: looking a member up on an Enum class costs more than the comparison.
+_TENSOR, _TENSORS, _OPTIONAL_TENSORS = Kind.TENSOR, Kind.TENSORS, Kind.OPTIONAL_TENSORS
+_OPERAND, _SCALAR, _POSITION, _ATTRIBUTE = Kind.OPERAND, Kind.SCALAR, Kind.POSITION, Kind.ATTRIBUTE
 
 
 def encode_args(
@@ -33,22 +36,22 @@ def encode_args(
     last, numbers = 0, len(scalars)
     for param, value in zip(op.params, values, strict=True):
         kind = param.kind
-        if value is None and (param.optional or kind is Kind.OPTIONAL_TENSORS):
+        if value is None and (param.optional or kind is _OPTIONAL_TENSORS):
             args.append(None)
-        elif kind is Kind.TENSOR or kind is Kind.OPERAND:
+        elif kind is _TENSOR or kind is _OPERAND:
             if is_tensor(value):
                 args.append(ref(value))
-            elif kind is Kind.OPERAND:
+            elif kind is _OPERAND:
                 args.append(_scalar(op, param, value, scalars))
             else:
                 raise wrong_type(op, param, value)
-        elif kind is Kind.ATTRIBUTE:
+        elif kind is _ATTRIBUTE:
             args.append(_attribute(op, param, value))
-        elif kind is Kind.SCALAR or kind is Kind.POSITION:
+        elif kind is _SCALAR or kind is _POSITION:
             args.append(_scalar(op, param, value, scalars))
-        elif kind is Kind.TENSORS:
+        elif kind is _TENSORS:
             args.append([ref(v) if is_tensor(v) else _refuse(op, param, v) for v in value])
-        elif kind is Kind.OPTIONAL_TENSORS:
+        elif kind is _OPTIONAL_TENSORS:
             args.append(
                 [None if v is None else ref(v) if is_tensor(v) else _refuse(op, param, v) for v in value]
             )
@@ -64,7 +67,7 @@ def encode_args(
 
 def _scalar(op: Op, param: Param, value: Any, scalars: list[Any]) -> str:
     kind = ScalarKind.of(value)
-    if kind is None or (param.kind is Kind.POSITION and kind is not ScalarKind.INT):
+    if kind is None or (param.kind is _POSITION and kind is not ScalarKind.INT):
         raise wrong_type(op, param, value)
     scalars.append([value.real, value.imag] if kind is ScalarKind.COMPLEX else value)
     return kind.value
@@ -107,20 +110,20 @@ def decode_args(
     values: list[Any] = []
     for param, arg in zip(params, args, strict=False):
         kind = param.kind
-        if arg is None and (param.optional or kind is Kind.OPTIONAL_TENSORS):
+        if arg is None and (param.optional or kind is _OPTIONAL_TENSORS):
             values.append(None)
-        elif kind is Kind.TENSOR or kind is Kind.OPERAND:
+        elif kind is _TENSOR or kind is _OPERAND:
             if type(arg) is int:
                 values.append(resolve(arg))
-            elif kind is Kind.OPERAND:
+            elif kind is _OPERAND:
                 values.append(_take_scalar(op, param, arg, scalars))
             else:
                 raise wrong_type(op, param, arg)
-        elif kind is Kind.ATTRIBUTE:
+        elif kind is _ATTRIBUTE:
             values.append(_take_attribute(op, param, arg))
-        elif kind is Kind.SCALAR or kind is Kind.POSITION:
+        elif kind is _SCALAR or kind is _POSITION:
             values.append(_take_scalar(op, param, arg, scalars))
-        elif kind is Kind.TENSORS or kind is Kind.OPTIONAL_TENSORS:
+        elif kind is _TENSORS or kind is _OPTIONAL_TENSORS:
             values.append(_take_tensors(op, param, arg, resolve))
         else:
             values.append(_next(payloads, op, "payload"))
@@ -141,7 +144,7 @@ _ACCEPTS: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float"
 
 
 def _take_scalar(op: Op, param: Param, arg: Any, scalars: Iterator[Any]) -> Any:
-    if type(arg) is not str or (param.kind is Kind.POSITION and arg != "int"):
+    if type(arg) is not str or (param.kind is _POSITION and arg != "int"):
         raise wrong_type(op, param, arg)
     value = _next(scalars, op, "number")
     if arg == "complex":
@@ -182,7 +185,7 @@ def _tupled(arg: list[Any]) -> tuple[Any, ...]:
 def _take_tensors(op: Op, param: Param, arg: Any, resolve: Callable[[int], Any]) -> list[Any]:
     if type(arg) is not list:
         raise wrong_type(op, param, arg)
-    holes = param.kind is Kind.OPTIONAL_TENSORS
+    holes = param.kind is _OPTIONAL_TENSORS
     for ref in arg:
         if type(ref) is not int and not (holes and ref is None):
             raise wrong_type(op, param, ref)

@@ -76,11 +76,11 @@ class FrameBuilder:
 
     def read(self, *refs: Ref) -> None:
         """Ask for values."""
-        self._reads.extend(refs)
+        self._reads.extend(int(ref) for ref in refs)
 
     def drop(self, *refs: Ref) -> None:
         """Release results at the end of the frame."""
-        self._drops.extend(refs)
+        self._drops.extend(int(ref) for ref in refs)
 
     def release(self, tensor_id: int) -> None:
         """Release a tensor of the session."""

@@ -25,11 +25,6 @@ def det(make):
     yield Sample(make(3)).fails()
 
 
-@samples("det", dtypes=("float64",), ref=torch.linalg.det, gradgrad=False)
-def det_of_singular(make):
-    yield Sample(torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=make.dtype, requires_grad=True))
-
-
 @samples("slogdet", dtypes=FLOATS, ref=lambda x: tuple(torch.linalg.slogdet(x)), grad_tol=(1e-3, 1e-3))
 def slogdet(make):
     yield Sample(regular(make))

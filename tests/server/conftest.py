@@ -13,7 +13,7 @@ from tests.live_server import LiveServer, live_server
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[LiveServer]:
-    with live_server(max_sessions=1000, log_level="error") as found:
+    with live_server(max_sessions=1000) as found:
         yield found
 
 

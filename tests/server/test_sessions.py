@@ -107,7 +107,7 @@ def test_a_stranger_does_not_learn_that_a_session_ended(http: httpx.Client, stra
 
 
 def test_the_number_of_sessions_is_limited() -> None:
-    with live_server(max_sessions=2, log_level="error") as server, server.http() as http:
+    with live_server(max_sessions=2) as server, server.http() as http:
         first = http.post("/v1/sessions").headers["location"]
         http.post("/v1/sessions")
         refused = http.post("/v1/sessions")

@@ -128,7 +128,7 @@ def gradient(
         output = tuple(dict.fromkeys(output))
     own = labels[i]
     varying = effective(own, shapes[i], sizes)
-    found = {label for k in others for label in labels[k]} | set(output)
+    found = {label for k in others for label in effective(labels[k], shapes[k], sizes)} | set(output)
     present = tuple(label for label in varying if label in found)
     parts = [_like(g, conj(operands[k])) for k in others]
     result = F.contract([g, *parts], (output, *(labels[k] for k in others)), present)

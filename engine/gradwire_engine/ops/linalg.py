@@ -117,9 +117,9 @@ def cholesky_gradient(s: Any, g: Tensor) -> Tensor:
     factor = s.result
     if s.upper:
         factor, g = adjoint(factor), adjoint(g)
-    # inner = L^H gL with its strict upper triangle dropped and its diagonal halved; then L^-H inner L^-1, made Hermitian.
+    # The lower triangle of L^H gL, mirrored into the upper one, between L^-H and L^-1. Like PyTorch, an imaginary part
+    # on the diagonal, which no Hermitian operand can use, is not removed.
     inner = F.tril(adjoint(factor) @ F.tril(g))
-    inner = inner - F.tril(F.triu(inner)) * 0.5
+    inner = inner + adjoint(F.tril(inner, -1))
     half = F.linalg_solve(adjoint(factor), inner)
-    half = F.linalg_solve(factor, half, False)
-    return (half + adjoint(half)) * 0.5  # type: ignore[no-any-return]
+    return F.linalg_solve(factor, half, False) * 0.5  # type: ignore[no-any-return]

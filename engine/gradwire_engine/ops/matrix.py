@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ..functional import F, conj
@@ -24,11 +25,16 @@ def outer_product(x: Tensor, y: Tensor) -> Tensor:
     return F.unsqueeze(x, 1) * F.unsqueeze(y, 0)  # type: ignore[no-any-return]
 
 
+def rows_of(x: Any) -> Any:
+    """An array with all leading dimensions in one."""
+    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
+
+
 @kernel("matmul")
 def matmul(xp: Any, a: Any, b: Any) -> Any:
     if a.ndim > 2 and b.ndim == 2:
         # One large product instead of a small one per batch entry.
-        return xp.matmul(a.reshape(-1, a.shape[-1]), b).reshape((*a.shape[:-1], b.shape[1]))
+        return xp.matmul(rows_of(a), b).reshape((*a.shape[:-1], b.shape[1]))
     return xp.matmul(a, b)
 
 
@@ -60,12 +66,10 @@ def _matmul_other(s: Any, g: Tensor) -> Tensor:
     if left.ndim == 1:
         return F.unsqueeze(conj(left), -1) * F.unsqueeze(g, -2)  # type: ignore[no-any-return]
     if ndim == 1:
-        rows = F.reshape(left, (-1, left.shape[-1]))
-        return adjoint(rows) @ F.reshape(g, (-1,))
+        return adjoint(as_rows(left)) @ F.reshape(g, (-1,))
     if ndim == 2 and left.ndim > 2:
         # A weight: sum over all batches within one product.
-        rows = F.reshape(left, (-1, left.shape[-1]))
-        return adjoint(rows) @ F.reshape(g, (-1, g.shape[-1]))
+        return adjoint(as_rows(left)) @ as_rows(g)
     return adjoint(left) @ g
 
 
@@ -93,7 +97,7 @@ derivative("vdot", self=("other", lambda s, g: conj(g) * s.other), other=("self"
 def inner(xp: Any, a: Any, b: Any) -> Any:
     if a.ndim == 0 or b.ndim == 0:
         return xp.multiply(a, b)
-    rows = xp.matmul(a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1]).T)
+    rows = xp.matmul(rows_of(a), rows_of(b).T)
     return rows.reshape((*a.shape[:-1], *b.shape[:-1]))
 
 
@@ -121,16 +125,20 @@ def outer(xp: Any, a: Any, b: Any) -> Any:
 
 derivative(
     "outer",
-    self=("vec2", lambda s, g: _cast(g, s.vec2) @ conj(s.vec2)),
-    vec2=("self", lambda s, g: transposed(_cast(g, s.self)) @ conj(s.self)),
+    self=("vec2", lambda s, g: g @ conj(_cast(s.vec2, g))),
+    vec2=("self", lambda s, g: transposed(g) @ conj(_cast(s.self, g))),
 )
 
 
-def _cast(g: Tensor, like: Tensor) -> Tensor:
-    """A promoted gradient in the dtype of the operand it is multiplied with: products do not promote."""
-    if g.dtype is like.dtype:
-        return g
-    return F.to(F.real(g) if g.dtype.is_complex and not like.dtype.is_complex else g, dtype=like.dtype)  # type: ignore[no-any-return]
+def _cast(x: Tensor, g: Tensor) -> Tensor:
+    """An operand in the dtype that it was promoted to, which is the gradient's: products do not promote."""
+    return x if x.dtype is g.dtype else F.to(x, dtype=g.dtype)  # type: ignore[no-any-return]
+
+
+def as_rows(x: Tensor) -> Tensor:
+    """All leading dimensions in one."""
+    last = x.shape[-1]
+    return x if x.ndim == 2 else F.reshape(x, (prod(x.shape[:-1]), last))  # type: ignore[no-any-return]
 
 
 def _blend(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
@@ -204,8 +212,8 @@ derivative(
 derivative(
     "addr",
     self=lambda s, g: scaled(g, s.beta),
-    vec1=("vec2", lambda s, g: scaled(_cast(g, s.vec2) @ conj(s.vec2), s.alpha)),
-    vec2=("vec1", lambda s, g: scaled(transposed(_cast(g, s.vec1)) @ conj(s.vec1), s.alpha)),
+    vec1=("vec2", lambda s, g: scaled(g @ conj(_cast(s.vec2, g)), s.alpha)),
+    vec2=("vec1", lambda s, g: scaled(transposed(g) @ conj(_cast(s.vec1, g)), s.alpha)),
 )
 
 
@@ -277,7 +285,7 @@ derivative(
 
 @kernel("linear")
 def linear(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
-    out = xp.matmul(x.reshape(-1, x.shape[-1]), weight.T)
+    out = xp.matmul(rows_of(x), weight.T)
     if bias is not None:
         shape = (*x.shape[:-1], *weight.shape[:-1])
         out = out.reshape(shape)
@@ -294,10 +302,10 @@ def _linear_self(s: Any, g: Tensor) -> Tensor:
 
 
 def _linear_weight(s: Any, g: Tensor) -> Tensor:
-    rows = F.reshape(s.self, (-1, s.self.shape[-1]))
+    rows = as_rows(s.self)
     if s.meta("weight").ndim == 1:
         return F.reshape(g, (-1,)) @ conj(rows)
-    return transposed(F.reshape(g, (-1, g.shape[-1]))) @ conj(rows)
+    return transposed(as_rows(g)) @ conj(rows)
 
 
 derivative(
@@ -311,10 +319,10 @@ derivative(
 @kernel("bilinear")
 def bilinear(xp: Any, x: Any, y: Any, weight: Any, bias: Any) -> Any:
     outs, n, m = weight.shape
-    rows = x.reshape(-1, n)
+    rows = rows_of(x)
     # (rows @ weight) holds, for each row, a vector per output that is still to be contracted with y.
-    half = xp.matmul(rows, weight.transpose(1, 0, 2).reshape(n, outs * m)).reshape(-1, outs, m)
-    out = xp.matmul(half, y.reshape(-1, m, 1)).reshape((*x.shape[:-1], outs))
+    half = xp.matmul(rows, weight.transpose(1, 0, 2).reshape(n, outs * m)).reshape(rows.shape[0], outs, m)
+    out = xp.matmul(half, rows_of(y)[..., None]).reshape((*x.shape[:-1], outs))
     if bias is not None:
         out += bias
     return out
@@ -322,12 +330,11 @@ def bilinear(xp: Any, x: Any, y: Any, weight: Any, bias: Any) -> Any:
 
 def _bilinear(s: Any, g: Tensor, output: tuple[int, ...]) -> Tensor:
     """Contract the gradient with the two other operands. Labels: 0 rows, 1 outputs, 2 and 3 the features."""
-    rows = F.reshape(g, (-1, g.shape[-1]))
-    operands, labels = [rows], [(0, 1)]
+    operands, labels = [as_rows(g)], [(0, 1)]
     for name, own in (("self", (0, 2)), ("input2", (0, 3)), ("weight", (1, 2, 3))):
         if own != output:
             tensor = conj(getattr(s, name))
-            operands.append(tensor if name == "weight" else F.reshape(tensor, (-1, tensor.shape[-1])))
+            operands.append(tensor if name == "weight" else as_rows(tensor))
             labels.append(own)
     return F.contract(operands, tuple(labels), output)  # type: ignore[no-any-return]
 

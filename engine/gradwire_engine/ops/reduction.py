@@ -6,6 +6,8 @@ from collections.abc import Callable
 from math import inf, isinf
 from typing import Any
 
+import numpy as np
+from gradwire_protocol.dtypes import int64
 from gradwire_protocol.errors import KernelError
 from gradwire_protocol.meta import Meta
 from gradwire_protocol.shapes import canonical_dims, reduced_shape
@@ -93,7 +95,7 @@ def mean(xp: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 def _mean_gradient(s: Any, g: Tensor) -> Tensor:
     self = s.meta("self")
-    return spread(g / elements(self, s.dim), self, s.dim, s.keepdim)
+    return spread(g / (elements(self, s.dim) or 1), self, s.dim, s.keepdim)
 
 
 derivative("mean", self=_mean_gradient)
@@ -153,7 +155,8 @@ def _var_gradient(s: Any, g: Tensor) -> Tensor:
     x = s.self
     left = elements(x.meta, s.dim) - s.correction
     distance = x - F.mean(x, s.dim, True)
-    return restored(g, x.meta, s.dim, s.keepdim) * (2 / left if left > 0 else inf) * distance
+    g = restored(g, x.meta, s.dim, s.keepdim)
+    return g * (2 / left) * distance if left > 0 else g * (inf * distance)
 
 
 def _std_gradient(s: Any, g: Tensor, result: Tensor) -> Tensor:
@@ -230,15 +233,16 @@ def _norm_gradient(s: Any, g: Tensor) -> Tensor:
         return F.zeros_like(x)
     if p == 1:
         return F.sgn(x) * g
+    none = result == 0
     if p == 2:
-        return x * F.masked_fill(g / result, result == 0, 0)
+        return x * F.masked_fill(g / F.masked_fill(result, none, 1), none, 0)
     if isinf(p):
         size = F.abs(x)
         equal = (size == result) | (F.isnan(x) & F.isnan(result))
         return F.sgn(x) * F.masked_fill(g / F.sum(equal, s.dim, True), ~equal, 0)
     if p < 1:
         return F.sgn(x) * F.masked_fill(F.abs(x) ** (p - 1), x == 0, 0) * g * result ** (1 - p)
-    scale = F.masked_fill(g / result ** (p - 1), result == 0, 0)
+    scale = F.masked_fill(g / F.masked_fill(result, none, 1) ** (p - 1), none, 0)
     if p < 2:
         return F.sgn(x) * F.abs(x) ** (p - 1) * scale
     return x * F.abs(x) ** (p - 2) * scale
@@ -384,6 +388,82 @@ def mode(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
     run = place - running(xp, "maximum", xp.where(begins, place, 0), dim)
     longest = xp.expand_dims(run.argmax(axis=dim), dim)
     return _with_index(xp, x, xp.take_along_axis(by_value, longest, dim), dim)
+
+
+def _quantile(xp: Any, x: Any, q: Any, dim: int | None, interpolation: str, skip_nan: bool) -> Any:
+    q = xp.asarray(q, x.dtype)
+    if xp is np and not ((q >= 0) & (q <= 1)).all():
+        raise KernelError(f"quantile: q must lie in [0, 1], got {q.tolist()}")
+    rows = x.reshape(-1) if dim is None else xp.moveaxis(at_least_1d(x), dim, -1)
+    ordered, missing = xp.sort(rows, axis=-1), xp.isnan(rows)
+    last = (~missing).sum(axis=-1, keepdims=True) - 1 if skip_nan else rows.shape[-1] - 1
+    rank = q.reshape(-1) * xp.maximum(last, 0).astype(x.dtype)
+    if not skip_nan:
+        rank = xp.where(missing.any(axis=-1, keepdims=True), x.dtype.type(last), rank)
+    rounded = {"lower": xp.floor, "higher": xp.ceil, "nearest": xp.rint}.get(interpolation)
+    if rounded is not None:
+        found = xp.take_along_axis(ordered, rounded(rank).astype(xp.int64), -1)
+    else:
+        below, above = (xp.take_along_axis(ordered, f(rank).astype(xp.int64), -1) for f in (xp.floor, xp.ceil))
+        weight = 0.5 if interpolation == "midpoint" else rank - xp.floor(rank)
+        found = below + weight * (above - below)
+    return xp.moveaxis(found, -1, 0) if q.ndim else found
+
+
+@kernel("quantile")
+def quantile(xp: Any, x: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+    return _quantile(xp, x, q, dim, interpolation, skip_nan=False)
+
+
+@kernel("nanquantile")
+def nanquantile(xp: Any, x: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+    return _quantile(xp, x, q, dim, interpolation, skip_nan=True)
+
+
+def _quantile_gradient(s: Any, g: Tensor, skip_nan: bool) -> tuple[Tensor, Tensor | None]:
+    """The gradient goes to the two elements around each rank, by their weights; and along the slope to ``q``."""
+    x, q, dim = s.self, s.q, s.dim
+    q_is_tensor = isinstance(q, Tensor)
+    if not q_is_tensor:
+        q = g.engine.call("full", (1,), q, x.dtype, x.device)
+    rows = F.reshape(x, (-1,)) if dim is None or x.ndim == 0 else F.movedim(x, dim, -1)
+    missing, q_vector = F.isnan(rows), F.reshape(q, (-1,))
+    if skip_nan:
+        last = F.clamp(F.sum(~missing, -1, True) - 1, 0)
+        rank = q_vector * last
+    else:
+        last = rows.shape[-1] - 1
+        rank = F.where(F.any(missing, -1, True), last, q_vector * last)
+    places = (*rows.shape[:-1], q_vector.shape[0])
+    rank = F.expand(rank, places)
+    g = F.reshape(F.movedim(g, 0, -1) if q.ndim and q_is_tensor else g, places)
+    order = F.argsort(rows, -1)
+
+    def element(place: Tensor) -> Tensor:
+        found: Tensor = F.gather(order, -1, F.to(place, int64))
+        return found
+
+    def to_rows(share: Tensor, at: Tensor) -> Tensor:
+        made: Tensor = F.gather_backward(share, rows.shape, -1, at)
+        return made
+
+    rounded = {"lower": F.floor, "higher": F.ceil, "nearest": F.round}.get(s.interpolation)
+    by_q = None
+    if rounded is not None:
+        by_rows = to_rows(g, element(rounded(rank)))
+    else:
+        below, above = element(F.floor(rank)), element(F.ceil(rank))
+        weight = 0.5 if s.interpolation == "midpoint" else rank - F.floor(rank)
+        by_rows = to_rows(g * (1 - weight), below) + to_rows(g * weight, above)
+        if s.needs("q") and s.interpolation == "linear":
+            slope = g * (F.gather(rows, -1, above) - F.gather(rows, -1, below)) * last
+            by_q = F.reshape(F.sum_to_size(slope, q_vector.shape), q.shape)
+    by_self = F.reshape(by_rows, x.shape) if dim is None or x.ndim == 0 else F.movedim(by_rows, -1, dim)
+    return by_self, by_q
+
+
+joint_derivative("quantile", saves="self q")(lambda s, g: _quantile_gradient(s, g, skip_nan=False))
+joint_derivative("nanquantile", saves="self q")(lambda s, g: _quantile_gradient(s, g, skip_nan=True))
 
 
 # Scans

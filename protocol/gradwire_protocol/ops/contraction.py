@@ -168,7 +168,7 @@ def plan(operands: Sequence[Labels], output: Labels, sizes: dict[int, int]) -> l
 
 
 def _contracted(
-    name: str, operands: Sequence[Meta], labels: Sequence[Labels], output: Labels, grad_fn: str | None = None
+    name: str, operands: Sequence[Meta], labels: Sequence[Labels], output: Labels
 ) -> Inference:
     sizes = label_sizes(labels, [o.shape for o in operands])
     missing = [label for label in output if label not in sizes]
@@ -184,7 +184,7 @@ def _contracted(
     dtype = _dtype(name, operands, summing)
     stride = _pair_stride(operands, labels, steps[0], output, sizes) if len(operands) == 2 else None
     widest = max((step.size for step in steps[:-1]), default=0) * dtype.itemsize
-    node = grad_fn or ("ViewBackward0" if summing else "MulBackward0")
+    node = "MulBackward0" if all(label in output for ls in varying for label in ls) else "ViewBackward0"
     inferred = new(shape, dtype, device, compute=dtype, stride=stride, grad_fn=node)
     inferred.scratch = 2 * widest if widest > 0 else 0
     return inferred

@@ -76,8 +76,7 @@ def linalg_solve(self: Tensor, other: Tensor, left: bool = True) -> Inference:
         if not left:
             raise ShapeError("linalg_solve: with left=False, other must be a matrix")
         shape = broadcast(self.shape[:-1], other.shape)
-        stride = tuple(reversed(_column_major((*shape, 1))[:-1])) if len(shape) == 1 else None
-        return new(shape, self.dtype, device, stride=stride if stride != (1,) else None)
+        return new(shape, self.dtype, device, stride=_column_major(shape) if len(shape) > 1 else None)
     at = -2 if left else -1
     if other.ndim < 2 or not fits(other.shape[at], n):
         raise ShapeError(

@@ -6,7 +6,7 @@ from ..dtypes import BOOLEAN, COMPLEX, FLOATING, INTEGRAL, DType, bool_, int64, 
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, IndexOutOfRange, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import Promote, promote
-from ..shapes import canonical_dim, canonical_dims, reduction
+from ..shapes import canonical_dim, canonical_dims, like, reduction
 from ..table import Ints, Scalar, Tensor, op
 
 Dims = Ints | int | None
@@ -43,9 +43,14 @@ def need_elements(name: str, self: Meta, dims: Dims) -> None:
             raise IndexOutOfRange(f"{name}: dimension {dim} of {self!r} is empty, there is no element to choose")
 
 
+def extremal(self: Meta, dim: Dims, keepdim: bool) -> Inference:
+    """Rule of reductions that choose or compare; the half types are compared as float32."""
+    return reduction(self, dim, keepdim, compute=self.dtype)
+
+
 def chosen(self: Meta, dim: int, keepdim: bool) -> Inference:
     """Rule of (values, indices) along one dimension."""
-    return several(reduction(self, dim, keepdim), reduction(self, dim, keepdim, dtype=int64))
+    return several(extremal(self, dim, keepdim), reduction(self, dim, keepdim, dtype=int64))
 
 
 def scanned(self: Meta, dim: int, dtype: DType | None = None, compute: DType | None = None) -> Inference:
@@ -163,7 +168,7 @@ def max(self: Tensor) -> Inference:
     """The largest element; NaN if there is one. Its gradient is shared equally among equals."""
     refuse_complex("max", self)
     need_elements("max", self, None)
-    return reduction(self, None, False)
+    return extremal(self, None, False)
 
 
 @op(grad_fn="MinBackward1")
@@ -171,7 +176,7 @@ def min(self: Tensor) -> Inference:
     """The smallest element; NaN if there is one. Its gradient is shared equally among equals."""
     refuse_complex("min", self)
     need_elements("min", self, None)
-    return reduction(self, None, False)
+    return extremal(self, None, False)
 
 
 @op(grad_fn="MaxBackward0", results=2)
@@ -195,7 +200,7 @@ def amax(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     """Largest elements over one or several dimensions; gradients are shared equally among equals."""
     refuse_complex("amax", self)
     need_elements("amax", self, dim)
-    return reduction(self, dim, keepdim)
+    return extremal(self, dim, keepdim)
 
 
 @op(grad_fn="AminBackward0")
@@ -203,7 +208,7 @@ def amin(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     """Smallest elements over one or several dimensions; gradients are shared equally among equals."""
     refuse_complex("amin", self)
     need_elements("amin", self, dim)
-    return reduction(self, dim, keepdim)
+    return extremal(self, dim, keepdim)
 
 
 @op(grad_fn="AminmaxBackward0", results=2)
@@ -211,7 +216,7 @@ def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Infe
     """(smallest, largest) of all elements or along one dimension."""
     refuse_complex("aminmax", self)
     need_elements("aminmax", self, dim)
-    one = reduction(self, dim, keepdim)
+    one = extremal(self, dim, keepdim)
     return several(one, one)
 
 
@@ -221,7 +226,7 @@ def _position(name: str, self: Meta, dim: int | None, keepdim: bool) -> Inferenc
     if dim is None and 0 in self.shape:
         raise IndexOutOfRange(f"{name} of the empty tensor {self!r}: there is no element to choose")
     need_elements(name, self, dim)
-    return reduction(self, dim, keepdim, dtype=int64)
+    return reduction(self, dim, keepdim, dtype=int64, compute=self.dtype)
 
 
 @op()
@@ -236,16 +241,23 @@ def argmin(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Infer
     return _position("argmin", self, dim, keepdim)
 
 
+def _truth(self: Meta, dim: Dims, keepdim: bool) -> Inference:
+    dtype = uint8 if self.dtype is uint8 else bool_
+    if dim == ():  # unlike all other reductions, no dimension rather than all of them
+        return like(self, dtype=dtype)
+    return reduction(self, dim, keepdim, dtype=dtype)
+
+
 @op()
 def all(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     """Whether all elements differ from zero; bool (uint8 for uint8). True where there is none."""
-    return reduction(self, dim, keepdim, dtype=uint8 if self.dtype is uint8 else bool_)
+    return _truth(self, dim, keepdim)
 
 
 @op()
 def any(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     """Whether some element differs from zero; bool (uint8 for uint8). False where there is none."""
-    return reduction(self, dim, keepdim, dtype=uint8 if self.dtype is uint8 else bool_)
+    return _truth(self, dim, keepdim)
 
 
 # Order statistics
@@ -261,14 +273,14 @@ def _ordered(name: str, self: Meta) -> None:
 def median(self: Tensor) -> Inference:
     """The lower of the middle elements; NaN if there is one or the tensor is empty. Equals share the gradient."""
     _ordered("median", self)
-    return reduction(self, None, False)
+    return extremal(self, None, False)
 
 
 @op(grad_fn="NanmedianBackward0")
 def nanmedian(self: Tensor) -> Inference:
     """The median of the elements that are not NaN. Equals share the gradient."""
     _ordered("nanmedian", self)
-    return reduction(self, None, False)
+    return extremal(self, None, False)
 
 
 @op(grad_fn="MedianBackward1", results=2)
@@ -387,7 +399,7 @@ def logcumsumexp(self: Tensor, dim: int) -> Inference:
 
 def _running_extreme(name: str, self: Meta, dim: int) -> Inference:
     refuse_complex(name, self)
-    return several(scanned(self, dim), scanned(self, dim, int64))
+    return several(scanned(self, dim, compute=self.dtype), scanned(self, dim, int64))
 
 
 @op(grad_fn="CummaxBackward0", results=2)

@@ -24,7 +24,7 @@ def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = F
     """
     _refuse_complex("sort", self)
     canonical_dim(dim, self.ndim)
-    return several(like(self), like(self, dtype=int64))
+    return Inference((*like(self).outs, *like(self, dtype=int64).outs), self.dtype)
 
 
 @op()
@@ -32,14 +32,14 @@ def argsort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool 
     """The indices that :func:`sort` gives."""
     _refuse_complex("argsort", self)
     canonical_dim(dim, self.ndim)
-    return like(self, dtype=int64)
+    return Inference(like(self, dtype=int64).outs, self.dtype)
 
 
 @op(grad_fn="SortBackward0")
 def msort(self: Tensor) -> Inference:
     """The values in order along the first dimension."""
     _refuse_complex("msort", self)
-    return like(self)
+    return Inference(like(self).outs, self.dtype)
 
 
 @op(grad_fn="TopkBackward0", results=2)
@@ -52,7 +52,7 @@ def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool
     if k < 0 or (k > extent and extent != UNKNOWN):
         raise ArgumentError(f"topk: k is {k}, dimension {at} of {self!r} has {extent} elements")
     shape = with_entry(self.shape, at, k) if self.shape else ()
-    return several(new(shape, self.dtype, self.device), new(shape, int64, self.device))
+    return several(new(shape, self.dtype, self.device, compute=self.dtype), new(shape, int64, self.device))
 
 
 @op(results=None, dynamic=True)
@@ -81,11 +81,11 @@ def unique_consecutive(
 def _distinct(name: str, self: Meta, inverse: bool, counts: bool, dim: int | None) -> Inference:
     _refuse_complex(name, self)
     if dim is None:
-        parts = [new((UNKNOWN,), self.dtype, self.device)]
+        parts = [new((UNKNOWN,), self.dtype, self.device, compute=self.dtype)]
         places = self.shape
     else:
         at = canonical_dim(dim, self.ndim)
-        parts = [new(with_entry(self.shape, at, UNKNOWN), self.dtype, self.device)]
+        parts = [new(with_entry(self.shape, at, UNKNOWN), self.dtype, self.device, compute=self.dtype)]
         places = (extent_of(self, at),)
     if inverse:
         parts.append(new(places, int64, self.device))

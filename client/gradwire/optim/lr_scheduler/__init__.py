@@ -1,0 +1,15 @@
+"""``torch.optim.lr_scheduler``: learning rates that change from epoch to epoch, or from step to step."""
+
+from .annealing import CosineAnnealingLR, CosineAnnealingWarmRestarts, OneCycleLR
+from .composition import ChainedScheduler, SequentialLR
+from .decay import ConstantLR, ExponentialLR, LambdaLR, LinearLR, MultiplicativeLR, MultiStepLR, PolynomialLR, StepLR
+from .plateau import ReduceLROnPlateau
+from .schedule import LRScheduler
+
+_LRScheduler = LRScheduler  # the name that programs written for PyTorch 1 use
+
+__all__ = [
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR",
+    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
+    "ReduceLROnPlateau", "SequentialLR", "StepLR",
+]  # fmt: skip

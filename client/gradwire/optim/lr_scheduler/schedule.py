@@ -1,0 +1,94 @@
+"""The base of all schedules."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
+
+from ..optimizer import Optimizer
+
+
+class LRScheduler:
+    """The base of all schedules. Making one sets the first learning rates; :meth:`step` sets the next.
+
+    A subclass defines ``get_lr``: the learning rates, one per group, at ``last_epoch``.
+
+    Attributes:
+        base_lrs: the learning rates that the schedule starts from, one per group.
+        last_epoch: how many steps were taken.
+        absolute: the rates depend on the epoch alone, not on the rates before.
+    """
+
+    absolute: ClassVar[bool] = False
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise ArgumentTypeError(f"a schedule is for an optimizer, not for {type(optimizer).__name__}")
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", group["lr"])
+            elif "initial_lr" not in group:
+                raise KeyError(f"group {i} has no 'initial_lr', which resuming at epoch {last_epoch} needs")
+        self.optimizer = optimizer
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._is_initial = True
+        self._last_lr: list[Any] = []
+        self._enter(last_epoch + 1)
+
+    def get_lr(self) -> list[Any]:
+        """The learning rates at ``last_epoch``."""
+        raise NotImplementedError(f"{type(self).__name__} defines no get_lr()")
+
+    def get_last_lr(self) -> list[Any]:
+        """The learning rates that were set last."""
+        return self._last_lr
+
+    def step(self, epoch: Any = None) -> None:
+        """Go on by one and set the learning rates. Schedules that depend on the epoch alone can also go to ``epoch``."""
+        if epoch is not None and not self.absolute:
+            raise Unsupported(f"{type(self).__name__} goes from one epoch to the next: call step() without an epoch")
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self._set(self.get_lr())
+
+    def _enter(self, epoch: int) -> None:
+        """Begin at ``epoch``, with the learning rates in force as the initial ones."""
+        self.last_epoch = epoch
+        self._is_initial = True
+        self._set(self.get_lr())
+        self._is_initial = False
+
+    def _set(self, rates: list[Any]) -> None:
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        self._last_lr = list(rates)
+
+    def _current(self) -> list[Any]:
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def _scaled(self, factor: float) -> list[Any]:
+        """The rates in force times a factor: what somebody set by hand is taken on from there."""
+        return [rate * factor for rate in self._current()]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer; functions are left out, too."""
+        return {k: v for k, v in self.__dict__.items() if k != "optimizer" and not callable(v)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take back what :meth:`state_dict` gave."""
+        self.__dict__.update(state_dict)
+
+
+def per_group(value: Any, optimizer: Optimizer, what: str) -> list[Any]:
+    """``value`` as a list with an entry for each group.
+
+    Raises:
+        ArgumentValueError: for a list of another length.
+    """
+    count = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * count
+    if len(value) != count:
+        raise ArgumentValueError(f"{what} has {len(value)} entries, there are {count} parameter groups")
+    return list(value)

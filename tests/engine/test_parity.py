@@ -1,0 +1,498 @@
+"""Every op against PyTorch: values, dtypes, shapes, strides, graph, gradients, gradients of gradients, in place.
+
+One test per op and dtype runs all samples of ``tests/samples``. Fresh random values are drawn each run;
+``GRADWIRE_TEST_SEED`` repeats a run, and a failure names the seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from gradwire_engine.backends import Backends
+from gradwire_engine.engine import Engine
+from gradwire_engine.registry import row
+from gradwire_engine.tensor import Storage, Tensor
+from gradwire_protocol import dtypes
+from gradwire_protocol.meta import meta
+from gradwire_protocol.table import TABLE, Op
+
+from tests.samples import COMPLEXES, Sample, Samples, load
+from tests.strict_backend import StrictBackend
+
+SEED = int(os.environ.get("GRADWIRE_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "numpy": Engine,
+    "strict": lambda: Engine(backends=Backends(cpu=StrictBackend())),
+}
+STRICT_DTYPES = ("bool", "int64", "float32", "complex64")  # one of each kind: the library, not the numbers, is tested
+
+TOLERANCES = {
+    "float16": (2e-3, 2e-3), "bfloat16": (2e-2, 2e-2), "float32": (2e-5, 1e-5), "float64": (1e-9, 1e-9),
+    "complex64": (2e-5, 1e-5), "complex128": (1e-9, 1e-9),
+}  # fmt: skip
+EXACT = (0.0, 0.0)
+
+
+def cases() -> Iterator[Any]:
+    for name, declared in load().items():
+        for i, samples in enumerate(declared):
+            for dtype in samples.dtypes:
+                for kind in ENGINES:
+                    if kind == "numpy" or dtype in STRICT_DTYPES:
+                        label = f"{name}-{dtype}-{kind}" + (f"-{i}" if i else "")
+                        yield pytest.param(samples, dtype, kind, id=label)
+
+
+@pytest.mark.parametrize(("samples", "dtype", "kind"), cases())
+def test_op_agrees_with_pytorch(samples: Samples, dtype: str, kind: str) -> None:
+    seed = zlib.crc32(f"{samples.op}{dtype}{SEED}".encode())
+    torch.manual_seed(seed)
+    engine = ENGINES[kind]()
+    ran = False
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for sample in samples.draw(dtype, seed):
+            try:
+                ran |= Trial(engine, samples, sample, dtype).run()
+            except Exception as error:
+                if isinstance(error, pytest.fail.Exception):
+                    raise
+                raise AssertionError(
+                    f"{samples.op}{sample!r}\n{type(error).__name__}: {error}\n(GRADWIRE_TEST_SEED={SEED})"
+                ) from error
+    if not ran:
+        pytest.skip("PyTorch does not implement this dtype here")
+
+
+class Trial:
+    """One sample, run by the engine and by the oracle."""
+
+    def __init__(self, engine: Engine, samples: Samples, sample: Sample, dtype: str) -> None:
+        self.engine = engine
+        self.samples = samples
+        self.sample = sample
+        self.op: Op = TABLE[samples.op]
+        self.tol = samples.tol if dtype in ("float32", "float64", *COMPLEXES) else None
+        self.grad_tol = samples.grad_tol if dtype in ("float32", "float64", *COMPLEXES) else None
+        self.seconds = samples.gradgrad and dtype in ("float64", "complex128")
+
+    def run(self) -> bool:
+        """Whether there was anything to compare."""
+        if self.samples.ref is None:
+            self.check_without_oracle()
+            return True
+        theirs = Oracle(self.samples.ref, self.sample)
+        try:
+            expected = theirs.call()
+        except Exception as error:
+            return self.check_error(error, self.samples.op)
+        assert not self.sample.expects_error, "the sample was declared to fail, but PyTorch accepts it"
+        ours = Ours(self.engine, self.sample)
+        got = ours.call(self.samples.op)
+        self.compare_results(ours, got, expected)
+        if self.samples.grad and self.sample.gradients and any(e.requires_grad for e in expected):
+            self.compare_gradients(ours, got, theirs, expected)
+        if not isinstance(self.samples.grad, bool) or self.samples.grad:
+            self.compare_in_place(expected)
+        return True
+
+    # Results
+
+    def compare_results(self, ours: Ours, got: list[Tensor], expected: list[torch.Tensor]) -> None:
+        assert len(got) == len(expected), f"{len(got)} results instead of {len(expected)}"
+        for i, (mine, wanted) in enumerate(zip(got, expected, strict=True)):
+            which = f"result {i}: " if len(got) > 1 else ""
+            check_announced(mine)
+            assert str(wanted.dtype) == repr(mine.dtype), f"{which}dtype {mine.dtype} instead of {wanted.dtype}"
+            assert mine.shape == tuple(wanted.shape), f"{which}shape {mine.shape} instead of {tuple(wanted.shape)}"
+            if self.samples.strides and self.sample.strides:
+                check_strides(which, mine, wanted)
+            close(which + "value", self.to_torch(mine), wanted, self.tol)
+            assert mine.requires_grad == wanted.requires_grad, f"{which}requires_grad is {mine.requires_grad}"
+            if wanted.requires_grad and self.samples.grad_fn:
+                name = wanted.grad_fn.name() if wanted.grad_fn is not None else None
+                given = mine.grad_fn.name if mine.grad_fn is not None else None
+                assert given == name, f"{which}grad_fn {given} instead of {name}"
+            if mine.storage in [t.storage for t in ours.leaves]:
+                assert shares(wanted, ours.sample_tensors), f"{which}memory is shared with an operand"
+            else:
+                mine_array = plain(mine)
+                for leaf in ours.leaves:
+                    assert not np.shares_memory(mine_array, plain(leaf)), f"{which}memory is an operand's"
+
+    def check_without_oracle(self) -> None:
+        def once() -> tuple[Ours, list[Tensor]]:
+            self.engine.generator.manual_seed(SEED)
+            ours = Ours(self.engine, self.sample)
+            return ours, ours.call(self.samples.op)
+
+        if self.sample.expects_error:
+            with pytest.raises((RuntimeError, ValueError, IndexError, TypeError, NotImplementedError)):
+                once()
+            return
+        ours, got = once()
+        results = [self.to_torch(t) for t in got]
+        for mine, again in zip(results, once()[1], strict=True):
+            assert torch.equal(torch.nan_to_num(mine), torch.nan_to_num(self.to_torch(again))), "it is not repeatable"
+        for tensor in got:
+            check_announced(tensor)
+        if self.samples.check is not None:
+            given = [a.detach() if isinstance(a, torch.Tensor) else a for a in self.sample.args]
+            self.samples.check(results, *given, **self.sample.kwargs)
+
+    def check_error(self, error: Exception, name: str) -> bool:
+        """The oracle raised: the same class must be raised here, unless PyTorch merely lacks an implementation."""
+        gap = isinstance(error, NotImplementedError) or "not implemented for" in str(error)
+        if gap and not self.sample.expects_error:
+            return False
+        if isinstance(error, TypeError) and not self.sample.expects_error:
+            raise AssertionError(f"the oracle does not take this sample: {error}")
+        wanted = builtin_class(error)
+        try:
+            Ours(self.engine, self.sample).call(name)
+        except Exception as raised:
+            assert isinstance(raised, wanted), (
+                f"raised {type(raised).__mro__[1].__name__} ({raised}) instead of {wanted.__name__} ({error})"
+            )
+            assert type(raised).__module__.startswith("gradwire"), f"raised a bare {raised!r}"
+            return True
+        raise AssertionError(f"accepted, but PyTorch raises {wanted.__name__}: {error}")
+
+    # Gradients
+
+    def compare_gradients(
+        self, ours: Ours, got: list[Tensor], theirs: Oracle, expected: list[torch.Tensor]
+    ) -> None:
+        names = self.samples.grad
+        wanted_leaves = [
+            (mine, leaf, label)
+            for mine, leaf, label in zip(ours.leaves, theirs.leaves, ours.labels(self.op), strict=True)
+            if leaf.requires_grad and (names is True or (isinstance(names, tuple) and label in names))
+        ]
+        if not wanted_leaves:
+            return
+        outs = [i for i, e in enumerate(expected) if e.requires_grad]
+        seeds = [random_like(expected[i]).requires_grad_(self.seconds) for i in outs]
+        our_seeds = [ours.tensor(s) for s in seeds]
+        their_grads = torch.autograd.grad(
+            [expected[i] for i in outs], [leaf for _, leaf, _ in wanted_leaves], seeds,
+            create_graph=self.seconds, allow_unused=True,
+        )  # fmt: skip
+        our_grads = self.engine.call(
+            "grad", [got[i] for i in outs], [mine for mine, _, _ in wanted_leaves], our_seeds,
+            create_graph=self.seconds, allow_unused=True,
+        )  # fmt: skip
+        for (mine, _, label), our, their in zip(wanted_leaves, our_grads, their_grads, strict=True):
+            self.compare_gradient(f"gradient of {label}", mine, our, their)
+        if self.seconds:
+            self.compare_seconds(wanted_leaves, our_grads, their_grads, our_seeds, seeds)
+
+    def compare_gradient(self, what: str, operand: Tensor, our: Any, their: torch.Tensor | None) -> None:
+        if their is None:
+            if our is not None:
+                assert not np.any(plain(our)), f"{what} is not zero, though PyTorch gives none"
+            return
+        assert our is not None, f"{what} is missing"
+        assert our.dtype is operand.dtype, f"{what} has dtype {our.dtype}, the operand {operand.dtype}"
+        assert our.shape == operand.shape, f"{what} has shape {our.shape}, the operand {operand.shape}"
+        close(what, self.to_torch(our), their, self.grad_tol or self.tol, slack=4)
+
+    def compare_seconds(
+        self, leaves: list[Any], our_grads: Any, their_grads: Any, our_seeds: list[Tensor], seeds: list[torch.Tensor]
+    ) -> None:  # fmt: skip
+        pairs = [
+            (our, their)
+            for our, their in zip(our_grads, their_grads, strict=True)
+            if their is not None and their.requires_grad
+        ]
+        if not pairs:
+            return
+        for our, _ in pairs:
+            assert our.requires_grad, "a gradient made with create_graph does not require grad"
+        weights = [random_like(their) for _, their in pairs]
+        inputs = [leaf for _, leaf, _ in leaves] + seeds
+        their_second = torch.autograd.grad([t for _, t in pairs], inputs, weights, allow_unused=True)
+        our_second = self.engine.call(
+            "grad", [o for o, _ in pairs], [mine for mine, _, _ in leaves] + our_seeds,
+            [to_ours(self.engine, w) for w in weights], allow_unused=True,
+        )  # fmt: skip
+        labels = [f"second gradient of {label}" for _, _, label in leaves] + ["second gradient of the seed"] * len(seeds)
+        for label, our, their, like in zip(labels, our_second, their_second, inputs, strict=True):
+            zeros = torch.zeros_like(like)
+            mine = zeros if our is None else self.to_torch(our)
+            close(label, mine, zeros if their is None else their, self.grad_tol or self.tol, slack=16)
+
+    # In place
+
+    def compare_in_place(self, expected: list[torch.Tensor]) -> None:
+        form = TABLE.get(self.samples.op + "_")
+        first = self.sample.args[0] if self.sample.args else None
+        if form is None or form.base is not self.op or not isinstance(first, torch.Tensor) or self.samples.ref is None:
+            return
+        theirs = Oracle(self.in_place_oracle(), self.sample, clone_first=True)
+        ours = Ours(self.engine, self.sample, clone_first=True)
+        try:
+            wanted = theirs.call()[0]
+        except Exception as error:
+            if isinstance(error, NotImplementedError) or "not implemented for" in str(error):
+                return
+            with pytest.raises(builtin_class(error)):
+                ours.call(form.name)
+            return
+        target = ours.leaves[0]
+        version = target.storage.version
+        got = ours.call(form.name)[0] if ours.returns else target
+        assert got is target or got.array is target.array, "an in-place op returned another tensor"
+        assert target.storage.version == version + 1, "the version did not rise by one"
+        assert repr(target.dtype) == str(wanted.dtype), f"in place: dtype {target.dtype}"
+        close("value in place", self.to_torch(target), wanted, self.tol)
+        assert target.requires_grad == wanted.requires_grad, f"in place: requires_grad is {target.requires_grad}"
+        if not wanted.requires_grad or not self.samples.grad or not self.sample.gradients:
+            return
+        if self.samples.grad_fn:
+            assert target.grad_fn is not None
+            assert target.grad_fn.name == wanted.grad_fn.name(), (
+                f"in place: grad_fn {target.grad_fn.name} instead of {wanted.grad_fn.name()}"
+            )
+        leaves = [(m, t) for m, t in zip(ours.origins, theirs.origins, strict=True) if t.requires_grad]
+        seed = random_like(wanted)
+        their_grads = torch.autograd.grad(wanted, [t for _, t in leaves], seed, allow_unused=True)
+        our_grads = self.engine.call(
+            "grad", [target], [m for m, _ in leaves], [to_ours(self.engine, seed)], allow_unused=True
+        )
+        for (mine, _), our, their in zip(leaves, our_grads, their_grads, strict=True):
+            self.compare_gradient("gradient in place", mine, our, their)
+
+    def in_place_oracle(self) -> Callable[..., Any]:
+        if self.samples.inplace_ref is not None:
+            return self.samples.inplace_ref
+        name = self.samples.op + "_"
+        for place in (torch.Tensor, torch, torch.nn.functional):
+            if hasattr(place, name):
+                return getattr(place, name)
+        ref = self.samples.ref
+        assert ref is not None
+        return lambda *args, **kwargs: ref(*args, inplace=True, **kwargs)
+
+    def to_torch(self, tensor: Tensor) -> torch.Tensor:
+        return from_numpy(plain(tensor))
+
+
+class Oracle:
+    """The sample as PyTorch takes it: leaves of its own."""
+
+    def __init__(self, function: Callable[..., Any], sample: Sample, clone_first: bool = False) -> None:
+        self.function = function
+        self.leaves: list[torch.Tensor] = []
+        self.origins: list[torch.Tensor] = []
+        self.sample = sample
+        self.made: dict[int, torch.Tensor] = {}
+        self.first = sample.args[0] if clone_first else None
+
+    def tensor(self, given: torch.Tensor) -> torch.Tensor:
+        found = self.made.get(id(given))
+        if found is None:
+            origin = given.detach().requires_grad_(given.requires_grad)
+            found = origin.clone() if given is self.first else origin
+            self.made[id(given)] = found
+            self.leaves.append(found)
+            self.origins.append(origin)
+        return found
+
+    def call(self) -> list[torch.Tensor]:
+        args = [convert(a, self.tensor, lambda d: d) for a in self.sample.args]
+        kwargs = {k: convert(v, self.tensor, lambda d: d) for k, v in self.sample.kwargs.items()}
+        return listed(self.function(*args, **kwargs))
+
+
+class Ours:
+    """The sample as the engine takes it."""
+
+    def __init__(self, engine: Engine, sample: Sample, clone_first: bool = False) -> None:
+        self.engine = engine
+        self.sample = sample
+        self.leaves: list[Tensor] = []
+        self.origins: list[Tensor] = []
+        self.sample_tensors: list[torch.Tensor] = []
+        self.made: dict[int, Tensor] = {}
+        self.first = sample.args[0] if clone_first else None
+        self.returns = False
+        self.args = [convert(a, self.tensor, to_dtype) for a in sample.args]
+        self.kwargs = {k: convert(v, self.tensor, to_dtype) for k, v in sample.kwargs.items()}
+
+    def tensor(self, given: torch.Tensor) -> Tensor:
+        found = self.made.get(id(given))
+        if found is None:
+            origin = to_ours(self.engine, given)
+            found = self.engine.call("clone", origin) if given is self.first else origin
+            self.made[id(given)] = found
+            self.leaves.append(found)
+            self.origins.append(origin)
+            self.sample_tensors.append(given)
+        return found
+
+    def call(self, name: str) -> list[Tensor]:
+        result = self.engine.call(name, *self.args, **self.kwargs)
+        self.returns = result is not None
+        return listed(result)
+
+    def labels(self, op: Op) -> list[str]:
+        """The parameter that each leaf was given for."""
+        bound = dict(zip([p.name for p in op.params], op.bind(self.args, dict(self.kwargs)), strict=True))
+        names = {}
+        for parameter, value in bound.items():
+            for tensor in value if isinstance(value, (list, tuple)) else [value]:
+                if isinstance(tensor, Tensor):
+                    names.setdefault(id(tensor), parameter)
+        return [names.get(id(leaf), "?") for leaf in self.leaves]
+
+
+def convert(value: Any, tensor: Callable[[torch.Tensor], Any], dtype: Callable[[torch.dtype], Any]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return tensor(value)
+    if isinstance(value, torch.dtype):
+        return dtype(value)
+    if isinstance(value, list):
+        return [convert(v, tensor, dtype) for v in value]
+    if isinstance(value, tuple):
+        return tuple(convert(v, tensor, dtype) for v in value)
+    return value
+
+
+def to_dtype(dtype: torch.dtype) -> dtypes.DType:
+    return dtypes.BY_NAME[str(dtype).removeprefix("torch.")]
+
+
+def to_ours(engine: Engine, given: torch.Tensor) -> Tensor:
+    """A leaf of the engine with the values and the strides of a torch tensor."""
+    values = to_numpy(given.detach())
+    backend = engine.backends["cpu"]
+    dtype = to_dtype(given.dtype)
+    stride, shape = given.stride(), tuple(given.shape)
+    extent = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)) if given.numel() else 0
+    memory = backend.empty_bytes(extent * dtype.itemsize)
+    array = backend.view(memory, shape, stride, 0, dtype)
+    array[...] = backend.from_host(values)
+    tensor = Tensor(engine, array, meta(shape, dtype, "cpu", stride), Storage(memory, engine.account))
+    tensor.requires_grad_flag = given.requires_grad
+    return tensor
+
+
+def to_numpy(tensor: torch.Tensor) -> Any:
+    if tensor.dtype is torch.bfloat16:
+        return tensor.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.resolve_conj().numpy()
+
+
+def from_numpy(array: Any) -> torch.Tensor:
+    if array.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(np.array(array.view(np.int16))).view(torch.bfloat16)
+    return torch.from_numpy(np.array(array))
+
+
+def plain(tensor: Tensor) -> Any:
+    return tensor.engine.to_numpy(tensor)
+
+
+def listed(result: Any) -> list[Any]:
+    if result is None:
+        return []
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def random_like(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.randn(tensor.shape, dtype=torch.complex128 if tensor.is_complex() else torch.float64).to(tensor.dtype)
+
+
+def builtin_class(error: Exception) -> type[BaseException]:
+    return next(c for c in type(error).__mro__ if c.__module__ == "builtins")
+
+
+def shares(result: torch.Tensor, operands: list[torch.Tensor]) -> bool:
+    memory = result.untyped_storage().data_ptr()
+    return any(operand.untyped_storage().data_ptr() == memory for operand in operands)
+
+
+def check_announced(tensor: Tensor) -> None:
+    """What the rule said of a result against what the kernel made."""
+    array, announced = plain(tensor), tensor.meta
+    assert array.shape == announced.shape, f"announced shape {announced.shape}, made {array.shape}"
+    assert array.dtype.name == announced.dtype.name, f"announced {announced.dtype}, made {array.dtype}"
+    if array.size:
+        for made, said, extent in zip(array.strides, announced.stride, array.shape, strict=True):
+            assert extent == 1 or made == said * array.itemsize, (
+                f"announced strides {announced.stride}, made {array.strides} bytes"
+            )
+
+
+def check_strides(which: str, mine: Tensor, wanted: torch.Tensor) -> None:
+    """Equal strides, where they are seen: not of empty tensors, and not of dimensions of extent 1."""
+    if not wanted.numel():
+        return
+    for given, expected, extent in zip(mine.meta.stride, wanted.stride(), wanted.shape, strict=True):
+        assert extent == 1 or given == expected, (
+            f"{which}strides {mine.meta.stride} instead of {wanted.stride()} for shape {mine.shape}"
+        )
+
+
+def close(
+    what: str, mine: torch.Tensor, wanted: torch.Tensor, tol: tuple[float, float] | None, slack: float = 1
+) -> None:
+    name = str(wanted.dtype).removeprefix("torch.")
+    wanted = wanted.detach().resolve_conj()
+    # A wider tolerance is given for float64 and float32 alike: it is used where the dtype's own is narrower.
+    rtol, atol = TOLERANCES.get(name, EXACT)
+    if tol is not None and name in TOLERANCES:
+        rtol, atol = max(rtol, tol[0]), max(atol, tol[1])
+    torch.testing.assert_close(
+        mine, wanted, rtol=rtol * slack, atol=atol * slack, equal_nan=True, check_stride=False,
+        msg=lambda text: f"{what}: {text}\nhere  {brief(mine)}\ntorch {brief(wanted)}",
+    )  # fmt: skip
+
+
+def brief(tensor: torch.Tensor) -> str:
+    return str(tensor.detach().tolist())[:400]
+
+
+# The table and its registrations
+
+
+OPS = [op for op in TABLE.values() if not op.control and op.base is None]
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_op_is_complete(op: Op) -> None:
+    """It is documented and sampled; it has a kernel unless it is a view, and a derivative for all it declares."""
+    entry = row(op.name)
+    assert op.doc, "it has no docstring"
+    assert op.name in load(), "it has no samples"
+    assert entry.kernel or entry.composite or is_view(op), "it has no kernel"
+    if op.grad_fn and not entry.composite and entry.joint is None:
+        missing = op.differentiable - set(entry.rules)
+        assert not missing, f"it declares {sorted(missing)} differentiable and has no derivative for them"
+
+
+def is_view(op: Op) -> bool:
+    """Whether some sample of it is a view."""
+    for samples in load()[op.name]:
+        for sample in samples.draw(samples.dtypes[0], 0):
+            if not sample.expects_error:
+                engine = Engine()
+                ours = Ours(engine, sample)
+                values, _ = engine._describe(row(op.name), op.bind(ours.args, dict(ours.kwargs)))
+                if op.infer(values).is_view:
+                    return True
+    return False
+
+
+def test_samples_name_only_ops_of_the_table() -> None:
+    assert set(load()) <= set(TABLE)
