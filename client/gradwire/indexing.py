@@ -60,8 +60,6 @@ def _walk(self: Tensor, key: Any) -> tuple[Tensor, list[Tensor | None]]:
     ndim = self.ndim
     if taken > ndim:
         raise IndexOutOfRange(f"{taken} indices are too many for a tensor of {ndim} dimensions")
-    if sum(p is Ellipsis for p in parts) > 1:
-        raise IndexOutOfRange("an index can hold only one ellipsis")
     result = self
     indices: list[Tensor | None] = []
     dim = 0
@@ -85,18 +83,17 @@ def _walk(self: Tensor, key: Any) -> tuple[Tensor, list[Tensor | None]]:
         elif isinstance(part, int):
             result = call("select", result, dim, part)
         else:
-            indices.append(part)
-            dim += max(part.ndim, 0) if part.dtype is dtypes.bool_ else 1
             if part.dtype is dtypes.bool_ and part.ndim == 0:
-                result = call("unsqueeze", result, dim)
-                dim += 1
+                result, part = call("unsqueeze", result, dim), call("unsqueeze", part, 0)
+            indices.append(part)
+            dim += part.ndim if part.dtype is dtypes.bool_ else 1
     return result, indices
 
 
 def _filled_bool(value: bool, like: Tensor) -> Tensor:
     from .creation import tensor
 
-    made: Tensor = tensor(value, device=like.device)
+    made: Tensor = tensor([value], device=like.device)
     return made
 
 

@@ -364,7 +364,7 @@ for _name, _maker in (
 
 @property  # type: ignore[misc]
 def _transposed(self: Tensor) -> Any:
-    return call("permute", self, tuple(range(self.ndim - 1, -1, -1))) if self.ndim != 2 else call("t", self)
+    return call("permute", self, tuple(range(self.ndim - 1, -1, -1)))
 
 
 @property  # type: ignore[misc]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-_NAMESPACED = ("AccumulateGrad", "CopySlices")
+_NAMESPACED = ("AccumulateGrad", "CopyBackwards", "CopySlices")
 
 Edge = tuple["Node", int]
 

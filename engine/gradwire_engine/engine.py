@@ -449,12 +449,13 @@ def lay_out(array: Any, out: Meta, backend: Any, operands: list[Tensor]) -> Any:
 def _is_own(array: Any, operands: list[Tensor]) -> bool:
     """Whether an array that views other memory is alone in it: of its full size, and not an operand's."""
     owner = _owner(array)
-    return getattr(owner, "nbytes", 0) == array.nbytes and all(
+    return owner.nbytes == array.nbytes and all(
         owner is not _owner(t.array) for t in operands
     )  # fmt: skip
 
 
 def _owner(array: Any) -> Any:
-    while getattr(array, "base", None) is not None:
+    """The array that holds the memory; what is below it (bytes of a message) is no array."""
+    while isinstance(array.base, type(array)):
         array = array.base
     return array

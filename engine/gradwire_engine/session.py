@@ -23,6 +23,7 @@ from gradwire_protocol.errors import (
     ShapeError,
     UnknownStructure,
     UnknownTensor,
+    from_code,
 )
 from gradwire_protocol.frames import (
     ID_BITS,
@@ -52,6 +53,8 @@ STRUCTURES_KEPT: Final = 256
 REPLIES_KEPT: Final = 1024
 REPLY_BYTES_KEPT: Final = 64 << 20
 UPLOADS_KEPT: Final = 64
+JSON_NUMBER_BYTES: Final = 32
+"""What a number in a nested list costs, as a Python object."""
 
 _from_msgpack = msgspec.msgpack.Decoder(Structure)
 _from_json = msgspec.json.Decoder(Structure)
@@ -95,7 +98,7 @@ class Client:
 
     def keep(self, reply: Reply, buffers: Buffers) -> None:
         self.replies[reply.seq] = (reply, buffers)
-        self.reply_bytes += sum(b.nbytes for b in buffers)
+        self.reply_bytes += _weight(reply, buffers)
         while len(self.replies) > REPLIES_KEPT or (
             self.reply_bytes > REPLY_BYTES_KEPT and len(self.replies) > 1
         ):
@@ -106,8 +109,13 @@ class Client:
             self._forget(next(iter(self.replies)))
 
     def _forget(self, seq: int) -> None:
-        _, buffers = self.replies.pop(seq)
-        self.reply_bytes -= sum(b.nbytes for b in buffers)
+        self.reply_bytes -= _weight(*self.replies.pop(seq))
+
+
+def _weight(reply: Reply, buffers: Buffers) -> int:
+    """About how many bytes a kept reply holds."""
+    listed = sum(math.prod(value.shape) for value in reply.values if value.values is not None)
+    return sum(b.nbytes for b in buffers) + JSON_NUMBER_BYTES * listed
 
 
 class Session:
@@ -197,7 +205,7 @@ class Session:
             client = self._client(frame.client)
             seq = frame.seq or client.expected
             if seq < client.expected:
-                return self._again(client, seq)
+                return self._again(client, seq, frame)
             if seq > client.expected:
                 raise FrameOutOfOrder(
                     f"frame {seq} arrived, frame {client.expected} is expected next", expected=client.expected
@@ -209,11 +217,16 @@ class Session:
         except GradwireError as error:
             return Reply(seq=frame.seq, refused=problem_of(error)), []
         client.expected = seq + 1
-        client.keep(reply, out)
+        if frame.seq:  # what has no number cannot be sent again
+            client.keep(reply, out)
         self.frames_applied += 1
         return reply, out
 
-    def _again(self, client: Client, seq: int) -> tuple[Reply, Buffers]:
+    def _again(self, client: Client, seq: int, frame: Frame) -> tuple[Reply, Buffers]:
+        for payload in frame.payloads:
+            # It came again with the frame, and nothing will take it.
+            if payload.upload is not None:
+                self.uploads.pop((client.number, payload.upload), None)
         kept = client.replies.get(seq)
         if kept is None:
             raise ReplyForgotten(
@@ -307,11 +320,15 @@ class Session:
 
     def graph(self, refs: list[int] | None = None) -> dict[str, Any]:
         """Nodes and edges of the live autograd graph behind these tensors (all, when none are named)."""
-        chosen = (
-            {i: self.tensor(i) for i in refs}
-            if refs
-            else {i: t for i, t in self.ids.items() if isinstance(t, Tensor)}
-        )
+        try:
+            chosen = (
+                {i: self.tensor(i) for i in refs}
+                if refs
+                else {i: t for i, t in self.ids.items() if isinstance(t, Tensor)}
+            )
+        except _Poisoned as poisoned:
+            cause = poisoned.problem
+            raise from_code(cause.code, cause.detail, **(cause.extra | {"op": cause.op})) from None
         return describe_graph(chosen)
 
     def close(self) -> None:
@@ -480,7 +497,9 @@ class _Run:
             return from_json(payload.values, dtype, shape)
         if len(data) != nbytes:
             raise ShapeError(f"{dtype.name} of shape {list(shape)} takes {nbytes} bytes, {len(data)} arrived")
-        return np.frombuffer(data, native(dtype)).reshape(shape)
+        array = np.frombuffer(data, native(dtype)).reshape(shape)
+        # An upload's memory is its own; a buffer is a slice of the message, which must not be kept alive or written to.
+        return array if payload.upload is not None else array.copy()
 
     def _read(self) -> tuple[list[Value], Buffers]:
         values: list[Value] = []
@@ -489,7 +508,7 @@ class _Run:
         for ref in self.structure.reads:
             try:
                 tensor = self._resolve(ref)
-                total += tensor.meta.nbytes
+                total += tensor.numel * JSON_NUMBER_BYTES if self.human else tensor.meta.nbytes
                 if total > self.session.limits.max_read_bytes:
                     raise LimitExceeded(
                         f"the reads of this frame pass {self.session.limits.max_read_bytes:,} bytes (GRADWIRE_MAX_READ_BYTES)",

@@ -121,13 +121,13 @@ def result_type(operands: Iterable[tuple[DType, int] | ScalarKind]) -> DType:
             dimensioned = operand[0] if dimensioned is None else join(dimensioned, operand[0])
         else:
             zero_dim = operand[0] if zero_dim is None else join(zero_dim, operand[0])
-    return _combine(_combine(dimensioned, zero_dim), number)
+    return _combine(_combine(dimensioned, zero_dim), number) or DEFAULT_FLOAT.get()
 
 
-def _combine(upper: DType | None, lower: DType | None) -> DType:
+def _combine(upper: DType | None, lower: DType | None) -> DType | None:
     """Let ``lower`` matter only if its category is above that of ``upper``."""
     if upper is None:
-        return lower if lower is not None else dtypes.float32
+        return lower
     if lower is None or lower.category <= upper.category:
         return upper
     if lower.category == COMPLEX and upper.category == FLOATING:

@@ -50,6 +50,11 @@ class Sample:
         self.expects_error = True
         return self
 
+    def expecting(self, failure: bool) -> Sample:
+        """:meth:`fails` on a condition."""
+        self.expects_error = failure
+        return self
+
     def values_only(self) -> Sample:
         self.strides = self.gradients = False
         return self
@@ -128,6 +133,10 @@ class Make:
         first = (0 if kind is torch.uint8 else -5) if low is None else max(int(low), info.min)
         last = (10 if kind is torch.uint8 else 5) if high is None else min(int(high), info.max)
         return torch.randint(first, max(last, first + 1), shape, generator=self.generator).to(kind)
+
+    def plain(self) -> Callable[..., torch.Tensor]:
+        """The same, without gradients: for a tensor that is written into."""
+        return lambda *shape, **kwargs: self(*shape, **{"requires_grad": False, **kwargs})
 
     def index(self, *shape: int, high: int, low: int = 0) -> torch.Tensor:
         """int64 indices in [low, high)."""

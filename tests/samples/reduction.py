@@ -374,7 +374,8 @@ def logcumsumexp(make):
     yield Sample(make(3, 4), 1)
     yield Sample(make(), 0)
     yield Sample(make(0, 3), 0)
-    yield Sample(torch.tensor([100.0, -100.0, 300.0], dtype=make.dtype, requires_grad=True), 0)
+    if make.dtype in (torch.float32, torch.float64):
+        yield Sample(torch.tensor([100.0, -100.0, 300.0], dtype=make.dtype, requires_grad=True), 0)
 
 
 @samples("cummax", "cummin", dtypes=WITH_BOOL)

@@ -112,29 +112,30 @@ def forward(xp: Any, x: Any, weight: Any, windows: Windows, groups: int) -> Any:
     """The convolution: ``(batch, made, outputs)``."""
     batch, channels = x.shape[:2]
     made = weight.shape[0]
-    rows = weight.reshape(groups, made // groups, -1)
+    rows = weight.reshape(groups, made // groups, prod(weight.shape[1:]))
     out = xp.empty((batch, made, *windows.outputs), x.dtype)
     if windows.pointwise:
-        images = x.reshape(batch, groups, channels // groups, -1)
-        xp.matmul(rows, images, out=out.reshape(batch, groups, made // groups, -1))
+        images = x.reshape(batch, groups, channels // groups, prod(x.shape[2:]))
+        xp.matmul(rows, images, out=out.reshape(batch, groups, made // groups, images.shape[3]))
         return out
     if channels == groups and groups > 1:
         _depthwise(xp, windows.pad(xp, x), weight, windows, out)
         return out
     x = windows.pad(xp, x)
     memory = windows.columns(xp, x)
-    laid = out.reshape(batch, groups, made // groups, -1)
+    laid = out.reshape(batch, groups, made // groups, memory.shape[3])
     for portion in portions(batch, memory.shape[0]):
         columns = windows.unroll(xp, x[portion], memory)
-        xp.matmul(rows, columns.reshape(columns.shape[0], groups, rows.shape[2], -1), out=laid[portion])
+        columns = columns.reshape(columns.shape[0], groups, rows.shape[2], columns.shape[3])
+        xp.matmul(rows, columns, out=laid[portion])
     return out
 
 
 def _depthwise(xp: Any, x: Any, weight: Any, windows: Windows, out: Any) -> None:
     """One channel a group: products with single numbers, for which a matrix product would be a detour."""
     batch, channels = x.shape[:2]
-    target = out.reshape(batch, channels, -1, *windows.outputs)
-    factors = weight.reshape(channels, -1, prod(windows.kernel), *([1] * len(windows.kernel)))
+    target = out.reshape(batch, channels, weight.shape[0] // channels, *windows.outputs)
+    factors = weight.reshape(channels, target.shape[2], prod(windows.kernel), *([1] * len(windows.kernel)))
     target[...] = 0
     scratch = xp.empty_like(target)
     for i, where in windows.meetings():
@@ -146,22 +147,22 @@ def input_gradient(xp: Any, g: Any, weight: Any, windows: Windows, groups: int) 
     """The gradient for the input: ``(batch, channels, extents)``."""
     batch, made = g.shape[:2]
     channels = weight.shape[1] * groups
-    grouped = weight.reshape(groups, made // groups, channels // groups, -1)
+    grouped = weight.reshape(groups, made // groups, channels // groups, prod(windows.kernel))
+    flat = (batch, groups, made // groups, prod(windows.outputs))
     if windows.pointwise:
-        g = g.reshape(batch, groups, made // groups, -1)
-        return xp.matmul(grouped[..., 0].swapaxes(1, 2), g).reshape(batch, channels, *windows.extents)
+        return xp.matmul(grouped[..., 0].swapaxes(1, 2), g.reshape(flat)).reshape(batch, channels, *windows.extents)
     mirrored = windows.mirrored()
     if mirrored is not None and made <= 2 * channels:
         # Unrolling costs less than half of adding columns up.
         flipped = grouped[..., ::-1].swapaxes(1, 2).reshape(channels, made // groups, *windows.kernel)
         return forward(xp, g, flipped, mirrored, groups)
-    rows = grouped.reshape(groups, made // groups, -1).swapaxes(1, 2)
-    g = g.reshape(batch, groups, made // groups, -1)
+    rows = grouped.reshape(groups, made // groups, weight.shape[1] * prod(windows.kernel)).swapaxes(1, 2)
+    g = g.reshape(flat)
     target = xp.zeros((batch, channels, *windows.padded), g.dtype)
     memory = windows.columns(xp, target)
     for portion in portions(batch, memory.shape[0]):
         part = g[portion]
-        columns = memory[: part.shape[0]].reshape(part.shape[0], groups, rows.shape[1], -1)
+        columns = memory[: part.shape[0]].reshape(part.shape[0], groups, rows.shape[1], flat[3])
         xp.matmul(rows, part, out=columns)
         windows.roll(columns, target[portion])
     return target[(..., *windows.inside)]
@@ -171,14 +172,14 @@ def weight_gradient(xp: Any, g: Any, x: Any, windows: Windows, groups: int) -> A
     """The gradient for the weight: ``(made, channels / groups, kernel)``."""
     batch, channels = x.shape[:2]
     made = g.shape[1]
-    g = g.reshape(batch, groups, made // groups, -1)
+    g = g.reshape(batch, groups, made // groups, prod(windows.outputs))
     total = xp.zeros((groups, made // groups, channels // groups * prod(windows.kernel)), g.dtype)
     x = windows.pad(xp, x)
     memory = windows.columns(xp, x)
     for portion in portions(batch, memory.shape[0]):
         part = x[portion]
         columns = part if windows.pointwise else windows.unroll(xp, part, memory)
-        columns = columns.reshape(part.shape[0], groups, total.shape[2], -1)
+        columns = columns.reshape(part.shape[0], groups, total.shape[2], g.shape[3])
         total += xp.matmul(g[portion], columns.swapaxes(-1, -2)).sum(axis=0)
     return total.reshape(made, channels // groups, *windows.kernel)
 

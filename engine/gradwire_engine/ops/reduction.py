@@ -396,10 +396,12 @@ def _quantile(xp: Any, x: Any, q: Any, dim: int | None, interpolation: str, skip
         raise KernelError(f"quantile: q must lie in [0, 1], got {q.tolist()}")
     rows = x.reshape(-1) if dim is None else xp.moveaxis(at_least_1d(x), dim, -1)
     ordered, missing = xp.sort(rows, axis=-1), xp.isnan(rows)
-    last = (~missing).sum(axis=-1, keepdims=True) - 1 if skip_nan else rows.shape[-1] - 1
-    rank = q.reshape(-1) * xp.maximum(last, 0).astype(x.dtype)
-    if not skip_nan:
-        rank = xp.where(missing.any(axis=-1, keepdims=True), x.dtype.type(last), rank)
+    if skip_nan:
+        present = (~missing).sum(axis=-1, keepdims=True)
+        rank = q.reshape(-1) * xp.maximum(present - 1, 0).astype(x.dtype)
+    else:
+        last = x.dtype.type(rows.shape[-1] - 1)
+        rank = xp.where(missing.any(axis=-1, keepdims=True), last, q.reshape(-1) * last)
     rounded = {"lower": xp.floor, "higher": xp.ceil, "nearest": xp.rint}.get(interpolation)
     if rounded is not None:
         found = xp.take_along_axis(ordered, rounded(rank).astype(xp.int64), -1)

@@ -113,7 +113,7 @@ def _result(name: str, count: int, self: Meta, weight: Meta, bias: Meta | None, 
     shape = (*self.shape[: -count - 1], channels, *extents)
     stride = channels_last_stride(self, shape) or channels_last_stride(weight, shape) if _keeps_format(self) else None
     node = "SqueezeBackward1" if self.ndim == count + 1 else "ConvolutionBackward0"
-    node = "AddBackward0" if self.dtype.is_complex else node
+    node = "AddBackward0" if self.dtype.is_complex and self.ndim == count + 2 else node
     result = new(
         shape, self.dtype, common_device(self, weight, bias), compute=self.dtype, stride=stride, grad_fn=node
     )

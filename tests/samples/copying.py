@@ -1,0 +1,88 @@
+"""Samples of copies and of writes of plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tests.samples import ALL, Make, Sample, samples
+
+from .pointwise import Samplings, one
+
+
+@samples("clone")
+def clone(make: Make) -> Samplings:
+    for x in one(make):
+        yield Sample(x)
+
+
+@samples("contiguous")
+def contiguous(make: Make) -> Samplings:
+    yield Sample(make(3, 2, transposed=True))
+    yield Sample(make(4, 6)[::2, 1::2])
+    yield Sample(make(3, 1).expand(3, 2))
+    yield Sample(make(2, 3).detach())
+
+
+def _to(x: torch.Tensor, dtype: Any = None, device: Any = None, copy: bool = False) -> torch.Tensor:
+    return x.to(dtype=dtype or x.dtype, copy=copy)
+
+
+@samples("to", ref=_to)
+def to(make: Make) -> Samplings:
+    for name in ALL:
+        wanted = getattr(torch, name)
+        if wanted is not make.dtype:
+            # What a negative float becomes in an unsigned type is nobody's promise.
+            low = 0 if name == "uint8" else None
+            for x in one(make, low):
+                yield Sample(x, wanted)
+    yield Sample(make(2, 3), copy=True)
+    yield Sample(make(3, 2, transposed=True), make.dtype, "cpu", True)
+
+
+def inplace(name: str) -> Any:
+    """The oracle of an op that only exists in place: it writes into a clone, which keeps the graph."""
+    method = getattr(torch.Tensor, name)
+    return lambda x, *args, **kwargs: method(x, *args, **kwargs)
+
+
+@samples("copy_", ref=inplace("copy_"))
+def copy_(make: Make) -> Samplings:
+    for x in one(make.plain()):
+        if x.stride()[-1:] != (0,):
+            yield Sample(x, make(*x.shape))
+    yield Sample(make.plain()(2, 3), make(3))
+    yield Sample(make.plain()(3, 2), make(3, 2, transposed=True))
+    yield Sample(make.plain()(2, 3), make(2, 3, dtype="float64" if make.is_float else "int32"))
+    yield Sample(make.plain()(2), make(2, dtype="complex64", requires_grad=False))
+    yield Sample(make.plain()(2), make(3)).fails()
+    yield Sample(make.plain()(3), make(2, 3)).fails()
+
+
+@samples("fill_", ref=inplace("fill_"))
+def fill_(make: Make) -> Samplings:
+    for x in one(make.plain()):
+        if x.stride()[-1:] != (0,):
+            yield Sample(x, 2)
+    yield Sample(make.plain()(2), 1.5)
+    yield Sample(make.plain()(2), make())
+    yield Sample(make.plain()(2, 3), torch.tensor(2))
+    yield Sample(make.plain()(2), make(2)).fails()
+    yield Sample(make.plain()(2), 1j).expecting(not make.is_complex)
+
+
+@samples("fill_", ref=inplace("fill_"), dtypes=("uint8", "int8", "int32"))
+def fill_with_too_much(make: Make) -> Samplings:
+    yield Sample(make(2), 1 << 40).fails()
+    yield Sample(make(2), float("nan")).fails()
+
+
+@samples("zero_", ref=inplace("zero_"))
+def zero_(make: Make) -> Samplings:
+    for x in one(make.plain()):
+        if x.stride()[-1:] != (0,):
+            yield Sample(x)
+
+
