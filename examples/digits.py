@@ -66,7 +66,13 @@ def train(epochs: int, device: str, console: Console) -> float:
     criterion = nn.CrossEntropyLoss()
     steps = len(train_x) // BATCH
     reached = 0.0
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("steps"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("steps"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("training", total=epochs * steps)
         for epoch in range(1, epochs + 1):

@@ -1,9 +1,245 @@
-"""Saving state dicts."""
+"""``save`` and ``load``: state dicts as safetensors files, never as pickles.
+
+The tensors of a nested object lie in the file under the paths that lead to them (``model.0.weight``), so that a module's
+state dict is what any reader of safetensors expects of one. All that is not a tensor is JSON in the file's metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import IO, Any, Final
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
+
+from .creation import upload
+from .nn import Module, Parameter
+from .session import DTYPES, NUMPY_DTYPES
+from .size import Size, device
+from .tensor import Tensor
+
+METADATA: Final = "gradwire"
+_BY_TAG: Final = {d.safetensors: d for d in dtypes.ALL if d.safetensors is not None}
+_PICKLES: Final = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
-def save():
-    raise NotImplementedError
+def save(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
+    """Write tensors, and dictionaries, lists and tuples of them with numbers and strings, to a file.
+
+    Costs one round trip. A parameter stays a parameter; gradients are not saved.
+
+    Args:
+        obj: what to save, usually a state dict or a dictionary of them.
+        f: a path, or a file opened for writing bytes.
+
+    Raises:
+        ArgumentTypeError: for anything else inside ``obj``.
+    """
+    packer = _Packer()
+    tree = packer.pack(obj, "")
+    arrays = packer.arrays()
+    metadata = {"format": "pt", METADATA: json.dumps({"version": 1, "tree": tree})}
+    if isinstance(f, (str, os.PathLike)):
+        safetensors.numpy.save_file(arrays, f, metadata=metadata)
+    else:
+        f.write(safetensors.numpy.save(arrays, metadata=metadata))
 
 
-def load():
-    raise NotImplementedError
+def load(
+    f: str | os.PathLike[str] | IO[bytes], map_location: Any = None, *, weights_only: bool = True, mmap: bool | None = None
+) -> Any:
+    """Read what :func:`save` wrote, or any safetensors file, and put its tensors into the current session.
+
+    Args:
+        f: a path, or a file opened for reading bytes.
+        map_location: the device for the tensors; by default the session's.
+        weights_only, mmap: as in PyTorch; they change nothing, since the file holds no code.
+
+    Raises:
+        ArgumentValueError: when the file is a pickle, or no safetensors file.
+    """
+    if map_location is not None and not isinstance(map_location, (str, device)):
+        raise Unsupported(f"map_location is a device here, not {type(map_location).__name__}: the file names no places")
+    metadata, arrays = _read(f)
+    if METADATA not in metadata:
+        return {name: upload(array, dtype, map_location) for name, (array, dtype) in arrays.items()}
+    described = json.loads(metadata[METADATA])
+    if described.get("version") != 1:
+        raise Unsupported(f"the file was written by a later gradwire (version {described.get('version')} of its form)")
+    return _Unpacker(arrays, map_location).unpack(described["tree"])
+
+
+def _read(f: Any) -> tuple[dict[str, str], dict[str, tuple[np.ndarray[Any, Any], DType]]]:
+    """The metadata and the arrays of a safetensors file."""
+    try:
+        if isinstance(f, (str, os.PathLike)):
+            with open(f, "rb") as file:
+                _refuse_pickle(file.read(8), str(f))
+            with safetensors.safe_open(f, framework="np") as opened:
+                metadata = opened.metadata() or {}
+                return metadata, {name: _typed(name, opened.get_tensor(name)) for name in opened.keys()}  # noqa: SIM118
+        data = f.read()
+        _refuse_pickle(data[:8], "the data")
+        parts = safetensors.deserialize(data)
+    except safetensors.SafetensorError as error:
+        raise ArgumentValueError(f"this is not a safetensors file: {error}") from None
+    length = int.from_bytes(data[:8], "little")
+    metadata = json.loads(data[8 : 8 + length]).get("__metadata__", {})
+    arrays = {}
+    for name, part in parts:
+        if part["dtype"] not in _BY_TAG:
+            raise Unsupported(f"{name} is of the safetensors type {part['dtype']}, which gradwire has no dtype for")
+        dtype = _BY_TAG[part["dtype"]]
+        arrays[name] = np.frombuffer(part["data"], NUMPY_DTYPES[dtype]).reshape(part["shape"]), dtype
+    return metadata, arrays
+
+
+def _typed(name: str, array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], DType]:
+    if array.dtype not in DTYPES:
+        raise Unsupported(f"{name} is of dtype {array.dtype}, which gradwire has not")
+    return array, DTYPES[array.dtype]
+
+
+def _refuse_pickle(start: bytes, what: str) -> None:
+    if start.startswith(_PICKLES):
+        raise ArgumentValueError(
+            f"{what} is a pickle, as torch.save writes: gradwire never unpickles, since a pickle can run any code. "
+            "Convert it where you trust it: safetensors.torch.save_file(torch.load(path), new_path)"
+        )
+
+
+class _Packer:
+    """Turns an object into JSON, and gathers its tensors under the paths that lead to them."""
+
+    def __init__(self) -> None:
+        self._tensors: dict[str, Tensor] = {}
+        self._plain: dict[str, np.ndarray[Any, Any]] = {}
+
+    def pack(self, value: Any, path: str) -> Any:
+        """The JSON that stands for ``value``. An object with one key that begins with $ is no dictionary."""
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if isinstance(value, Tensor):
+            return self._tensor(value, path)
+        if isinstance(value, np.ndarray):
+            return {"$array": self._put(self._plain, path, value)}
+        if isinstance(value, np.generic):
+            return self.pack(value.item(), path)
+        if isinstance(value, int):
+            return int(value)
+        if isinstance(value, float):
+            return float(value) if np.isfinite(value) else {"$float": repr(float(value))}
+        if isinstance(value, complex):
+            return {"$complex": [self.pack(value.real, path), self.pack(value.imag, path)]}
+        if isinstance(value, DType):
+            return {"$dtype": value.name}
+        if isinstance(value, device):
+            return {"$device": str(value)}
+        if isinstance(value, Size):
+            return {"$size": list(value)}
+        if isinstance(value, (list, tuple)):
+            items = [self.pack(item, _join(path, i)) for i, item in enumerate(value)]
+            return items if isinstance(value, list) else {"$tuple": items}
+        if isinstance(value, Mapping):
+            return self._mapping(value, path)
+        where = f" at {path}" if path else ""
+        hint = "save its state_dict()" if isinstance(value, Module) else "gradwire saves tensors, containers, numbers and strings"
+        raise ArgumentTypeError(f"{type(value).__name__}{where} cannot be saved: {hint}")
+
+    def _mapping(self, value: Mapping[Any, Any], path: str) -> Any:
+        for key in value:
+            if not isinstance(key, (str, int, float, bool, tuple)) and key is not None:
+                raise ArgumentTypeError(f"a key of type {type(key).__name__} at {path or 'the top'} cannot be saved")
+        ordered = isinstance(value, OrderedDict)
+        if not ordered and all(isinstance(key, str) and not key.startswith("$") for key in value):
+            return {key: self.pack(item, _join(path, key)) for key, item in value.items()}
+        pairs = [[self.pack(key, path), self.pack(item, _join(path, key))] for key, item in value.items()]
+        return {"$ordered" if ordered else "$dict": pairs}
+
+    def _tensor(self, value: Tensor, path: str) -> Any:
+        entry: dict[str, Any] = {"$tensor": self._put(self._tensors, path, value)}
+        if value.dtype is dtypes.complex128:
+            entry["complex"] = True  # safetensors has no such type: it lies there as pairs of float64
+        if isinstance(value, Parameter):
+            entry["parameter"] = value.requires_grad
+        return entry
+
+    def _put(self, table: dict[str, Any], path: str, value: Any) -> str:
+        name, number = path or "tensor", 1
+        while name in self._tensors or name in self._plain:
+            number += 1
+            name = f"{path or 'tensor'}#{number}"
+        table[name] = value
+        return name
+
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The values of all tensors, in one round trip for each session they belong to."""
+        found = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in self._plain.items()}
+        by_session: dict[Any, list[str]] = {}
+        for name, tensor in self._tensors.items():
+            by_session.setdefault(tensor._session, []).append(name)
+        for session, names in by_session.items():
+            values = session.read([self._tensors[name] for name in names])
+            for name, value in zip(names, values, strict=True):
+                found[name] = value.view(np.float64).reshape(*value.shape, 2) if value.dtype == np.complex128 else value
+        return found
+
+
+def _join(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+class _Unpacker:
+    """Turns JSON back into the object."""
+
+    def __init__(self, arrays: Mapping[str, tuple[np.ndarray[Any, Any], DType]], where: Any) -> None:
+        self._arrays = arrays
+        self._where = where
+
+    def unpack(self, tree: Any) -> Any:
+        """The object that ``tree`` stands for."""
+        if isinstance(tree, list):
+            return [self.unpack(item) for item in tree]
+        if not isinstance(tree, dict):
+            return tree
+        kind = next(iter(tree), "")
+        if not kind.startswith("$"):
+            return {key: self.unpack(item) for key, item in tree.items()}
+        content = tree[kind]
+        if kind == "$tensor":
+            return self._tensor(content, tree)
+        if kind == "$array":
+            return self._array(content)[0]
+        if kind == "$tuple":
+            return tuple(self._items(content))
+        if kind in ("$dict", "$ordered"):
+            pairs = [(self.unpack(key), self.unpack(item)) for key, item in content]
+            return OrderedDict(pairs) if kind == "$ordered" else dict(pairs)
+        if kind == "$complex":
+            return complex(*self._items(content))
+        made = {"$float": float, "$dtype": dtypes.BY_NAME.__getitem__, "$device": device, "$size": Size}.get(kind)
+        if made is None:
+            raise ArgumentValueError(f"the file describes something unknown: {kind!r:.40}")
+        return made(content)
+
+    def _items(self, content: Iterable[Any]) -> list[Any]:
+        return [self.unpack(item) for item in content]
+
+    def _array(self, name: str) -> tuple[np.ndarray[Any, Any], DType]:
+        if name not in self._arrays:
+            raise ArgumentValueError(f"the file lacks the tensor {name!r} that its description names")
+        return self._arrays[name]
+
+    def _tensor(self, name: str, entry: Mapping[str, Any]) -> Any:
+        array, dtype = self._array(name)
+        if entry.get("complex"):
+            array, dtype = array.copy().view(np.complex128)[..., 0], dtypes.complex128
+        made = upload(array, dtype, self._where)
+        return Parameter(made, requires_grad=bool(entry["parameter"])) if "parameter" in entry else made

@@ -41,6 +41,8 @@ class NumpyBackend:
 
     def view(self, memory: Any, shape: Shape, stride: Shape, offset: int, dtype: DType) -> Any:
         """An array over ``memory`` (flat uint8); strides and offset in elements."""
+        if 0 in shape:
+            return np.empty(shape, _NATIVE[dtype])  # an empty slice may start beyond the end of its memory
         size = dtype.itemsize
         return np.ndarray(shape, _NATIVE[dtype], memory, offset * size, tuple(s * size for s in stride))
 
@@ -86,6 +88,8 @@ class CupyBackend:
         return self.xp.empty(nbytes, np.uint8)
 
     def view(self, memory: Any, shape: Shape, stride: Shape, offset: int, dtype: DType) -> Any:
+        if 0 in shape:
+            return self.xp.empty(shape, _NATIVE[dtype])
         size = dtype.itemsize
         return self.xp.ndarray(
             shape, _NATIVE[dtype], memory.data + offset * size, tuple(s * size for s in stride)

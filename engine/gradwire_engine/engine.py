@@ -18,6 +18,7 @@ from gradwire_protocol.errors import (
     InternalError,
     KernelError,
     OutOfMemory,
+    ShapeError,
 )
 from gradwire_protocol.meta import Inference, Meta, meta
 from gradwire_protocol.promotion import DEFAULT_FLOAT, ScalarKind
@@ -86,10 +87,10 @@ class Engine:
     def run(self, entry: Row, values: list[Any]) -> Any:
         """Run one op on bound values, in which tensors are engine tensors."""
         op = entry.op
-        if op.control:
-            return CONTROLS[op.name](self, *values)
         rule_args, tensors = self._describe(entry, values)
         inferred = self._infer(entry, rule_args)
+        if op.control:
+            return CONTROLS[op.name](self, *values)
         if inferred.offsets is not None:
             return self._run_view(entry, values, rule_args, inferred)
         if op.mutates is not None:
@@ -232,6 +233,8 @@ class Engine:
                         f"{entry.op.name}: the tensor starts within an element of {out.dtype.name}: clone it first"
                     )
             offset += delta
+            if entry.op.name == "as_strided":
+                check_inside(source.storage, out, offset)
             array = backend.view(memory, out.shape, out.stride, offset, out.dtype)
             result = Tensor(self, array, out, source.storage, offset)
             result.inference = source.inference
@@ -422,6 +425,21 @@ def _wrapped(value: int, compute: DType) -> int:
 
 def _cast(result: Any, target: Tensor) -> Any:
     return result.astype(native(target.dtype)) if hasattr(result, "astype") else result
+
+
+def check_inside(storage: Storage, out: Meta, start: int) -> None:
+    """Check that a view stays inside the storage: as_strided is the one whose rule cannot know.
+
+    Raises:
+        ShapeError: naming both extents.
+    """
+    end = start + (sum((n - 1) * s for n, s in zip(out.shape, out.stride, strict=True)) + 1 if out.numel else 0)
+    held = storage.nbytes // out.dtype.itemsize
+    if start < 0 or end > held:
+        raise ShapeError(
+            f"as_strided: size {list(out.shape)} with strides {list(out.stride)} covers elements {start} to {end} of "
+            f"the storage, which has {held}"
+        )
 
 
 def lay_out(array: Any, out: Meta, backend: Any, operands: list[Tensor]) -> Any:

@@ -43,6 +43,7 @@ from .backends import Backends, native
 from .engine import Engine
 from .graph import describe_graph
 from .json_values import from_json, to_json
+from .lifetimes import Frees, last_uses
 from .memory import Limits
 from .registry import row
 from .tensor import Tensor
@@ -68,6 +69,9 @@ class Poison:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+
+
+_GONE: Final = Poison(Problem(code="unknown_tensor", detail="this result was dropped by its frame"))
 
 
 class _Poisoned(Exception):
@@ -140,7 +144,7 @@ class Session:
         self.ids: dict[int, Tensor | Poison | None] = {}
         self.clients: dict[int, Client] = {0: Client(0), 1: Client(1)}
         self.uploads: OrderedDict[tuple[int, int], tuple[bytearray, int]] = OrderedDict()
-        self._structures: OrderedDict[bytes, Structure] = OrderedDict()
+        self._structures: OrderedDict[bytes, tuple[Structure, Frees]] = OrderedDict()
         self.frames_applied = 0
         self.ops_run = 0
 
@@ -210,9 +214,9 @@ class Session:
                 raise FrameOutOfOrder(
                     f"frame {seq} arrived, frame {client.expected} is expected next", expected=client.expected
                 )
-            structure = self._structure(frame, human)
+            structure, frees = self._structure(frame, human)
             client.acknowledge(frame.ack)
-            run = _Run(self, client, frame, seq, structure, buffers or [], human)
+            run = _Run(self, client, frame, seq, structure, frees, buffers or [], human)
             reply, out = run.execute()
         except GradwireError as error:
             return Reply(seq=frame.seq, refused=problem_of(error)), []
@@ -234,7 +238,7 @@ class Session:
             )
         return kept
 
-    def _structure(self, frame: Frame, human: bool) -> Structure:
+    def _structure(self, frame: Frame, human: bool) -> tuple[Structure, Frees]:
         encoded = bytes(frame.structure)
         if not encoded:
             if not frame.hash:
@@ -256,13 +260,14 @@ class Session:
                 "(GRADWIRE_MAX_OPS_PER_FRAME)",
                 setting="GRADWIRE_MAX_OPS_PER_FRAME", limit=self.limits.max_ops_per_frame, value=len(structure.ops),
             )  # fmt: skip
+        planned = structure, last_uses(structure)
         if frame.hash:
             if structure_hash(encoded) != frame.hash:
                 raise MalformedFrame("the hash does not belong to the structure")
-            self._structures[frame.hash] = structure
+            self._structures[frame.hash] = planned
             if len(self._structures) > STRUCTURES_KEPT:
                 self._structures.popitem(last=False)
-        return structure
+        return planned
 
     def tensor(self, tensor_id: int) -> Tensor:
         """The tensor of this id.
@@ -350,6 +355,7 @@ class _Run:
         frame: Frame,
         seq: int,
         structure: Structure,
+        frees: Frees,
         buffers: Buffers,
         human: bool,
     ) -> None:
@@ -358,6 +364,7 @@ class _Run:
         self.frame = frame
         self.seq = seq
         self.structure = structure
+        self.frees = frees
         self.buffers = buffers
         self.human = human
         self.made: list[Tensor | Poison | None] = []
@@ -372,6 +379,8 @@ class _Run:
         scalars, payloads = iter(self.frame.scalars), iter(self.frame.payloads)
         for self.index, record in enumerate(self.structure.ops):
             self._step(record, scalars, payloads)
+            for slot in self.frees[self.index]:
+                self.made[slot] = _GONE
         session.ops_run += len(self.structure.ops)
         values, out = self._read()
         self._settle()

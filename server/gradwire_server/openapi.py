@@ -13,6 +13,7 @@ from gradwire_protocol.errors import BY_CODE
 from gradwire_protocol.frames import MAX_ID, Frame, Payload, Reply, Structure
 
 from .auth import OPEN_PATHS
+from .models import TensorView
 from .problems import PROBLEM_JSON
 from .tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
 from .version import VERSION
@@ -177,6 +178,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     schemas["ProblemDocument"] = _PROBLEM_DOCUMENT
     schemas["Nested"] = _NESTED
     schemas |= _frame_schemas()
+    schemas["TensorView"] = TensorView.model_json_schema(ref_template=_REF + "{model}")
     schemas["TensorBody"] = {
         "title": "TensorBody",
         "type": "object",

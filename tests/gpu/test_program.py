@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from gradwire_engine.backends import available_devices
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,6 @@ The taps of a kernel are its positions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -18,88 +17,43 @@ from gradwire_protocol.ops.convolution import COLUMN_BYTES, Geometry, transposed
 from ..functional import F, conj
 from ..registry import derivative, kernel
 from ..tensor import Tensor
-
-Ints = tuple[int, ...]
+from ..windows import Ints, Windows
 
 DEVICE_COLUMN_BYTES = 1 << 28
 """A GPU has no cache to stay in, and launches cost more than memory."""
 
 
-class Windows:
-    """The windows of one convolution over inputs of ``extents``, ``outputs`` of them along each dimension."""
+def memory_for(xp: Any, x: Any, windows: Windows) -> Any:
+    """Memory for the columns of as many images as fit the budget: ``(batch, channels, taps, outputs)``."""
+    batch, channels = x.shape[:2]
+    budget = COLUMN_BYTES if xp is np else DEVICE_COLUMN_BYTES
+    one = channels * prod(windows.kernel) * prod(windows.outputs)
+    count = min(batch, max(1, budget // max(one * x.itemsize, 1)))
+    return xp.empty((count, channels, prod(windows.kernel), prod(windows.outputs)), x.dtype)
 
-    __slots__ = ("dilation", "extents", "inside", "kernel", "outputs", "padded", "padding", "stride")
 
-    def __init__(self, extents: Ints, outputs: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> None:
-        self.extents = extents
-        self.outputs = outputs
-        self.kernel = kernel
-        self.stride = stride
-        self.padding = padding
-        self.dilation = dilation
-        reach = (
-            (n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(outputs, stride, dilation, kernel, strict=True)
-        )
-        self.padded: Ints = tuple(max(r, n + p) for r, n, p in zip(reach, extents, padding, strict=True))
-        self.inside = tuple(slice(p, p + n) for n, p in zip(extents, padding, strict=True))
+def unroll(xp: Any, x: Any, windows: Windows, memory: Any) -> Any:
+    """The columns of a few padded images, in the memory given."""
+    columns = memory[: x.shape[0]]
+    steps = x.strides[2:]
+    shown = xp.lib.stride_tricks.as_strided(
+        x,
+        (*x.shape[:2], *windows.kernel, *windows.outputs),
+        (
+            *x.strides[:2],
+            *(step * d for step, d in zip(steps, windows.dilation, strict=True)),
+            *(step * s for step, s in zip(steps, windows.stride, strict=True)),
+        ),
+    )
+    columns.reshape(shown.shape)[...] = shown
+    return columns
 
-    @property
-    def pointwise(self) -> bool:
-        """Whether every window is one element and there is one for every element."""
-        return prod(self.kernel) == 1 and self.extents == self.outputs and prod(self.stride) == 1
 
-    def pad(self, xp: Any, x: Any) -> Any:
-        """The input with zeros around it; itself where it needs none."""
-        if self.padded == self.extents:
-            return x
-        result = xp.zeros((*x.shape[:2], *self.padded), x.dtype)
-        result[(..., *self.inside)] = x
-        return result
-
-    def meetings(self) -> Iterator[tuple[int, tuple[slice, ...]]]:
-        """Every tap, and the elements of a padded input that it meets in all windows."""
-        for i, tap in enumerate(product(*map(range, self.kernel))):
-            yield i, tuple(
-                slice(t * d, t * d + (n - 1) * s + 1, s)
-                for t, d, n, s in zip(tap, self.dilation, self.outputs, self.stride, strict=True)
-            )
-
-    def columns(self, xp: Any, x: Any) -> Any:
-        """Memory for the columns of as many images as fit the budget."""
-        batch, channels = x.shape[:2]
-        budget = COLUMN_BYTES if xp is np else DEVICE_COLUMN_BYTES
-        one = channels * prod(self.kernel) * prod(self.outputs)
-        count = min(batch, max(1, budget // max(one * x.itemsize, 1)))
-        return xp.empty((count, channels, prod(self.kernel), prod(self.outputs)), x.dtype)
-
-    def unroll(self, xp: Any, x: Any, columns: Any) -> Any:
-        """The columns of a few padded images, ``(batch, channels, taps, outputs)``, in the memory given."""
-        columns = columns[: x.shape[0]]
-        steps = x.strides[2:]
-        windows = xp.lib.stride_tricks.as_strided(
-            x,
-            (*x.shape[:2], *self.kernel, *self.outputs),
-            (
-                *x.strides[:2],
-                *(step * d for step, d in zip(steps, self.dilation, strict=True)),
-                *(step * s for step, s in zip(steps, self.stride, strict=True)),
-            ),
-        )
-        columns.reshape(windows.shape)[...] = windows
-        return columns
-
-    def roll(self, columns: Any, target: Any) -> None:
-        """Add columns up where they came from, in a few padded images; the transpose of :meth:`unroll`."""
-        parts = columns.reshape(*target.shape[:2], prod(self.kernel), *self.outputs)
-        for i, where in self.meetings():
-            target[(..., *where)] += parts[:, :, i]
-
-    def mirrored(self) -> Windows | None:
-        """For stride 1: the windows whose convolution with the flipped kernel is the gradient for the input."""
-        padding = tuple(d * (k - 1) - p for d, k, p in zip(self.dilation, self.kernel, self.padding, strict=True))
-        if prod(self.stride) != 1 or min(padding) < 0:
-            return None
-        return Windows(self.outputs, self.extents, self.kernel, self.stride, padding, self.dilation)
+def roll(columns: Any, windows: Windows, target: Any) -> None:
+    """Add columns up where they came from, in a few padded images; the transpose of :func:`unroll`."""
+    parts = columns.reshape(*target.shape[:2], prod(windows.kernel), *windows.outputs)
+    for i, (_, where) in enumerate(windows.taps()):
+        target[(..., *where)] += parts[:, :, i]
 
 
 def portions(batch: int, step: int) -> Iterator[slice]:
@@ -122,10 +76,10 @@ def forward(xp: Any, x: Any, weight: Any, windows: Windows, groups: int) -> Any:
         _depthwise(xp, windows.pad(xp, x), weight, windows, out)
         return out
     x = windows.pad(xp, x)
-    memory = windows.columns(xp, x)
+    memory = memory_for(xp, x, windows)
     laid = out.reshape(batch, groups, made // groups, memory.shape[3])
     for portion in portions(batch, memory.shape[0]):
-        columns = windows.unroll(xp, x[portion], memory)
+        columns = unroll(xp, x[portion], windows, memory)
         columns = columns.reshape(columns.shape[0], groups, rows.shape[2], columns.shape[3])
         xp.matmul(rows, columns, out=laid[portion])
     return out
@@ -138,7 +92,7 @@ def _depthwise(xp: Any, x: Any, weight: Any, windows: Windows, out: Any) -> None
     factors = weight.reshape(channels, target.shape[2], prod(windows.kernel), *([1] * len(windows.kernel)))
     target[...] = 0
     scratch = xp.empty_like(target)
-    for i, where in windows.meetings():
+    for i, (_, where) in enumerate(windows.taps()):
         xp.multiply(x[(slice(None), slice(None), None, *where)], factors[:, :, i], out=scratch)
         target += scratch
 
@@ -159,12 +113,12 @@ def input_gradient(xp: Any, g: Any, weight: Any, windows: Windows, groups: int) 
     rows = grouped.reshape(groups, made // groups, weight.shape[1] * prod(windows.kernel)).swapaxes(1, 2)
     g = g.reshape(flat)
     target = xp.zeros((batch, channels, *windows.padded), g.dtype)
-    memory = windows.columns(xp, target)
+    memory = memory_for(xp, target, windows)
     for portion in portions(batch, memory.shape[0]):
         part = g[portion]
         columns = memory[: part.shape[0]].reshape(part.shape[0], groups, rows.shape[1], flat[3])
         xp.matmul(rows, part, out=columns)
-        windows.roll(columns, target[portion])
+        roll(columns, windows, target[portion])
     return target[(..., *windows.inside)]
 
 
@@ -175,10 +129,10 @@ def weight_gradient(xp: Any, g: Any, x: Any, windows: Windows, groups: int) -> A
     g = g.reshape(batch, groups, made // groups, prod(windows.outputs))
     total = xp.zeros((groups, made // groups, channels // groups * prod(windows.kernel)), g.dtype)
     x = windows.pad(xp, x)
-    memory = windows.columns(xp, x)
+    memory = memory_for(xp, x, windows)
     for portion in portions(batch, memory.shape[0]):
         part = x[portion]
-        columns = part if windows.pointwise else windows.unroll(xp, part, memory)
+        columns = part if windows.pointwise else unroll(xp, part, windows, memory)
         columns = columns.reshape(part.shape[0], groups, total.shape[2], g.shape[3])
         total += xp.matmul(g[portion], columns.swapaxes(-1, -2)).sum(axis=0)
     return total.reshape(made, channels // groups, *windows.kernel)

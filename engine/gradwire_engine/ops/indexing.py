@@ -131,7 +131,8 @@ def _take_along_gradient(s: Any, g: Tensor) -> Tensor:
         return g
     size, at = list(g.shape), s.dim % g.ndim
     size[at] = shape[at]
-    result: Tensor = F.gather_backward(g, tuple(size), s.dim, F.broadcast_to(s.indices, g.shape))
+    index = F.where(s.indices < 0, s.indices + shape[at], s.indices)
+    result: Tensor = F.gather_backward(g, tuple(size), s.dim, F.expand(index, g.shape))
     return result
 
 
@@ -300,7 +301,7 @@ write_derivative(
 
 
 def _selected(g: Tensor, s: Any) -> Tensor:
-    result: Tensor = F.index_select(g, s.dim, s.index)
+    result: Tensor = F.reshape(F.index_select(g, s.dim, s.index), s.meta("source").shape)
     return result
 
 

@@ -109,7 +109,9 @@ def _need_groups(name: str, groups: int) -> None:
         raise ArgumentError(f"{name}: groups must be positive, got {groups}")
 
 
-def _result(name: str, count: int, self: Meta, weight: Meta, bias: Meta | None, channels: int, extents: Shape) -> Inference:
+def _result(
+    count: int, self: Meta, weight: Meta, bias: Meta | None, channels: int, extents: Shape, geometry: Geometry
+) -> Inference:
     shape = (*self.shape[: -count - 1], channels, *extents)
     stride = channels_last_stride(self, shape) or channels_last_stride(weight, shape) if _keeps_format(self) else None
     node = "SqueezeBackward1" if self.ndim == count + 1 else "ConvolutionBackward0"
@@ -117,7 +119,8 @@ def _result(name: str, count: int, self: Meta, weight: Meta, bias: Meta | None, 
     result = new(
         shape, self.dtype, common_device(self, weight, bias), compute=self.dtype, stride=stride, grad_fn=node
     )
-    result.scratch = 2 * COLUMN_BYTES
+    size = self.dtype.itemsize * prod(self.shape[:-count])
+    result.scratch = _scratch(size, extents, geometry)
     return result
 
 
@@ -139,7 +142,7 @@ def _convolution(
         padded = [n + p + q for n, p, q in zip(self.shape[-count:], geometry.before, geometry.after, strict=True)]
         reach = [d * (k - 1) + 1 for d, k in zip(geometry.dilation, geometry.kernel, strict=True)]
         raise ShapeError(f"{name}: the padded input, {padded}, is smaller than the kernel's reach, {reach}")
-    return _result(name, count, self, weight, bias, weight.shape[0], extents)
+    return _result(count, self, weight, bias, weight.shape[0], extents, geometry)
 
 
 @op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
@@ -186,7 +189,7 @@ def _transposed(
     _check(name, count, self, weight, bias, groups, weight.shape[0] if weight.ndim else 0, channels)
     geometry = Geometry(name, weight.shape[2:], stride, padding, dilation)
     extents = transposed_extents(name, self.shape[-count:], geometry, output_padding)
-    return _result(name, count, self, weight, bias, channels, extents)
+    return _result(count, self, weight, bias, channels, extents, geometry)
 
 
 def transposed_extents(name: str, extents: Shape, geometry: Geometry, output_padding: Size) -> Shape:
@@ -261,7 +264,9 @@ def convolution(
     dilation: tuple[int, ...], groups: int,
 ) -> Inference:  # fmt: skip
     """A convolution with ``extents`` windows; what they reach beyond the input counts as zeros."""
-    return _primitive((self.shape[0], weight.shape[0], *extents), self, weight)
+    shape = (self.shape[0], weight.shape[0], *extents)
+    channels = (self.shape[1], weight.shape[1] * groups)
+    return _primitive(shape, self, weight, channels, self.shape[1], weight.shape[2:], extents, stride, padding, dilation)
 
 
 @op(grad_fn="ConvolutionBackwardBackward0", exposed=())
@@ -270,7 +275,10 @@ def convolution_input(
     dilation: tuple[int, ...], groups: int,
 ) -> Inference:  # fmt: skip
     """The gradient of a convolution for its input, whose spatial extents are given."""
-    return _primitive((grad.shape[0], weight.shape[1] * groups, *extents), grad, weight)
+    taken = weight.shape[1] * groups
+    shape = (grad.shape[0], taken, *extents)
+    channels = (grad.shape[1], weight.shape[0])
+    return _primitive(shape, grad, weight, channels, taken, weight.shape[2:], grad.shape[2:], stride, padding, dilation)
 
 
 @op(grad_fn="ConvolutionBackwardBackward0", exposed=())
@@ -279,14 +287,35 @@ def convolution_weight(
     dilation: tuple[int, ...], groups: int,
 ) -> Inference:  # fmt: skip
     """The gradient of a convolution for its weight, whose spatial extents are given."""
-    return _primitive((grad.shape[1], self.shape[1] // groups, *extents), grad, self)
+    taken = self.shape[1]
+    shape = (grad.shape[1], taken // max(groups, 1), *extents)
+    batches = (grad.shape[0], self.shape[0])
+    return _primitive(shape, grad, self, batches, taken, extents, grad.shape[2:], stride, padding, dilation)
 
 
-def _primitive(shape: Shape, a: Meta, b: Meta) -> Inference:
+def _primitive(
+    shape: Shape, a: Meta, b: Meta, paired: tuple[int, int], taken: int, kernel: Shape, outputs: Shape, stride: Shape,
+    padding: Shape, dilation: Shape,
+) -> Inference:  # fmt: skip
+    name = "convolution"
+    count = len(shape) - 2
+    if a.ndim != len(shape) or b.ndim != len(shape) or min(shape[2:], default=1) <= 0 or not fits(*paired):
+        raise ShapeError(f"{name}: shapes {list(a.shape)} and {list(b.shape)} cannot give {list(shape)}")
     if a.dtype is not b.dtype:
-        raise DTypeError(f"convolution does not promote: its operands are {a.dtype.name} and {b.dtype.name}")
-    if prod(shape) < 0:
-        raise ShapeError(f"a convolution cannot have a result of shape {list(shape)}")
+        raise DTypeError(f"{name} does not promote: its operands are {a.dtype.name} and {b.dtype.name}")
+    need_numbers(name, a.dtype)
+    geometry = Geometry(name, kernel, spatial(name, stride, count, "stride"), padding, dilation)
     result = new(shape, a.dtype, common_device(a, b), compute=a.dtype)
-    result.scratch = 2 * COLUMN_BYTES
+    result.scratch = _scratch(a.dtype.itemsize * shape[0] * taken, outputs, geometry)
     return result
+
+
+def _scratch(bytes_per_position: int, outputs: Shape, geometry: Geometry) -> int:
+    """Bytes of a padded copy of the input, and of the columns."""
+    padded = prod(
+        n * s + d * k + p
+        for n, s, d, k, p in zip(
+            outputs, geometry.stride, geometry.dilation, geometry.kernel, geometry.before, strict=True
+        )
+    )
+    return max(bytes_per_position, 0) * padded + 2 * COLUMN_BYTES

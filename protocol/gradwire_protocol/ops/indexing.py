@@ -18,12 +18,12 @@ MASKS = (bool_, uint8)
 INDICES = (int32, int64)
 
 
-def writes(grad_fn: str) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
+def writes(grad_fn: str, *differentiable: str) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
     """Declare an op that returns a changed copy, and its in-place form, which writes without copying first."""
 
     def declare(rule: Callable[..., Inference]) -> Callable[..., Inference]:
         name = rule.__name__
-        op(grad_fn=grad_fn)(rule)
+        op(grad_fn=grad_fn, differentiable=differentiable)(rule)
 
         @wraps(rule)
         def inplace(*values: Any) -> Inference:
@@ -32,7 +32,9 @@ def writes(grad_fn: str) -> Callable[[Callable[..., Inference]], Callable[..., I
             return Inference((), grad_fn=inferred.grad_fn)
 
         inplace.__doc__ = f"In-place form of :func:`{name}`: writes into ``self``."
-        op(grad_fn=grad_fn, name=name + "_", mutates=0, results=0, exposed=("method",))(inplace)
+        op(
+            grad_fn=grad_fn, differentiable=differentiable, name=name + "_", mutates=0, results=0, exposed=("method",)
+        )(inplace)  # fmt: skip
         return rule
 
     return declare
@@ -145,7 +147,7 @@ def index(self: Tensor, indices: list[Tensor | None]) -> Inference:
     return new(selection.shape, self.dtype, self.device, stride=selection.stride(self, indices))
 
 
-@writes("IndexPutBackward0")
+@writes("IndexPutBackward0", "self", "values")
 def index_put(
     self: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Inference:
@@ -213,7 +215,7 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Inf
     return new(with_entry(shape, at, indices.shape[at]) if shape else (), self.dtype, self.device)
 
 
-@writes("ScatterBackward0")
+@writes("ScatterBackward0", "self", "src")
 def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Scalar) -> Inference:
     """A copy with the elements of ``src`` (or one number) written to the places along ``dim`` that ``index`` names.
 
@@ -224,7 +226,7 @@ def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Scalar) -> Infe
     return new(self.shape, self.dtype, self.device, grad_fn=None if isinstance(src, Meta) else "ScatterBackward1")
 
 
-@writes("ScatterAddBackward0")
+@writes("ScatterAddBackward0", "self", "src")
 def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Inference:
     """A copy with the elements of ``src`` added at the places along ``dim`` that ``index`` names."""
     need_same_dtype("scatter_add", self, src, "src")
@@ -235,7 +237,7 @@ def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Inference
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-@writes("ScatterReduceBackward0")
+@writes("ScatterReduceBackward0", "self", "src")
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
 ) -> Inference:
@@ -283,7 +285,7 @@ def _check_slices(name: str, self: Meta, dim: int, index: Meta, source: Meta) ->
             )
 
 
-@writes("IndexAddBackward0")
+@writes("IndexAddBackward0", "self", "source")
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Inference:
     """A copy with the slices of ``alpha * source`` added at the indices along ``dim``; repeated ones add up."""
     need_index("index_add", index)
@@ -291,7 +293,7 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Scal
     return new(self.shape, self.dtype, self.device)
 
 
-@writes("IndexCopyBackward0")
+@writes("IndexCopyBackward0", "self", "source")
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inference:
     """A copy with the slices of ``source`` written at the indices along ``dim``."""
     need_index("index_copy", index, (int64,))
@@ -299,7 +301,7 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inferen
     return new(self.shape, self.dtype, self.device)
 
 
-@writes("IndexFillBackward0")
+@writes("IndexFillBackward0", "self", "value")
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Scalar) -> Inference:
     """A copy with the slices at the indices along ``dim`` filled with one number or a 0-dim tensor."""
     canonical_dim(dim, self.ndim)
@@ -327,7 +329,7 @@ def take(self: Tensor, index: Tensor) -> Inference:
     return new(index.shape, self.dtype, self.device)
 
 
-@writes("PutBackward0")
+@writes("PutBackward0", "self", "source")
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Inference:
     """A copy with ``source`` written to (or added at) the places that ``index`` names in the flattened tensor."""
     need_index("put", index, (int64,))
@@ -353,7 +355,7 @@ def masked_select(self: Tensor, mask: Tensor) -> Inference:
     return new((UNKNOWN,), self.dtype, common_device(self, mask))
 
 
-@writes("MaskedScatterBackward0")
+@writes("MaskedScatterBackward0", "self", "source")
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Inference:
     """A copy with the places where the mask is true filled from ``source``, one element after the other."""
     _need_mask("masked_scatter", mask)

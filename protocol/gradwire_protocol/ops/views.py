@@ -91,7 +91,7 @@ def unflatten(self: Tensor, dim: int, sizes: Ints) -> Inference:
         inner = infer_size(sizes, extent)
     except ShapeError as error:
         raise ShapeError(f"unflatten: dimension {at} of extent {extent} cannot become {list(sizes)}") from error
-    return _reshaped(self, with_entry(self.shape, at, *inner))
+    return _reshaped(self, with_entry(self.shape, at, *inner)).named("ViewBackward0")
 
 
 # Dimensions in another order
@@ -551,7 +551,8 @@ def sum_to_size(self: Tensor, size: Ints) -> Inference:
         raise ShapeError(f"sum_to_size: size {list(size)} does not broadcast to {list(self.shape)}")
     if size == self.shape:
         return shows(self, self.shape, self.stride).named("AliasBackward0")
-    return new(size, self.dtype, self.device, compute=self.dtype, grad_fn="ViewBackward0" if lead else None)
+    name = "SumBackward0" if not size else "ViewBackward0" if lead else None
+    return new(size, self.dtype, self.device, compute=self.dtype, grad_fn=name)
 
 
 @op(grad_fn="AsStridedScatterBackward0")

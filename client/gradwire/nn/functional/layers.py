@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from gradwire_protocol.dtypes import DType
+from gradwire_protocol.dtypes import DType, int64
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError, Unsupported
 
 from ...dispatch import call
@@ -82,12 +82,13 @@ def _dropped(name: str, input: Tensor, p: float, training: bool, inplace: bool) 
     return input
 
 
-def _channels_dropped(name: str, ndims: tuple[int, ...], input: Tensor, p: float, training: bool, inplace: bool) -> Any:
-    """Drop whole channels. With the smaller number of dimensions there is no batch."""
-    if input.ndim not in ndims:
-        expected = " or ".join(map(str, ndims))
-        raise ArgumentError(f"{name} takes {expected} dimensions, the input's shape is {list(input.shape)}")
-    batched = len(ndims) == 1 or input.ndim == max(ndims)
+def _channels_dropped(name: str, ndim: int, input: Tensor, p: float, training: bool, inplace: bool) -> Any:
+    """Drop whole channels of a batch of ``ndim`` dimensions, or of one sample, which has one less."""
+    if input.ndim not in (ndim - 1, ndim):
+        raise ArgumentError(
+            f"{name} takes {ndim - 1} or {ndim} dimensions, the input's shape is {list(input.shape)}"
+        )
+    batched = input.ndim == ndim
     source = input if batched else call("unsqueeze", input, 0)
     result = _dropped("feature_dropout", source, p, training, inplace)
     if inplace or result is source:
@@ -97,20 +98,20 @@ def _channels_dropped(name: str, ndims: tuple[int, ...], input: Tensor, p: float
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Zero whole channels of ``(N, C, L)`` or ``(C, L)`` with probability ``p`` and scale the others."""
-    return _channels_dropped("dropout1d", (2, 3), input, p, training, inplace)
+    return _channels_dropped("dropout1d", 3, input, p, training, inplace)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Zero whole channels of ``(N, C, H, W)`` with probability ``p`` and scale the others.
 
-    As in PyTorch, an input of three dimensions is a batch of ``(N, C, L)``.
+    As in PyTorch, an input of three dimensions is a batch, ``(N, C, L)``.
     """
-    return _channels_dropped("dropout2d", tuple(range(2, 8))[input.ndim - 2 : input.ndim - 1], input, p, training, inplace)
+    return _dropped("feature_dropout", input, p, training, inplace)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Zero whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` with probability ``p`` and scale the others."""
-    return _channels_dropped("dropout3d", (4, 5), input, p, training, inplace)
+    return _channels_dropped("dropout3d", 5, input, p, training, inplace)
 
 
 # Tables
@@ -147,7 +148,7 @@ def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -
         factors = call("mul", call("reciprocal", call("add", lengths, 1e-7)), max_norm)
         long = call("gt", lengths, max_norm)
         touched = call("zeros_like", long)
-        call("index_fill_", touched, 0, call("to", call("reshape", input, (-1,)), _INT64), True)
+        call("index_fill_", touched, 0, call("to", call("reshape", input, (-1,)), int64), True)
         call("mul_", weight, call("where", call("logical_and", long, touched), factors, 1.0))
 
 
@@ -181,6 +182,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along ``dim``; their lengths count as ``eps`` at least."""
+
     def unit(x: Tensor) -> Any:
         return call("div", x, call("clamp", call("norm", x, 2.0, (dim,), True), eps))
 

@@ -1,0 +1,196 @@
+"""Losses, with PyTorch's arguments."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from gradwire_protocol.errors import ArgumentValueError, Unsupported
+from gradwire_protocol.shapes import broadcast
+
+from ...dispatch import call
+from ...tensor import Tensor
+
+
+def refuse_legacy_reduction(size_average: Any, reduce: Any) -> None:
+    """Refuse the arguments that ``reduction`` replaced.
+
+    Raises:
+        Unsupported: naming the one that was used, and what to write instead.
+    """
+    for name, value in (("size_average", size_average), ("reduce", reduce)):
+        if value is not None:
+            raise Unsupported(f"{name}={value!r} is not supported by gradwire: use reduction='mean', 'sum' or 'none'")
+
+
+def _check_reduction(reduction: str) -> None:
+    if reduction not in ("none", "mean", "sum"):
+        raise ArgumentValueError(f"reduction is 'none', 'mean' or 'sum', not {reduction!r}")
+
+
+def _paired(input: Tensor, target: Tensor) -> tuple[Any, Any]:
+    """Input and target of one shape. Where they are not, they are broadcast, with a warning."""
+    a, b = tuple(input.shape), tuple(target.shape)
+    if a != b:
+        warnings.warn(
+            f"the input has shape {list(a)}, the target {list(b)}: broadcasting them is probably a mistake",
+            UserWarning,
+            stacklevel=3,
+        )
+        common = broadcast(a, b)
+        return call("expand", input, common), call("expand", target, common)
+    return input, target
+
+
+def _reduced(losses: Any, reduction: str, total: Any = None) -> Any:
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return call("sum", losses)
+    return call("mean", losses) if total is None else call("div", call("sum", losses), total)
+
+
+def _weighted(losses: Any, weight: Tensor, input: Tensor) -> Any:
+    if tuple(weight.shape) != tuple(input.shape):
+        raise ArgumentValueError(
+            f"the weight must have the input's shape {list(input.shape)}, it has {list(weight.shape)}"
+        )
+    return call("mul", losses, weight)
+
+
+def l1_loss(
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """Absolute differences of two tensors of one shape, reduced; with ``weight`` a weighted mean of them."""
+    refuse_legacy_reduction(size_average, reduce)
+    _check_reduction(reduction)
+    a, b = _paired(input, target)
+    if weight is None:
+        return call("l1_loss", a, b, reduction)
+    losses = _weighted(call("l1_loss", a, b, "none"), weight, input)
+    return _reduced(losses, reduction, call("sum", weight))
+
+
+def mse_loss(
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """Squared differences of two tensors of one shape, reduced; with ``weight`` a weighted mean of them."""
+    refuse_legacy_reduction(size_average, reduce)
+    _check_reduction(reduction)
+    a, b = _paired(input, target)
+    if weight is None:
+        return call("mse_loss", a, b, reduction)
+    losses = _weighted(call("mse_loss", a, b, "none"), weight, input)
+    return _reduced(losses, reduction, call("sum", weight))
+
+
+def smooth_l1_loss(
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    beta: float = 1.0,
+) -> Any:  # fmt: skip
+    """``d**2 / (2 * beta)`` for differences ``d`` below ``beta``, else ``|d| - beta / 2``, reduced."""
+    refuse_legacy_reduction(size_average, reduce)
+    _check_reduction(reduction)
+    a, b = _paired(input, target)
+    if beta == 0:
+        return call("l1_loss", a, b, reduction)
+    return call("smooth_l1_loss", a, b, reduction, beta)
+
+
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Any:
+    """``d**2 / 2`` for differences ``d`` below ``delta``, else ``delta * (|d| - delta / 2)``, reduced."""
+    _check_reduction(reduction)
+    a, b = _paired(input, target)
+    if weight is None:
+        return call("huber_loss", a, b, reduction, delta)
+    return _reduced(_weighted(call("huber_loss", a, b, "none", delta), weight, input), reduction)
+
+
+def kl_div(
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    log_target: bool = False,
+) -> Any:  # fmt: skip
+    """``target * (log(target) - input)``, reduced: how far log-probabilities are from probabilities.
+
+    Args:
+        reduction: ``"batchmean"`` divides the sum by the first extent, which is the mathematical definition.
+        log_target: the target holds logarithms, too.
+    """
+    refuse_legacy_reduction(size_average, reduce)
+    if reduction == "mean":
+        warnings.warn(
+            "kl_div with reduction='mean' divides by the number of elements: 'batchmean' is the definition",
+            UserWarning,
+            stacklevel=2,
+        )
+    if reduction != "batchmean":
+        _check_reduction(reduction)
+        return call("kl_div", input, target, reduction, log_target)
+    total = call("kl_div", input, target, "sum", log_target)
+    return call("div", total, input.shape[0]) if input.ndim else total
+
+
+def binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """``-(target * log(input) + (1 - target) * log(1 - input))``, reduced; the logarithms are cut at -100."""
+    refuse_legacy_reduction(size_average, reduce)
+    _check_reduction(reduction)
+    if tuple(input.shape) != tuple(target.shape):
+        raise ArgumentValueError(
+            f"binary_cross_entropy: the input has shape {list(input.shape)}, the target {list(target.shape)}"
+        )
+    return call("binary_cross_entropy", input, target, weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
+    reduction: str = "mean", pos_weight: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """:func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow; ``pos_weight`` multiplies its first term."""
+    refuse_legacy_reduction(size_average, reduce)
+    _check_reduction(reduction)
+    if tuple(input.shape) != tuple(target.shape):
+        raise ArgumentValueError(
+            f"binary_cross_entropy_with_logits: the input has shape {list(input.shape)}, the target {list(target.shape)}"
+        )
+    return call(
+        "binary_cross_entropy_with_logits", input, target, weight=weight, pos_weight=pos_weight, reduction=reduction
+    )
+
+
+def nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100,
+    reduce: Any = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """The negative log-probability of the right class: ``(N, C, ...)`` or ``(C,)`` with classes ``(N, ...)`` or ``()``.
+
+    Args:
+        weight: ``(C,)``, the weight of each class; a mean is divided by the sum of weights.
+        ignore_index: a class that counts nothing.
+    """
+    refuse_legacy_reduction(size_average, reduce)
+    _check_reduction(reduction)
+    return call("nll_loss", input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
+
+
+def cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100,
+    reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """:func:`nll_loss` of ``log_softmax(input)``. The target may also hold a probability for each class.
+
+    Args:
+        label_smoothing: the share of the target that is spread evenly over all classes.
+    """
+    refuse_legacy_reduction(size_average, reduce)
+    _check_reduction(reduction)
+    return call(
+        "cross_entropy", input, target, weight=weight, ignore_index=ignore_index, reduction=reduction,
+        label_smoothing=label_smoothing,
+    )  # fmt: skip

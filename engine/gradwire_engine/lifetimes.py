@@ -1,0 +1,51 @@
+"""Where in a frame each dropped result is used last, so that its memory is free for what follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradwire_protocol.frames import Structure
+from gradwire_protocol.table import TABLE, Kind
+
+Frees = list[tuple[int, ...]]
+"""Per record, the results that can go once it has run."""
+
+_SINGLE = (Kind.TENSOR, Kind.OPERAND)
+_LISTS = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+
+
+def last_uses(structure: Structure) -> Frees:
+    """For each record, the dropped results that no later record and no read mentions.
+
+    Records that are not well-formed are passed over: running them will say what is wrong.
+    """
+    frees: list[list[int]] = [[] for _ in structure.ops]
+    waiting = set(structure.drops).difference(structure.reads)
+    if not waiting:
+        return [()] * len(structure.ops)
+    last: dict[int, int] = {}
+    made = 0
+    for index, record in enumerate(structure.ops):
+        name, args, count = (*record, None)[:3]
+        op = TABLE.get(name) if isinstance(name, str) else None
+        if op is None or not isinstance(args, list):
+            return [()] * len(structure.ops)
+        for param, arg in zip(op.params, args, strict=False):
+            if param.kind in _SINGLE:
+                _mention(arg, index, waiting, last)
+            elif param.kind in _LISTS and isinstance(arg, list):
+                for entry in arg:
+                    _mention(entry, index, waiting, last)
+        results = op.results if op.results is not None else count
+        for slot in range(made, made + (results if isinstance(results, int) else 1)):
+            if slot in waiting:
+                last[slot] = index  # never mentioned again, until a later record does
+        made += results if isinstance(results, int) else 1
+    for slot, index in last.items():
+        frees[index].append(slot)
+    return [tuple(slots) for slots in frees]
+
+
+def _mention(arg: Any, index: int, waiting: set[int], last: dict[int, int]) -> None:
+    if type(arg) is int and arg in waiting:
+        last[arg] = index

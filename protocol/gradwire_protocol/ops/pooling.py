@@ -1,0 +1,308 @@
+"""Pooling: maxima and means over windows, and over as many windows as a given output has elements."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ..dtypes import BOOLEAN, INTEGRAL, int64
+from ..errors import ArgumentError, ShapeError, Unsupported
+from ..meta import Inference, Meta, Shape, new, several
+from ..shapes import channels_last_stride, window_extent
+from ..table import Tensor, op
+from .convolution import Size, spatial
+
+Outputs = int | None | tuple[int | None, ...]
+
+
+class Pool:
+    """Kernel, stride, padding and dilation of a pooling, one int per spatial dimension, checked."""
+
+    __slots__ = ("dilation", "kernel", "outputs", "padding", "stride")
+
+    def __init__(
+        self, name: str, count: int, shape: Shape, kernel: Size, stride: Size | None, padding: Size, dilation: Size,
+        ceil_mode: bool,
+    ) -> None:  # fmt: skip
+        self.kernel = spatial(name, kernel, count, "kernel_size")
+        self.stride = self.kernel if stride is None or stride == () else spatial(name, stride, count, "stride")
+        self.padding = spatial(name, padding, count, "padding")
+        self.dilation = spatial(name, dilation, count, "dilation")
+        for what, given in (("kernel_size", self.kernel), ("stride", self.stride), ("dilation", self.dilation)):
+            if min(given) <= 0:
+                raise ArgumentError(f"{name}: {what} must be positive, got {list(given)}")
+        for p, k, d in zip(self.padding, self.kernel, self.dilation, strict=True):
+            if not 0 <= p <= (d * (k - 1) + 1) // 2:
+                raise ArgumentError(
+                    f"{name}: padding {list(self.padding)} must be from 0 to half of the kernel's reach "
+                    f"(kernel_size {list(self.kernel)}, dilation {list(self.dilation)})"
+                )
+        if len(shape) not in (count + 1, count + 2):
+            raise ShapeError(
+                f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is {list(shape)}"
+            )
+        if 0 in shape[1 if len(shape) == count + 2 else 0 :]:
+            raise ShapeError(f"{name}: only the batch of an input may be empty, its shape is {list(shape)}")
+        self.outputs = tuple(
+            window_extent(n, k, s, p, d, ceil_mode)
+            for n, k, s, p, d in zip(shape[-count:], self.kernel, self.stride, self.padding, self.dilation, strict=True)
+        )
+        if min(self.outputs) < 1:
+            raise ShapeError(
+                f"{name}: an input of shape {list(shape)} is too small for kernel_size {list(self.kernel)}: the result "
+                f"would have extents {list(self.outputs)}"
+            )
+
+
+def _max(
+    count: int, self: Meta, kernel: Size, stride: Size | None, padding: Size, dilation: Size, ceil_mode: bool
+) -> Inference:
+    name = f"max_pool{count}d"
+    pool = Pool(name, count, self.shape, kernel, stride, padding, dilation, ceil_mode)
+    if self.dtype.category == BOOLEAN or self.dtype.is_complex or (count == 1 and self.dtype.category == INTEGRAL):
+        raise Unsupported(f"{name} is not defined on {self.dtype.name}")
+    shape = (*self.shape[:-count], *pool.outputs)
+    node = "SqueezeBackward1" if count == 1 else f"MaxPool{count}DWithIndicesBackward0"
+    return new(
+        shape, self.dtype, self.device, compute=self.dtype, stride=channels_last_stride(self, shape), grad_fn=node
+    )
+
+
+def _with_indices(values: Inference) -> Inference:
+    """The values of a pooling, and where each was found in its flattened spatial dimensions, as int64."""
+    out = values.outs[0]
+    return several(values, new(out.shape, int64, out.device, stride=out.stride)).named(values.grad_fn or "")
+
+
+@op(grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function", "nn.functional"))
+def max_pool1d(
+    self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+) -> Inference:  # fmt: skip
+    """The maximum of every window along the last dimension of ``(N, C, L)`` or ``(C, L)``. See :func:`max_pool2d`."""
+    return _max(1, self, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@op(grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function", "nn.functional"))
+def max_pool2d(
+    self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+) -> Inference:  # fmt: skip
+    """The maximum of every window of ``(N, C, H, W)`` or ``(C, H, W)``.
+
+    ``stride`` is the kernel size unless given; ``padding`` (at most half of the kernel's reach) counts as minus
+    infinity; ``ceil_mode`` also counts windows that reach beyond the end. The gradient goes to the first of equal
+    maxima. NaN wins. Bools and complex numbers raise NotImplementedError.
+    """
+    return _max(2, self, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@op(grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function", "nn.functional"))
+def max_pool3d(
+    self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+) -> Inference:  # fmt: skip
+    """The maximum of every window of ``(N, C, D, H, W)`` or ``(C, D, H, W)``. See :func:`max_pool2d`."""
+    return _max(3, self, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@op(results=2, grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function",))
+def max_pool1d_with_indices(
+    self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+) -> Inference:  # fmt: skip
+    """:func:`max_pool1d`, and the index of each maximum along the last dimension."""
+    return _with_indices(_max(1, self, kernel_size, stride, padding, dilation, ceil_mode))
+
+
+@op(results=2, grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function",))
+def max_pool2d_with_indices(
+    self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+) -> Inference:  # fmt: skip
+    """:func:`max_pool2d`, and the index of each maximum in its flattened image."""
+    return _with_indices(_max(2, self, kernel_size, stride, padding, dilation, ceil_mode))
+
+
+@op(results=2, grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function",))
+def max_pool3d_with_indices(
+    self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
+) -> Inference:  # fmt: skip
+    """:func:`max_pool3d`, and the index of each maximum in its flattened volume."""
+    return _with_indices(_max(3, self, kernel_size, stride, padding, dilation, ceil_mode))
+
+
+@op(grad_fn="MaxPoolBackwardBackward0", differentiable=("grad",), exposed=())
+def max_pool_backward(
+    grad: Tensor, self: Tensor, result: Tensor, kernel_size: tuple[int, ...], stride: tuple[int, ...],
+    padding: tuple[int, ...], dilation: tuple[int, ...],
+) -> Inference:  # fmt: skip
+    """Lay a gradient for the maxima where each was found in the input; the transpose of :func:`max_pool_pick`."""
+    _need_outputs("max_pool_backward", grad, self, result, kernel_size)
+    return new(self.shape, grad.dtype, grad.device, compute=grad.dtype)
+
+
+@op(grad_fn="MaxPoolPickBackward0", differentiable=("tangent",), exposed=())
+def max_pool_pick(
+    tangent: Tensor, self: Tensor, result: Tensor, kernel_size: tuple[int, ...], stride: tuple[int, ...],
+    padding: tuple[int, ...], dilation: tuple[int, ...],
+) -> Inference:  # fmt: skip
+    """From a tensor like the input, the elements in the places where the input has its maxima."""
+    if tangent.shape != self.shape:
+        raise ShapeError(f"max_pool_pick: shapes {list(tangent.shape)} and {list(self.shape)} differ")
+    _need_outputs("max_pool_pick", result, self, result, kernel_size)
+    return new(result.shape, tangent.dtype, tangent.device, compute=tangent.dtype)
+
+
+def _need_outputs(name: str, grad: Meta, self: Meta, result: Meta, kernel: Shape) -> None:
+    lead = len(self.shape) - len(kernel)
+    if grad.shape != result.shape or len(result.shape) != len(self.shape) or self.shape[:lead] != result.shape[:lead]:
+        raise ShapeError(
+            f"{name}: shapes {list(grad.shape)}, {list(self.shape)} and {list(result.shape)} do not belong together"
+        )
+
+
+def _mean(
+    count: int, self: Meta, kernel: Size, stride: Size | None, padding: Size, ceil_mode: bool, divisor: int | None
+) -> Inference:
+    name = f"avg_pool{count}d"
+    pool = Pool(name, count, self.shape, kernel, stride, padding, 1, ceil_mode)
+    if divisor == 0:
+        raise ArgumentError(f"{name}: divisor_override must not be 0")
+    if self.dtype.category == BOOLEAN or self.dtype.is_complex:
+        raise Unsupported(f"{name} is not defined on {self.dtype.name}")
+    shape = (*self.shape[:-count], *pool.outputs)
+    last = channels_last_stride(self, shape) if count == 2 else None
+    node = "SqueezeBackward1" if count == 1 else f"AvgPool{count}DBackward0"
+    return new(shape, self.dtype, self.device, compute=self.dtype, stride=last, grad_fn=node)
+
+
+@op(grad_fn="AvgPool2DBackward0", exposed=("function", "nn.functional"))
+def avg_pool1d(
+    self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+) -> Inference:  # fmt: skip
+    """The mean of every window along the last dimension of ``(N, C, L)`` or ``(C, L)``. See :func:`avg_pool2d`."""
+    return _mean(1, self, kernel_size, stride, padding, ceil_mode, None)
+
+
+@op(grad_fn="AvgPool2DBackward0", exposed=("nn.functional",))
+def avg_pool2d(
+    self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Inference:  # fmt: skip
+    """The mean of every window of ``(N, C, H, W)`` or ``(C, H, W)``.
+
+    A window's sum is divided by its number of elements, with the zeros of the padding unless
+    ``count_include_pad`` is false, or by ``divisor_override``. Otherwise as :func:`max_pool2d`.
+    """
+    return _mean(2, self, kernel_size, stride, padding, ceil_mode, divisor_override)
+
+
+@op(grad_fn="AvgPool3DBackward0", exposed=("nn.functional",))
+def avg_pool3d(
+    self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Inference:  # fmt: skip
+    """The mean of every window of ``(N, C, D, H, W)`` or ``(C, D, H, W)``. See :func:`avg_pool2d`."""
+    return _mean(3, self, kernel_size, stride, padding, ceil_mode, divisor_override)
+
+
+@op(grad_fn="AvgPoolBackwardBackward0", exposed=())
+def avg_pool_backward(
+    grad: Tensor, extents: tuple[int, ...], kernel_size: tuple[int, ...], stride: tuple[int, ...],
+    padding: tuple[int, ...], count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Inference:  # fmt: skip
+    """Spread a gradient for the means over their windows, in an input with these spatial extents."""
+    count = len(extents)
+    geometry = (kernel_size, stride, padding)
+    if not count or grad.ndim < count or any(len(g) != count for g in geometry) or min(*kernel_size, *stride) <= 0:
+        raise ShapeError(f"avg_pool_backward: {list(extents)}, {geometry} and {list(grad.shape)} do not belong together")
+    return new((*grad.shape[:-count], *extents), grad.dtype, grad.device, compute=grad.dtype)
+
+
+# Adaptive pooling: output i of m, over n elements, covers floor(i * n / m) up to ceil((i + 1) * n / m).
+
+
+def _adaptive(name: str, count: int, self: Meta, output_size: Outputs, per_channel: bool) -> Shape:
+    if self.ndim not in (count + 1, count + 2):
+        raise ShapeError(
+            f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is "
+            f"{list(self.shape)}"
+        )
+    sizes = (output_size,) * count if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    if len(sizes) == 1:
+        sizes *= count
+    if len(sizes) != count:
+        raise ArgumentError(f"{name}: output_size takes 1 or {count} values, got {list(sizes)}")
+    outputs = tuple(n if m is None else m for m, n in zip(sizes, self.shape[-count:], strict=True))
+    if min(outputs) < 0:
+        raise ArgumentError(f"{name}: output_size must not be negative, got {list(outputs)}")
+    if 0 in self.shape[-count:] or (per_channel and 0 in self.shape[-count - 1 :]):
+        raise ShapeError(f"{name}: only the batch of an input may be empty, its shape is {list(self.shape)}")
+    if not self.dtype.is_floating_point:
+        raise Unsupported(f"{name} is not defined on {self.dtype.name}")
+    return (*self.shape[:-count], *outputs)
+
+
+def _adaptive_mean(count: int, self: Meta, output_size: Outputs) -> Inference:
+    shape = _adaptive(f"adaptive_avg_pool{count}d", count, self, output_size, False)
+    last = channels_last_stride(self, shape) if count == 2 else None
+    whole = prod(shape[-count:]) == 1
+    node = "SqueezeBackward1" if count == 1 else "MeanBackward1" if whole else f"AdaptiveAvgPool{count}DBackward0"
+    return new(shape, self.dtype, self.device, compute=self.dtype, stride=last, grad_fn=node)
+
+
+@op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("function", "nn.functional"))
+def adaptive_avg_pool1d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+    """Means over as many windows as ``output_size``, along the last dimension. See :func:`adaptive_avg_pool2d`."""
+    return _adaptive_mean(1, self, output_size)
+
+
+@op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("nn.functional",))
+def adaptive_avg_pool2d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+    """Means over windows that divide ``(N, C, H, W)`` or ``(C, H, W)`` as evenly as they can into ``output_size``
+    (``None`` keeps an extent); windows overlap where the extents do not divide. Floating point only."""
+    return _adaptive_mean(2, self, output_size)
+
+
+@op(grad_fn="AdaptiveAvgPool3DBackward0", exposed=("nn.functional",))
+def adaptive_avg_pool3d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+    """Means over windows that divide volumes into ``output_size``. See :func:`adaptive_avg_pool2d`."""
+    return _adaptive_mean(3, self, output_size)
+
+
+@op(grad_fn="AdaptiveAvgPoolBackwardBackward0", exposed=())
+def adaptive_avg_pool_backward(grad: Tensor, extents: tuple[int, ...]) -> Inference:
+    """Spread a gradient for adaptive means over their windows, in an input with these spatial extents."""
+    count = len(extents)
+    if not 0 < count <= grad.ndim:
+        raise ShapeError(f"adaptive_avg_pool_backward: shape {list(grad.shape)} has no {count} spatial dimensions")
+    return new((*grad.shape[:-count], *extents), grad.dtype, grad.device, compute=grad.dtype)
+
+
+def _adaptive_max(count: int, self: Meta, output_size: Outputs) -> Inference:
+    shape = _adaptive(f"adaptive_max_pool{count}d", count, self, output_size, True)
+    node = "SqueezeBackward1" if count == 1 else f"AdaptiveMaxPool{count}DBackward0"
+    last = channels_last_stride(self, shape) if count == 2 else None
+    return _with_indices(new(shape, self.dtype, self.device, compute=self.dtype, stride=last, grad_fn=node))
+
+
+@op(results=2, grad_fn="AdaptiveMaxPool2DBackward0", exposed=("function",))
+def adaptive_max_pool1d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+    """Maxima over as many windows as ``output_size`` along the last dimension, and their indices."""
+    return _adaptive_max(1, self, output_size)
+
+
+@op(results=2, grad_fn="AdaptiveMaxPool2DBackward0", exposed=("function",))
+def adaptive_max_pool2d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+    """Maxima over the windows of :func:`adaptive_avg_pool2d`, and their indices in the flattened image."""
+    return _adaptive_max(2, self, output_size)
+
+
+@op(results=2, grad_fn="AdaptiveMaxPool3DBackward0", exposed=("function",))
+def adaptive_max_pool3d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+    """Maxima over windows that divide volumes into ``output_size``, and their indices in the flattened volume."""
+    return _adaptive_max(3, self, output_size)

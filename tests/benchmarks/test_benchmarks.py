@@ -1,0 +1,144 @@
+"""The benchmarks run, say what they should say, and the delaying relay delays without slowing down.
+
+Figures are not judged here: machines that test are busy with tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import pytest
+from benchmarks.__main__ import NAMES, main
+from benchmarks.delay import Relay, precise_loop
+from benchmarks.report import Row, Target
+from benchmarks.timing import Figures, interleave, paired_ratio
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.timeout(300)
+def test_a_benchmark_runs(name, tmp_path) -> None:
+    main([name], quick=True, out=tmp_path / "figures")
+    found = json.loads((tmp_path / "figures.json").read_text())
+    assert found["rows"]
+    for row in found["rows"]:
+        assert row["benchmark"] == name
+        assert row["gradwire"]["median"] > 0
+        assert row["case"] in (tmp_path / "figures.md").read_text()
+
+
+def test_what_is_written_tells_nothing_of_whose_machine_it_is(tmp_path) -> None:
+    import getpass
+    import platform
+
+    main(["server_op"], quick=True, out=tmp_path / "figures")
+    text = (tmp_path / "figures.json").read_text() + (tmp_path / "figures.md").read_text()
+    assert platform.node() not in text
+    assert str(tmp_path) not in text
+    if len(getpass.getuser()) > 4:  # "root" may be part of a word
+        assert getpass.getuser() not in text
+
+
+def test_ratios_are_those_of_the_rounds() -> None:
+    ours, theirs = Figures((1.0, 20.0, 3.0)), Figures((1.0, 10.0, 1.0))
+    assert paired_ratio(ours, theirs) == 2.0
+    assert ours.spread == (2.0, 11.5)
+
+
+def test_the_side_that_begins_changes_from_round_to_round() -> None:
+    order: list[str] = []
+    sides = {name: (lambda name=name: float(order.append(name) or 1)) for name in ("a", "b")}
+    interleave(sides, 2)
+    assert order == ["a", "b", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "theirs", "met"),
+    [
+        (Target(4), 3.0, None, True),
+        (Target(4), 5.0, None, False),
+        (Target(4, at_least=True), 5.0, None, True),
+        (Target(2, of="ratio"), 5.0, 2.0, False),
+        (Target(2, of="ratio"), 5.0, 4.0, True),
+        (None, 5.0, 4.0, None),
+    ],
+)
+def test_a_target_is_met_or_not(target, value, theirs, met) -> None:
+    row = Row("b", "c", "ms", Figures((value,)), Figures((theirs,)) if theirs else None, target)
+    assert row.met is met
+
+
+def relayed(rtt_s: float, talk) -> None:
+    """Let ``talk(reader, writer)`` talk through a relay to a server that sends everything back."""
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(1 << 16):
+            writer.write(piece)
+            await writer.drain()
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        async with server, Relay("127.0.0.1", server.sockets[0].getsockname()[1], rtt_s) as relay:
+            reader, writer = await asyncio.open_connection("127.0.0.1", relay.port)
+            await asyncio.wait_for(talk(reader, writer), 30)
+            writer.close()
+
+    with asyncio.Runner(loop_factory=precise_loop) as runner:
+        runner.run(run())
+
+
+def test_a_round_trip_through_the_relay_takes_at_least_its_time() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(3):
+            started = time.perf_counter()
+            writer.write(b"ping")
+            assert await reader.readexactly(4) == b"ping"
+            assert time.perf_counter() - started >= 0.050
+
+    relayed(0.050, talk)
+
+
+def test_messages_in_flight_are_delayed_together() -> None:
+    """A hundred messages, sent without waiting, are back long before a hundred round trips."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        started = time.perf_counter()
+        for number in range(100):
+            writer.write(bytes([number]) * 100)
+            await asyncio.sleep(0.001)
+        received = await reader.readexactly(10_000)
+        assert received == b"".join(bytes([number]) * 100 for number in range(100))
+        assert 0.2 <= time.perf_counter() - started < 4
+
+    relayed(0.2, talk)
+
+
+def test_what_passes_the_relay_arrives_whole_and_so_does_the_end() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        data = bytes(range(256)) * 40_000
+
+        async def send() -> None:
+            writer.write(data)
+            await writer.drain()
+            writer.write_eof()
+
+        sending = asyncio.create_task(send())
+        assert await reader.read(-1) == data
+        await sending
+
+    relayed(0.02, talk)
+
+
+def test_a_server_that_is_not_there_closes_the_connection() -> None:
+    async def run() -> None:
+        unused = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+        port = unused.sockets[0].getsockname()[1]
+        unused.close()
+        await unused.wait_closed()
+        async with Relay("127.0.0.1", port, 0.02) as relay:
+            reader, _ = await asyncio.open_connection("127.0.0.1", relay.port)
+            assert await asyncio.wait_for(reader.read(-1), 10) == b""
+
+    asyncio.run(run())

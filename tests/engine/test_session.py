@@ -1,0 +1,187 @@
+"""A session eats frames: each once, in order; an op that fails poisons what depends on it and nothing else."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from gradwire_engine.memory import Limits
+from gradwire_engine.session import Session
+from gradwire_protocol import envelope
+from gradwire_protocol.frames import ID_BITS, Frame, Payload, Structure, structure_hash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def human(session, *ops, reads=(), seq=0, **fields):
+    """Apply a frame as a person would write it."""
+    structure = msgspec.json.encode({"ops": list(ops), "reads": list(reads)})
+    reply, _ = session.apply(Frame(seq=seq, structure=msgspec.Raw(structure), **fields), human=True)
+    return reply
+
+
+@pytest.fixture
+def session():
+    return Session()
+
+
+def test_forward_backward_and_a_gradient_in_one_frame(session):
+    reply = human(
+        session,
+        ["upload", ["payload", "float32", [2, 2]]],
+        ["requires_grad_", [0]],
+        ["pow", [0, "int"]],
+        ["mean", [1]],
+        ["backward", [[2], [None]]],
+        ["grad_of", [0]],
+        reads=[3],
+        scalars=[2],
+        payloads=[Payload(values=[[1, 2], [3, 4]])],
+    )
+    assert reply.errors == []
+    assert reply.values[0].values == [[0.5, 1.0], [1.5, 2.0]]
+
+
+def test_a_frame_sent_twice_is_applied_once(session):
+    human(session, ["zeros", [[]]], seq=1)
+    again = [human(session, ["add_", [-1, "int"]], seq=2, external=[1], scalars=[1], reads=[-1]) for _ in range(3)]
+    assert [r.values[0].values for r in again] == [1.0, 1.0, 1.0]
+    assert session.frames_applied == 2
+
+
+def test_a_gap_is_refused_with_the_number_expected(session):
+    reply = human(session, ["zeros", [[]]], seq=5)
+    assert reply.refused.code == "frame_out_of_order" and reply.refused.extra["expected"] == 1
+    assert session.ids == {}
+
+
+def test_a_known_structure_travels_as_its_hash(session):
+    client = session.new_client()
+    encoded = envelope.encode_part(Structure(ops=[["full", [[2], "float"]]], reads=[0]))
+    key = structure_hash(encoded)
+    base = client << ID_BITS
+    unknown, _ = session.apply(Frame(seq=1, client=client, first=base + 1, hash=key, scalars=[1.5]))
+    assert unknown.refused.code == "unknown_structure"
+    whole = Frame(seq=1, client=client, first=base + 1, structure=msgspec.Raw(encoded), hash=key, scalars=[1.5])
+    session.apply(whole)
+    reply, buffers = session.apply(Frame(seq=2, client=client, first=base + 2, hash=key, scalars=[2.5]))
+    assert np.frombuffer(buffers[reply.values[0].buffer], np.float32).tolist() == [2.5, 2.5]
+
+
+def test_the_first_cause_is_reported_and_the_rest_lives_on(session):
+    reply = human(
+        session, ["ones", [[2]]], ["ones", [[3]]], ["add", [0, 1]], ["mul", [2, "int"]], ["sum", [0]],
+        reads=[3, 4], scalars=[2],
+    )  # fmt: skip
+    assert [p.code for p in reply.errors] == ["shape_mismatch"]
+    assert reply.errors[0].op == "add" and reply.errors[0].index == 2
+    assert reply.values[0].error == 0 and reply.values[1].values == 2.0
+    later = human(session, ["mul", [-1, "int"]], reads=[0], external=[reply.first + 2], scalars=[1])
+    assert later.values[0].error is not None and later.errors[0].detail == reply.errors[0].detail
+
+
+def test_a_failed_write_poisons_every_view_of_the_memory(session):
+    human(session, ["ones", [[4]]], ["view", [0, [2, 2]]], ["ones", [[4]]], ["ones", [[3]]])
+    reply = human(session, ["add_", [-1, -2]], reads=[-3, -4], external=[1, 4, 2, 3])
+    assert reply.values[0].error is not None
+    assert reply.values[1].values == [1.0] * 4
+
+
+WRONG = {
+    "unknown op": (["nope", []], "unknown_op"),
+    "too many arguments": (["zeros", [[1], "float32", "cpu", 1]], "invalid_argument_type"),
+    "wrong argument": (["zeros", ["x"]], "invalid_argument_type"),
+    "negative size": (["zeros", [[-1]]], "shape_mismatch"),
+    "10^15 elements": (["zeros", [[10**15]]], "limit_exceeded"),
+    "an id that was never made": (["neg", [-1]], "unknown_tensor"),
+    "a reference to nothing": (["neg", [7]], "malformed_frame"),
+    "a reference outside the table": (["neg", [-9]], "malformed_frame"),
+    "a number that is missing": (["mul", [-2, "float"]], "malformed_frame"),
+    "integer that requires grad": (["requires_grad_", [-3]], "dtype_mismatch"),
+    "not a record": (["neg", "x"], "malformed_frame"),
+    "unknown device": (["zeros", [[1], None, "cuda:7"]], "device_mismatch"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_bad_input_gets_its_typed_error_and_the_session_goes_on(session, name):
+    human(session, ["ones", [[2]]], ["arange", [3]])
+    record, code = WRONG[name]
+    reply = human(session, record, external=[999, 1, 2])
+    problem = reply.refused or reply.errors[0]
+    assert problem.code == code, problem.detail
+    assert problem.detail
+    assert human(session, ["neg", [-1]], external=[1], reads=[0]).values[0].values == [-1.0, -1.0]
+
+
+def test_a_limit_names_its_setting():
+    session = Session(Limits(max_tensor_bytes=1000, max_ops_per_frame=3, max_session_bytes=3000, max_tensors=5))
+    assert "GRADWIRE_MAX_TENSOR_BYTES" in human(session, ["zeros", [[1000]]]).errors[0].detail
+    assert "GRADWIRE_MAX_OPS_PER_FRAME" in human(session, *[["zeros", [[1]]]] * 4).refused.detail
+    full = [human(session, ["zeros", [[240]]]) for _ in range(4)]
+    assert "GRADWIRE_MAX_SESSION_BYTES" in full[-1].errors[0].detail
+    many = [human(session, ["zeros", [[]]]) for _ in range(5)]
+    assert "GRADWIRE_MAX_TENSORS" in many[-1].errors[0].detail
+
+
+def test_released_tensors_give_their_memory_back(session):
+    human(session, ["zeros", [[1000]]], ["mul", [0, "int"]], scalars=[2])
+    held = session.engine.account.live
+    human(session, releases=[1, 2])
+    assert session.engine.account.live == held - 8000
+    assert human(session, ["neg", [-1]], external=[1]).errors[0].code == "unknown_tensor"
+
+
+def test_results_dropped_in_their_frame_free_memory_before_its_end():
+    session = Session(Limits(max_session_bytes=5 * 4000))
+    client = session.new_client()
+    count = 50
+    ops = [["ones", [[1000]]], *[["neg", [i]] for i in range(count)]]
+    encoded = envelope.encode_part(Structure(ops=ops, drops=list(range(count))))
+    reply, _ = session.apply(Frame(seq=1, client=client, first=(client << ID_BITS) + 1, structure=msgspec.Raw(encoded)))
+    assert reply.errors == [] and reply.refused is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("float32", ["NaN", "Infinity", "-Infinity", 1.5]),
+        ("int64", [2**62, -(2**62), 5]),
+        ("complex64", [[1.0, -2.0], ["NaN", 0.0]]),
+        ("bool", [True, False]),
+        ("bfloat16", [1.5, -2.0]),
+    ],
+)
+def test_json_values_round_trip(session, dtype, values):
+    given_values = [str(v) if isinstance(v, int) and abs(v) > 2**53 else v for v in values]
+    reply = human(
+        session, ["upload", ["payload", dtype, [len(values)]]], reads=[0], payloads=[Payload(values=given_values)]
+    )
+    assert reply.errors == []
+    assert reply.values[0].values == given_values
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["float", "int", "payload", "cpu", "float32"]),
+    lambda inner: st.lists(inner, max_size=4),
+    max_leaves=10,
+)
+NAMES = st.sampled_from(["add", "mul_", "sum", "cat", "zeros", "view", "index", "upload", "backward", "grad", "split", "x"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(NAMES, st.lists(JUNK, max_size=5)), max_size=6), st.lists(JUNK, max_size=6))
+def test_fuzzed_frames_never_raise_and_never_stop_the_session(records, scalars):
+    session = Session(Limits(max_tensor_bytes=1 << 20))
+    human(session, ["ones", [[2]]], ["requires_grad_", [0]])
+    reply = human(session, *[list(r) for r in records], external=[1, 2, 77], scalars=scalars, payloads=[Payload(values=[1])])
+    assert all(p.code != "internal" for p in reply.errors), [p.detail for p in reply.errors]
+    assert human(session, ["ones", [[]]], reads=[0]).values[0].values == 1.0
+
+
+def test_optimizer_steps_wait_out_a_failed_backward(session):
+    human(session, ["ones", [[2]]], ["requires_grad_", [0]])
+    reply = human(session, ["backward", [[-1], [None]]], ["sgd_step", [[-1], [None]]], external=[1])
+    assert reply.errors[0].op == "backward"
+    assert human(session, reads=[-1], external=[1]).values[0].values == [1.0, 1.0]
+

@@ -1,0 +1,116 @@
+"""Bytes nobody foresaw: whatever arrives, the answer is a refusal or a reply, and the session goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import msgspec
+from gradwire_protocol import envelope
+from gradwire_protocol.frames import Refusal, Reply
+from gradwire_protocol.table import TABLE
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from websockets.exceptions import ConnectionClosed
+
+from tests.live_server import LiveServer
+
+from .exchange import Peer, binary, frame, post, stream
+
+QUICK = settings(
+    max_examples=60, deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+
+VALID = envelope.join(
+    envelope.encode(binary(1, [["upload", ["payload", "float32", [2]]], ["neg", [0]]], [1]), [bytes(8)])
+)
+
+
+@st.composite
+def damaged(draw: Any) -> bytes:
+    """A valid message with a few bytes changed, or cut off, or put in."""
+    data = bytearray(VALID)
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(data)))
+        how = draw(st.sampled_from(("change", "cut", "insert")))
+        if how == "change" and at < len(data):
+            data[at] = draw(st.integers(0, 255))
+        elif how == "cut":
+            del data[at : at + draw(st.integers(1, 9))]
+        else:
+            data[at:at] = draw(st.binary(max_size=9))
+    return bytes(data)
+
+
+def exchange(server: LiveServer, session: str, data: bytes) -> None:
+    """Send bytes on a new stream: they are answered, and a close has a code that says why."""
+    with stream(server, session) as peer:
+        peer.socket.send(data)
+        try:
+            answer, _ = peer.receive()
+            if isinstance(answer, Refusal):
+                assert answer.problem.code == "malformed_frame", answer
+            else:
+                assert isinstance(answer, Reply)
+        except ConnectionClosed as closed:
+            assert closed.rcvd is not None
+            assert closed.rcvd.code in (4400, 1009)
+        except TimeoutError:
+            # It may have been a good chunk, which has no answer; then the stream goes on.
+            alive(peer)
+
+
+def alive(peer: Peer) -> None:
+    reply, _ = peer.apply(1, [])
+    assert reply.refused is None
+
+
+@QUICK
+@given(data=st.one_of(st.binary(max_size=200), damaged()))
+def test_any_bytes_on_a_stream(server: LiveServer, http: httpx.Client, session: str, data: bytes) -> None:
+    exchange(server, session, data)
+    assert post(http, session, frame([["ones", [[1]]]], [0]))["values"][0]["values"] == [1.0]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=12,
+)
+ARGUMENTS = st.lists(
+    st.one_of(
+        st.integers(-3, 3), st.none(), st.booleans(), st.floats(), st.sampled_from(("int", "float", "bool", "payload")),
+        st.lists(st.integers(-3, 5), max_size=4), st.text(max_size=5), st.sampled_from(("float32", "int64", "cpu")),
+    ),
+    max_size=5,
+)  # fmt: skip
+
+
+@st.composite
+def records(draw: Any) -> list[Any]:
+    """Ops of the table with arguments that may or may not fit them."""
+    first: list[Any] = ["upload", ["payload", draw(st.sampled_from(("float32", "int64", "bool"))), [2, 2]]]
+    names = sorted(TABLE)
+    return [first, *([draw(st.sampled_from(names)), draw(ARGUMENTS)] for _ in range(draw(st.integers(1, 4))))]
+
+
+@settings(QUICK, max_examples=150)
+@given(ops=records(), scalars=st.lists(st.integers(-5, 5) | st.floats(), max_size=4))
+def test_any_arguments_of_any_op(http: httpx.Client, session: str, ops: list[Any], scalars: list[Any]) -> None:
+    numbers = [value if isinstance(value, int) or value == value and abs(value) < 1e300 else "NaN" for value in scalars]
+    safe = [[name, [a if not isinstance(a, float) or abs(a) < 1e300 else 0.5 for a in args]] for name, args in ops]
+    body = frame(safe, [0], payloads=[{"values": [[0, 1], [1, 0]]}], scalars=numbers)
+    response = http.post(f"{session}/frames", json=body)
+    assert response.status_code == 200, response.text
+    for error in response.json().get("errors", ()):
+        assert error["code"] != "internal", (safe, error)
+
+
+@QUICK
+@given(structure=JSON, facts=st.dictionaries(st.sampled_from(("seq", "first", "external", "payloads")), JSON))
+def test_any_json_as_a_frame(http: httpx.Client, session: str, structure: Any, facts: dict[str, Any]) -> None:
+    body = msgspec.json.encode({"structure": structure, **facts})
+    response = http.post(f"{session}/frames", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code in (200, 400, 409), response.text
+    assert http.get(session).status_code == 200

@@ -1,0 +1,82 @@
+"""The OpenAPI document tells the truth: schemathesis calls the server by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from gradwire_server.app import create_app
+from gradwire_server.settings import Settings
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from tests.live_server import LiveServer
+
+DOCUMENT = create_app(Settings(api_keys=("unused",))).openapi()
+schema = schemathesis.openapi.from_dict(DOCUMENT)
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+    unsupported_method,
+]
+
+
+@pytest.fixture(scope="module")
+def place(server: LiveServer) -> Any:
+    """A session with a tensor in it, for the calls that need one."""
+    with server.http() as http:
+        path = http.post("/v1/sessions").headers["location"]
+        http.put(f"{path}/tensors/1?requires_grad=true", json={"values": 1.5})
+        yield path.rsplit("/", 1)[-1]
+
+
+@schema.parametrize()
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_calls_by_the_document(case: schemathesis.Case, server: LiveServer, place: str) -> None:
+    if case.method == "DELETE" and case.path == "/v1/sessions/{session_id}":
+        place = "s_of_nobody"
+    if case.path_parameters and "session_id" in case.path_parameters:
+        case.path_parameters["session_id"] = place
+    case.call_and_validate(base_url=server.url, headers=server.headers, checks=CHECKS)
+
+
+def test_every_operation_but_the_open_ones_needs_a_key() -> None:
+    open_ = {path for path, item in DOCUMENT["paths"].items() for each in item.values() if not each["security"]}
+    assert open_ == {"/livez", "/readyz"}
+
+
+def test_every_operation_is_documented() -> None:
+    for path, item in DOCUMENT["paths"].items():
+        for method, operation in item.items():
+            assert operation.get("description"), (method, path)
+            assert {"4XX", "5XX"} <= set(operation["responses"]), (method, path)
+            assert "422" not in operation["responses"], "FastAPI's own form of error"
+
+
+def test_references_lead_somewhere(http: httpx.Client) -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+
+    def walk(node: Any) -> None:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                assert node["$ref"].removeprefix("#/components/schemas/") in schemas
+            for each in node.values():
+                walk(each)
+        elif isinstance(node, list):
+            for each in node:
+                walk(each)
+
+    walk(DOCUMENT)
+    assert http.get("/openapi.json").json() == DOCUMENT
