@@ -16,7 +16,10 @@ from .report import Plan, Row
 NAMES: Final = ("chain", "record", "server_op", "mlp", "gpt", "cnn", "transfer")
 RESULTS: Final = Path(__file__).parent / "results"
 
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
+
+@app.command()
 def main(
     names: Annotated[list[str] | None, typer.Argument(help=f"Some of: {', '.join(NAMES)}. Default: all.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each comparison.")] = 15,
@@ -49,4 +52,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()

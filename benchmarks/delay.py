@@ -120,6 +120,10 @@ async def _relay_until_stdin_closes(host: str, port: int, rtt_s: float) -> None:
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
 
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
 def main(
     url: Annotated[str, typer.Argument(help="The server, as http://host:port or host:port.")],
     rtt_ms: Annotated[float, typer.Option(help="Milliseconds to add to a round trip.", min=0)] = 20.0,
@@ -134,4 +138,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()

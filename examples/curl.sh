@@ -26,8 +26,14 @@ trap finish EXIT
 
 # A request with the key. What is not a success ends the script, and shows the problem that the server described.
 call() {
-    curl --silent --show-error --fail-with-body \
-        --header "Authorization: Bearer $GRADWIRE_API_KEY" --header "Content-Type: application/json" "$@"
+    : >"$scratch/body"
+    if ! curl --silent --show-error --fail-with-body --output "$scratch/body" \
+        --header "Authorization: Bearer $GRADWIRE_API_KEY" --header "Content-Type: application/json" "$@"; then
+        cat "$scratch/body" >&2
+        echo >&2
+        return 1
+    fi
+    cat "$scratch/body"
 }
 
 # A part of the JSON on stdin, as a Python expression of `it`.
@@ -48,7 +54,8 @@ if [[ -z ${GRADWIRE_URL:-} ]]; then
 fi
 : "${GRADWIRE_API_KEY:?set GRADWIRE_API_KEY to a key of $GRADWIRE_URL}"
 
-session=$(call -X POST "$GRADWIRE_URL/v1/sessions" -d '{"device": "cpu"}' | pick 'it["id"]')
+call -X POST "$GRADWIRE_URL/v1/sessions" -d '{"device": "cpu"}' >"$scratch/created"
+session=$(pick 'it["id"]' <"$scratch/created")
 echo "created session $session"
 
 # x = [[1, 2], [3, 4]]; y = (x ** 2).mean(); y.backward(); x.grad

@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import structlog
 import uvloop
+
 from gradwire_server.app import create_app
 from gradwire_server.serving import DrainingServer, listen
 from gradwire_server.settings import Settings

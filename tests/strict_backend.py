@@ -7,12 +7,14 @@ gives them, on these arrays only. What passes here can still fail on a GPU; what
 
 from __future__ import annotations
 
+import sys
 import types
+from contextlib import nullcontext
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
-from gradwire_engine.backends import native
+from gradwire_engine.backends import NumpyBackend
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.meta import Shape
 
@@ -22,7 +24,7 @@ LACKING: dict[str, frozenset[str]] = {
         "False_ ScalarType True_ asmatrix block bmat busday_count busday_offset busdaycalendar bytes_ char "
         "character clongdouble complex256 core ctypeslib datetime64 datetime_as_string datetime_data dtypes "
         "einsum_path emath errstate f2py flexible float128 frompyfunc fromregex geomspace get_include getbufsize "
-        "geterr geterrcall histogram_bin_edges info insert is_busday isnat lib little_endian longdouble ma matrix "
+        "geterr geterrcall histogram_bin_edges info insert is_busday isnat little_endian longdouble ma matrix "
         "matvec memmap nanpercentile nanquantile ndenumerate nditer nested_iters object_ polyder polydiv polyint "
         "rec recarray record sctypeDict setbufsize seterr seterrcall show_runtime spacing str_ strings test "
         "timedelta64 typecodes typing unstack vecdot vecmat void".split()
@@ -31,6 +33,8 @@ LACKING: dict[str, frozenset[str]] = {
         "diagonal matrix_norm multi_dot outer svdvals tensordot trace vecdot vector_norm eig eigvals".split()
     ),
     "numpy.fft": frozenset(),
+    "numpy.lib": frozenset("array_utils format introspect mixins npyio scimath".split()),
+    "numpy.lib.stride_tricks": frozenset({"broadcast_shapes"}),
 }
 
 # Parameters of NumPy's functions that CuPy's functions of the same name do not take.
@@ -309,30 +313,31 @@ class _Module:
         return found
 
 
+if "cupyx" not in sys.modules:  # what kernels import of it on a GPU
+    _stub = types.ModuleType("cupyx")
+    _stub.errstate = lambda **_: nullcontext()  # type: ignore[attr-defined]
+    sys.modules["cupyx"] = _stub
+
+
 class StrictBackend:
     """The surface of ``NumpyBackend`` over strict arrays."""
 
     device = "cpu"
     array_type: Any = StrictArray
+    _plain = NumpyBackend()
 
     def __init__(self) -> None:
         self.xp: Any = _Module(np)
 
     def empty_bytes(self, nbytes: int) -> Any:
-        return StrictArray(np.empty(nbytes, np.uint8))
+        return StrictArray(self._plain.empty_bytes(nbytes))
 
     def view(self, memory: Any, shape: Shape, stride: Shape, offset: int, dtype: DType) -> Any:
-        size = dtype.itemsize
-        strides = tuple(s * size for s in stride)
-        return StrictArray(np.ndarray(shape, native(dtype), _unwrap(memory), offset * size, strides))
+        return StrictArray(self._plain.view(_unwrap(memory), shape, stride, offset, dtype))
 
     def memory_of(self, array: Any) -> Any:
-        plain = _unwrap(array)
-        if not plain.flags.c_contiguous:
-            plain = plain.transpose(sorted(range(plain.ndim), key=lambda i: -plain.strides[i]))
-            if not plain.flags.c_contiguous:
-                return None
-        return StrictArray(plain.reshape(-1).view(np.uint8))
+        memory = self._plain.memory_of(_unwrap(array))
+        return None if memory is None else StrictArray(memory)
 
     def from_host(self, array: Any) -> Any:
         return StrictArray(array)

@@ -219,6 +219,10 @@ def stale(folder: Path = DOCS) -> list[str]:
     return [name for name, page in PAGES.items() if held(name) != page()]
 
 
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
 def main(
     check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if a page is stale.")] = False,
     folder: Annotated[Path, typer.Option(help="Where the pages are.", show_default="docs")] = DOCS,
@@ -237,4 +241,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()

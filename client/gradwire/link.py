@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gradwire_protocol import envelope
-from gradwire_protocol.errors import ConnectionLost, GradwireError
-from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Payload, Reply, Welcome
+from gradwire_protocol.errors import ConnectionLost, GradwireError, from_code
+from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Payload, Refusal, Reply, Welcome
 from gradwire_protocol.frames import Structure as StructureMessage
 
 from .connection import Connection, Disconnected
@@ -198,8 +198,17 @@ class Link:
                 whole = self._downloads.setdefault(message.transfer, bytearray(message.total))
                 whole[message.offset : message.offset + buffers[0].nbytes] = buffers[0]
             else:
-                problem = getattr(message, "problem", None)
-                raise Disconnected(f"the server ended the stream: {problem.detail if problem else message}")
+                self._ended(message)
+
+    def _ended(self, message: Any) -> None:
+        """The server ended the stream with a reason. Resending helps only where the reason says so."""
+        problem = message.problem if isinstance(message, Refusal) else None
+        if problem is None or problem.retryable:
+            raise Disconnected(f"the server ended the stream: {problem.detail if problem else type(message).__name__}")
+        if self._connection is not None:
+            self._connection.drop()
+            self._connection = None
+        raise from_code(problem.code, f"the server ended the stream: {problem.detail}", **problem.extra)
 
     def _answer(self, reply: Reply, buffers: list[memoryview]) -> None:
         if not self._unanswered or reply.seq < self._unanswered[0].frame.seq:
@@ -222,8 +231,6 @@ class Link:
             self._answers[reply.seq] = answer
 
     def _refused(self, reply: Reply) -> None:
-        from gradwire_protocol.errors import from_code
-
         problem = reply.refused
         assert problem is not None
         if problem.code == "frame_out_of_order":
@@ -295,4 +302,5 @@ def _raw(encoded: bytes) -> Any:
     return msgspec.Raw(encoded)
 
 
-_NOTHING: Final = _raw(b"")
+# The default itself: only that very object is left out when a frame is encoded.
+_NOTHING: Final = Frame().structure

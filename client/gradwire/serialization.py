@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any, Final
 
 import numpy as np
 import safetensors
 import safetensors.numpy
+
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
@@ -53,7 +54,11 @@ def save(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
 
 
 def load(
-    f: str | os.PathLike[str] | IO[bytes], map_location: Any = None, *, weights_only: bool = True, mmap: bool | None = None
+    f: str | os.PathLike[str] | IO[bytes],
+    map_location: Any = None,
+    *,
+    weights_only: bool = True,
+    mmap: bool | None = None,
 ) -> Any:
     """Read what :func:`save` wrote, or any safetensors file, and put its tensors into the current session.
 
@@ -87,7 +92,7 @@ def _read(f: Any) -> tuple[dict[str, str], dict[str, tuple[np.ndarray[Any, Any],
                 return metadata, {name: _typed(name, opened.get_tensor(name)) for name in opened.keys()}  # noqa: SIM118
         data = f.read()
         _refuse_pickle(data[:8], "the data")
-        parts = safetensors.deserialize(data)
+        parts = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise ArgumentValueError(f"this is not a safetensors file: {error}") from None
     length = int.from_bytes(data[:8], "little")
@@ -150,7 +155,9 @@ class _Packer:
         if isinstance(value, Mapping):
             return self._mapping(value, path)
         where = f" at {path}" if path else ""
-        hint = "save its state_dict()" if isinstance(value, Module) else "gradwire saves tensors, containers, numbers and strings"
+        hint = "gradwire saves tensors, containers, numbers and strings"
+        if isinstance(value, Module):
+            hint = "save its state_dict()"
         raise ArgumentTypeError(f"{type(value).__name__}{where} cannot be saved: {hint}")
 
     def _mapping(self, value: Mapping[Any, Any], path: str) -> Any:
@@ -224,7 +231,10 @@ class _Unpacker:
             return OrderedDict(pairs) if kind == "$ordered" else dict(pairs)
         if kind == "$complex":
             return complex(*self._items(content))
-        made = {"$float": float, "$dtype": dtypes.BY_NAME.__getitem__, "$device": device, "$size": Size}.get(kind)
+        known: dict[str, Callable[[Any], Any]] = {
+            "$float": float, "$dtype": dtypes.BY_NAME.__getitem__, "$device": device, "$size": Size,
+        }  # fmt: skip
+        made = known.get(kind)
         if made is None:
             raise ArgumentValueError(f"the file describes something unknown: {kind!r:.40}")
         return made(content)

@@ -15,6 +15,11 @@ LONGEST_DOT: Final = 65_536
 """Above this many terms NumPy's pairwise sum is as fast as a matrix product, and rounds less."""
 
 
+def waits(xp: Any) -> bool:
+    """Whether looking at a value means waiting for a GPU: then what an index holds is not checked."""
+    return getattr(xp, "__name__", "") == "cupy"
+
+
 def at_least_1d(x: Any) -> Any:
     """A 0-dim array as one of shape (1,): the axis that PyTorch lets a scalar have."""
     return x if x.ndim else x.reshape(1)

@@ -275,7 +275,7 @@ class Engine:
             self._node(entry, rule_args, values, tensors, inferred, overwritten=target) if requires else None
         )
         before = target.array
-        if entry.op.base is None:
+        if entry.writes:
             self._compute(entry, values, tensors, inferred)
         else:
             result = self._compute(entry, values, tensors, inferred)

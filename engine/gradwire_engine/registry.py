@@ -30,13 +30,14 @@ class Row:
         saves: what ``joint`` needs saved.
         tensor_at, scalar_at, ...: positions of the parameters that the pipeline treats alike.
         undefined: the derivative accepts ``None`` for a result that received no gradient.
+        writes: whether the kernel of an in-place form writes into its first array itself, and returns nothing.
         composite: for an op made of other ops, the function that calls them; it needs no kernel and no derivative.
     """
 
     __slots__ = (
         "across", "all_differentiable", "announced", "composite", "differentiable", "half", "has_lists", "joint", "kernel", "number_at",
         "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at", "static_targets", "tensor_at",
-        "undefined",
+        "undefined", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:
@@ -45,6 +46,7 @@ class Row:
         self.half = False
         self.announced = False
         self.across = False
+        self.writes = op.mutates is not None and op.base is None
         self.rules: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {}
         self.joint: Callable[..., Any] | None = None
         self.saves: tuple[str, ...] = ()
@@ -99,14 +101,14 @@ def row(name: str) -> Row:
         base = found.op.base
         if base is not None:
             origin = row(base.name)
-            found.kernel, found.half, found.rules = origin.kernel, origin.half, origin.rules
+            found.kernel, found.half, found.rules = origin.kernel, origin.half, dict(origin.rules)
             found.announced, found.across = origin.announced, origin.across
             found.joint, found.saves, found.undefined = origin.joint, origin.saves, origin.undefined
     return found
 
 
 def kernel(
-    *names: str, half: bool = False, announced: bool = False, across: bool = False
+    *names: str, half: bool = False, announced: bool = False, across: bool = False, writes: bool = False
 ) -> Callable[[Kernel], Kernel]:
     """Register ``f(xp, *arguments)`` as the computation of these ops.
 
@@ -115,13 +117,15 @@ def kernel(
     session's generator after ``xp``, one registered with ``announced=True`` then the meta of its first result
     (where the dtype may be a default, or an announcement saves a cast). With ``across=True`` operands may be on
     any device: they are copied to that of the result. The result is cast to the dtype that the rule announced. The kernel of an op
-    that only exists in place writes into its first array and returns nothing.
+    that only exists in place writes into its first array and returns nothing; so does one that is registered for
+    an in-place form with ``writes=True``, to spare a copy of the whole.
     """
 
     def register(function: Kernel) -> Kernel:
         for name in names:
             entry = row(name)
             entry.kernel, entry.half, entry.announced, entry.across = function, half, announced, across
+            entry.writes = entry.writes or writes
         return function
 
     return register

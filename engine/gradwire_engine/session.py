@@ -143,7 +143,7 @@ class Session:
         _ = self.engine.backends[device]
         self.ids: dict[int, Tensor | Poison | None] = {}
         self.clients: dict[int, Client] = {0: Client(0), 1: Client(1)}
-        self.uploads: OrderedDict[tuple[int, int], tuple[bytearray, int]] = OrderedDict()
+        self.uploads: OrderedDict[tuple[int, int], tuple[memoryview, int]] = OrderedDict()
         self._structures: OrderedDict[bytes, tuple[Structure, Frees]] = OrderedDict()
         self.frames_applied = 0
         self.ops_run = 0
@@ -186,7 +186,8 @@ class Session:
                     f"{len(self.uploads)} uploads of {held:,} bytes are unfinished, {total:,} more are too many",
                     setting="GRADWIRE_MAX_SESSION_BYTES", limit=self.limits.max_session_bytes, value=held + total,
                 )  # fmt: skip
-            self.uploads[key] = (bytearray(total), 0)
+            # Not a bytearray: that would fill, and so take, memory for what was announced and may never come.
+            self.uploads[key] = (np.empty(total, np.uint8).data, 0)
         buffer, filled = self.uploads[key]
         end = offset + data.nbytes
         if offset < 0 or offset > filled or end > len(buffer):
@@ -261,6 +262,12 @@ class Session:
                 setting="GRADWIRE_MAX_OPS_PER_FRAME", limit=self.limits.max_ops_per_frame, value=len(structure.ops),
             )  # fmt: skip
         planned = structure, last_uses(structure)
+        announced = [record[2] for record in structure.ops if len(record) > 2]
+        if any(type(n) is not int for n in announced):
+            raise MalformedFrame("a record announces a number of results that is not an int")
+        if announced and (min(announced) < 0 or sum(announced) > self.limits.max_tensors):
+            # Before a record fails and its results are filled in: their number is the client's word.
+            raise MalformedFrame(f"the records announce from {min(announced)} to {max(announced)} results each")
         if frame.hash:
             if structure_hash(encoded) != frame.hash:
                 raise MalformedFrame("the hash does not belong to the structure")

@@ -16,6 +16,7 @@ from .errors import MalformedFrame
 from .frames import Message
 
 ALIGNMENT: Final = 64
+MAX_BUFFERS: Final = 1 << 16
 _PREFIX: Final = 4
 _PADDING: Final = bytes(ALIGNMENT)
 
@@ -65,6 +66,8 @@ def decode(data: bytes | bytearray | memoryview) -> tuple[Message, list[memoryvi
         raise MalformedFrame(f"the header is not a message: {error}") from None
     at = _PREFIX + size
     buffers: list[memoryview] = []
+    if len(getattr(message, "buffers", ())) > MAX_BUFFERS:
+        raise MalformedFrame(f"the message has more than {MAX_BUFFERS:,} buffers")
     for length in getattr(message, "buffers", ()):
         at += -at % ALIGNMENT
         if length < 0 or at + length > len(whole):

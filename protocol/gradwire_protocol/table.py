@@ -230,7 +230,7 @@ def op(
     grad_fn: str | None = None,
     differentiable: Sequence[str] | None = None,
     results: int | None = 1,
-    inplace: bool = False,
+    inplace: bool | str = False,
     control: bool = False,
     random: bool = False,
     dynamic: bool = False,
@@ -241,7 +241,8 @@ def op(
 ) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
     """Declare an operation; see the module's docstring and :class:`Op` for the facts.
 
-    ``inplace=True`` also declares the form whose name ends in an underscore and which writes to ``self``.
+    ``inplace=True`` also declares the form whose name ends in an underscore and which writes to ``self``; a
+    string does so, too, and is the node name of that form, where it has one of its own.
     ``mutates`` declares an op that only exists in place (``copy_``).
     """
 
@@ -254,7 +255,8 @@ def op(
         }  # fmt: skip
         base = _add(Op(label, rule, **facts))
         if inplace:
-            form = Op(label + "_", rule, **(facts | {"mutates": 0, "base": base, "results": 0}))
+            own = {"grad_fn": inplace if isinstance(inplace, str) else grad_fn}
+            form = Op(label + "_", rule, **(facts | own | {"mutates": 0, "base": base, "results": 0}))
             form.rule = _inplace_rule(form, rule)
             form.exposed = tuple(e for e in base.exposed if e != "function") or ("method",)
             form.doc = f"In-place form of :func:`{label}`: writes the result into ``self``."

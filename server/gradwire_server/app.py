@@ -45,9 +45,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
                 await culling
             await server.registry.close()
 
-    app = FastAPI(
-        title="gradwire", version=VERSION, lifespan=lifespan, redoc_url=None, redirect_slashes=False
-    )
+    app = FastAPI(title="gradwire", version=VERSION, lifespan=lifespan, redoc_url=None, redirect_slashes=False)
     app.state.server = server
     for router in ROUTERS:
         app.include_router(router)

@@ -31,15 +31,9 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--host", help="address to listen on (GRADWIRE_HOST, 127.0.0.1)")
     found.add_argument("--port", type=int, help="port to listen on, 0 for any free one (GRADWIRE_PORT, 8000)")
-    found.add_argument(
-        "--announce", action="store_true", help="write one line of JSON to stdout when listening"
-    )
-    found.add_argument(
-        "--ready-file", type=Path, metavar="PATH", help="write the same line to a file when listening"
-    )
-    found.add_argument(
-        "--exit-with-parent", action="store_true", help="stop when stdin is closed (embedded use)"
-    )
+    found.add_argument("--announce", action="store_true", help="write one line of JSON to stdout when listening")
+    found.add_argument("--ready-file", type=Path, metavar="PATH", help="write the same line to a file when listening")
+    found.add_argument("--exit-with-parent", action="store_true", help="stop when stdin is closed (embedded use)")
     found.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
     found.add_argument("--log-format", choices=("console", "json"))
     found.add_argument("--settings", action="store_true", help="list all settings and exit")

@@ -9,12 +9,14 @@ from typing import Final
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from . import problems
 from .metrics import Metrics
 
 HEADER: Final = "X-Request-ID"
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "STREAM")
 _SANE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 log = structlog.get_logger("gradwire.http")
@@ -51,6 +53,8 @@ class RequestContext:
 
         try:
             await self.app(scope, receive, tagged)
+        except ClientDisconnect:
+            scope["state"]["problem"] = "client_disconnected"
         except Exception as error:
             failure = problems.defect(error, scope)
             if status:
@@ -65,7 +69,9 @@ class RequestContext:
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
-        method = scope.get("method", "WS")
+        method = scope.get("method", "STREAM")
+        if method not in METHODS:  # a label is not for the client to choose
+            method = "other"
         code = scope["state"].get("problem", "")
         self.metrics.requests.labels(method, route, str(status)).inc()
         if scope["type"] == "http":

@@ -93,12 +93,20 @@ class _Job:
 
     __slots__ = ("done", "run", "since")
 
-    def __init__(
-        self, run: Callable[[EngineSession], Any], done: Callable[[Any, BaseException | None], None]
-    ) -> None:
+    def __init__(self, run: Callable[[EngineSession], Any], done: Callable[[Any, BaseException | None], None]) -> None:
         self.run = run
         self.done = done
         self.since = time.perf_counter()
+
+
+def _settle(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+    """Give a future its outcome, unless whoever waited has left."""
+    if future.done():
+        return
+    if failure is None:
+        future.set_result(result)
+    else:
+        future.set_exception(failure)
 
 
 class InlineHost:
@@ -133,7 +141,11 @@ class InlineHost:
 
         # A daemon: a process that is told to stop does not wait for an op that runs for hours.
         threading.Thread(target=self._work, args=(session, opened), name=self.name, daemon=True).start()
-        await opened
+        try:
+            await opened
+        except BaseException:
+            self._jobs.put(None)  # nobody will use it, nor close it
+            raise
 
     # The worker's thread
 
@@ -141,9 +153,9 @@ class InlineHost:
         try:
             engine = open_session()
         except BaseException as error:
-            self._post(opened.set_exception, error)
+            self._post(_settle, opened, None, error)
             return
-        self._post(opened.set_result, None)
+        self._post(_settle, opened, None, None)
         while (job := self._jobs.get()) is not None:
             if self._closed:
                 self._post(job.done, None, SessionGone("the session was deleted"))
@@ -155,7 +167,10 @@ class InlineHost:
             self._post(job.done, result, failure)
             # Else the last reply's buffers would live until the next job.
             del job, result, failure
-        engine.close()
+        try:
+            engine.close()
+        except Exception as error:
+            log.error("closing a session failed", session=self.name, exc_info=error)
         del engine
         give_back_memory()
         self._post(self._finished.set)
@@ -180,16 +195,7 @@ class InlineHost:
 
     async def _call(self, run: Callable[[EngineSession], T]) -> T:
         future: asyncio.Future[T] = self._loop.create_future()
-
-        def done(result: T, failure: BaseException | None) -> None:
-            if future.done():
-                return
-            if failure is None:
-                future.set_result(result)
-            else:
-                future.set_exception(failure)
-
-        self._put(_Job(run, done))
+        self._put(_Job(run, lambda result, failure: _settle(future, result, failure)))
         return await future
 
     def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer) -> None:

@@ -29,14 +29,10 @@ class Metrics:
         self.results = counter("results_total", "Tensors that frames made")
         self.frame_seconds = seconds("frame_seconds", "Time a frame took in the engine")
         self.wait_seconds = seconds("frame_wait_seconds", "Time a frame waited for the engine")
-        self.bytes_in = counter(
-            "received_bytes_total", "Bytes of messages, frames and tensors received", "via"
-        )
+        self.bytes_in = counter("received_bytes_total", "Bytes of messages, frames and tensors received", "via")
         self.bytes_out = counter("sent_bytes_total", "Bytes of messages, replies and tensors sent", "via")
         self.requests = counter("http_requests_total", "Requests and streams", "method", "route", "status")
-        self.request_seconds = seconds(
-            "http_request_seconds", "Time from request to response", "method", "route"
-        )
+        self.request_seconds = seconds("http_request_seconds", "Time from request to response", "method", "route")
         self.errors = counter("errors_total", "Errors told to clients, by code", "code")
         self.sessions = gauge("sessions", "Live sessions")
         self.streams = gauge("streams", "Open streams")

@@ -13,9 +13,9 @@ Bound = Annotated[int, Field(ge=1, le=MAX_ID)]
 
 
 class Body(BaseModel):
-    """A request's body: what is not declared is refused."""
+    """A request's body: what is not declared is refused, and nothing is converted from another type."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class SessionLimits(Body):
@@ -67,9 +67,7 @@ class SessionView(BaseModel):
 class SessionDetail(SessionView):
     """A session, with what it holds."""
 
-    contents: dict[str, Any] = Field(
-        description="Counts and sizes: tensors, memory, graph nodes, frames, ops."
-    )
+    contents: dict[str, Any] = Field(description="Counts and sizes: tensors, memory, graph nodes, frames, ops.")
 
 
 class SessionList(BaseModel):
@@ -155,9 +153,7 @@ class GradRequest(Body):
     retain_graph: bool | None = Field(default=None, description="By default the value of ``create_graph``.")
     create_graph: bool = False
     allow_unused: bool = False
-    keep: bool = Field(
-        default=False, description="Leave the gradients in the session; implied by ``create_graph``."
-    )
+    keep: bool = Field(default=False, description="Leave the gradients in the session; implied by ``create_graph``.")
 
 
 class GradReply(BaseModel):

@@ -51,7 +51,7 @@ FRAME_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 
 _TENSOR_HEADERS: Final = [
     {
-        "name": DTYPE_HEADER, "in": "header", "required": False, "schema": {"enum": list(dtypes.BY_NAME)},
+        "name": DTYPE_HEADER, "in": "header", "required": False, "schema": {"type": "string", "example": "float32"},
         "description": f"With {RAW}: the dtype.",
     },
     {
@@ -127,9 +127,7 @@ def _json_frame() -> type:
 
 def _frame_schemas() -> dict[str, Any]:
     """The wire's own structs, as the schemas of their JSON form."""
-    _, found = msgspec.json.schema_components(
-        [_json_frame(), Reply, Structure, Payload], ref_template=_REF + "{name}"
-    )
+    _, found = msgspec.json.schema_components([_json_frame(), Reply, Structure, Payload], ref_template=_REF + "{name}")
     schemas: dict[str, Any] = dict(found)
     for schema in schemas.values():
         # The docstrings' lists of attributes: what JSON schema cannot say is said there.
@@ -138,10 +136,8 @@ def _frame_schemas() -> dict[str, Any]:
     frame["type"] = {"const": "frame", "default": "frame"}
     schemas["Reply"]["properties"]["type"] = {"const": "reply"}
     ident = {"type": "integer", "minimum": 0, "maximum": MAX_ID}
-    for name in ("seq", "client", "first", "ack"):
+    for name in ("seq", "client", "first"):
         frame[name] |= ident
-    for name in ("external", "releases"):
-        frame[name]["items"] = ident
     schemas["Structure"]["properties"]["ops"]["items"] = {
         "type": "array",
         "prefixItems": [

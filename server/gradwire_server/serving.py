@@ -70,9 +70,7 @@ class DrainingServer(uvicorn.Server):
         started: called once, with the URL, when the server accepts connections.
     """
 
-    def __init__(
-        self, app: FastAPI, settings: Settings, started: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, app: FastAPI, settings: Settings, started: Callable[[str], None] | None = None) -> None:
         super().__init__(configuration(app, settings))
         self.settings = settings
         self._parts: Server = app.state.server

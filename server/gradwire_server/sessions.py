@@ -47,18 +47,19 @@ class Session:
     ttl_s: float
     host: Host
     created: float = field(default_factory=time.time)
-    used: float = field(default_factory=time.time)
+    used: float = field(default_factory=time.monotonic)
     streams: dict[int, Stream] = field(default_factory=dict)
 
     def touch(self) -> None:
         """Count this moment as use."""
-        self.used = time.time()
+        self.used = time.monotonic()
 
     @property
-    def expires(self) -> float:
-        """When it expires (Unix time), if nobody uses it from now on."""
-        busy = self.streams or self.host.pending
-        return (time.time() if busy else self.used) + self.ttl_s
+    def remaining(self) -> float:
+        """Seconds until it expires, if nobody uses it from now on."""
+        if self.streams or self.host.pending:
+            return self.ttl_s
+        return self.used + self.ttl_s - time.monotonic()
 
     def summary(self) -> dict[str, Any]:
         """What can be told without asking the host."""
@@ -68,7 +69,7 @@ class Session:
             "default_dtype": self.default_dtype,
             "ttl_s": self.ttl_s,
             "created_at": timestamp(self.created),
-            "expires_at": timestamp(self.expires),
+            "expires_at": timestamp(time.time() + self.remaining),
             "streams": len(self.streams),
             "limits": asdict(self.limits),
         }
@@ -138,6 +139,9 @@ class Registry:
             await host.open(allowed, "cuda:0" if chosen == "cuda" else chosen, default_dtype, seed)
         finally:
             self._opening -= 1
+        if self.draining:  # by now
+            await host.close()
+            raise Unavailable("the server is stopping: it takes no new sessions")
         session = Session(session_id, tenant, chosen, default_dtype, allowed, ttl, host)
         self._sessions[session_id] = session
         self.metrics.sessions.set(len(self._sessions))
@@ -153,7 +157,7 @@ class Registry:
         """
         session = self._sessions.get(session_id)
         if session is not None and session.tenant == tenant:
-            if session.expires > time.time():
+            if session.remaining > 0:
                 session.touch()
                 return session
             self._forget(session, "expired")
@@ -164,8 +168,7 @@ class Registry:
 
     def of(self, tenant: str) -> list[Session]:
         """The tenant's live sessions, oldest first."""
-        now = time.time()
-        return [each for each in self._sessions.values() if each.tenant == tenant and each.expires > now]
+        return [each for each in self._sessions.values() if each.tenant == tenant and each.remaining > 0]
 
     async def delete(self, session: Session) -> None:
         """End a session and release what it holds."""
@@ -192,8 +195,7 @@ class Registry:
         """End sessions whose time is over, forever."""
         while True:
             await asyncio.sleep(CULL_EVERY_S)
-            now = time.time()
-            for session in [each for each in self._sessions.values() if each.expires <= now]:
+            for session in [each for each in self._sessions.values() if each.remaining <= 0]:
                 self._forget(session, "expired")
 
     def drain(self) -> None:

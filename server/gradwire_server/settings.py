@@ -43,22 +43,20 @@ class Settings(BaseSettings):
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
     api_keys: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="Keys that open the server, separated by commas or as a JSON list. A key may be given as sha256:<hex> of itself. "
-        "Only hashes are kept.",
+        description="Keys that open the server, separated by commas or as a JSON list. "
+        "A key may be given as sha256:<hex> of itself. Only hashes are kept.",
     )
     default_device: str = Field(default="cpu", description="Device of sessions that do not ask for one.")
 
     max_body_bytes: PositiveInt = Field(default=GB, description="Largest body of an HTTP request.")
-    max_json_bytes: PositiveInt = Field(default=64 * MB, description="Largest JSON body of an HTTP request.")
+    max_json_bytes: PositiveInt = Field(default=16 * MB, description="Largest JSON body of an HTTP request.")
     max_message_bytes: PositiveInt = Field(
         default=32 * MB, description="Largest message on a stream; larger payloads travel in chunks."
     )
     max_tensor_bytes: PositiveInt = Field(default=4 * GB, description="Largest single tensor.")
     max_session_bytes: PositiveInt = Field(default=8 * GB, description="All memory of one session's tensors.")
     max_tensors: PositiveInt = Field(default=1_000_000, description="Live tensors of one session.")
-    max_graph_nodes: PositiveInt = Field(
-        default=2_000_000, description="Nodes of one session's autograd graph."
-    )
+    max_graph_nodes: PositiveInt = Field(default=2_000_000, description="Nodes of one session's autograd graph.")
     max_ops_per_frame: PositiveInt = Field(default=200_000, description="Op records in one frame.")
     max_read_bytes: PositiveInt = Field(default=4 * GB, description="Values in one reply together.")
     max_sessions: PositiveInt = Field(default=64, description="Sessions at a time, of all keys together.")
@@ -96,9 +94,7 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least level that is logged."
     )
-    log_format: Literal["console", "json"] = Field(
-        default="console", description="Form of the log on stderr."
-    )
+    log_format: Literal["console", "json"] = Field(default="console", description="Form of the log on stderr.")
 
     @field_validator("api_keys", mode="before")
     @classmethod

@@ -200,10 +200,7 @@ class Stream:
                     f"speaks version {PROTOCOL_VERSION}: install matching versions of gradwire",
                     client=message.version, server=PROTOCOL_VERSION,
                 )  # fmt: skip
-            if (
-                len(self.session.streams) >= self.settings.max_streams
-                and message.client not in self.session.streams
-            ):
+            if len(self.session.streams) >= self.settings.max_streams and message.client not in self.session.streams:
                 raise TooManyRequests(
                     f"the session has {self.settings.max_streams} streams ({variable('max_streams')})",
                     setting=variable("max_streams"), limit=self.settings.max_streams,
@@ -315,9 +312,7 @@ class Stream:
             elif failure is not None and not isinstance(failure, LimitExceeded):
                 # An upload over a limit fails the frame that needs it; anything else here is a defect.
                 log.error("chunk failed", session=self.session.id, exc_info=failure)
-                self.finish(
-                    End(INTERNAL, "internal", InternalError("taking a chunk failed; the log has details"))
-                )
+                self.finish(End(INTERNAL, "internal", InternalError("taking a chunk failed; the log has details")))
             self._step()
 
         return answer
@@ -405,7 +400,5 @@ class Stream:
         if end.problem is not None:
             self.metrics.errors.labels(end.problem.code).inc()
             await self._send(Refusal(problems.to_problem(end.problem)), [], self.human)
-        log.info(
-            "stream closed", session=self.session.id, client=self.client, code=end.code, reason=end.reason
-        )
+        log.info("stream closed", session=self.session.id, client=self.client, code=end.code, reason=end.reason)
         await self.socket.close(end.code, end.reason)

@@ -146,9 +146,7 @@ def _from_raw(headers: Mapping[str, str], body: memoryview) -> Incoming:
 def _from_safetensors(body: memoryview) -> Incoming:
     size = int.from_bytes(body[:8], "little")
     if len(body) < 8 or size > len(body) - 8:
-        raise MalformedFrame(
-            f"the body of {len(body)} bytes is not a safetensors file: its header is cut off"
-        )
+        raise MalformedFrame(f"the body of {len(body)} bytes is not a safetensors file: its header is cut off")
     try:
         header = _header_decoder.decode(body[8 : 8 + size])
         entries = [msgspec.convert(v, _Entry) for name, v in header.items() if name != "__metadata__"]
@@ -184,9 +182,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
         InvalidRequest: for anything else.
     """
     parts = [part.strip() for part in text.strip().strip("[]()").split(",") if part.strip()]
-    if len(parts) > MAX_DIMS or not all(
-        part.isascii() and part.isdigit() and len(part) < 17 for part in parts
-    ):
+    if len(parts) > MAX_DIMS or not all(part.isascii() and part.isdigit() and len(part) < 17 for part in parts):
         raise InvalidRequest(f"{text!r:.80} is not a shape: use extents separated by commas")
     return tuple(int(part) for part in parts)
 

@@ -225,6 +225,24 @@ def test_a_training_step_is_one_round_trip(round_trips):
     assert round_trips() == 5
 
 
+def test_a_repeated_step_travels_as_a_hash(session):
+    x, weight = gradwire.ones(8, 8), gradwire.ones(8, 8, requires_grad=True)
+
+    def step():
+        before = session.stats()["bytes_sent"]
+        h = x
+        for _ in range(20):
+            h = (h @ weight).relu()
+        h.mean().backward()
+        weight.grad.sum().item()
+        weight.grad = None
+        return session.stats()["bytes_sent"] - before
+
+    sizes = [step() for _ in range(4)]
+    assert sizes[3] < sizes[0] / 2 and sizes[3] < 400
+    assert session.stats()["reconnects"] == 0
+
+
 def test_introspection_needs_no_round_trip(round_trips):
     x = gradwire.randn(3, 4, requires_grad=True)
     y = (x.t() @ x).softmax(-1)

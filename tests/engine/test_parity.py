@@ -81,8 +81,10 @@ class Trial:
         self.samples = samples
         self.sample = sample
         self.op: Op = TABLE[samples.op]
-        self.tol = samples.tol if dtype in ("float32", "float64", *COMPLEXES) else None
-        self.grad_tol = samples.grad_tol if dtype in ("float32", "float64", *COMPLEXES) else None
+        self.strict = isinstance(engine.backends["cpu"], StrictBackend)
+        usual = TOLERANCES.get(dtype, EXACT)
+        self.tol = wider(usual, samples.tol or EXACT)
+        self.grad_tol = wider(self.tol, samples.grad_tol or EXACT)
         self.seconds = samples.gradgrad and dtype in ("float64", "complex128")
 
     def run(self) -> bool:
@@ -95,6 +97,8 @@ class Trial:
             expected = theirs.call()
         except Exception as error:
             return self.check_error(error, self.samples.op)
+        if any(e.dtype is torch.complex32 for e in expected):
+            return False  # a dtype that exists in PyTorch alone
         assert not self.sample.expects_error, "the sample was declared to fail, but PyTorch accepts it"
         ours = Ours(self.engine, self.sample)
         got = ours.call(self.samples.op)
@@ -137,6 +141,8 @@ class Trial:
             return ours, ours.call(self.samples.op)
 
         if self.sample.expects_error:
+            if self.strict:
+                return
             with pytest.raises((RuntimeError, ValueError, IndexError, TypeError, NotImplementedError)):
                 once()
             return
@@ -152,9 +158,10 @@ class Trial:
 
     def check_error(self, error: Exception, name: str) -> bool:
         """The oracle raised: the same class must be raised here, unless PyTorch merely lacks an implementation."""
-        gap = isinstance(error, NotImplementedError) or "not implemented for" in str(error)
-        if gap and not self.sample.expects_error:
+        if is_gap(error) and not self.sample.expects_error:
             return False
+        if self.strict:
+            return False  # a GPU is not waited for to find a wrong value
         if isinstance(error, TypeError) and not self.sample.expects_error:
             raise AssertionError(f"the oracle does not take this sample: {error}")
         wanted = builtin_class(error)
@@ -205,7 +212,7 @@ class Trial:
         assert our is not None, f"{what} is missing"
         assert our.dtype is operand.dtype, f"{what} has dtype {our.dtype}, the operand {operand.dtype}"
         assert our.shape == operand.shape, f"{what} has shape {our.shape}, the operand {operand.shape}"
-        close(what, self.to_torch(our), their, self.grad_tol or self.tol, slack=4)
+        close(what, self.to_torch(our), their, self.grad_tol, slack=4)
 
     def compare_seconds(
         self, leaves: list[Any], our_grads: Any, their_grads: Any, our_seeds: list[Tensor], seeds: list[torch.Tensor]
@@ -230,7 +237,7 @@ class Trial:
         for label, our, their, like in zip(labels, our_second, their_second, inputs, strict=True):
             zeros = torch.zeros_like(like)
             mine = zeros if our is None else self.to_torch(our)
-            close(label, mine, zeros if their is None else their, self.grad_tol or self.tol, slack=16)
+            close(label, mine, zeros if their is None else their, self.grad_tol, slack=16)
 
     # In place
 
@@ -244,10 +251,11 @@ class Trial:
         try:
             wanted = theirs.call()[0]
         except Exception as error:
-            if isinstance(error, NotImplementedError) or "not implemented for" in str(error):
+            if is_gap(error):
                 return
-            with pytest.raises(builtin_class(error)):
-                ours.call(form.name)
+            if not self.strict:
+                with pytest.raises(builtin_class(error)):
+                    ours.call(form.name)
             return
         target = ours.leaves[0]
         version = target.storage.version
@@ -256,6 +264,8 @@ class Trial:
         assert target.storage.version == version + 1, "the version did not rise by one"
         assert repr(target.dtype) == str(wanted.dtype), f"in place: dtype {target.dtype}"
         close("value in place", self.to_torch(target), wanted, self.tol)
+        if target.dtype.category < dtypes.FLOATING:
+            return  # PyTorch lets a bool that a comparison was written into require grad
         assert target.requires_grad == wanted.requires_grad, f"in place: requires_grad is {target.requires_grad}"
         if not wanted.requires_grad or not self.samples.grad or not self.sample.gradients:
             return
@@ -265,7 +275,12 @@ class Trial:
             assert target.grad_fn.name == name, f"in place: grad_fn {target.grad_fn.name} instead of {name}"
         leaves = [(m, t) for m, t in zip(ours.origins, theirs.origins, strict=True) if t.requires_grad]
         seed = random_like(wanted)
-        their_grads = torch.autograd.grad(wanted, [t for _, t in leaves], seed, allow_unused=True)
+        try:
+            their_grads = torch.autograd.grad(wanted, [t for _, t in leaves], seed, allow_unused=True)
+        except RuntimeError as error:
+            # x.mul_(x): PyTorch overwrote what it had saved, here it was copied first.
+            assert "modified by an inplace operation" in str(error) or is_gap(error), error
+            return
         our_grads = self.engine.call(
             "grad", [target], [m for m, _ in leaves], [to_ours(self.engine, seed)], allow_unused=True
         )
@@ -415,6 +430,14 @@ def random_like(tensor: torch.Tensor) -> torch.Tensor:
     return torch.randn(tensor.shape, dtype=torch.complex128 if tensor.is_complex() else torch.float64).to(tensor.dtype)
 
 
+GAPS = ("not implemented for", "does not support automatic differentiation for outputs with complex dtype")
+
+
+def is_gap(error: Exception) -> bool:
+    """Whether PyTorch merely lacks an implementation."""
+    return isinstance(error, NotImplementedError) or any(gap in str(error) for gap in GAPS)
+
+
 def builtin_class(error: Exception) -> type[BaseException]:
     return next(c for c in type(error).__mro__ if c.__module__ == "builtins")
 
@@ -451,18 +474,20 @@ def check_strides(which: str, mine: Tensor, wanted: torch.Tensor) -> None:
 
 
 def close(
-    what: str, mine: torch.Tensor, wanted: torch.Tensor, tol: tuple[float, float] | None, slack: float = 1
+    what: str, mine: torch.Tensor, wanted: torch.Tensor, tol: tuple[float, float], slack: float = 1
 ) -> None:
     name = str(wanted.dtype).removeprefix("torch.")
     wanted = wanted.detach().resolve_conj()
-    # A wider tolerance is given for float64 and float32 alike: it is used where the dtype's own is narrower.
-    rtol, atol = TOLERANCES.get(name, EXACT)
-    if tol is not None and name in TOLERANCES:
-        rtol, atol = max(rtol, tol[0]), max(atol, tol[1])
+    # What is given holds for the dtype under test; a result of another may be coarser.
+    rtol, atol = wider(TOLERANCES[name], tol) if name in TOLERANCES else EXACT
     torch.testing.assert_close(
         mine, wanted, rtol=rtol * slack, atol=atol * slack, equal_nan=True, check_stride=False,
         msg=lambda text: f"{what}: {text}\nhere  {brief(mine)}\ntorch {brief(wanted)}",
     )  # fmt: skip
+
+
+def wider(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    return max(a[0], b[0]), max(a[1], b[1])
 
 
 def brief(tensor: torch.Tensor) -> str:

@@ -30,6 +30,12 @@ def order(make: Make) -> Samplings:
         yield Sample(special(make), 0.0)
 
 
+@samples("eq", "ne", dtypes=("float16", "bfloat16"))
+def equality_of_halves(make: Make) -> Samplings:
+    yield Sample(torch.tensor([0.1, 0.2], dtype=make.dtype), 0.1)
+    yield Sample(torch.tensor([0.1, 0.2], dtype=make.dtype), torch.tensor(0.1, dtype=torch.float64))
+
+
 @samples("isclose")
 def isclose(make: Make) -> Samplings:
     x = make(2, 3)

@@ -2,9 +2,10 @@
 
 import torch
 
-from tests.samples import COMPLEXES, FLOATS, HALVES, INTS, Sample, samples
+from tests.samples import FLOATS, HALVES, INTS, Sample, samples
 
 SOME = ("bool", "uint8", "int64", "bfloat16", "float32", "float64", "complex128")
+REAL = SOME[:-1]
 SUMS = ("bool", "int16", "int64", *HALVES, *FLOATS, "complex64", "complex128")
 ORDERED = ("uint8", "int64", *HALVES, *FLOATS)
 aten = torch.ops.aten
@@ -71,12 +72,7 @@ def index_put_oracle(x, indices, values, accumulate=False):
     return aten.index_put(x, indices, values, accumulate)
 
 
-def index_put_in_place(x, indices, values, accumulate=False):
-    return aten.index_put_(x, indices, values, accumulate)
-
-
-@samples("index_put", dtypes=SOME, ref=index_put_oracle)
-@samples("index_put_", dtypes=SOME, ref=index_put_in_place, grad=False)
+@samples("index_put", dtypes=SOME, ref=index_put_oracle, inplace_ref=aten.index_put_)
 def index_put(make):
     for shape, indices in distinct_selections(make):
         part = torch.zeros(shape)[tuple(slice(None) if i is None else i for i in indices)].shape
@@ -86,7 +82,7 @@ def index_put(make):
     yield Sample(x, [torch.tensor([2])], make(1, 3, requires_grad=False))
 
 
-@samples("index_put", dtypes=SOME, ref=index_put_oracle)
+@samples("index_put", dtypes=SOME, ref=index_put_oracle, inplace_ref=aten.index_put_)
 def index_put_with_gradients(make):
     for shape, indices in distinct_selections(make):
         part = torch.zeros(shape)[tuple(slice(None) if i is None else i for i in indices)].shape
@@ -94,7 +90,7 @@ def index_put_with_gradients(make):
         yield Sample(make(*shape), indices, make())
 
 
-@samples("index_put", dtypes=SUMS, ref=index_put_oracle)
+@samples("index_put", dtypes=SUMS, ref=index_put_oracle, inplace_ref=aten.index_put_)
 def index_put_accumulating(make):
     for shape, indices in selections(make):
         part = torch.zeros(shape)[tuple(slice(None) if i is None else i for i in indices)].shape
@@ -104,7 +100,7 @@ def index_put_accumulating(make):
     yield Sample(make(4, 3, transposed=True), [i], make(3, 3), True)
 
 
-@samples("index_put", "index_put_", dtypes=("float32",), ref=index_put_oracle)
+@samples("index_put", dtypes=("float32",), ref=index_put_oracle, inplace_ref=aten.index_put_)
 def index_put_that_fails(make):
     free = {"requires_grad": False}
     yield Sample(make(3, 4, **free), [torch.tensor([3])], make(4, **free)).fails()
@@ -170,14 +166,19 @@ def scatter_add(make):
     yield Sample(make(4, 3, transposed=True), 0, make.index(2, 3, high=4), make(2, 3))
     yield Sample(make(), 0, torch.tensor(0), make())
     yield Sample(make(3, 4), 0, torch.full((1, 4), 3), make(1, 4)).fails()
-    yield Sample(make(3, 4), 0, torch.zeros(1, 4, dtype=torch.int64), make(1, 4, dtype="float64" if make.dtype != torch.float64 else "float32")).fails()
+    mixed = make(1, 4, dtype="float64" if make.name != "float64" else "float32")
+    yield Sample(make(3, 4), 0, torch.zeros(1, 4, dtype=torch.int64), mixed).fails()
+
+
+def scatter_reduce_in_place(x, dim, index, src, reduce, include_self=True):
+    return x.scatter_reduce_(dim, index, src, reduce, include_self=include_self)
 
 
 def scatter_reduce_oracle(x, dim, index, src, reduce, include_self=True):
     return torch.scatter_reduce(x, dim, index, src, reduce, include_self=include_self)
 
 
-@samples("scatter_reduce", dtypes=ORDERED, ref=scatter_reduce_oracle)
+@samples("scatter_reduce", dtypes=ORDERED, ref=scatter_reduce_oracle, inplace_ref=scatter_reduce_in_place)
 def scatter_reduce(make):
     for reduce in ("sum", "prod", "mean", "amax", "amin"):
         for include_self in (True, False):
@@ -186,7 +187,7 @@ def scatter_reduce(make):
     yield Sample(make(3, 4), 0, torch.zeros(1, 4, dtype=torch.int64), make(1, 4), "most").fails()
 
 
-@samples("scatter_reduce", dtypes=("float64",), ref=scatter_reduce_oracle, gradgrad=False)
+@samples("scatter_reduce", dtypes=("float64",), ref=scatter_reduce_oracle, inplace_ref=scatter_reduce_in_place, gradgrad=False)
 def scatter_reduce_with_zeros_and_ties(make):
     x = torch.tensor([2.0, 0.0, 5.0, 1.0], dtype=make.dtype, requires_grad=True)
     src = torch.tensor([0.0, 3.0, 0.0, 0.0, 5.0, 5.0, 2.0], dtype=make.dtype, requires_grad=True)
@@ -210,7 +211,11 @@ def index_select(make):
     yield Sample(make(3, 4), 0, torch.tensor([[0]])).fails()
 
 
-@samples("index_add", dtypes=SUMS, ref=lambda x, dim, index, source, alpha=1: torch.index_add(x, dim, index, source, alpha=alpha))
+@samples(
+    "index_add", dtypes=SUMS,
+    ref=lambda x, dim, at, source, alpha=1: x.index_add(dim, at, source, alpha=alpha),
+    inplace_ref=lambda x, dim, at, source, alpha=1: x.index_add_(dim, at, source, alpha=alpha),
+)  # fmt: skip
 def index_add(make):
     yield Sample(make(3, 4), 0, make.index(5, high=3), make(5, 4))
     yield Sample(make(2, 3, 4), 1, make.index(5, high=3).int(), make(2, 5, 4))
@@ -235,7 +240,8 @@ def index_copy(make):
 @samples("index_fill", dtypes=SOME)
 def index_fill(make):
     yield Sample(make(3, 4), 0, torch.tensor([0, 2, 0]), 1)
-    yield Sample(make(3, 4), 1, torch.tensor([-1]), make())
+    yield Sample(make(3, 4), 1, torch.tensor([3]), make())
+    yield Sample(make(3, 4), 1, torch.tensor([-1]), 1)
     yield Sample(make(4, 3, transposed=True), 0, torch.tensor([1]), 1)
     yield Sample(make(3, 4), 0, torch.tensor(1), 1)
     yield Sample(make(3, 4), 0, torch.tensor([3]), 1).fails()
@@ -306,7 +312,7 @@ def embedding(make):
     yield Sample(make(5, 4), make.index(2, 3, high=5))
     yield Sample(make(5, 4), make.index(6, high=5), 2)
     yield Sample(make(5, 4), make.index(high=5).int())
-    yield Sample(make(5, 4), torch.zeros(0, dtype=torch.int64))
+    yield Sample(make(5, 4, requires_grad=False), torch.zeros(0, dtype=torch.int64))
     yield Sample(make(5, 4), torch.tensor([5])).fails()
     yield Sample(make(5, 4), torch.tensor([-1])).fails()
     yield Sample(make(5, 4), torch.tensor([0.0])).fails()
@@ -347,7 +353,7 @@ def bincount_that_fails(make):
     yield Sample(torch.tensor([-1])).fails()
 
 
-@samples("select_scatter", dtypes=SOME)
+@samples("select_scatter", dtypes=REAL)
 def select_scatter(make):
     yield Sample(make(3, 4), make(4), 0, 1)
     yield Sample(make(4, 3, transposed=True), make(4), -1, -1)
@@ -355,7 +361,7 @@ def select_scatter(make):
     yield Sample(make(3, 4), make(4), 0, 3).fails()
 
 
-@samples("slice_scatter", dtypes=SOME)
+@samples("slice_scatter", dtypes=REAL)
 def slice_scatter(make):
     yield Sample(make(5, 4), make(2, 4), 0, 1, 3)
     yield Sample(make(4, 3, transposed=True), make(4, 2), 1, None, None, 2)

@@ -20,23 +20,27 @@ def lines(make):
         yield x.requires_grad_()
 
 
-@samples("sort", dtypes=(*BOOL, *ORDERED))
+def _argsort(x, dim=-1, descending=False, stable=False):
+    return torch.argsort(x, dim=dim, descending=descending, stable=True)
+
+
+@samples("sort", dtypes=(*BOOL, *ORDERED), ref=lambda x, dim=-1, descending=False, **kw: x.sort(dim=dim, descending=descending, **kw))
 def sort(make):
     for x in lines(make):
-        yield Sample(x)
-        yield Sample(x, 1, True)
-    yield Sample(make(7, 3), 0)
+        yield Sample(x, stable=True)
+        yield Sample(x, 1, True, stable=True)
+    yield Sample(make.distinct(7, 3), 0)
     yield Sample(make(7, 3), 0, descending=True, stable=True)
-    yield Sample(make(4, 3, transposed=True), 0)
+    yield Sample(make(4, 3, transposed=True), 0, stable=True)
     yield Sample(make(), 0)
     yield Sample(make(3), 1).fails()
 
 
-@samples("argsort", dtypes=(*BOOL, *ORDERED))
+@samples("argsort", dtypes=(*BOOL, *ORDERED), ref=_argsort)
 def argsort(make):
     for x in lines(make):
-        yield Sample(x, stable=True)
-    yield Sample(make(7, 3), 0, True, stable=True)
+        yield Sample(x)
+    yield Sample(make(7, 3), 0, True)
     yield Sample(make())
 
 
@@ -75,11 +79,11 @@ def _unique(x, sorted=True, return_inverse=False, return_counts=False, dim=None)
     return torch.unique(x, sorted, return_inverse, return_counts, dim)
 
 
-@samples("unique", dtypes=(*BOOL, *ORDERED), ref=_unique)
+@samples("unique", dtypes=(*BOOL, *ORDERED), ref=_unique, strides=False)
 def unique(make):
     free = {"requires_grad": False}
     yield Sample(make(3, 5, **free))
-    yield Sample(make(3, 5, **free).round(), True, True, True)
+    yield Sample(make(3, 5, dtype="int64").to(make.dtype), True, True, True)
     yield Sample(make(4, 3, transposed=True, **free), return_counts=True)
     yield Sample(make(5, 2, low=0, high=2, dtype="int64").to(make.dtype), True, True, True, 0)
     yield Sample(make(2, 5, low=0, high=2, dtype="int64").to(make.dtype), True, True, True, 1)
@@ -93,7 +97,7 @@ def _unique_consecutive(x, return_inverse=False, return_counts=False, dim=None):
     return torch.unique_consecutive(x, return_inverse, return_counts, dim)
 
 
-@samples("unique_consecutive", dtypes=(*BOOL, *ORDERED), ref=_unique_consecutive)
+@samples("unique_consecutive", dtypes=(*BOOL, *ORDERED), ref=_unique_consecutive, strides=False)
 def unique_consecutive(make):
     x = make(9, low=0, high=2, dtype="int64").to(make.dtype)
     yield Sample(x)
@@ -122,7 +126,11 @@ def searchsorted(make):
     yield Sample(many, make(2, 5, **free)).fails()
 
 
-@samples("bucketize", dtypes=ORDERED, ref=lambda x, b, out_int32=False, right=False: torch.bucketize(x, b, out_int32=out_int32, right=right), grad=False)
+def _bucketize(x, boundaries, out_int32=False, right=False):
+    return torch.bucketize(x, boundaries, out_int32=out_int32, right=right)
+
+
+@samples("bucketize", dtypes=ORDERED, ref=_bucketize, grad=False)
 def bucketize(make):
     free = {"requires_grad": False}
     boundaries = make(5, **free).sort().values

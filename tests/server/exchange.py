@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import msgspec
-from gradwire_protocol import envelope
-from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Message, Reply, Structure, Welcome
 from websockets.sync.client import ClientConnection, connect
 
+from gradwire_protocol import envelope
+from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Message, Reply, Structure, Welcome
 from tests.live_server import LiveServer
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from gradwire_server.auth import KeyRing, generate_key
-from gradwire_server.settings import Settings, hash_key
 from websockets.exceptions import InvalidStatus
 
+from gradwire_server.auth import KeyRing, generate_key
+from gradwire_server.settings import Settings, hash_key
 from tests.live_server import LiveServer
 
 from .exchange import problem, stream

@@ -10,6 +10,7 @@ import httpx
 import msgspec
 import numpy as np
 import pytest
+
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import Frame, Payload, Reply, structure_hash
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import httpx
 import msgspec
-from gradwire_protocol import envelope
-from gradwire_protocol.frames import Refusal, Reply
-from gradwire_protocol.table import TABLE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
+from gradwire_protocol import envelope
+from gradwire_protocol.frames import Refusal, Reply
+from gradwire_protocol.table import TABLE
 from tests.live_server import LiveServer
 
 from .exchange import Peer, binary, frame, post, stream
@@ -48,17 +48,19 @@ def exchange(server: LiveServer, session: str, data: bytes) -> None:
     with stream(server, session) as peer:
         peer.socket.send(data)
         try:
-            answer, _ = peer.receive()
+            answer, _ = peer.receive(timeout=3)
+        except ConnectionClosed as end:
+            code = end.rcvd.code if end.rcvd is not None else 0
+        except TimeoutError:
+            alive(peer)  # it was a good piece of an upload, which has no answer
+            return
+        else:
             if isinstance(answer, Refusal):
-                assert answer.problem.code == "malformed_frame", answer
+                assert answer.problem.code == "malformed_frame"
             else:
                 assert isinstance(answer, Reply)
-        except ConnectionClosed as closed:
-            assert closed.rcvd is not None
-            assert closed.rcvd.code in (4400, 1009)
-        except TimeoutError:
-            # It may have been a good chunk, which has no answer; then the stream goes on.
-            alive(peer)
+            return
+        assert code in (4400, 1009)
 
 
 def alive(peer: Peer) -> None:
@@ -78,9 +80,10 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=12,
 )
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 ARGUMENTS = st.lists(
     st.one_of(
-        st.integers(-3, 3), st.none(), st.booleans(), st.floats(), st.sampled_from(("int", "float", "bool", "payload")),
+        st.integers(-3, 3), st.none(), st.booleans(), FLOATS, st.sampled_from(("int", "float", "bool", "payload")),
         st.lists(st.integers(-3, 5), max_size=4), st.text(max_size=5), st.sampled_from(("float32", "int64", "cpu")),
     ),
     max_size=5,
@@ -96,15 +99,13 @@ def records(draw: Any) -> list[Any]:
 
 
 @settings(QUICK, max_examples=150)
-@given(ops=records(), scalars=st.lists(st.integers(-5, 5) | st.floats(), max_size=4))
+@given(ops=records(), scalars=st.lists(st.integers(-5, 5) | FLOATS | st.just("NaN"), max_size=4))
 def test_any_arguments_of_any_op(http: httpx.Client, session: str, ops: list[Any], scalars: list[Any]) -> None:
-    numbers = [value if isinstance(value, int) or value == value and abs(value) < 1e300 else "NaN" for value in scalars]
-    safe = [[name, [a if not isinstance(a, float) or abs(a) < 1e300 else 0.5 for a in args]] for name, args in ops]
-    body = frame(safe, [0], payloads=[{"values": [[0, 1], [1, 0]]}], scalars=numbers)
+    body = frame(ops, [0], payloads=[{"values": [[0, 1], [1, 0]]}], scalars=scalars)
     response = http.post(f"{session}/frames", json=body)
     assert response.status_code == 200, response.text
     for error in response.json().get("errors", ()):
-        assert error["code"] != "internal", (safe, error)
+        assert error["code"] != "internal", (ops, error)
 
 
 @QUICK

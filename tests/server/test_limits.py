@@ -8,10 +8,10 @@ from dataclasses import fields
 
 import httpx
 import pytest
+
 from gradwire_engine.memory import Limits
 from gradwire_server.models import SessionLimits
 from gradwire_server.settings import Settings
-
 from tests.live_server import LiveServer, live_server
 
 from .exchange import frame, post, problem, upload

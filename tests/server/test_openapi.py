@@ -7,8 +7,6 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
-from gradwire_server.app import create_app
-from gradwire_server.settings import Settings
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -19,6 +17,8 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from gradwire_server.app import create_app
+from gradwire_server.settings import Settings
 from tests.live_server import LiveServer
 
 DOCUMENT = create_app(Settings(api_keys=("unused",))).openapi()

@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
+
 from gradwire_protocol.errors import BY_CODE
 from gradwire_protocol.frames import PROTOCOL_VERSION
-
 from tests.live_server import LiveServer, live_server
 
 from .exchange import frame, post, problem, stream

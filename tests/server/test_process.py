@@ -14,15 +14,15 @@ from typing import Any
 
 import httpx
 import pytest
-from gradwire_server.cli import main
-from gradwire_server.settings import Settings, variable
 from websockets.exceptions import ConnectionClosed
 
+from gradwire_server.cli import main
+from gradwire_server.settings import Settings, variable
 from tests.live_server import ROOT, SOURCES, LiveServer, server_process
 
 from .exchange import binary, frame, problem, stream
 
-LONG: list[Any] = [["ones", [[4_000_000]]]] + [["sin_", [0]]] * 80
+LONG: list[Any] = [["ones", [[4_000_000]]]] + [["erf_", [0]]] * 150
 """Some seconds of work on one core, in little memory."""
 
 
@@ -93,7 +93,7 @@ def test_a_second_signal_does_not_wait() -> None:
     with server_process() as server, server.http() as http:
         session = http.post("/v1/sessions").headers["location"]
         with stream(server, session) as peer:
-            peer.send(binary(1, LONG * 10, []))
+            peer.send(binary(1, LONG * 5, []))
             time.sleep(0.5)
             stop(server)
             time.sleep(0.3)

@@ -11,6 +11,9 @@ import httpx
 import msgspec
 import numpy as np
 import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import (
     PROTOCOL_VERSION,
@@ -24,9 +27,6 @@ from gradwire_protocol.frames import (
     structure_hash,
 )
 from gradwire_server.stream import CHUNK_BYTES, INLINE_BYTES
-from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import connect
-
 from tests.live_server import LiveServer, live_server
 
 from .exchange import Peer, binary, frame, post, stream

@@ -10,8 +10,9 @@ import httpx
 import ml_dtypes
 import numpy as np
 import pytest
-from gradwire_protocol import dtypes
 from safetensors.numpy import load, save
+
+from gradwire_protocol import dtypes
 
 from .exchange import post, problem, upload
 

@@ -25,11 +25,7 @@ def written(tmp_path_factory):
 
 
 def run(*arguments: str):
-    import typer
-
-    app = typer.Typer()
-    app.command()(derive.main)
-    return CliRunner().invoke(app, list(arguments))
+    return CliRunner().invoke(derive.app, list(arguments))
 
 
 def test_every_op_has_its_place_in_the_reference(written) -> None:

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentValueError, Unsupported
 
@@ -124,7 +125,9 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """A convolution's weight that passes its input through: each channel's kernel is a 1 at the centre."""
     shape = tuple(tensor.shape)
     if len(shape) not in (3, 4, 5):
-        raise ArgumentValueError(f"dirac_ fills a convolution's weight of 3 to 5 dimensions, the shape is {list(shape)}")
+        raise ArgumentValueError(
+            f"dirac_ fills a convolution's weight of 3 to 5 dimensions, the shape is {list(shape)}"
+        )
     if shape[0] % groups:
         raise ArgumentValueError(f"{shape[0]} channels cannot be split into {groups} groups")
     values = np.zeros(shape)

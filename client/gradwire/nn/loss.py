@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import functional as F
+from .functional.losses import refuse_legacy_reduction
 from .module import Module
 
 
@@ -15,7 +16,7 @@ class _Loss(Module):
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
         super().__init__()
-        F.refuse_legacy_reduction(size_average, reduce)
+        refuse_legacy_reduction(size_average, reduce)
         self.reduction = reduction
 
 
@@ -123,9 +124,7 @@ class NLLLoss(_WeightedLoss):
 
     def forward(self, input: Any, target: Any) -> Any:
         """The loss of log-probabilities ``input``, reduced."""
-        return F.nll_loss(
-            input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction
-        )
+        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
 class CrossEntropyLoss(_WeightedLoss):

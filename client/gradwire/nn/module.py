@@ -56,7 +56,7 @@ class Module(Stateful):
                 continue
             if with_kwargs:
                 if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise ArgumentError(f"a forward pre-hook with kwargs returns None or (args, kwargs), not {changed!r:.60}")
+                    raise ArgumentError(f"a pre-hook with kwargs returns None or (args, kwargs), not {changed!r:.60}")
                 args, kwargs = changed
             else:
                 args = changed if isinstance(changed, tuple) else (changed,)
@@ -138,7 +138,8 @@ class Module(Stateful):
             self._modules[name] = value
         elif isinstance(value, Buffer) and name not in slots.get("_buffers", ()):
             self._release(name, "_buffers")
-            self.register_buffer(name, value, value.__dict__.get("persistent", True))
+            made: Any = value
+            self.register_buffer(name, made, made.persistent)
         elif name in slots.get("_parameters", ()):
             if value is not None:
                 raise ArgumentTypeError(f"parameter {name!r} takes a Parameter or None, not {type(value).__name__}")

@@ -25,7 +25,7 @@ def rename(cls: type[Tensor], made: Tensor) -> Any:
     """Turn a proxy that nobody else holds into one of class ``cls``, which then owns the tensor on the server."""
     found = cls._make(made._session, made._id, made._meta)
     found._inference = made._inference
-    made._session = None  # it no longer releases the tensor when it is dropped
+    del made._session  # it no longer releases the tensor when it is dropped
     return found
 
 

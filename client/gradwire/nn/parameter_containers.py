@@ -119,7 +119,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a key, or ``default``."""
-        return self[key] if key in self else default
+        return getattr(self, key) if key in self._keys else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """The value of a key, which is ``default`` from now on if there was none."""

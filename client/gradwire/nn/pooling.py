@@ -50,6 +50,12 @@ class MaxPool2d(_MaxPool):
     dimensions = 2
 
 
+class MaxPool3d(_MaxPool):
+    """The largest of each window of a volume: ``(N, C, D, H, W)`` gives ``(N, C, D', H', W')``."""
+
+    dimensions = 3
+
+
 class AvgPool1d(Module):
     """The mean of each window along the last dimension: ``(N, C, L)`` gives ``(N, C, L')``."""
 
@@ -66,16 +72,14 @@ class AvgPool1d(Module):
 
     def forward(self, input: Any) -> Any:
         """The mean of each window."""
-        return F.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool2d(Module):
-    """The mean of each window of an image: ``(N, C, H, W)`` gives ``(N, C, H', W')``."""
+class _AvgPool(Module):
+    dimensions: ClassVar[int]
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -91,13 +95,26 @@ class AvgPool2d(Module):
 
     def forward(self, input: Any) -> Any:
         """The mean of each window."""
-        return F.avg_pool2d(
+        function = getattr(F, f"avg_pool{self.dimensions}d")
+        return function(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window of an image: ``(N, C, H, W)`` gives ``(N, C, H', W')``."""
+
+    dimensions = 2
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window of a volume: ``(N, C, D, H, W)`` gives ``(N, C, D', H', W')``."""
+
+    dimensions = 3
 
 
 class _AdaptivePool(Module):
@@ -127,6 +144,12 @@ class AdaptiveAvgPool2d(_AdaptivePool):
     function = "adaptive_avg_pool2d"
 
 
+class AdaptiveAvgPool3d(_AdaptivePool):
+    """Means over windows chosen so that the volume becomes ``output_size``; None keeps an extent."""
+
+    function = "adaptive_avg_pool3d"
+
+
 class _AdaptiveMaxPool(_AdaptivePool):
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__(output_size)
@@ -147,3 +170,9 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """Maxima over windows chosen so that the image becomes ``output_size``; None keeps an extent."""
 
     function = "adaptive_max_pool2d"
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """Maxima over windows chosen so that the volume becomes ``output_size``; None keeps an extent."""
+
+    function = "adaptive_max_pool3d"

@@ -34,7 +34,8 @@ class _IncompatibleKeys(NamedTuple):
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys!r}, unexpected_keys={self.unexpected_keys!r})"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self)
 
 
 class Stateful:
@@ -103,7 +104,9 @@ class Stateful:
         missing: list[str] = []
         unexpected: list[str] = []
         problems: list[str] = []
-        _load_into(cast("Module", self), state, "", {"assign_to_params_buffers": assign}, strict, missing, unexpected, problems)
+        _load_into(
+            cast("Module", self), state, "", {"assign_to_params_buffers": assign}, strict, missing, unexpected, problems
+        )
         if strict:
             if unexpected:
                 problems.append(f"unexpected names: {', '.join(map(repr, unexpected))}")

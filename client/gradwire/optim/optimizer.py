@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
+
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
 
 from ..creation import tensor, zeros_like
@@ -139,6 +140,21 @@ class Optimizer:
             state["step"] = int(state.get("step", 0)) + 1
             counts.append(state["step"])
         return counts
+
+    def _by_step(self, params: list[Any]) -> list[tuple[int, list[Any]]]:
+        """The parameters by the number of steps they have taken, which differs where some lacked a gradient once."""
+        found: dict[int, list[Any]] = {}
+        for param, count in zip(params, self._counted(params), strict=True):
+            found.setdefault(count, []).append(param)
+        return list(found.items())
+
+    @staticmethod
+    def _touch(*kept: list[Any]) -> None:
+        """Note that remembered tensors were written to."""
+        for tensors in kept:
+            for written in tensors:
+                if written is not None:
+                    written._bump()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Remove the gradients of all parameters, or make them zero, in one record."""

@@ -44,7 +44,7 @@ def threshold_backward(xp: Any, g: Any, x: Any, limit: Any) -> Any:
 
 
 def _strictly_within(g: Any, x: Any, low: Any, high: Any) -> Any:
-    return F.where((x > low) & (x < high), g, 0)
+    return F.where((x <= low) | (x >= high), 0, g)
 
 
 derivative("relu", self=("result", lambda s, g: F.threshold_backward(g, s.result, 0)))
@@ -91,8 +91,9 @@ def _elu(xp: Any, x: Any, alpha: float, scale: float, inner: float) -> Any:
 
 
 def _elu_slope(g: Any, x: Any, alpha: float, scale: float, inner: float) -> Any:
-    below = g * (F.exp(x * inner) * (alpha * scale * inner))
-    return F.where(x > 0, g if scale == 1 else g * scale, below)
+    # Only what is below zero has a curvature, zero itself has none.
+    below = g * (F.exp(F.where(x < 0, x, 0) * inner) * (alpha * scale * inner))
+    return F.where(x <= 0, below, g if scale == 1 else g * scale)
 
 
 _SELU = (1.6732632423543772, 1.0507009873554805, 1.0)
@@ -315,7 +316,7 @@ derivative("softsign", self=("self", _by_softsign))
 derivative("tanhshrink", self=("self", _by_tanhshrink))
 derivative("hardshrink", self=("self", _outside))
 derivative("softshrink", self=("self", _outside))
-derivative("hardsigmoid", self=("self", lambda s, g: _strictly_within(g / 6, s.self, -3, 3)))
+derivative("hardsigmoid", self=("self", lambda s, g: F.where((s.self > -3) & (s.self < 3), g / 6, 0)))
 derivative("hardswish", self=("self", _by_hardswish))
 
 

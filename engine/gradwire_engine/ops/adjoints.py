@@ -75,7 +75,7 @@ derivative("unfold_backward", grad=lambda s, g: F.unfold(g, s.dimension, s.size,
 
 
 class Flat:
-    """Flat memory of zeros, large enough for several geometries, each of which can be shown as an array."""
+    """Flat memory of zeros, large enough for several geometries, and the places that each of them shows."""
 
     def __init__(self, xp: Any, dtype: Any, *geometries: Geometry) -> None:
         starts = [offset for _, _, offset in geometries]
@@ -88,14 +88,6 @@ class Flat:
         self.geometries = geometries
         self.memory = xp.zeros(max(max(ends) - self.origin, 1), dtype)
 
-    def show(self, i: int) -> Any:
-        """An array over the memory in one of the geometries."""
-        size, stride, offset = self.geometries[i]
-        step = self.memory.itemsize
-        return self.xp.lib.stride_tricks.as_strided(
-            self.memory[offset - self.origin :], size, tuple(s * step for s in stride)
-        )
-
     def places(self, i: int) -> Any:
         """The flat places that one of the geometries shows."""
         size, stride, offset = self.geometries[i]
@@ -103,7 +95,7 @@ class Flat:
         for axis, (n, s) in enumerate(zip(size, stride, strict=True)):
             own = self.xp.arange(n) * s
             places = places + own.reshape([-1 if k == axis else 1 for k in range(len(size))])
-        return places
+        return self.xp.broadcast_to(places, size)
 
 
 @kernel("restride")
@@ -118,7 +110,7 @@ def restride(
         shown = flat.places(1 if average == "to" else 0)
         add_at(xp, counts, shown, xp.ones(shown.shape, xp.int64))
         flat.memory /= xp.maximum(counts, 1).astype(flat.memory.real.dtype)
-    return flat.show(1).copy()
+    return flat.memory[flat.places(1)]
 
 
 derivative(

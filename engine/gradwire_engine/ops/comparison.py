@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..registry import kernel
+from ..functional import F
+from ..registry import derivative, kernel
 from .pointwise import is_number
 
-_TWO_OPERANDS = {
+_COMPARISONS = {
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+}  # fmt: skip
+_TWO_OPERANDS = {
     "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor",
     "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
 }  # fmt: skip
@@ -32,6 +35,21 @@ def _register(name: str, function: str, operands: int) -> None:
             return getattr(xp, function)(x, y)
 
 
+def _register_comparison(name: str, function: str) -> None:
+    @kernel(name, half=True)
+    def compare(xp: Any, x: Any, y: Any) -> Any:
+        if x.dtype.itemsize == 2 and x.dtype.kind in "fV":
+            # A number is compared as the half it becomes: 0.1 equals the float16 nearest to it.
+            if is_number(y):
+                y = float(x.dtype.type(y))
+            else:
+                y = y.astype("f")
+            x = x.astype("f")
+        return getattr(xp, function)(x, y)
+
+
+for _name, _function in _COMPARISONS.items():
+    _register_comparison(_name, _function)
 for _name, _function in _TWO_OPERANDS.items():
     _register(_name, _function, 2)
 for _name, _function in _ONE_OPERAND.items():
@@ -101,3 +119,8 @@ def bitwise_right_shift(xp: Any, x: Any, y: Any) -> Any:
     far = _out_of_range(xp, y, last)
     shifted = xp.right_shift(x, xp.where(far, last, y))
     return xp.where(far, 0, shifted) if most > last else shifted
+
+
+# Written over the operand, a comparison cuts it off from what it was before.
+for _name in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_"):
+    derivative(_name, self=lambda s, g: F.zeros_like(g), other=lambda s, g: F.zeros_like(g))

@@ -30,7 +30,7 @@ def writer(name: str) -> Callable[[Writer], Writer]:
             return target
 
         kernel(name)(copied)
-        kernel(name + "_")(write)
+        kernel(name + "_", writes=True)(write)
         return write
 
     return register
@@ -393,7 +393,7 @@ def masked_scatter(xp: Any, x: Any, mask: Any, source: Any) -> Any:
     return made
 
 
-@kernel("masked_scatter_")
+@kernel("masked_scatter_", writes=True)
 def masked_scatter_(xp: Any, target: Any, mask: Any, source: Any) -> None:
     mask = xp.broadcast_to(mask, target.shape)
     wanted = int(mask.sum())

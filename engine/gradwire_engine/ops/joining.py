@@ -47,15 +47,12 @@ def repeat_interleave(xp: Any, x: Any, repeats: int, dim: int | None) -> Any:
 
 def _interleave_gradient(s: Any, g: Tensor) -> Tensor:
     shape = s.meta("self").shape
-    if s.repeats == 0:
-        return zeros_for(g, shape)
     if s.dim is None or not shape:
-        groups = (-1, s.repeats)
+        shape, at = (s.meta("self").numel,), 0
     else:
         at = s.dim % len(shape)
-        groups = (*shape[: at + 1], s.repeats, *shape[at + 1 :])
-    at = 1 if s.dim is None or not shape else s.dim % len(shape) + 1
-    result: Tensor = F.reshape(F.sum(F.reshape(g, groups), at), shape)
+    copies = F.reshape(g, (*shape[: at + 1], s.repeats, *shape[at + 1 :]))
+    result: Tensor = F.reshape(F.sum(copies, at + 1), s.meta("self").shape)
     return result
 
 

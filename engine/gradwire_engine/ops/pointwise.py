@@ -6,6 +6,7 @@ import cmath
 import math
 from typing import Any
 
+import numpy as np
 from gradwire_protocol.errors import GraphError, KernelError
 
 from ..backends import native
@@ -69,7 +70,7 @@ def _check_divisor(xp: Any, x: Any, y: Any) -> None:
     if is_number(y):
         zero = y == 0
     else:
-        zero = not hasattr(xp, "RawKernel") and not bool(xp.all(y))
+        zero = xp is np and not bool(xp.all(y))
     if zero and (x if is_number(y) else y).dtype.kind in "iu":
         raise ZeroDivisionError
 
@@ -246,7 +247,7 @@ def _chain(xp: Any, x: Any, n: int) -> Any:
             result = x if result is None else result * x
         n >>= 1
         if not n:
-            return result + 0 if result is x else result
+            return result.copy() if result is x else result
         x = x * x
 
 
@@ -287,6 +288,8 @@ def abs_(xp: Any, x: Any) -> Any:
 def sign(xp: Any, x: Any) -> Any:
     if x.dtype.kind == "b":
         return x.copy()
+    if x.dtype.kind == "f":
+        return xp.where(x == x, xp.sign(x), 0)
     if x.dtype.kind != "c":
         return xp.sign(x)
     size = xp.absolute(x)
@@ -314,7 +317,7 @@ def copysign(xp: Any, x: Any, y: Any) -> Any:
 
 derivative(
     "copysign",
-    self=("self result", lambda s, g: F.where(s.self == 0, 0, g * (s.result / s.self))),
+    self=("self result", lambda s, g: g * F.where(s.self == 0, 0, s.result / s.self)),
     other=lambda s, g: F.zeros_like(g),
 )
 
@@ -461,7 +464,8 @@ def atan2(xp: Any, x: Any, y: Any) -> Any:
 
 @joint_derivative("atan2", "self other")
 def _(s: Any, g: Any) -> Any:
-    g = g / (s.self * s.self + s.other * s.other)
+    norm = s.self * s.self + s.other * s.other
+    g = g * F.where(norm == 0, 0, F.reciprocal(norm))
     return g * s.other, g * -s.self
 
 
@@ -566,6 +570,6 @@ derivative("angle", self=("self", _by_complex))
 derivative("complex", real=lambda s, g: g, imag=lambda s, g: F.imag(g))
 derivative(
     "polar",
-    abs=("angle", lambda s, g: g * F.polar(F.ones_like(s.angle), -s.angle)),
+    abs=("result", lambda s, g: g * conj(F.sgn(s.result))),
     angle=("result", lambda s, g: g * conj(s.result * 1j)),
 )

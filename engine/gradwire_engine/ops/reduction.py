@@ -6,13 +6,12 @@ from collections.abc import Callable
 from math import inf, isinf
 from typing import Any
 
-import numpy as np
 from gradwire_protocol.dtypes import int64
 from gradwire_protocol.errors import KernelError
 from gradwire_protocol.meta import Meta
 from gradwire_protocol.shapes import canonical_dims, reduced_shape
 
-from ..axes import along, at_least_1d, axes_of, count, extreme, flipped, order, recurrence, running, total
+from ..axes import along, at_least_1d, axes_of, count, extreme, flipped, order, recurrence, running, total, waits
 from ..functional import F, conj
 from ..registry import derivative, joint_derivative, kernel
 from ..tensor import Tensor
@@ -392,8 +391,8 @@ def mode(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
 
 def _quantile(xp: Any, x: Any, q: Any, dim: int | None, interpolation: str, skip_nan: bool) -> Any:
     q = xp.asarray(q, x.dtype)
-    if xp is np and not ((q >= 0) & (q <= 1)).all():
-        raise KernelError(f"quantile: q must lie in [0, 1], got {q.tolist()}")
+    if not waits(xp) and not bool(((q >= 0) & (q <= 1)).all()):
+        raise KernelError("quantile: q must lie in [0, 1]")
     rows = x.reshape(-1) if dim is None else xp.moveaxis(at_least_1d(x), dim, -1)
     ordered, missing = xp.sort(rows, axis=-1), xp.isnan(rows)
     if skip_nan:

@@ -10,7 +10,7 @@ from ..registry import derivative, kernel
 
 
 @kernel("sort")
-def sort(xp: Any, x: Any, dim: int, descending: bool, stable: bool) -> Any:
+def sort(xp: Any, x: Any, dim: int, descending: bool, stable: bool | None) -> Any:
     x = at_least_1d(x)
     index = order(xp, x, dim, descending)
     return xp.take_along_axis(x, index, dim), index

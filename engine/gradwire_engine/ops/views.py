@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..axes import total
 from ..functional import F
 from ..registry import derivative, joint_derivative, kernel
 from ..tensor import Tensor
+from .adjoints import Flat
 
 # Reshaping: views need no kernel, a copy is made where strides allow no view
 
@@ -44,8 +46,6 @@ for _name in ("expand", "broadcast_to"):
 
 @kernel("sum_to_size")
 def sum_to_size(xp: Any, x: Any, size: tuple[int, ...]) -> Any:
-    from ..axes import total
-
     lead = x.ndim - len(size)
     axes = (*range(lead), *(lead + i for i, n in enumerate(size) if n != x.shape[lead + i]))
     return total(xp, x, axes)
@@ -62,9 +62,6 @@ def repeat(xp: Any, x: Any, repeats: tuple[int, ...]) -> Any:
 def _repeat_gradient(g: Tensor, shape: tuple[int, ...], repeats: tuple[int, ...]) -> Tensor:
     lead = g.ndim - len(shape)
     repeats = (1,) * (g.ndim - len(repeats)) + repeats
-    if 0 in repeats:
-        zeros: Tensor = g.engine.call("zeros", shape, g.dtype, g.device)
-        return zeros
     extents = (1,) * lead + shape
     pairs = tuple(n for pair in zip(repeats, extents, strict=True) for n in pair)
     dims = tuple(2 * i for i, r in enumerate(repeats) if r != 1)
@@ -223,13 +220,11 @@ derivative("diag", self=_diag_gradient)
 def as_strided_scatter(
     xp: Any, x: Any, src: Any, size: tuple[int, ...], stride: tuple[int, ...], storage_offset: int
 ) -> Any:
-    from .adjoints import Flat
-
-    own = tuple(s // x.itemsize for s in x.strides)
-    flat = Flat(xp, x.dtype, (x.shape, own, 0), (size, stride, storage_offset))
-    flat.show(0)[...] = x
-    flat.show(1)[...] = src
-    return flat.show(0)
+    flat = Flat(xp, x.dtype, (x.shape, tuple(s // x.itemsize for s in x.strides), 0), (size, stride, storage_offset))
+    whole = flat.places(0)
+    flat.memory[whole] = x
+    flat.memory[flat.places(1)] = src
+    return flat.memory[whole]
 
 
 def _scattered_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..accepts import ORDERED, REAL, require
 from ..dtypes import BOOLEAN, COMPLEX, FLOATING, bool_, uint8
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
-from ..meta import Inference, Meta, meta
+from ..meta import Inference, Meta, meta, new
 from ..promotion import Promote
 from ..shapes import common_device, elementwise, elementwise_stride
 from ..table import Number, Scalar, Tensor, op
@@ -51,7 +51,7 @@ def hardtanh(self: Tensor, min_val: Number = -1.0, max_val: Number = 1.0) -> Inf
     return elementwise(self)
 
 
-@op(grad_fn="LeakyReluBackward0", inplace=True, exposed=NN)
+@op(grad_fn="LeakyReluBackward0", inplace="LeakyReluBackward1", exposed=NN)
 def leaky_relu(self: Tensor, negative_slope: Scalar = 0.01) -> Inference:
     """``self`` where positive, else ``negative_slope * self``."""
     return _floating("leaky_relu", self)
@@ -78,19 +78,19 @@ def prelu(self: Tensor, weight: Tensor) -> Inference:
     return elementwise(self)
 
 
-@op(grad_fn="EluBackward0", inplace=True, exposed=NN)
+@op(grad_fn="EluBackward0", inplace="EluBackward1", exposed=NN)
 def elu(self: Tensor, alpha: Scalar = 1.0) -> Inference:
     """``self`` where positive, else ``alpha * (exp(self) - 1)``."""
     return _floating("elu", self)
 
 
-@op(grad_fn="EluBackward0", inplace=True, exposed=("function", "nn.functional"))
+@op(grad_fn="EluBackward0", inplace="EluBackward1", exposed=("function", "nn.functional"))
 def selu(self: Tensor) -> Inference:
     """:func:`elu` with the constants that keep mean 0 and variance 1 from layer to layer."""
     return _floating("selu", self)
 
 
-@op(grad_fn="CeluBackward0", inplace=True, exposed=("function", "nn.functional"))
+@op(grad_fn="CeluBackward0", inplace="CeluBackward1", exposed=("function", "nn.functional"))
 def celu(self: Tensor, alpha: Scalar = 1.0) -> Inference:
     """``self`` where positive, else ``alpha * (exp(self / alpha) - 1)``: smooth at 0 for every alpha but 0."""
     return _floating("celu", self)
@@ -129,7 +129,8 @@ def softplus(self: Tensor, beta: Scalar = 1.0, threshold: Scalar = 20.0) -> Infe
 @op(grad_fn="LogSigmoidBackward0", exposed=NN)
 def logsigmoid(self: Tensor) -> Inference:
     """``log(sigmoid(self))`` without underflow on the way."""
-    return _floating("logsigmoid", self)
+    require("logsigmoid", self.dtype, (FLOATING,))
+    return new(self.shape, self.dtype, self.device, compute=self.dtype)
 
 
 @op(grad_fn="DivBackward0", exposed=NN)
@@ -170,7 +171,7 @@ def hardswish(self: Tensor) -> Inference:
     return _floating("hardswish", self)
 
 
-@op(grad_fn="ThresholdBackward0", inplace=True, exposed=("function", "nn.functional"))
+@op(grad_fn="ThresholdBackward0", inplace="ThresholdBackward1", exposed=("function", "nn.functional"))
 def threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Inference:
     """``self`` where above ``threshold``, else ``value``."""
     require("threshold", self.dtype, ORDERED[1:])

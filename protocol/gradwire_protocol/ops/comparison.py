@@ -15,44 +15,50 @@ def _truth(*operands: Meta | ScalarKind) -> Inference:
     return elementwise(*operands, promotion=Promote.ALWAYS_BOOL)
 
 
-def _order(name: str, self: Meta, other: Meta | ScalarKind) -> Inference:
+def _compared(name: str, self: Meta, other: Meta | ScalarKind) -> Inference:
+    """The name is that of the in-place form's node, whose gradients are zero."""
     inferred = _truth(self, other)
+    return inferred.named(f"{name.capitalize()}Backward1") if isinstance(other, Meta) else inferred
+
+
+def _order(name: str, self: Meta, other: Meta | ScalarKind) -> Inference:
+    inferred = _compared(name, self, other)
     if inferred.compute is not None:
         require(name, inferred.compute, ORDERED)
     return inferred
 
 
-@op(inplace=True)
+@op(inplace="EqBackward0")
 def eq(self: Tensor, other: Tensor | Scalar) -> Inference:
     """Whether two elements are equal, after promotion. NaN equals nothing."""
-    return _truth(self, other)
+    return _compared("eq", self, other)
 
 
-@op(inplace=True)
+@op(inplace="NeBackward0")
 def ne(self: Tensor, other: Tensor | Scalar) -> Inference:
     """Whether two elements differ, after promotion. NaN differs from everything."""
-    return _truth(self, other)
+    return _compared("ne", self, other)
 
 
-@op(inplace=True)
+@op(inplace="LtBackward0")
 def lt(self: Tensor, other: Tensor | Scalar) -> Inference:
     """``self < other``, after promotion. Complex numbers have no order."""
     return _order("lt", self, other)
 
 
-@op(inplace=True)
+@op(inplace="LeBackward0")
 def le(self: Tensor, other: Tensor | Scalar) -> Inference:
     """``self <= other``, after promotion. Complex numbers have no order."""
     return _order("le", self, other)
 
 
-@op(inplace=True)
+@op(inplace="GtBackward0")
 def gt(self: Tensor, other: Tensor | Scalar) -> Inference:
     """``self > other``, after promotion. Complex numbers have no order."""
     return _order("gt", self, other)
 
 
-@op(inplace=True)
+@op(inplace="GeBackward0")
 def ge(self: Tensor, other: Tensor | Scalar) -> Inference:
     """``self >= other``, after promotion. Complex numbers have no order."""
     return _order("ge", self, other)

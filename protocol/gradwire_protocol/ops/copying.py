@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dtypes import COMPLEX, DType
+from ..dtypes import BOOLEAN, COMPLEX, FLOATING, DType
 from ..errors import DTypeError, ShapeError
 from ..meta import Inference, Meta, new, nothing, view
 from ..promotion import ScalarKind
@@ -49,7 +49,7 @@ def fill_(self: Tensor, value: Tensor | Scalar) -> Inference:
         if value.shape:
             raise ShapeError(f"fill_: value is a number or a 0-dim tensor, not one of shape {list(value.shape)}")
         return nothing().named("FillBackward3")
-    if isinstance(value, ScalarKind) and value.category == COMPLEX and not self.dtype.is_complex:
+    if isinstance(value, ScalarKind) and value.category == COMPLEX and FLOATING >= self.dtype.category > BOOLEAN:
         raise DTypeError(f"fill_: a complex value does not fit into a {self.dtype.name} tensor")
     return nothing()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, isfinite
 
 from ..accepts import ORDERED, REAL, require
-from ..dtypes import BOOLEAN, COMPLEX, DType, int64
+from ..dtypes import BOOLEAN, COMPLEX, FLOATING, DType, int64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..meta import Inference, Meta, new
 from ..promotion import DEFAULT_FLOAT, ScalarKind, default_of
@@ -60,7 +60,7 @@ def empty(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu"
 def full(size: tuple[int, ...], fill_value: Scalar, dtype: DType | None = None, device: str = "cpu") -> Inference:
     """A tensor of one value, whose kind decides the dtype unless one is named."""
     kind = kind_of(fill_value)
-    if dtype is not None and kind is ScalarKind.COMPLEX and not dtype.is_complex:
+    if dtype is not None and kind is ScalarKind.COMPLEX and FLOATING >= dtype.category > BOOLEAN:
         raise DTypeError(f"full: a complex value does not fit into a {dtype.name} tensor")
     return new(check_size(size), dtype or default_of(kind.category), device)
 
@@ -88,7 +88,7 @@ def full_like(
     self: Tensor, fill_value: Scalar, dtype: DType | None = None, device: str | None = None
 ) -> Inference:
     """One value in the shape, dtype and memory order of ``self``."""
-    if kind_of(fill_value) is ScalarKind.COMPLEX and not (dtype or self.dtype).is_complex:
+    if kind_of(fill_value) is ScalarKind.COMPLEX and FLOATING >= (dtype or self.dtype).category > BOOLEAN:
         raise DTypeError(f"full_like: a complex value does not fit into a {(dtype or self.dtype).name} tensor")
     return resembling(self, dtype, device)
 

@@ -136,19 +136,19 @@ def tanh(self: Tensor) -> Inference:
     return _smooth(self)
 
 
-@op(grad_fn="AsinhBackward0", inplace=True)
+@op(grad_fn="AsinhBackward0", inplace="AsinhBackward1")
 def asinh(self: Tensor) -> Inference:
     """Inverse hyperbolic sine; integers become floats."""
     return _smooth(self)
 
 
-@op(grad_fn="AcoshBackward0", inplace=True)
+@op(grad_fn="AcoshBackward0", inplace="AcoshBackward1")
 def acosh(self: Tensor) -> Inference:
     """Inverse hyperbolic cosine: NaN below 1; integers become floats."""
     return _smooth(self)
 
 
-@op(grad_fn="AtanhBackward0", inplace=True)
+@op(grad_fn="AtanhBackward0", inplace="AtanhBackward1")
 def atanh(self: Tensor) -> Inference:
     """Inverse hyperbolic tangent: NaN outside -1 to 1; integers become floats."""
     return _smooth(self)

@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any
+from collections.abc import Sequence
 
 from ..dtypes import INTEGRAL, DType, bool_, float32, float64, int32, int64, uint8
 from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..promotion import ScalarKind
 from ..shapes import broadcast, canonical_dim, common_device, elementwise_stride, like
-from ..table import Ints, Position, Scalar, Tensor, check_write, op
+from ..table import Ints, Position, Scalar, Tensor, op
 from .views import diagonal_of, extent_of, place_in, span_in, with_entry
 
 MASKS = (bool_, uint8)
 INDICES = (int32, int64)
-
-
-def writes(grad_fn: str, *differentiable: str) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
-    """Declare an op that returns a changed copy, and its in-place form, which writes without copying first."""
-
-    def declare(rule: Callable[..., Inference]) -> Callable[..., Inference]:
-        name = rule.__name__
-        op(grad_fn=grad_fn, differentiable=differentiable)(rule)
-
-        @wraps(rule)
-        def inplace(*values: Any) -> Inference:
-            inferred = rule(*values)
-            check_write(name + "_", values[0], inferred.outs[0])
-            return Inference((), grad_fn=inferred.grad_fn)
-
-        inplace.__doc__ = f"In-place form of :func:`{name}`: writes into ``self``."
-        op(
-            grad_fn=grad_fn, differentiable=differentiable, name=name + "_", mutates=0, results=0, exposed=("method",)
-        )(inplace)  # fmt: skip
-        return rule
-
-    return declare
 
 
 # What index tensors may be
@@ -147,7 +123,7 @@ def index(self: Tensor, indices: list[Tensor | None]) -> Inference:
     return new(selection.shape, self.dtype, self.device, stride=selection.stride(self, indices))
 
 
-@writes("IndexPutBackward0", "self", "values")
+@op(grad_fn="IndexPutBackward0", differentiable=("self", "values"), inplace=True)
 def index_put(
     self: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Inference:
@@ -215,7 +191,7 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Inf
     return new(with_entry(shape, at, indices.shape[at]) if shape else (), self.dtype, self.device)
 
 
-@writes("ScatterBackward0", "self", "src")
+@op(grad_fn="ScatterBackward0", differentiable=("self", "src"), inplace=True)
 def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Scalar) -> Inference:
     """A copy with the elements of ``src`` (or one number) written to the places along ``dim`` that ``index`` names.
 
@@ -226,7 +202,7 @@ def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Scalar) -> Infe
     return new(self.shape, self.dtype, self.device, grad_fn=None if isinstance(src, Meta) else "ScatterBackward1")
 
 
-@writes("ScatterAddBackward0", "self", "src")
+@op(grad_fn="ScatterAddBackward0", differentiable=("self", "src"), inplace=True)
 def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Inference:
     """A copy with the elements of ``src`` added at the places along ``dim`` that ``index`` names."""
     need_same_dtype("scatter_add", self, src, "src")
@@ -237,7 +213,7 @@ def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Inference
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-@writes("ScatterReduceBackward0", "self", "src")
+@op(grad_fn="ScatterReduceBackward0", differentiable=("self", "src"), inplace=True)
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
 ) -> Inference:
@@ -285,7 +261,7 @@ def _check_slices(name: str, self: Meta, dim: int, index: Meta, source: Meta) ->
             )
 
 
-@writes("IndexAddBackward0", "self", "source")
+@op(grad_fn="IndexAddBackward0", differentiable=("self", "source"), inplace=True)
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Inference:
     """A copy with the slices of ``alpha * source`` added at the indices along ``dim``; repeated ones add up."""
     need_index("index_add", index)
@@ -293,7 +269,7 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Scal
     return new(self.shape, self.dtype, self.device)
 
 
-@writes("IndexCopyBackward0", "self", "source")
+@op(grad_fn="IndexCopyBackward0", differentiable=("self", "source"), inplace=True)
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inference:
     """A copy with the slices of ``source`` written at the indices along ``dim``."""
     need_index("index_copy", index, (int64,))
@@ -301,7 +277,7 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inferen
     return new(self.shape, self.dtype, self.device)
 
 
-@writes("IndexFillBackward0", "self", "value")
+@op(grad_fn="IndexFillBackward0", differentiable=("self", "value"), inplace=True)
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Scalar) -> Inference:
     """A copy with the slices at the indices along ``dim`` filled with one number or a 0-dim tensor."""
     canonical_dim(dim, self.ndim)
@@ -329,7 +305,7 @@ def take(self: Tensor, index: Tensor) -> Inference:
     return new(index.shape, self.dtype, self.device)
 
 
-@writes("PutBackward0", "self", "source")
+@op(grad_fn="PutBackward0", differentiable=("self", "source"), inplace=True)
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Inference:
     """A copy with ``source`` written to (or added at) the places that ``index`` names in the flattened tensor."""
     need_index("put", index, (int64,))
@@ -355,7 +331,7 @@ def masked_select(self: Tensor, mask: Tensor) -> Inference:
     return new((UNKNOWN,), self.dtype, common_device(self, mask))
 
 
-@writes("MaskedScatterBackward0", "self", "source")
+@op(grad_fn="MaskedScatterBackward0", differentiable=("self", "source"), inplace=True)
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Inference:
     """A copy with the places where the mask is true filled from ``source``, one element after the other."""
     _need_mask("masked_scatter", mask)

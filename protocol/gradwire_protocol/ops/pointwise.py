@@ -58,7 +58,7 @@ def sub(self: Tensor, other: Tensor | Scalar, alpha: Scalar = 1) -> Inference:
 def rsub(self: Tensor, other: Tensor | Scalar, alpha: Scalar = 1) -> Inference:
     """``other - alpha * self``: subtraction with its operands exchanged. Not defined on bools."""
     _refuse_bool("rsub", self, other)
-    inferred = _check_alpha("rsub", elementwise(self, other), alpha)
+    inferred = _check_alpha("rsub", elementwise(other, self), alpha)
     return inferred if isinstance(other, Meta) else inferred.named("RsubBackward1")
 
 
@@ -269,12 +269,10 @@ def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Scalar) -> Inference
         category, grad_fn = value.dtype.category, "MaskedFillBackward1"
     else:
         category, grad_fn = _kind(value).category, "MaskedFillBackward0"
-    if category == COMPLEX and not self.dtype.is_complex:
+    if category == COMPLEX and FLOATING >= self.dtype.category > BOOLEAN:
         raise DTypeError(f"masked_fill: a complex value does not fit into a {self.dtype.name} tensor")
     shape = broadcast(self.shape, mask.shape)
     device = common_device(self, mask, value if isinstance(value, Meta) else None)
-    if shape == self.shape:
-        return new(shape, self.dtype, device, stride=elementwise_stride(shape, [self]), grad_fn=grad_fn)
     return new(shape, self.dtype, device, grad_fn=grad_fn)
 
 
@@ -414,7 +412,7 @@ def conj(self: Tensor) -> Inference:
     return elementwise(self)
 
 
-@op(grad_fn="ConjPhysicalBackward0", inplace=True)
+@op(grad_fn="ConjPhysicalBackward0", inplace="ConjPhysicalBackward1")
 def conj_physical(self: Tensor) -> Inference:
     """The complex conjugates, in new memory; real numbers as they are."""
     return elementwise(self)
@@ -423,8 +421,9 @@ def conj_physical(self: Tensor) -> Inference:
 @op(grad_fn="AngleBackward0")
 def angle(self: Tensor) -> Inference:
     """The argument of complex numbers, from -pi to pi; of real numbers 0, or pi if negative."""
-    promotion = Promote.INT_TO_FLOAT if self.dtype.category <= INTEGRAL else Promote.COMPLEX_TO_FLOAT
-    return elementwise(self, promotion=promotion)
+    if self.dtype.is_complex:
+        return new(self.shape, self.dtype.to_real(), self.device)
+    return elementwise(self, promotion=Promote.INT_TO_FLOAT)
 
 
 def _complex_from(name: str, first: Meta, second: Meta) -> Inference:

@@ -11,7 +11,7 @@ from ..shapes import channels_last_stride, window_extent
 from ..table import Tensor, op
 from .convolution import Size, spatial
 
-Outputs = int | None | tuple[int | None, ...]
+Outputs = int | tuple[int | None, ...]
 
 
 class Pool:
@@ -232,7 +232,7 @@ def _adaptive(name: str, count: int, self: Meta, output_size: Outputs, per_chann
             f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is "
             f"{list(self.shape)}"
         )
-    sizes = (output_size,) * count if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    sizes = (output_size,) * count if isinstance(output_size, int) else tuple(output_size)
     if len(sizes) == 1:
         sizes *= count
     if len(sizes) != count:
@@ -256,20 +256,20 @@ def _adaptive_mean(count: int, self: Meta, output_size: Outputs) -> Inference:
 
 
 @op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("function", "nn.functional"))
-def adaptive_avg_pool1d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+def adaptive_avg_pool1d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Means over as many windows as ``output_size``, along the last dimension. See :func:`adaptive_avg_pool2d`."""
     return _adaptive_mean(1, self, output_size)
 
 
 @op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("nn.functional",))
-def adaptive_avg_pool2d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+def adaptive_avg_pool2d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Means over windows that divide ``(N, C, H, W)`` or ``(C, H, W)`` as evenly as they can into ``output_size``
     (``None`` keeps an extent); windows overlap where the extents do not divide. Floating point only."""
     return _adaptive_mean(2, self, output_size)
 
 
 @op(grad_fn="AdaptiveAvgPool3DBackward0", exposed=("nn.functional",))
-def adaptive_avg_pool3d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+def adaptive_avg_pool3d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Means over windows that divide volumes into ``output_size``. See :func:`adaptive_avg_pool2d`."""
     return _adaptive_mean(3, self, output_size)
 
@@ -291,18 +291,18 @@ def _adaptive_max(count: int, self: Meta, output_size: Outputs) -> Inference:
 
 
 @op(results=2, grad_fn="AdaptiveMaxPool2DBackward0", exposed=("function",))
-def adaptive_max_pool1d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+def adaptive_max_pool1d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Maxima over as many windows as ``output_size`` along the last dimension, and their indices."""
     return _adaptive_max(1, self, output_size)
 
 
 @op(results=2, grad_fn="AdaptiveMaxPool2DBackward0", exposed=("function",))
-def adaptive_max_pool2d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+def adaptive_max_pool2d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Maxima over the windows of :func:`adaptive_avg_pool2d`, and their indices in the flattened image."""
     return _adaptive_max(2, self, output_size)
 
 
 @op(results=2, grad_fn="AdaptiveMaxPool3DBackward0", exposed=("function",))
-def adaptive_max_pool3d(self: Tensor, output_size: int | None | tuple[int | None, ...]) -> Inference:
+def adaptive_max_pool3d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Maxima over windows that divide volumes into ``output_size``, and their indices in the flattened volume."""
     return _adaptive_max(3, self, output_size)

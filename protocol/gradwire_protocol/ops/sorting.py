@@ -17,14 +17,15 @@ def _refuse_complex(name: str, self: Meta) -> None:
 
 
 @op(grad_fn="SortBackward0", results=2)
-def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Inference:
+def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Inference:
     """(the values in order along ``dim``, the indices they came from).
 
     NaN counts as largest. Equals always keep their order, whether or not ``stable`` asks for it.
     """
     _refuse_complex("sort", self)
     canonical_dim(dim, self.ndim)
-    return Inference((*like(self).outs, *like(self, dtype=int64).outs), self.dtype)
+    name = None if stable is None else "SortBackward1"
+    return Inference((*like(self).outs, *like(self, dtype=int64).outs), self.dtype, grad_fn=name)
 
 
 @op()

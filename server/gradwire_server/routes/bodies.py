@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -26,22 +27,21 @@ async def read_body(request: Request) -> memoryview:
         async for piece in request.stream():
             collected += piece
         return memoryview(collected)
-    buffer = bytearray(int(announced))
+    # Not a bytearray: that would fill, and so take, memory for what was announced and may never come.
+    buffer = np.empty(int(announced), np.uint8).data
     at = 0
     async for piece in request.stream():
         buffer[at : at + len(piece)] = piece
         at += len(piece)
     if at != len(buffer):
         raise ClientDisconnect
-    return memoryview(buffer)
+    return buffer
 
 
 class Pieces(Response):
     """A body that is sent slice by slice, no faster than the client reads, and never copied whole."""
 
-    def __init__(
-        self, pieces: Sequence[bytes | memoryview], media_type: str, headers: dict[str, str]
-    ) -> None:
+    def __init__(self, pieces: Sequence[bytes | memoryview], media_type: str, headers: dict[str, str]) -> None:
         self.pieces = [memoryview(piece).cast("B") for piece in pieces]
         size = sum(piece.nbytes for piece in self.pieces)
         super().__init__(b"", 200, headers | {"Content-Length": str(size)}, media_type)

@@ -20,9 +20,7 @@ router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["gradients"], respo
 async def backward(server: TheServer, session: TheSession, body: BackwardRequest) -> Response:
     """Accumulate gradients of tensors into the ``grad`` of the leaves they depend on."""
     retain = body.create_graph if body.retain_graph is None else body.retain_graph
-    built = framebuild.backward(
-        body.tensors, body.gradients, body.inputs, retain, body.create_graph, body.grads_of
-    )
+    built = framebuild.backward(body.tensors, body.gradients, body.inputs, retain, body.create_graph, body.grads_of)
     reply = succeed((await submit(server, session, built))[0])
     return as_json({"grads": [_view(value) for value in reply.values]})
 

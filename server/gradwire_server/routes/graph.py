@@ -21,9 +21,7 @@ DOT: Final = "text/vnd.graphviz"
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["graph"], responses=PROBLEMS)
 
 
-@router.get(
-    "/graph", response_model=GraphView, responses={200: {"content": {DOT: {"schema": {"type": "string"}}}}}
-)
+@router.get("/graph", response_model=GraphView, responses={200: {"content": {DOT: {"schema": {"type": "string"}}}}})
 async def get(
     server: TheServer,
     session: TheSession,
@@ -31,9 +29,7 @@ async def get(
         list[Annotated[int, Query(ge=1, le=MAX_ID)]] | None,
         Query(max_length=1000, description="Only what is behind these tensors."),
     ] = None,
-    format: Annotated[
-        Literal["json", "dot"] | None, Query(description="Instead of an Accept header.")
-    ] = None,
+    format: Annotated[Literal["json", "dot"] | None, Query(description="Instead of an Accept header.")] = None,
     accept: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Nodes and edges of the graph that backward would walk."""

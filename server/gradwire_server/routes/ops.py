@@ -22,9 +22,7 @@ from ..openapi import PROBLEMS
 router = APIRouter(prefix="/v1/ops", tags=["ops"], responses=PROBLEMS)
 
 
-@router.get(
-    "", response_model=OpList, responses={304: {"description": "The table with this ETag is still right"}}
-)
+@router.get("", response_model=OpList, responses={304: {"description": "The table with this ETag is still right"}})
 async def table(if_none_match: Annotated[str | None, Header()] = None) -> Response:
     """Every op: its signature, parameters, documentation and gradient."""
     body, tag = encoded()

@@ -90,9 +90,7 @@ async def put(
     request: Request,
     content_type: Annotated[str, Header()] = JSON,
     requires_grad: Annotated[bool, Query(description="For a new tensor: record gradients.")] = False,
-    name: Annotated[
-        str | None, Query(min_length=1, max_length=200, description="A name to find it by.")
-    ] = None,
+    name: Annotated[str | None, Query(min_length=1, max_length=200, description="A name to find it by.")] = None,
 ) -> Response:
     """Store a tensor. An id below 2**32 that is not taken is made; the values of one that exists are replaced, in
     place and without being recorded, and must have its shape."""
@@ -102,14 +100,10 @@ async def put(
     known = await _shape_of(server, session, tensor_id)
     if known is None:
         if framebuild.owner(tensor_id) != framebuild.PEOPLE:
-            raise InvalidRequest(
-                f"{tensor_id} is an id that clients of a stream make: choose one below 2**32"
-            )
+            raise InvalidRequest(f"{tensor_id} is an id that clients of a stream make: choose one below 2**32")
         frame = framebuild.upload(tensor_id, new, session.device, requires_grad, name)
     elif known != list(new.shape):
-        raise ShapeError(
-            f"tensor {tensor_id} has shape {known}, the body {list(new.shape)}: delete the tensor first"
-        )
+        raise ShapeError(f"tensor {tensor_id} has shape {known}, the body {list(new.shape)}: delete the tensor first")
     else:
         frame = framebuild.overwrite(tensor_id, new, session.device, name)
     succeed((await submit(server, session, frame))[0])

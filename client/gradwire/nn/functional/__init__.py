@@ -6,39 +6,12 @@ whose arguments in PyTorch are others than the op's, and functions made of sever
 
 from typing import TYPE_CHECKING, Any
 
-from . import generated as _generated
+from . import generated, layers, losses, pooling
 
-globals().update(_generated.functions())
-
-from .layers import (  # noqa: E402  (by hand goes before generated)
-    cosine_similarity,
-    dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    embedding,
-    glu,
-    gumbel_softmax,
-    log_softmax,
-    normalize,
-    one_hot,
-    pairwise_distance,
-    softmax,
-    softmin,
-)
-from .losses import (  # noqa: E402
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-    refuse_legacy_reduction,
-    smooth_l1_loss,
-)
+globals().update(generated.functions())
+for _module in (layers, losses, pooling):  # by hand goes before generated
+    globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
 
 if TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any: ...  # what the table offers
+    def __getattr__(name: str) -> Any: ...

@@ -12,6 +12,23 @@ from ...dispatch import call
 from ...modes import no_grad
 from ...tensor import Tensor
 
+__all__ = [
+    "cosine_similarity",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "embedding",
+    "glu",
+    "gumbel_softmax",
+    "log_softmax",
+    "normalize",
+    "one_hot",
+    "pairwise_distance",
+    "softmax",
+    "softmin",
+]
+
 
 def _chosen_dim(name: str, input: Tensor, dim: int | None) -> int:
     if dim is not None:
@@ -85,9 +102,7 @@ def _dropped(name: str, input: Tensor, p: float, training: bool, inplace: bool) 
 def _channels_dropped(name: str, ndim: int, input: Tensor, p: float, training: bool, inplace: bool) -> Any:
     """Drop whole channels of a batch of ``ndim`` dimensions, or of one sample, which has one less."""
     if input.ndim not in (ndim - 1, ndim):
-        raise ArgumentError(
-            f"{name} takes {ndim - 1} or {ndim} dimensions, the input's shape is {list(input.shape)}"
-        )
+        raise ArgumentError(f"{name} takes {ndim - 1} or {ndim} dimensions, the input's shape is {list(input.shape)}")
     batched = input.ndim == ndim
     source = input if batched else call("unsqueeze", input, 0)
     result = _dropped("feature_dropout", source, p, training, inplace)

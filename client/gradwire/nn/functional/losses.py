@@ -11,6 +11,18 @@ from gradwire_protocol.shapes import broadcast
 from ...dispatch import call
 from ...tensor import Tensor
 
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
+    "smooth_l1_loss",
+]
+
 
 def refuse_legacy_reduction(size_average: Any, reduce: Any) -> None:
     """Refuse the arguments that ``reduction`` replaced.
@@ -134,6 +146,11 @@ def kl_div(
     return call("div", total, input.shape[0]) if input.ndim else total
 
 
+def _need_one_shape(name: str, input: Tensor, target: Tensor) -> None:
+    if tuple(input.shape) != tuple(target.shape):
+        raise ArgumentValueError(f"{name}: the input has shape {list(input.shape)}, the target {list(target.shape)}")
+
+
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
     reduction: str = "mean",
@@ -141,10 +158,7 @@ def binary_cross_entropy(
     """``-(target * log(input) + (1 - target) * log(1 - input))``, reduced; the logarithms are cut at -100."""
     refuse_legacy_reduction(size_average, reduce)
     _check_reduction(reduction)
-    if tuple(input.shape) != tuple(target.shape):
-        raise ArgumentValueError(
-            f"binary_cross_entropy: the input has shape {list(input.shape)}, the target {list(target.shape)}"
-        )
+    _need_one_shape("binary_cross_entropy", input, target)
     return call("binary_cross_entropy", input, target, weight, reduction)
 
 
@@ -152,13 +166,10 @@ def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
     reduction: str = "mean", pos_weight: Tensor | None = None,
 ) -> Any:  # fmt: skip
-    """:func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow; ``pos_weight`` multiplies its first term."""
+    """:func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow; ``pos_weight`` weighs its first term."""
     refuse_legacy_reduction(size_average, reduce)
     _check_reduction(reduction)
-    if tuple(input.shape) != tuple(target.shape):
-        raise ArgumentValueError(
-            f"binary_cross_entropy_with_logits: the input has shape {list(input.shape)}, the target {list(target.shape)}"
-        )
+    _need_one_shape("binary_cross_entropy_with_logits", input, target)
     return call(
         "binary_cross_entropy_with_logits", input, target, weight=weight, pos_weight=pos_weight, reduction=reduction
     )

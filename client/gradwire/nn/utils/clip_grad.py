@@ -65,8 +65,18 @@ def clip_grad_norm_(
     Returns the norm they had, as a 0-dim tensor. Nothing waits for the server unless ``error_if_nonfinite``.
     """
     entries = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    total = get_total_norm(_gradients(entries), norm_type, error_if_nonfinite)
-    clip_grads_with_norm_(entries, float(max_norm), total)
+    with_grad = [p for p in entries if p._grad_state != NO_GRAD]
+    if not with_grad:
+        return tensor(0.0)
+    if error_if_nonfinite:
+        total = get_total_norm(_gradients(with_grad), norm_type, error_if_nonfinite)
+        clip_grads_with_norm_(with_grad, float(max_norm), total)
+        return total
+    with no_grad():
+        total = call("clip_grad_norm_", with_grad, float(max_norm), float(norm_type))
+    for param in with_grad:
+        if param._grad is not None:
+            param._grad._bump()
     return total
 
 

@@ -64,7 +64,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        times = self.milestones[self.last_epoch]
+        times = self.milestones.get(self.last_epoch, 0)
         return self._scaled(self.gamma**times) if times else self._current()
 
 

@@ -61,7 +61,7 @@ class ReduceLROnPlateau(LRScheduler):
         margin = self.threshold * best if self.threshold_mode == "rel" else self.threshold
         return sign * measured < sign * best - margin * (sign if self.threshold_mode == "rel" else 1.0)
 
-    def step(self, metrics: Any = None, epoch: Any = None) -> None:
+    def step(self, metrics: Any = None, epoch: Any = None) -> None:  # type: ignore[override]
         """Take a measurement of this epoch, a number or a tensor of one element, into account."""
         measured = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch

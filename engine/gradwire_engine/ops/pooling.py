@@ -1,0 +1,419 @@
+"""Pooling: separable reductions over windows, dimension by dimension, with contiguous inner loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from gradwire_protocol.meta import Shape
+from gradwire_protocol.ops.convolution import spatial
+from gradwire_protocol.shapes import window_extent
+
+from ..axes import total
+from ..functional import F
+from ..registry import derivative, joint_derivative, kernel
+from ..tensor import Tensor
+from ..windows import Ints, Windows
+
+
+def windows_of(
+    count: int, shape: Shape, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> Windows:
+    """The windows of a pooling called with these arguments on an input of this shape."""
+    kernel_size = spatial("pooling", kernel_size, count, "kernel_size")
+    stride = kernel_size if stride is None or stride == () else spatial("pooling", stride, count, "stride")
+    padding = spatial("pooling", padding, count, "padding")
+    dilation = spatial("pooling", dilation, count, "dilation")
+    extents = tuple(shape[-count:])
+    outputs = tuple(
+        window_extent(n, k, s, p, d, ceil_mode)
+        for n, k, s, p, d in zip(extents, kernel_size, stride, padding, dilation, strict=True)
+    )
+    return Windows(extents, outputs, kernel_size, stride, padding, dilation)
+
+
+def reduce_windows(x: Any, windows: Windows, combine: Callable[..., Any]) -> Any:
+    """Every window of a padded input reduced by a ufunc, one dimension after the other."""
+    count = len(windows.kernel)
+    for axis in range(count):
+        after = (slice(None),) * (count - 1 - axis)
+        parts = [x[(..., where, *after)] for where in windows.along(axis)]
+        if len(parts) == 1:
+            x = parts[0]
+            continue
+        x = combine(parts[0], parts[1])
+        for part in parts[2:]:
+            combine(x, part, out=x)
+    return x
+
+
+def spread_windows(xp: Any, g: Any, windows: Windows) -> Any:
+    """Every window's value added to all its elements: the transpose of a sum by :func:`reduce_windows`."""
+    count = len(windows.kernel)
+    for axis in reversed(range(count)):
+        after = (slice(None),) * (count - 1 - axis)
+        shape = list(g.shape)
+        shape[axis - count] = windows.padded[axis]
+        target = xp.zeros(shape, g.dtype)
+        for where in windows.along(axis):
+            target[(..., where, *after)] += g
+        g = target
+    return g[(..., *windows.inside)]
+
+
+# Maxima. Backward finds them again, by comparing every tap with the result: cheaper than remembering them.
+
+
+def _pad_lowest(xp: Any, x: Any, windows: Windows) -> Any:
+    return windows.pad(xp, x, np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf)
+
+
+def _hits(xp: Any, x: Any, out: Any, windows: Windows) -> Any:
+    """For each tap: its place in the window and in the padded input, and which windows have their maximum there.
+
+    A window's maximum may be hit by several taps; NaN is hit by NaN.
+    """
+    padded = _pad_lowest(xp, x, windows)
+    lost = out != out if out.dtype.kind == "f" else None
+    if lost is not None and xp is np and not lost.any():
+        lost = None
+    for tap, where in windows.taps():
+        part = padded[(..., *where)]
+        hit = part == out
+        if lost is not None:
+            hit |= lost & (part != part)
+        inside = _inside(xp, windows, tap)
+        if inside is not None:
+            hit &= inside
+        yield tap, where, hit
+
+
+def _inside(xp: Any, windows: Windows, tap: Ints) -> Any:
+    """Which windows have this tap in the input rather than in its padding; ``None`` for all."""
+    if windows.padded == windows.extents:
+        return None
+    mask: Any = True
+    count = len(tap)
+    for axis, t in enumerate(tap):
+        place = xp.arange(windows.outputs[axis]) * windows.stride[axis] + t * windows.dilation[axis]
+        place -= windows.padding[axis]
+        shape = [1] * count
+        shape[axis] = -1
+        mask = mask & ((place >= 0) & (place < windows.extents[axis])).reshape(shape)
+    return mask
+
+
+def _first_hits(xp: Any, x: Any, out: Any, windows: Windows) -> Any:
+    """As :func:`_hits`, with every window hit by one tap only."""
+    done = None
+    for _, where, hit in _hits(xp, x, out, windows):
+        if done is None:
+            done = hit.copy()
+        else:
+            # True where it is hit now and was not before.
+            first = xp.greater(hit, done)
+            done |= hit
+            hit = first
+        yield where, hit
+
+
+def _with_indices(xp: Any, x: Any, windows: Windows) -> Any:
+    out = reduce_windows(_pad_lowest(xp, x, windows), windows, xp.maximum)
+    indices = xp.zeros(out.shape, np.int64)
+    step = 1
+    steps = []
+    for extent in reversed(windows.extents):
+        steps.insert(0, step)
+        step *= extent
+    start: Any = 0
+    for axis, s in enumerate(steps):
+        shape = [1] * len(steps)
+        shape[axis] = -1
+        place = xp.arange(windows.outputs[axis], dtype=np.int64) * windows.stride[axis] - windows.padding[axis]
+        start = start + (place * s).reshape(shape)
+    hits = [(tap, hit) for tap, _, hit in _hits(xp, x, out, windows)]
+    # The first of equal maxima, but PyTorch takes the last NaN.
+    lost = out != out
+    for tap, hit in (*reversed(hits), *((tap, hit & lost) for tap, hit in hits)):
+        offset = sum(t * d * s for t, d, s in zip(tap, windows.dilation, steps, strict=True))
+        xp.copyto(indices, start + offset, where=hit)
+    return out.copy() if out.base is not None else out, indices
+
+
+def _register_max(count: int) -> None:
+    @kernel(f"max_pool{count}d")
+    def max_pool(
+        xp: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    ) -> Any:  # fmt: skip
+        windows = windows_of(count, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+        return reduce_windows(_pad_lowest(xp, x, windows), windows, xp.maximum)
+
+    @kernel(f"max_pool{count}d_with_indices")
+    def max_pool_with_indices(
+        xp: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    ) -> Any:
+        windows = windows_of(count, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+        return _with_indices(xp, x, windows)
+
+    def gradient(s: Any, g: Tensor, result: Tensor) -> Tensor:
+        windows = windows_of(count, s.self.shape, s.kernel_size, s.stride, s.padding, s.dilation, s.ceil_mode)
+        found: Tensor = F.max_pool_backward(
+            g, s.self, result, windows.kernel, windows.stride, windows.padding, windows.dilation
+        )
+        return found
+
+    derivative(f"max_pool{count}d", self=("self result", lambda s, g: gradient(s, g, s.result)))
+    derivative(
+        f"max_pool{count}d_with_indices", self=("self result0", lambda s, g, _: gradient(s, g, s.result0))
+    )
+
+
+for _count in (1, 2, 3):
+    _register_max(_count)
+
+
+def _pairing(x: Any, out: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Windows:
+    count = len(kernel_size)
+    return Windows(x.shape[-count:], out.shape[-count:], kernel_size, stride, padding, dilation)
+
+
+@kernel("max_pool_backward")
+def max_pool_backward(
+    xp: Any, g: Any, x: Any, out: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> Any:
+    windows = _pairing(x, out, kernel_size, stride, padding, dilation)
+    shape = (*x.shape[: -len(kernel_size)], *windows.padded)
+    if windows.complete:
+        target = xp.empty(shape, g.dtype)
+        for where, hit in _first_hits(xp, x, out, windows):
+            xp.multiply(g, hit, out=target[(..., *where)])
+        return target[(..., *windows.inside)]
+    target = xp.zeros(shape, g.dtype)
+    for where, hit in _first_hits(xp, x, out, windows):
+        target[(..., *where)] += g * hit
+    return target[(..., *windows.inside)]
+
+
+@kernel("max_pool_pick")
+def max_pool_pick(
+    xp: Any, tangent: Any, x: Any, out: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> Any:
+    windows = _pairing(x, out, kernel_size, stride, padding, dilation)
+    tangent = windows.pad(xp, tangent)
+    picked = xp.zeros(out.shape, tangent.dtype)
+    for where, hit in _first_hits(xp, x, out, windows):
+        picked += tangent[(..., *where)] * hit
+    return picked
+
+
+def _geometry(s: Any) -> tuple[Ints, Ints, Ints, Ints]:
+    return s.kernel_size, s.stride, s.padding, s.dilation
+
+
+derivative(
+    "max_pool_backward",
+    grad=("self result", lambda s, g: F.max_pool_pick(g, s.self, s.result, *_geometry(s))),
+)
+derivative(
+    "max_pool_pick",
+    tangent=("self result", lambda s, g: F.max_pool_backward(g, s.self, s.result, *_geometry(s))),
+)
+
+
+# Means
+
+
+def _divisors(xp: Any, windows: Windows, include_pad: bool, divisor: int | None, dtype: Any) -> Any:
+    """What each window's sum is divided by: one number, or an array of the outputs' extents."""
+    if divisor is not None:
+        return divisor
+    if windows.padded == windows.extents:
+        return prod(windows.kernel)
+    result: Any = 1
+    count = len(windows.kernel)
+    for axis in range(count):
+        n, p, k = windows.extents[axis], windows.padding[axis], windows.kernel[axis]
+        start = np.arange(windows.outputs[axis]) * windows.stride[axis] - p
+        end = np.minimum(start + k, n + p)
+        members = end - start if include_pad else np.minimum(end, n) - np.maximum(start, 0)
+        shape = [1] * count
+        shape[axis] = -1
+        result = result * members.reshape(shape)
+    return xp.asarray(result.astype(dtype))
+
+
+def _divided(xp: Any, sums: Any, divisor: Any) -> Any:
+    if sums.dtype.kind in "iu":
+        # Integers are divided towards zero.
+        return xp.sign(sums) * (xp.abs(sums) // divisor)
+    return xp.divide(sums, divisor)
+
+
+def _register_mean(count: int) -> None:
+    def avg_pool(
+        xp: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+        divisor_override: int | None = None,
+    ) -> Any:  # fmt: skip
+        windows = windows_of(count, x.shape, kernel_size, stride, padding, 1, ceil_mode)
+        sums = reduce_windows(windows.pad(xp, x), windows, xp.add)
+        return _divided(xp, sums, _divisors(xp, windows, count_include_pad, divisor_override, sums.dtype))
+
+    def gradient(s: Any, g: Tensor) -> Tensor:
+        shape = s.meta("self").shape
+        windows = windows_of(count, shape, s.kernel_size, s.stride, s.padding, 1, s.ceil_mode)
+        override = s.divisor_override if count > 1 else None
+        found: Tensor = F.avg_pool_backward(
+            g, windows.extents, windows.kernel, windows.stride, windows.padding, s.count_include_pad, override
+        )
+        return found
+
+    kernel(f"avg_pool{count}d")(avg_pool)
+    derivative(f"avg_pool{count}d", self=gradient)
+
+
+for _count in (1, 2, 3):
+    _register_mean(_count)
+
+
+@kernel("avg_pool_backward")
+def avg_pool_backward(
+    xp: Any, g: Any, extents: Ints, kernel_size: Ints, stride: Ints, padding: Ints, count_include_pad: bool,
+    divisor_override: int | None,
+) -> Any:  # fmt: skip
+    count = len(extents)
+    windows = Windows(extents, g.shape[-count:], kernel_size, stride, padding, (1,) * count)
+    return spread_windows(
+        xp, xp.divide(g, _divisors(xp, windows, count_include_pad, divisor_override, g.dtype)), windows
+    )
+
+
+def _avg_pool_backward(s: Any, g: Tensor) -> Tensor:
+    # A plain mean of the same windows. Whether the last of them came from ceil_mode shows in how many there are.
+    count = len(s.extents)
+    outputs = s.meta("grad").shape[-count:]
+    for ceil_mode in (False, True):
+        windows = windows_of(count, s.extents, s.kernel_size, s.stride, s.padding, 1, ceil_mode)
+        if windows.outputs == tuple(outputs):
+            break
+    rest = (s.kernel_size, s.stride, s.padding, ceil_mode, s.count_include_pad)
+    if count == 1:
+        found: Tensor = F.avg_pool1d(g, *rest)
+    else:
+        found = (F.avg_pool2d if count == 2 else F.avg_pool3d)(g, *rest, s.divisor_override)
+    return found
+
+
+derivative("avg_pool_backward", grad=_avg_pool_backward)
+
+
+# Adaptive pooling
+
+
+@lru_cache(maxsize=256)
+def _spans(extent: int, outputs: int) -> tuple[tuple[int, int], ...]:
+    """Where each output's window starts and ends."""
+    return tuple((i * extent // outputs, -(-(i + 1) * extent // outputs)) for i in range(outputs))
+
+
+@lru_cache(maxsize=64)
+def _averaging(extent: int, outputs: int) -> np.ndarray[Any, Any]:
+    """The matrix, ``(outputs, extent)``, whose rows take the mean of a window."""
+    matrix = np.zeros((outputs, extent))
+    for i, (start, end) in enumerate(_spans(extent, outputs)):
+        matrix[i, start:end] = 1 / (end - start)
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _apply(xp: Any, x: Any, matrices: list[Any]) -> Any:
+    """Multiply a matrix onto each of the last dimensions."""
+    count = len(matrices)
+    for axis, matrix in enumerate(matrices):
+        at = x.ndim - count + axis
+        lead, trail = x.shape[:at], x.shape[at + 1 :]
+        matrix = xp.asarray(matrix.astype(x.dtype))
+        flat = x.reshape(prod(lead), x.shape[at], prod(trail))
+        x = xp.matmul(matrix, flat).reshape((*lead, matrix.shape[0], *trail))
+    return x
+
+
+def _sizes(extents: Ints, output_size: Any) -> Ints:
+    sizes = (output_size,) if isinstance(output_size, int) else output_size
+    sizes = sizes * len(extents) if len(sizes) == 1 else sizes
+    return tuple(n if m is None else m for m, n in zip(sizes, extents, strict=True))
+
+
+def _register_adaptive(count: int) -> None:
+    @kernel(f"adaptive_avg_pool{count}d")
+    def adaptive_avg_pool(xp: Any, x: Any, output_size: Any) -> Any:
+        extents = x.shape[-count:]
+        outputs = _sizes(extents, output_size)
+        if prod(outputs) == 1:
+            axes = tuple(range(x.ndim - count, x.ndim))
+            return xp.divide(total(xp, x, axes, True), prod(extents))
+        return _apply(xp, x, [_averaging(n, m) for n, m in zip(extents, outputs, strict=True)])
+
+    derivative(
+        f"adaptive_avg_pool{count}d",
+        self=lambda s, g: F.adaptive_avg_pool_backward(g, s.meta("self").shape[-count:]),
+    )
+
+    @kernel(f"adaptive_max_pool{count}d")
+    def adaptive_max_pool(xp: Any, x: Any, output_size: Any) -> Any:
+        return _adaptive_max(xp, x, _sizes(x.shape[-count:], output_size))
+
+    @joint_derivative(f"adaptive_max_pool{count}d", saves="result1")
+    def gradient(s: Any, g: Tensor, _: Any) -> Tensor:
+        meta = s.meta("self")
+        lead = meta.shape[:-count]
+        flat: Tensor = g.engine.call("zeros", (*lead, prod(meta.shape[-count:])), dtype=g.dtype, device=g.device)
+        places = (*lead, prod(g.shape[-count:]))
+        laid = F.scatter_add(flat, -1, F.reshape(s.result1, places), F.reshape(g, places))
+        return F.reshape(laid, meta.shape)  # type: ignore[no-any-return]
+
+
+for _count in (1, 2, 3):
+    _register_adaptive(_count)
+
+
+@kernel("adaptive_avg_pool_backward")
+def adaptive_avg_pool_backward(xp: Any, g: Any, extents: Ints) -> Any:
+    outputs = g.shape[-len(extents) :]
+    if prod(outputs) == 1:
+        return xp.broadcast_to(xp.divide(g, prod(extents)), (*g.shape[: -len(extents)], *extents))
+    return _apply(xp, g, [_averaging(n, m).T for n, m in zip(extents, outputs, strict=True)])
+
+
+def _adaptive_avg_pool_backward(s: Any, g: Tensor) -> Tensor:
+    count = len(s.extents)
+    pool = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)[count - 1]
+    pooled: Tensor = pool(g, tuple(s.meta("grad").shape[-count:]))
+    return pooled
+
+
+derivative("adaptive_avg_pool_backward", grad=_adaptive_avg_pool_backward)
+
+
+def _adaptive_max(xp: Any, x: Any, outputs: Ints) -> Any:
+    count = len(outputs)
+    extents = x.shape[-count:]
+    spans = [_spans(n, m) for n, m in zip(extents, outputs, strict=True)]
+    values = xp.empty((*x.shape[:-count], *outputs), x.dtype)
+    indices = xp.empty(values.shape, np.int64)
+    for cell in product(*map(range, outputs)):
+        window = [spans[axis][i] for axis, i in enumerate(cell)]
+        block = x[(..., *(slice(a, b) for a, b in window))]
+        block = block.reshape((*x.shape[:-count], prod(b - a for a, b in window)))
+        place = xp.argmax(block, axis=-1)
+        values[(..., *cell)] = xp.take_along_axis(block, place[..., None], axis=-1)[..., 0]
+        index, step = 0, 1
+        for (a, b), extent in zip(reversed(window), reversed(extents), strict=True):
+            index = index + (place % (b - a) + a) * step
+            place = place // (b - a)
+            step *= extent
+        indices[(..., *cell)] = index
+    return values, indices
