@@ -37,7 +37,7 @@ class CuttingRelay:
         budget = next(self._cuts, None)
         server = socket.create_connection(("127.0.0.1", self._target))
         other = {client: server, server: client}
-        with client, server:
+        with client, server, contextlib.suppress(OSError):  # either side may have gone
             while not self._closed.is_set():
                 for source in select.select([client, server], [], [], 0.2)[0]:
                     data = source.recv(65536)

@@ -1,7 +1,7 @@
 """``save`` and ``load``: state dicts as safetensors files, never as pickles.
 
-The tensors of a nested object lie in the file under the paths that lead to them (``model.0.weight``), so that a module's
-state dict is what any reader of safetensors expects of one. All that is not a tensor is JSON in the file's metadata.
+The tensors of a nested object lie in the file under the paths that lead to them (``model.0.weight``), so that a
+module's state dict is what any reader of safetensors expects of one. All else is JSON in the file's metadata.
 """
 
 from __future__ import annotations

@@ -162,8 +162,11 @@ class Engine:
         kernel = entry.kernel
         compute = inferred.compute
         target: Any = None
+        via: Any = None
         if compute is not None:
-            target = native(dtypes.float32 if compute.is_low_precision and not entry.half else compute)
+            target = via = native(compute)
+            if compute.is_low_precision and not entry.half:
+                target = native(dtypes.float32)
         arguments: list[Any] = [backend.xp]
         if entry.op.random:
             arguments.append(self.generator)
@@ -177,9 +180,11 @@ class Engine:
                 if entry.across and value.device != backend.device:
                     arguments[i + shift] = backend.from_host(self.to_numpy(value))
                 else:
-                    arguments[i + shift] = _operand(value, target, backend)
+                    arguments[i + shift] = _operand(value, target, via, backend)
             elif type(value) in (list, tuple):
-                arguments[i + shift] = [None if v is None else _operand(v, target, backend) for v in value]
+                arguments[i + shift] = [
+                    None if v is None else _operand(v, target, via, backend) for v in value
+                ]
             elif compute is not None and type(value) is int:
                 arguments[i + shift] = _wrapped(value, compute)
         try:
@@ -402,13 +407,16 @@ def _slots_in(value: Any) -> Any:
     return (value if type(value) is Tensor else None,)
 
 
-def _operand(tensor: Tensor, target: Any, backend: Any) -> Any:
+def _operand(tensor: Tensor, target: Any, via: Any, backend: Any) -> Any:
+    """The operand's array in the target dtype, rounded to the dtype ``via`` on the way."""
     array = tensor.array
     if type(array) is not backend.array_type:
         if tensor.meta.shape:
             raise DeviceError(f"a tensor on {tensor.device} meets one on {backend.device}")
         array = backend.from_host(array)
-    return array if target is None or array.dtype == target else array.astype(target)
+    if target is None or array.dtype == target:
+        return array if target is via else array.astype(via).astype(target)
+    return array.astype(target) if target is via or array.dtype == via else array.astype(via).astype(target)
 
 
 def _wrapped(value: int, compute: DType) -> int:

@@ -253,6 +253,8 @@ class Trial:
         except Exception as error:
             if is_gap(error):
                 return
+            if isinstance(error, TypeError):
+                raise AssertionError(f"the oracle in place does not take this sample: {error}") from error
             if not self.strict:
                 with pytest.raises(builtin_class(error)):
                     ours.call(form.name)

@@ -150,13 +150,17 @@ def pow_(make: Make) -> Samplings:
             # The root of -inf and of -0.0 is another in PyTorch's halves than in its floats.
             yield Sample(special(make) if make.name in FLOATS else make(4, low=0.5), exponent)
         yield Sample(-1.5, make(3))
-        base = torch.tensor([0.0, 0.0, 0.0, 2.0, -2.0, -2.0, 3.0], dtype=make.dtype, requires_grad=True)
-        power = torch.tensor([0.0, 1.0, -1.0, 0.0, 2.0, 3.0, 0.5], dtype=make.dtype, requires_grad=True)
-        yield Sample(base, power)
-        yield Sample(0, torch.tensor([0.0, 1.0, -1.0], dtype=make.dtype, requires_grad=True))
     if make.is_complex:
         yield Sample(make(3), 1.5 + 0.5j)
         yield Sample(1.5 + 0.5j, make(3))
+
+
+@samples("pow", dtypes=REALS, gradgrad=False)
+def pow_at_its_kinks(make: Make) -> Samplings:
+    base = torch.tensor([0.0, 0.0, 0.0, 2.0, -2.0, -2.0, 3.0], dtype=make.dtype, requires_grad=True)
+    exponent = torch.tensor([0.0, 1.0, -1.0, 0.0, 2.0, 3.0, 0.5], dtype=make.dtype, requires_grad=True)
+    yield Sample(base, exponent)
+    yield Sample(0, torch.tensor([0.0, 1.0, -1.0], dtype=make.dtype, requires_grad=True))
 
 
 @samples("square", "neg", "sgn", "sign")

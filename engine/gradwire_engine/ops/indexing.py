@@ -42,9 +42,8 @@ def write_derivative(name: str, **rules: Any) -> None:
     derivative(name + "_", **rules)
 
 
-def zeros_for(g: Tensor, shape: tuple[int, ...]) -> Tensor:
-    zeros: Tensor = g.engine.call("zeros", shape, g.dtype, g.device)
-    return zeros
+def zeros_for(g: Tensor, shape: tuple[int, ...]) -> Any:
+    return g.engine.call("zeros", shape, g.dtype, g.device)
 
 
 # Lists of index tensors
@@ -122,18 +121,16 @@ def take_along_dim(xp: Any, x: Any, indices: Any, dim: int | None) -> Any:
     return xp.take_along_axis(x, indices, dim)
 
 
-def _take_along_gradient(s: Any, g: Tensor) -> Tensor:
+def _take_along_gradient(s: Any, g: Tensor) -> Any:
     shape = s.meta("self").shape
     if s.dim is None:
-        flat: Tensor = F.take_backward(g, shape, F.reshape(s.indices, (-1,)))
-        return flat
+        return F.take_backward(g, shape, F.reshape(s.indices, (-1,)))
     if not shape:
         return g
     size, at = list(g.shape), s.dim % g.ndim
     size[at] = shape[at]
     index = F.where(s.indices < 0, s.indices + shape[at], s.indices)
-    result: Tensor = F.gather_backward(g, tuple(size), s.dim, F.expand(index, g.shape))
-    return result
+    return F.gather_backward(g, tuple(size), s.dim, F.expand(index, g.shape))
 
 
 derivative("take_along_dim", self=("indices", _take_along_gradient))
@@ -218,12 +215,11 @@ def _neutral(xp: Any, reduce: str, dtype: Any) -> Any:
     return limits.min if reduce == "amax" else limits.max
 
 
-def _scatter_reduce_gradient(s: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+def _scatter_reduce_gradient(s: Any, g: Tensor) -> Any:
     x, dim, at, src, result, reduce = s.self, s.dim, s.index, s.src, s.result, s.reduce
 
-    def added(values: Tensor) -> Tensor:
-        sums: Tensor = F.scatter_add(zeros_for(g, x.shape), dim, at, F.to(values, g.dtype))
-        return sums
+    def added(values: Tensor) -> Any:
+        return F.scatter_add(zeros_for(g, x.shape), dim, at, F.to(values, g.dtype))
 
     if reduce == "sum":
         by_self, by_src = g, F.gather(g, dim, at)
@@ -243,13 +239,12 @@ def _scatter_reduce_gradient(s: Any, g: Tensor) -> tuple[Tensor, Tensor]:
     return by_self, by_src
 
 
-def _scattered_products(s: Any, g: Tensor, added: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+def _scattered_products(s: Any, g: Tensor, added: Callable[[Tensor], Tensor]) -> Any:
     """An element's gradient is the product of the others: found by dividing, or where it is 0, by leaving it out."""
     x, dim, at, src = s.self, s.dim, s.index, s.src
 
-    def product(of: Tensor, sent: Tensor) -> Tensor:
-        result: Tensor = F.scatter_reduce(of, dim, at, sent, "prod", s.include_self)
-        return result
+    def product(of: Tensor, sent: Tensor) -> Any:
+        return F.scatter_reduce(of, dim, at, sent, "prod", s.include_self)
 
     present = F.masked_fill(x, x == 0, 1)
     by_self = g * product(present, src) / present
@@ -300,9 +295,8 @@ write_derivative(
 )
 
 
-def _selected(g: Tensor, s: Any) -> Tensor:
-    result: Tensor = F.reshape(F.index_select(g, s.dim, s.index), s.meta("source").shape)
-    return result
+def _selected(g: Tensor, s: Any) -> Any:
+    return F.reshape(F.index_select(g, s.dim, s.index), s.meta("source").shape)
 
 
 @writer("index_copy")
@@ -328,11 +322,10 @@ def index_fill(xp: Any, target: Any, dim: int, index: Any, value: Any) -> None:
     target[_slices(dim, target.ndim, index)] = value
 
 
-def _fill_gradient(s: Any, g: Tensor) -> Tensor:
+def _fill_gradient(s: Any, g: Tensor) -> Any:
     extent = s.meta("self").shape[s.dim] if g.ndim else 1
     index = F.where(s.index < 0, s.index + extent, s.index)
-    result: Tensor = F.sum(F.index_select(g, s.dim, index))
-    return result
+    return F.sum(F.index_select(g, s.dim, index))
 
 
 write_derivative(
@@ -462,7 +455,7 @@ def select_scatter(xp: Any, x: Any, src: Any, dim: int, index: int) -> Any:
 
 
 @joint_derivative("select_scatter")
-def _(s: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+def _(s: Any, g: Tensor) -> Any:
     part = s.meta("src").shape
     return F.select_scatter(g, zeros_for(g, part), s.dim, s.index), F.select(g, s.dim, s.index)
 
@@ -475,7 +468,7 @@ def slice_scatter(xp: Any, x: Any, src: Any, dim: int, start: int | None, end: i
 
 
 @joint_derivative("slice_scatter")
-def _(s: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+def _(s: Any, g: Tensor) -> Any:
     place = (s.dim, s.start, s.end, s.step)
     return F.slice_scatter(g, zeros_for(g, s.meta("src").shape), *place), F.slice(g, *place)
 
@@ -491,6 +484,6 @@ def diagonal_scatter(xp: Any, x: Any, src: Any, offset: int, dim1: int, dim2: in
 
 
 @joint_derivative("diagonal_scatter")
-def _(s: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+def _(s: Any, g: Tensor) -> Any:
     place = (s.offset, s.dim1, s.dim2)
     return F.diagonal_scatter(g, zeros_for(g, s.meta("src").shape), *place), F.diagonal(g, *place)

@@ -20,7 +20,7 @@ def cat(xp: Any, tensors: list[Any], dim: int) -> Any:
     return xp.concatenate(real or tensors[:1], axis=dim)
 
 
-def _cat_gradient(s: Any, g: Tensor) -> list[Tensor]:
+def _cat_gradient(s: Any, g: Tensor) -> list[Any]:
     metas = s.meta("tensors")
     ends = list(accumulate(0 if m.shape == (0,) else m.shape[s.dim] for m in metas))
     return [
@@ -45,15 +45,14 @@ def repeat_interleave(xp: Any, x: Any, repeats: int, dim: int | None) -> Any:
     return xp.repeat(at_least_1d(x), repeats, axis=dim)
 
 
-def _interleave_gradient(s: Any, g: Tensor) -> Tensor:
+def _interleave_gradient(s: Any, g: Tensor) -> Any:
     shape = s.meta("self").shape
     if s.dim is None or not shape:
         shape, at = (s.meta("self").numel,), 0
     else:
         at = s.dim % len(shape)
     copies = F.reshape(g, (*shape[: at + 1], s.repeats, *shape[at + 1 :]))
-    result: Tensor = F.reshape(F.sum(copies, at + 1), s.meta("self").shape)
-    return result
+    return F.reshape(F.sum(copies, at + 1), s.meta("self").shape)
 
 
 derivative("repeat_interleave", self=_interleave_gradient)

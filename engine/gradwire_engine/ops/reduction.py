@@ -19,18 +19,16 @@ from ..tensor import Tensor
 # How gradients get back to the shape from before a reduction
 
 
-def restored(g: Tensor, self: Meta, dim: Any, keepdim: bool) -> Tensor:
+def restored(g: Tensor, self: Meta, dim: Any, keepdim: bool) -> Any:
     """A reduced tensor with its lost dimensions as extents of 1, so that it broadcasts against the operand."""
     if keepdim or dim is None or dim == () or g.ndim == self.ndim:
         return g
-    result: Tensor = F.reshape(g, reduced_shape(self.shape, canonical_dims(dim, self.ndim), True))
-    return result
+    return F.reshape(g, reduced_shape(self.shape, canonical_dims(dim, self.ndim), True))
 
 
-def spread(g: Tensor, self: Meta, dim: Any, keepdim: bool) -> Tensor:
+def spread(g: Tensor, self: Meta, dim: Any, keepdim: bool) -> Any:
     """A reduced tensor expanded to the shape of the operand."""
-    result: Tensor = F.expand(restored(g, self, dim, keepdim), self.shape)
-    return result
+    return F.expand(restored(g, self, dim, keepdim), self.shape)
 
 
 def elements(self: Meta, dim: Any) -> int:
@@ -41,26 +39,25 @@ def elements(self: Meta, dim: Any) -> int:
     return n
 
 
-def shared(s: Any, g: Tensor, result: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+def shared(s: Any, g: Tensor, result: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The gradient of an extreme, split equally among the elements that equal it."""
     x, kept = s.self, restored(result, s.self.meta, dim, keepdim)
     equal = x == kept
     return restored(g, x.meta, dim, keepdim) * equal / F.sum(equal, dim, True)
 
 
-def shared_with_nan(s: Any, g: Tensor) -> Tensor:
+def shared_with_nan(s: Any, g: Tensor) -> Any:
     """Like :func:`shared` for a full reduction whose result may be NaN: then the NaNs share."""
     x, result = s.self, s.result
     equal = (x == result) | (F.isnan(x) & F.isnan(result))
     return equal * (g / F.sum(equal))
 
 
-def to_chosen(s: Any, g: Tensor, index: Tensor) -> Tensor:
+def to_chosen(s: Any, g: Tensor, index: Tensor) -> Any:
     """The gradient of one chosen element per row, at its place, zero elsewhere."""
     self = s.meta("self")
     g, index = restored(g, self, s.dim, s.keepdim), restored(index, self, s.dim, s.keepdim)
-    result: Tensor = F.gather_backward(g, self.shape, s.dim, index, True)
-    return result
+    return F.gather_backward(g, self.shape, s.dim, index, True)
 
 
 # Sums and moments
@@ -92,7 +89,7 @@ def mean(xp: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return xp.divide(total(xp, x, axes), x.dtype.type(count(x, axes)))
 
 
-def _mean_gradient(s: Any, g: Tensor) -> Tensor:
+def _mean_gradient(s: Any, g: Tensor) -> Any:
     self = s.meta("self")
     return spread(g / (elements(self, s.dim) or 1), self, s.dim, s.keepdim)
 
@@ -107,7 +104,7 @@ def nanmean(xp: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return xp.divide(summed, xp.sum(present, axis=axes).astype(x.dtype))
 
 
-def _nanmean_gradient(s: Any, g: Tensor) -> Tensor:
+def _nanmean_gradient(s: Any, g: Tensor) -> Any:
     present = ~F.isnan(s.self)
     return restored(g, s.self.meta, s.dim, s.keepdim) / F.sum(present, s.dim, True) * present
 
@@ -150,7 +147,7 @@ def std_mean(xp: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any
     return xp.sqrt(spread_), centre
 
 
-def _var_gradient(s: Any, g: Tensor) -> Tensor:
+def _var_gradient(s: Any, g: Tensor) -> Any:
     x = s.self
     left = elements(x.meta, s.dim) - s.correction
     distance = x - F.mean(x, s.dim, True)
@@ -158,7 +155,7 @@ def _var_gradient(s: Any, g: Tensor) -> Tensor:
     return g * (2 / left) * distance if left > 0 else g * (inf * distance)
 
 
-def _std_gradient(s: Any, g: Tensor, result: Tensor) -> Tensor:
+def _std_gradient(s: Any, g: Tensor, result: Tensor) -> Any:
     return _var_gradient(s, F.masked_fill(g / (result * 2), result == 0, 0))
 
 
@@ -167,14 +164,14 @@ derivative("std", self=("self result", lambda s, g: _std_gradient(s, g, s.result
 
 
 @joint_derivative("var_mean", saves="self", undefined=True)
-def _(s: Any, spread_: Tensor | None, centre: Tensor | None) -> Tensor | None:
+def _(s: Any, spread_: Tensor | None, centre: Tensor | None) -> Any:
     first = None if spread_ is None else _var_gradient(s, spread_)
     second = None if centre is None else _mean_gradient(s, centre)
     return second if first is None else first if second is None else first + second
 
 
 @joint_derivative("std_mean", saves="self result0", undefined=True)
-def _(s: Any, spread_: Tensor | None, centre: Tensor | None) -> Tensor | None:
+def _(s: Any, spread_: Tensor | None, centre: Tensor | None) -> Any:
     first = None if spread_ is None else _std_gradient(s, spread_, s.result0)
     second = None if centre is None else _mean_gradient(s, centre)
     return second if first is None else first if second is None else first + second
@@ -185,15 +182,14 @@ def prod(xp: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return xp.prod(x, axis=axes_of(x, dim), dtype=xp.int64 if x.dtype.kind in "biu" else None)
 
 
-def product_of_others(x: Tensor, dim: int) -> Tensor:
+def product_of_others(x: Tensor, dim: int) -> Any:
     """For each element the product of all others along ``dim``, without dividing by it."""
     before = F.shift(F.cumprod(x, dim), dim, 1, 1)
     after = F.flip(F.shift(F.cumprod(F.flip(x, (dim,)), dim), dim, 1, 1), (dim,))
-    result: Tensor = before * after
-    return result
+    return before * after
 
 
-def _prod_gradient(s: Any, g: Tensor) -> Tensor:
+def _prod_gradient(s: Any, g: Tensor) -> Any:
     x = s.self
     if x.ndim == 0:
         return g
@@ -225,7 +221,7 @@ def norm(xp: Any, x: Any, p: float, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return total(xp, size**p, axes) ** (1 / p)
 
 
-def _norm_gradient(s: Any, g: Tensor) -> Tensor:
+def _norm_gradient(s: Any, g: Tensor) -> Any:
     x, p = s.self, s.p
     g, result = restored(g, x.meta, s.dim, s.keepdim), restored(s.result, x.meta, s.dim, s.keepdim)
     if p == 0:
@@ -295,7 +291,7 @@ def aminmax(xp: Any, x: Any, dim: Any, keepdim: bool) -> Any:
 
 
 @joint_derivative("aminmax", saves="self result0 result1", undefined=True)
-def _(s: Any, low: Tensor | None, high: Tensor | None) -> Tensor | None:
+def _(s: Any, low: Tensor | None, high: Tensor | None) -> Any:
     first = None if low is None else shared(s, low, s.result0, s.dim, s.keepdim)
     second = None if high is None else shared(s, high, s.result1, s.dim, s.keepdim)
     return second if first is None else first if second is None else first + second
@@ -421,7 +417,7 @@ def nanquantile(xp: Any, x: Any, q: Any, dim: int | None, keepdim: bool, interpo
     return _quantile(xp, x, q, dim, interpolation, skip_nan=True)
 
 
-def _quantile_gradient(s: Any, g: Tensor, skip_nan: bool) -> tuple[Tensor, Tensor | None]:
+def _quantile_gradient(s: Any, g: Tensor, skip_nan: bool) -> Any:
     """The gradient goes to the two elements around each rank, by their weights; and along the slope to ``q``."""
     x, q, dim = s.self, s.q, s.dim
     q_is_tensor = isinstance(q, Tensor)
@@ -440,13 +436,11 @@ def _quantile_gradient(s: Any, g: Tensor, skip_nan: bool) -> tuple[Tensor, Tenso
     g = F.reshape(F.movedim(g, 0, -1) if q.ndim and q_is_tensor else g, places)
     order = F.argsort(rows, -1)
 
-    def element(place: Tensor) -> Tensor:
-        found: Tensor = F.gather(order, -1, F.to(place, int64))
-        return found
+    def element(place: Tensor) -> Any:
+        return F.gather(order, -1, F.to(place, int64))
 
-    def to_rows(share: Tensor, at: Tensor) -> Tensor:
-        made: Tensor = F.gather_backward(share, rows.shape, -1, at)
-        return made
+    def to_rows(share: Tensor, at: Tensor) -> Any:
+        return F.gather_backward(share, rows.shape, -1, at)
 
     rounded = {"lower": F.floor, "higher": F.ceil, "nearest": F.round}.get(s.interpolation)
     by_q = None
@@ -481,16 +475,15 @@ kernel("cumsum")(_scan("cumsum"))
 kernel("cumprod")(_scan("cumprod"))
 
 
-def from_the_end(g: Tensor, dim: int) -> Tensor:
+def from_the_end(g: Tensor, dim: int) -> Any:
     """Running sums that begin at the last element."""
-    result: Tensor = F.flip(F.cumsum(F.flip(g, (dim,)), dim), (dim,))
-    return result
+    return F.flip(F.cumsum(F.flip(g, (dim,)), dim), (dim,))
 
 
 derivative("cumsum", self=lambda s, g: from_the_end(g, s.dim) if g.ndim else g)
 
 
-def _cumprod_gradient(s: Any, g: Tensor) -> Tensor:
+def _cumprod_gradient(s: Any, g: Tensor) -> Any:
     if g.ndim == 0:
         return g
     later = F.linear_recurrence(conj(F.shift(s.self, s.dim, -1)), g, s.dim, True)
@@ -505,7 +498,7 @@ def logcumsumexp(xp: Any, x: Any, dim: int) -> Any:
     return running(xp, "logaddexp", at_least_1d(x), dim)
 
 
-def _logcumsumexp_gradient(s: Any, g: Tensor) -> Tensor:
+def _logcumsumexp_gradient(s: Any, g: Tensor) -> Any:
     x, y = s.self, s.result
     if g.ndim == 0:
         return g
@@ -637,7 +630,7 @@ def linear_recurrence(xp: Any, factor: Any, term: Any, dim: int, reverse: bool) 
 
 
 @joint_derivative("linear_recurrence", saves="factor result")
-def _(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor]:
+def _(s: Any, g: Tensor) -> Any:
     step = 1 if s.reverse else -1
     by_term = F.linear_recurrence(conj(F.shift(s.factor, s.dim, step)), g, s.dim, not s.reverse)
     by_factor = by_term * conj(F.shift(s.result, s.dim, -step)) if s.needs("factor") else None

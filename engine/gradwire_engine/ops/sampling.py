@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError
 from gradwire_protocol.ops.sampling import whole_numbers
 
+from ..axes import waits
 from ..backends import dtype_of
 from ..functional import F
 from ..registry import derivative, kernel
@@ -64,7 +64,7 @@ def normal(
     xp: Any, random: Any, out: Any, mean: Any, std: Any, size: Any, dtype: Any, device: Any
 ) -> Any:
     _check_spread("normal", std)
-    if hasattr(std, "dtype") and xp is np and bool(xp.any(std < 0)):
+    if hasattr(std, "dtype") and not waits(xp) and bool(xp.any(std < 0)):
         raise ArgumentError("normal: std has negative elements")
     return random.normal(xp, out.shape, out.dtype) * std + mean
 
@@ -79,7 +79,7 @@ def bernoulli(xp: Any, random: Any, out: Any, x: Any, p: Any) -> Any:
 
 def _toss(xp: Any, random: Any, name: str, shape: Any, p: Any) -> Any:
     """A coin for each probability. On a GPU they are not looked at beforehand, which would mean waiting for it."""
-    if xp is np and not bool(xp.all((p >= 0) & (p <= 1))):
+    if not waits(xp) and not bool(xp.all((p >= 0) & (p <= 1))):
         raise ArgumentError(f"{name}: some probabilities lie outside 0 to 1")
     fine = dtypes.float64 if p.dtype == "d" else dtypes.float32
     return random.uniform(xp, shape, fine) < p
@@ -89,7 +89,7 @@ def _toss(xp: Any, random: Any, name: str, shape: Any, p: Any) -> Any:
 def multinomial(xp: Any, random: Any, weights: Any, num_samples: int, replacement: bool) -> Any:
     weights = weights.astype("d")
     sums = weights.sum(-1)
-    if xp is np:
+    if not waits(xp):
         if not bool(xp.all((weights >= 0) & xp.isfinite(weights))):
             raise ArgumentError("multinomial: some weights are negative, infinite or NaN")
         if not bool(xp.all(sums > 0)):

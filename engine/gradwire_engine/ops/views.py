@@ -26,12 +26,11 @@ derivative("transpose", self=lambda s, g: F.transpose(g, s.dim0, s.dim1) if g.nd
 derivative("t", self=lambda s, g: F.t(g))
 
 
-def _put_back(g: Tensor, order: tuple[int, ...]) -> Tensor:
+def _put_back(g: Tensor, order: tuple[int, ...]) -> Any:
     back = [0] * len(order)
     for to, source in enumerate(order):
         back[source % len(order)] = to
-    result: Tensor = F.permute(g, tuple(back))
-    return result
+    return F.permute(g, tuple(back))
 
 
 derivative("permute", self=lambda s, g: _put_back(g, s.dims))
@@ -59,15 +58,14 @@ def repeat(xp: Any, x: Any, repeats: tuple[int, ...]) -> Any:
     return xp.tile(x, repeats)
 
 
-def _repeat_gradient(g: Tensor, shape: tuple[int, ...], repeats: tuple[int, ...]) -> Tensor:
+def _repeat_gradient(g: Tensor, shape: tuple[int, ...], repeats: tuple[int, ...]) -> Any:
     lead = g.ndim - len(shape)
     repeats = (1,) * (g.ndim - len(repeats)) + repeats
     extents = (1,) * lead + shape
     pairs = tuple(n for pair in zip(repeats, extents, strict=True) for n in pair)
     dims = tuple(2 * i for i, r in enumerate(repeats) if r != 1)
     summed = F.sum(F.reshape(g, pairs), dims) if dims else g
-    result: Tensor = F.reshape(summed, shape)
-    return result
+    return F.reshape(summed, shape)
 
 
 derivative("repeat", self=lambda s, g: _repeat_gradient(g, s.meta("self").shape, s.repeats))
@@ -80,11 +78,10 @@ derivative("select", self=lambda s, g: F.select_backward(g, s.meta("self").shape
 derivative("slice", self=lambda s, g: F.slice_backward(g, s.meta("self").shape, s.dim, s.start, s.end, s.step))
 
 
-def _narrow_gradient(s: Any, g: Tensor) -> Tensor:
+def _narrow_gradient(s: Any, g: Tensor) -> Any:
     shape = s.meta("self").shape
     start = s.start + shape[s.dim] if s.start < 0 else s.start
-    result: Tensor = F.slice_backward(g, shape, s.dim, start, start + s.length, 1)
-    return result
+    return F.slice_backward(g, shape, s.dim, start, start + s.length, 1)
 
 
 derivative("narrow", self=_narrow_gradient)
@@ -105,11 +102,10 @@ def _overlapping(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     return False
 
 
-def _strided_gradient(s: Any, g: Tensor) -> Tensor:
+def _strided_gradient(s: Any, g: Tensor) -> Any:
     source = s.meta("self")
     average = "to" if _overlapping(source.shape, source.stride) else None
-    result: Tensor = F.restride(g, s.stride, s.storage_offset, source.shape, source.stride, 0, average)
-    return result
+    return F.restride(g, s.stride, s.storage_offset, source.shape, source.stride, 0, average)
 
 
 derivative("as_strided", self=_strided_gradient)
@@ -118,7 +114,7 @@ derivative("as_strided", self=_strided_gradient)
 # Several parts
 
 
-def _zeros_for_missing(s: Any, grads: tuple[Tensor | None, ...]) -> list[Tensor]:
+def _zeros_for_missing(s: Any, grads: tuple[Tensor | None, ...]) -> list[Any]:
     present = next(g for g in grads if g is not None)
     call = present.engine.call
     return [
@@ -129,15 +125,13 @@ def _zeros_for_missing(s: Any, grads: tuple[Tensor | None, ...]) -> list[Tensor]
 for _name in ("split", "chunk"):
 
     @joint_derivative(_name, undefined=True)
-    def _(s: Any, *grads: Tensor | None) -> Tensor:
-        result: Tensor = F.cat(_zeros_for_missing(s, grads), s.dim)
-        return result
+    def _(s: Any, *grads: Tensor | None) -> Any:
+        return F.cat(_zeros_for_missing(s, grads), s.dim)
 
 
 @joint_derivative("unbind", undefined=True)
-def _(s: Any, *grads: Tensor | None) -> Tensor:
-    result: Tensor = F.stack(_zeros_for_missing(s, grads), s.dim)
-    return result
+def _(s: Any, *grads: Tensor | None) -> Any:
+    return F.stack(_zeros_for_missing(s, grads), s.dim)
 
 
 # Rearrangements that copy
@@ -204,7 +198,7 @@ def diag(xp: Any, x: Any, diagonal: int) -> Any:
     return diag_embed(xp, x, diagonal, -2, -1) if x.ndim == 1 else xp.diagonal(x, diagonal).copy()
 
 
-def _diag_gradient(s: Any, g: Tensor) -> Tensor:
+def _diag_gradient(s: Any, g: Tensor) -> Any:
     self = s.meta("self")
     if self.ndim == 1:
         result: Tensor = F.diagonal(g, s.diagonal)
@@ -227,7 +221,7 @@ def as_strided_scatter(
     return flat.memory[whole]
 
 
-def _scattered_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def _scattered_gradient(s: Any, g: Tensor) -> Any:
     self = s.meta("self")
     part = F.restride(g, self.stride, 0, s.size, s.stride, s.storage_offset)
     kept = None

@@ -20,7 +20,7 @@ class SequentialLR(LRScheduler):
     ) -> None:
         if not schedulers or len(milestones) != len(schedulers) - 1:
             raise ArgumentValueError(
-                f"{len(schedulers)} schedules need {max(len(schedulers) - 1, 0)} milestones, there are {len(milestones)}"
+                f"{len(schedulers)} schedules need one milestone less than that, there are {len(milestones)}"
             )
         if any(s.optimizer is not optimizer for s in schedulers):
             raise ArgumentValueError("all schedules must be for the same optimizer")

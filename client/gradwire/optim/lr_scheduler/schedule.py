@@ -46,7 +46,7 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: Any = None) -> None:
-        """Go on by one and set the learning rates. Schedules that depend on the epoch alone can also go to ``epoch``."""
+        """Go on by one and set the learning rates. An ``absolute`` schedule can also go to ``epoch``."""
         if epoch is not None and not self.absolute:
             raise Unsupported(f"{type(self).__name__} goes from one epoch to the next: call step() without an epoch")
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch

@@ -1,0 +1,299 @@
+"""Normalization by mean and variance over layers, batches, groups and instances, and by norms."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ..dtypes import DType, float32
+from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, Unsupported
+from ..meta import UNKNOWN, Inference, Meta, Shape, meta, new
+from ..promotion import join
+from ..shapes import broadcast, canonical_dim, canonical_dims, channels_last_stride, common_device, like, reduced_shape
+from ..table import Scalar, Tensor, op
+from .matrix import fits
+
+
+def _need_real(name: str, dtype: DType) -> DType:
+    """The dtype that statistics are computed in and kept in."""
+    if not dtype.is_floating_point:
+        raise Unsupported(f"{name} is not defined on {dtype.name}")
+    return float32 if dtype.is_low_precision else dtype
+
+
+def _need_parameters(name: str, self: Meta, *parameters: Meta | None) -> None:
+    """Parameters have the input's dtype; all of a half precision input's may be float32 instead.
+
+    Raises:
+        DTypeError: listing the dtypes.
+    """
+    given = [p.dtype for p in parameters if p is not None]
+    allowed = (self.dtype, float32) if self.dtype.is_low_precision else (self.dtype,)
+    if any(dtype not in allowed or dtype is not given[0] for dtype in given):
+        listed = ", ".join(dtype.name for dtype in given)
+        raise DTypeError(f"{name}: parameters of {listed} do not go with an input of {self.dtype.name}")
+
+
+def _normalized(name: str, self: Meta, shape: Shape, *parameters: Meta | None) -> int:
+    """Check the normalized shape against the input and its parameters; how many dimensions it has."""
+    if not shape:
+        raise ArgumentError(f"{name}: normalized_shape must have at least 1 dimension")
+    count = len(shape)
+    if self.ndim < count or not all(fits(n, m) for n, m in zip(self.shape[-count:], shape, strict=True)):
+        raise ShapeError(f"{name}: an input of shape {list(self.shape)} does not end in normalized_shape {list(shape)}")
+    for parameter in parameters:
+        if parameter is not None and parameter.shape != shape:
+            raise ShapeError(
+                f"{name}: a parameter of shape {list(parameter.shape)} does not match normalized_shape {list(shape)}"
+            )
+    return count
+
+
+@op(grad_fn="NativeLayerNormBackward0", exposed=("function", "nn.functional"))
+def layer_norm(
+    self: Tensor, normalized_shape: tuple[int, ...], weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Inference:  # fmt: skip
+    """Shift and scale to mean 0 and variance 1 over the last dimensions, which are ``normalized_shape``; then multiply
+    by ``weight`` and add ``bias``, both of that shape.
+
+    ``eps`` is added to the variance, which is the biased one. Floating point only; parameters have the input's
+    dtype, or float32 where it is a half precision one.
+    """
+    count = _normalized("layer_norm", self, normalized_shape, weight, bias)
+    statistics = _need_real("layer_norm", self.dtype)
+    _need_parameters("layer_norm", self, weight, bias)
+    device = common_device(self, weight, bias)
+    lead = (*self.shape[:-count], *(1,) * count)
+    kept = meta(lead, statistics, device)
+    # What backward needs, mean and reciprocal deviation, are results beyond the first, which no caller sees.
+    return Inference((meta(self.shape, self.dtype, device), kept, kept), statistics)
+
+
+@op(results=None, exposed=())
+def layer_norm_backward(
+    grad: Tensor, self: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, bias: bool = False
+) -> Inference:
+    """The gradients of :func:`layer_norm` for its input and, where there are any, for weight and bias."""
+    statistics = _need_real("layer_norm_backward", self.dtype)
+    count = weight.ndim if weight is not None else 0
+    if grad.shape != self.shape or mean.shape != rstd.shape or mean.ndim != self.ndim or count > self.ndim:
+        raise ShapeError(
+            f"layer_norm_backward: shapes {list(grad.shape)}, {list(self.shape)} and {list(mean.shape)} do not belong "
+            "together"
+        )
+    outs = [meta(self.shape, self.dtype, self.device)]
+    if weight is not None:
+        outs += [meta(weight.shape, weight.dtype, self.device)] * (2 if bias else 1)
+    return Inference(tuple(outs), statistics)
+
+
+@op(grad_fn="MulBackward0", exposed=("function", "nn.functional"))
+def rms_norm(
+    self: Tensor, normalized_shape: tuple[int, ...], weight: Tensor | None = None, eps: float | None = None
+) -> Inference:
+    """Divide by the root of the mean square over the last dimensions, which are ``normalized_shape``; then multiply by
+    ``weight``. ``eps``, by default the dtype's smallest step from 1, is added to the mean square. Floating point only.
+    """
+    count = _normalized("rms_norm", self, normalized_shape, weight)
+    statistics = _need_real("rms_norm", self.dtype)
+    if weight is not None:
+        statistics = join(statistics, _need_real("rms_norm", weight.dtype))
+    device = common_device(self, weight)
+    kept = meta((*self.shape[:-count], *(1,) * count), statistics, device)
+    node = "MulBackward0" if self.contiguous else "CloneBackward0"
+    if self.dtype is not statistics:
+        node = "ToCopyBackward0"
+    return Inference((meta(self.shape, self.dtype, device), kept), statistics, None, node)
+
+
+@op(results=None, exposed=())
+def rms_norm_backward(grad: Tensor, self: Tensor, rstd: Tensor, weight: Tensor | None = None) -> Inference:
+    """The gradients of :func:`rms_norm` for its input and, where there is one, for the weight."""
+    statistics = _need_real("rms_norm_backward", self.dtype)
+    if grad.shape != self.shape or rstd.ndim != self.ndim:
+        raise ShapeError(f"rms_norm_backward: shapes {list(grad.shape)} and {list(self.shape)} differ")
+    outs = [meta(self.shape, self.dtype, self.device)]
+    if weight is not None:
+        statistics = join(statistics, _need_real("rms_norm_backward", weight.dtype))
+        outs.append(meta(weight.shape, weight.dtype, self.device))
+    return Inference(tuple(outs), statistics)
+
+
+# Batches
+
+
+def _need_channels(name: str, self: Meta, **parameters: Meta | None) -> int:
+    """Check that parameters have one element per channel; the number of channels."""
+    if self.ndim < 2:
+        canonical_dim(1, self.ndim)  # raises IndexError, like PyTorch
+    channels = self.shape[1]
+    for label, parameter in parameters.items():
+        if parameter is not None and (parameter.ndim != 1 or not fits(parameter.shape[0], channels)):
+            raise ShapeError(
+                f"{name}: {label} of shape {list(parameter.shape)} does not go with {channels} channels of an input of "
+                f"shape {list(self.shape)}"
+            )
+    return channels
+
+
+def _need_several(name: str, shape: Shape) -> None:
+    if shape[0] * prod(shape[2:]) == 1:
+        raise ArgumentValueError(f"{name}: more than 1 value per channel is needed in training, shape {list(shape)} has 1")
+
+
+def _need_running(name: str, mean: Meta | None, var: Meta | None, training: bool) -> None:
+    if (mean is None) != (var is None):
+        raise ArgumentValueError(f"{name}: running_mean and running_var are given both or neither")
+    if mean is None and not training:
+        raise ArgumentError(f"{name}: running_mean and running_var must be given where the input's own are not used")
+
+
+def _batch_result(name: str, self: Meta, *parameters: Meta | None) -> tuple[Meta, DType]:
+    statistics = _need_real(name, self.dtype)
+    _need_parameters(name, self, *parameters)
+    stride = channels_last_stride(self, self.shape)
+    return meta(self.shape, self.dtype, common_device(self, *parameters), stride), statistics
+
+
+@op(grad_fn="NativeBatchNormBackward0", differentiable=("self", "weight", "bias"), exposed=("nn.functional",))
+def batch_norm(
+    self: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+    bias: Tensor | None = None, training: bool = False, momentum: Scalar = 0.1, eps: float = 1e-5,
+) -> Inference:  # fmt: skip
+    """Shift and scale each channel (dimension 1) to mean 0 and variance 1; then multiply by ``weight``, add ``bias``.
+
+    In ``training`` mean and (biased) variance are the batch's, and ``running_mean`` and ``running_var`` move towards
+    them (the variance unbiased) by ``momentum``, in place; otherwise the running ones are used. A single value per
+    channel raises ValueError in training. Floating point only.
+    """
+    _need_channels(
+        "batch_norm", self, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
+    _need_running("batch_norm", running_mean, running_var, training)
+    if training:
+        _need_several("batch_norm", self.shape)
+    out, _ = _batch_result("batch_norm", self, weight, bias, running_mean, running_var)
+    return Inference((out,))
+
+
+@op(grad_fn="NativeBatchNormBackward0", results=3, exposed=())
+def batch_norm_training(
+    self: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Inference:
+    """:func:`batch_norm` by the batch's own statistics, which are returned too: mean and biased variance."""
+    channels = _need_channels("batch_norm_training", self, weight=weight, bias=bias)
+    out, statistics = _batch_result("batch_norm_training", self, weight, bias)
+    kept = meta((channels,), statistics, out.device)
+    return Inference((out, kept, kept), statistics)
+
+
+@op(grad_fn="NativeBatchNormBackward0", differentiable=("self", "weight", "bias"), exposed=())
+def batch_norm_inference(
+    self: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Inference:  # fmt: skip
+    """:func:`batch_norm` by given statistics."""
+    _need_channels("batch_norm_inference", self, mean=mean, var=var, weight=weight, bias=bias)
+    out, statistics = _batch_result("batch_norm_inference", self, weight, bias, mean, var)
+    return Inference((out,), statistics)
+
+
+@op(results=3, exposed=())
+def batch_norm_backward(
+    grad: Tensor, self: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, training: bool = True,
+    eps: float = 1e-5,
+) -> Inference:  # fmt: skip
+    """The gradients of :func:`batch_norm` for input, weight and bias, by the batch's own statistics or by given ones."""
+    channels = _need_channels("batch_norm_backward", self, mean=mean, var=var, weight=weight)
+    statistics = _need_real("batch_norm_backward", self.dtype)
+    if grad.shape != self.shape:
+        raise ShapeError(f"batch_norm_backward: shapes {list(grad.shape)} and {list(self.shape)} differ")
+    stride = channels_last_stride(self, self.shape)
+    of_channels = meta((channels,), weight.dtype if weight is not None else statistics, self.device)
+    return Inference((meta(self.shape, self.dtype, self.device, stride), of_channels, of_channels), statistics)
+
+
+@op(grad_fn="ViewBackward0", differentiable=("self", "weight", "bias"), exposed=("nn.functional",))
+def instance_norm(
+    self: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
+    bias: Tensor | None = None, use_input_stats: bool = True, momentum: Scalar = 0.1, eps: float = 1e-5,
+) -> Inference:  # fmt: skip
+    """:func:`batch_norm` of every sample by itself: mean and variance are over the dimensions after the second."""
+    if self.ndim < 2 or (use_input_stats and prod(self.shape[2:]) == 1):
+        raise ArgumentValueError(
+            f"instance_norm: more than 1 value per channel of a sample is needed, the input has shape {list(self.shape)}"
+        )
+    _need_channels(
+        "instance_norm", self, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
+    _need_running("instance_norm", running_mean, running_var, use_input_stats)
+    _need_parameters("instance_norm", self, weight, bias, running_mean, running_var)
+    _need_real("instance_norm", self.dtype)
+    return new(self.shape, self.dtype, common_device(self, weight, bias))
+
+
+# Groups
+
+
+@op(grad_fn="NativeGroupNormBackward0", exposed=("function", "nn.functional"))
+def group_norm(
+    self: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Inference:
+    """Shift and scale each group of channels of each sample to mean 0 and variance 1; then multiply by ``weight`` and
+    add ``bias``, which have one element per channel. Floating point only."""
+    if self.ndim < 2:
+        raise ShapeError(f"group_norm: the input must have at least 2 dimensions, its shape is {list(self.shape)}")
+    if num_groups <= 0 or self.shape[1] % num_groups:
+        raise ArgumentError(
+            f"group_norm: {self.shape[1]} channels of shape {list(self.shape)} do not divide into {num_groups} groups"
+        )
+    channels = _need_channels("group_norm", self, weight=weight, bias=bias)
+    if UNKNOWN not in self.shape:
+        _need_several("group_norm", (self.shape[0] * channels // num_groups, num_groups, *self.shape[2:]))
+    statistics = _need_real("group_norm", self.dtype)
+    _need_parameters("group_norm", self, weight, bias)
+    device = common_device(self, weight, bias)
+    kept = meta((self.shape[0], num_groups), statistics, device)
+    out = meta(self.shape, self.dtype, device, channels_last_stride(self, self.shape))
+    return Inference((out, kept, kept), statistics)
+
+
+@op(results=3, exposed=())
+def group_norm_backward(
+    grad: Tensor, self: Tensor, mean: Tensor, rstd: Tensor, num_groups: int, weight: Tensor | None = None
+) -> Inference:
+    """The gradients of :func:`group_norm` for input, weight and bias."""
+    channels = _need_channels("group_norm_backward", self, weight=weight)
+    statistics = _need_real("group_norm_backward", self.dtype)
+    if grad.shape != self.shape or num_groups <= 0 or channels % num_groups:
+        raise ShapeError(
+            f"group_norm_backward: shapes {list(grad.shape)} and {list(self.shape)} do not belong together"
+        )
+    of_channels = meta((channels,), weight.dtype if weight is not None else statistics, self.device)
+    return Inference((meta(self.shape, self.dtype, self.device), of_channels, of_channels), statistics)
+
+
+# Norms
+
+
+@op(grad_fn="DivBackward0", exposed=("nn.functional",))
+def normalize(
+    self: Tensor, p: Scalar = 2.0, dim: int | tuple[int, ...] = 1, eps: Scalar = 1e-12
+) -> Inference:
+    """Divide by the norm of order ``p`` over ``dim``, or by ``eps`` where that is larger."""
+    canonical_dims(dim, self.ndim)
+    if not self.dtype.is_floating_point and not self.dtype.is_complex:
+        raise DTypeError(f"normalize needs a floating point or complex tensor, got {self.dtype.name}")
+    return like(self)
+
+
+@op(grad_fn="SumBackward1", exposed=("function", "nn.functional"))
+def cosine_similarity(self: Tensor, x2: Tensor, dim: int = 1, eps: Scalar = 1e-8) -> Inference:
+    """The cosine of the angle between vectors along ``dim``, with broadcasting and promotion: their product divided by
+    both norms, each at least ``eps``."""
+    shape = broadcast(self.shape, x2.shape)
+    dtype = join(self.dtype, x2.dtype)
+    if not dtype.is_floating_point and not dtype.is_complex:
+        raise DTypeError(f"cosine_similarity needs floating point tensors, got {self.dtype.name} and {x2.dtype.name}")
+    gone = canonical_dim(dim, len(shape))
+    return new(reduced_shape(shape, (gone,), False), dtype, common_device(self, x2))
