@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
+
 from gradwire_engine.backends import NumpyBackend
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.meta import Shape

@@ -41,7 +41,6 @@ from gradwire_protocol.promotion import join as promote_types
 
 from . import autograd, methods
 from .aio import AsyncSession
-from .sessions import connect, current_session, get_default_dtype, open_session, set_default_dtype
 from .creation import (
     arange,
     as_tensor,
@@ -79,6 +78,7 @@ from .modes import (
 from .predicates import can_cast, is_complex, is_floating_point, is_tensor, result_type
 from .printing import get_printoptions, set_printoptions
 from .session import Session
+from .sessions import connect, current_session, get_default_dtype, open_session, set_default_dtype
 from .size import Size, device
 from .tensor import Tensor
 from .version import __version__

@@ -6,9 +6,9 @@ import asyncio
 from types import TracebackType
 from typing import Any
 
-from .sessions import connect
 from .fetch import fetch
 from .session import Session
+from .sessions import connect
 from .tensor import Tensor
 
 

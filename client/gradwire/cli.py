@@ -9,9 +9,10 @@ from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
-from gradwire_protocol.errors import GradwireError
 from rich.console import Console
 from rich.table import Table
+
+from gradwire_protocol.errors import GradwireError
 
 from .rest import Rest
 from .version import __version__

@@ -14,10 +14,10 @@ from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import check_can_require_grad
 from gradwire_protocol.promotion import ScalarKind
 
-from .sessions import current_session
 from .dispatch import call
 from .modes import MODES
 from .session import DTYPES, NUMPY_DTYPES, Session
+from .sessions import current_session
 from .size import device as Device
 from .tensor import GRAD_ONLY, Tensor
 

@@ -13,10 +13,10 @@ from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.records import wrong_type
 from gradwire_protocol.table import TABLE, Kind, Op, Param, attribute_matches
 
-from .sessions import current_session
 from .mirror import Node, edge_of
 from .modes import MODES
 from .session import Session
+from .sessions import current_session
 from .size import device
 from .tensor import GRAD_ONLY, Tensor, check_inplace, rebase
 

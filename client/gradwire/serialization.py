@@ -75,10 +75,14 @@ def load(
     metadata, arrays = _read(f)
     if METADATA not in metadata:
         return {name: upload(array, dtype, map_location) for name, (array, dtype) in arrays.items()}
-    described = json.loads(metadata[METADATA])
-    if described.get("version") != 1:
-        raise Unsupported(f"the file was written by a later gradwire (version {described.get('version')} of its form)")
-    return _Unpacker(arrays, map_location).unpack(described["tree"])
+    try:
+        described = json.loads(metadata[METADATA])
+        version, tree = described["version"], described["tree"]
+        if version == 1:
+            return _Unpacker(arrays, map_location).unpack(tree)
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError, RecursionError) as error:
+        raise ArgumentValueError(f"the description inside the safetensors file is damaged: {error!r:.100}") from None
+    raise Unsupported(f"the file was written by a later gradwire: version {version!r:.20} of its form")
 
 
 def _read(f: Any) -> tuple[dict[str, str], dict[str, tuple[np.ndarray[Any, Any], DType]]]:

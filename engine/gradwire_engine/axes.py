@@ -56,11 +56,7 @@ def total(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any
         if x.flags.c_contiguous:
             found = _dot_ones(x, axes)
             if found is not None:
-                return (
-                    found.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
-                    if keepdims
-                    else found
-                )
+                return found.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdims else found
         elif x.flags.f_contiguous:
             last = x.ndim - 1
             return total(xp, x.T, tuple(sorted(last - a for a in axes)), keepdims).T
@@ -93,14 +89,7 @@ def _dot_ones(x: Any, axes: tuple[int, ...]) -> Any:
 
 def extreme(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool = False, largest: bool = True) -> Any:
     """``xp.max`` or ``xp.min``, NaN winning; along the last axis NumPy's argmax is several times faster."""
-    if (
-        xp is np
-        and axes == (x.ndim - 1,)
-        and x.size
-        and x.ndim > 1
-        and x.flags.c_contiguous
-        and x.dtype.kind in "fiu"
-    ):
+    if xp is np and axes == (x.ndim - 1,) and x.size and x.ndim > 1 and x.flags.c_contiguous and x.dtype.kind in "fiu":
         rows = x.reshape(-1, x.shape[-1])
         at = rows.argmax(1) if largest else rows.argmin(1)
         found = rows[np.arange(len(rows)), at]
@@ -110,7 +99,8 @@ def extreme(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool = False, larg
 
 def along(x: Any, axis: int, start: int | None, end: int | None = None) -> tuple[slice, ...]:
     """The index that slices one axis."""
-    return (slice(None),) * (axis % x.ndim) + (slice(start, end),)
+    ndim: int = x.ndim
+    return (slice(None),) * (axis % ndim) + (slice(start, end),)
 
 
 def running(xp: Any, name: str, x: Any, axis: int) -> Any:
@@ -160,3 +150,8 @@ def order(xp: Any, x: Any, axis: int, descending: bool = False) -> Any:
         if not ((here == after) | (here != here)).any():
             return quick
     return np.argsort(x, axis=axis, kind="stable")
+
+
+def undefined(xp: Any, x: Any) -> Any:
+    """Where values are NaN; integers never are."""
+    return xp.isnan(x) if x.dtype.kind == "f" else xp.zeros(x.shape, bool)

@@ -91,9 +91,7 @@ class CupyBackend:
         if 0 in shape:
             return self.xp.empty(shape, _NATIVE[dtype])
         size = dtype.itemsize
-        return self.xp.ndarray(
-            shape, _NATIVE[dtype], memory.data + offset * size, tuple(s * size for s in stride)
-        )
+        return self.xp.ndarray(shape, _NATIVE[dtype], memory.data + offset * size, tuple(s * size for s in stride))
 
     def memory_of(self, array: Any) -> Any:
         if not array.flags.c_contiguous:
@@ -158,9 +156,7 @@ class Backends:
         kind, _, index = device.partition(":")
         count = cuda_device_count() if kind == "cuda" else 0
         if kind != "cuda" or not index.isdigit() or int(index) >= count:
-            raise DeviceError(
-                f"this server has no device {device!r}; it has {', '.join(available_devices())}"
-            )
+            raise DeviceError(f"this server has no device {device!r}; it has {', '.join(available_devices())}")
         return CupyBackend(int(index))
 
     def opened(self) -> list[Backend]:

@@ -158,9 +158,7 @@ def differentiate(node: Node, engine: Engine, grads: Gradients, needed: list[boo
     entry = node.row
     saved = Saved(node, needed)
     if len(grads) > 1 and not entry.undefined:
-        grads = [
-            _zeros(engine, node, i) if g is None and _carries(node, i) else g for i, g in enumerate(grads)
-        ]
+        grads = [_zeros(engine, node, i) if g is None and _carries(node, i) else g for i, g in enumerate(grads)]
     if entry.joint is not None:
         raw = _flatten(entry.joint(saved, *grads), node)
     elif entry.has_lists:
@@ -171,9 +169,7 @@ def differentiate(node: Node, engine: Engine, grads: Gradients, needed: list[boo
             rule = entry.rules.get(entry.op.params[i].name) if need else None
             raw.append(rule[1](saved, *grads) if rule is not None else None)
     if len(raw) != len(needed):
-        raise GraphError(
-            f"the derivative of {entry.op.name} returned {len(raw)} gradients for {len(needed)} operands"
-        )
+        raise GraphError(f"the derivative of {entry.op.name} returned {len(raw)} gradients for {len(needed)} operands")
     return [
         _fit(gradient, meta) if need and gradient is not None else None
         for gradient, need, meta in zip(raw, needed, _operand_metas(node), strict=True)
@@ -218,9 +214,7 @@ def _flatten(result: Any, node: Node) -> list[Any]:
 def _by_rule_with_lists(node: Node, saved: Saved, grads: Gradients) -> list[Any]:
     return _flatten(
         tuple(
-            rule[1](saved, *grads)
-            if (rule := node.row.rules.get(name)) is not None and saved.needs(name)
-            else None
+            rule[1](saved, *grads) if (rule := node.row.rules.get(name)) is not None and saved.needs(name) else None
             for name in (node.row.op.params[i].name for i in node.row.differentiable)
         ),
         node,

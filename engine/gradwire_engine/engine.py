@@ -27,8 +27,9 @@ from . import inplace
 from .backends import Backends, dtype_of, native
 from .memory import Limits, MemoryAccount
 from .random import Generator
+from .recording import any_requires_grad, keep_results, make_node
 from .registry import CONTROLS, Row, row
-from .tape import Node, SavedTensor, edge_of
+from .tape import Node
 from .tensor import MADE_IN_INFERENCE, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, PLAIN, Storage, Tensor
 
 RULE_MEMO_LIMIT: Final = 16_384
@@ -105,7 +106,7 @@ class Engine:
         arrays = self._compute(entry, values, tensors, inferred)
         results = self._wrap(arrays, inferred, tensors)
         if entry.has_derivative:
-            self._record(entry, values, rule_args, tensors, inferred, results)
+            self._record(entry, values, rule_args, inferred, results)
         if self.inference:
             for result in results:
                 result.inference = True
@@ -182,9 +183,7 @@ class Engine:
                 else:
                     arguments[i + shift] = _operand(value, target, via, backend)
             elif type(value) in (list, tuple):
-                arguments[i + shift] = [
-                    None if v is None else _operand(v, target, via, backend) for v in value
-                ]
+                arguments[i + shift] = [None if v is None else _operand(v, target, via, backend) for v in value]
             elif compute is not None and type(value) is int:
                 arguments[i + shift] = _wrapped(value, compute)
         try:
@@ -227,7 +226,7 @@ class Engine:
         differentiable = entry.op.grad_fn is not None
         node: Node | None = None
         if tracked:
-            node = self._node(entry, rule_args, values, [source], inferred)
+            node = make_node(self, entry, rule_args, values, inferred, inferred.outs)
         results = []
         for i, (out, delta) in enumerate(zip(inferred.outs, inferred.offsets or (), strict=True)):
             offset = source.offset
@@ -251,7 +250,7 @@ class Engine:
                 result.grad_fn, result.slot = node, i
             results.append(result)
         if node is not None:
-            self._save_results(node, entry, results)
+            keep_results(node, results)
         return results[0] if entry.op.results == 1 else tuple(results)
 
     def _creation(self, entry: Row, source: Tensor) -> int:
@@ -269,16 +268,13 @@ class Engine:
         self, entry: Row, values: list[Any], rule_args: list[Any], tensors: list[Tensor], inferred: Inference
     ) -> Tensor:
         target: Tensor = values[0]
-        recording = self.grad_enabled and entry.has_derivative
-        requires = recording and any(
-            t.requires_grad for i in entry.differentiable for t in _tensors_in(values[i])
-        )  # fmt: skip
+        requires = self.grad_enabled and entry.has_derivative and any_requires_grad(entry, values)
         inplace.check_writable(target, entry.op.name, self)
         if entry.op.base is not None:
             inplace.check_overlap(target, tensors[1:], entry.op.name)
-        node = (
-            self._node(entry, rule_args, values, tensors, inferred, overwritten=target) if requires else None
-        )
+        node = None
+        if requires:
+            node = make_node(self, entry, rule_args, values, inferred, (target.meta,), overwritten=target)
         before = target.array
         if entry.writes:
             self._compute(entry, values, tensors, inferred)
@@ -289,98 +285,24 @@ class Engine:
             before[...] = result if getattr(result, "dtype", None) == before.dtype else _cast(result, target)
         target.storage.version += 1
         if node is not None:
-            self._save_results(node, entry, [target])
+            keep_results(node, [target])
             inplace.rebase(target, node, self)
         return target
 
     # Record
 
     def _record(
-        self, entry: Row, values: list[Any], rule_args: list[Any], tensors: list[Tensor], inferred: Inference,
-        results: list[Tensor],
-    ) -> None:  # fmt: skip
+        self, entry: Row, values: list[Any], rule_args: list[Any], inferred: Inference, results: list[Tensor]
+    ) -> None:
         if not self.grad_enabled:
             return
-        if entry.all_differentiable:
-            if not any(t.requires_grad for t in tensors):
-                return
-        elif not any(t.requires_grad for i in entry.differentiable for t in _tensors_in(values[i])):
+        if not any_requires_grad(entry, values) or not any(r.meta.dtype.category >= 2 for r in results):
             return
-        if not any(out.dtype.category >= 2 for out in inferred.outs):
-            return
-        node = self._node(entry, rule_args, values, tensors, inferred, outs=[r.meta for r in results])
+        node = make_node(self, entry, rule_args, values, inferred, tuple([r.meta for r in results]))
         for i, result in enumerate(results):
             if result.meta.dtype.category >= 2:
                 result.grad_fn, result.slot = node, i
-        self._save_results(node, entry, results)
-
-    def _node(
-        self, entry: Row, rule_args: list[Any], values: list[Any], tensors: list[Tensor], inferred: Inference,
-        overwritten: Tensor | None = None, outs: list[Meta] | None = None,
-    ) -> Node:  # fmt: skip
-        """A node with its edges and saved operands. ``overwritten`` is cloned before it is saved."""
-        edges = tuple(
-            edge_of(t) if t is not None and t.meta.dtype.category >= 2 else None
-            for i in entry.differentiable
-            for t in _slots_in(values[i])
-        )  # fmt: skip
-        kept = list(rule_args)
-        for i in entry.number_like_at:
-            if type(values[i]) is not Tensor:
-                kept[i] = values[i]
-        self._seq += 1
-        made = tuple(outs) if outs is not None else inferred.outs or (rule_args[0],)
-        name = inferred.grad_fn or entry.op.grad_fn or entry.op.name
-        node = Node(name, entry, kept, edges, made, self._seq, self.account)
-        self.account.check_nodes()
-        saved: dict[str, Any] = {}
-        node.saved = saved
-        for name in self._wanted(entry, edges, values):
-            at = entry.op.positions.get(name)
-            if at is None:
-                continue
-            value = values[at]
-            if type(value) is Tensor:
-                if value is overwritten:
-                    value = self._snapshot(value)
-                saved[name] = SavedTensor(value)
-            elif type(value) in (list, tuple):
-                saved[name] = [SavedTensor(v) if type(v) is Tensor else v for v in value]
-        return node
-
-    def _wanted(self, entry: Row, edges: tuple[Any, ...], values: list[Any]) -> tuple[str, ...]:
-        """The names of what the derivative needs, given which operands receive a gradient."""
-        if entry.joint is not None:
-            return entry.saves
-        if entry.has_lists:
-            return tuple(name for needs, _ in entry.rules.values() for name in needs)
-        names: tuple[str, ...] = ()
-        for i, edge in zip(entry.differentiable, edges, strict=True):
-            rule = entry.rules.get(entry.op.params[i].name)
-            if edge is not None and rule is not None:
-                names += rule[0]
-        return names
-
-    def _snapshot(self, tensor: Tensor) -> Tensor:
-        """A copy that keeps the tensor's history, for a derivative that needs the value before it is overwritten."""
-        data = tensor.array.copy()
-        copy = Tensor(
-            self, data, meta(tensor.shape, tensor.dtype, tensor.device), Storage(data, self.account)
-        )
-        copy.grad_fn, copy.slot, copy.requires_grad_flag = (
-            tensor.grad_fn,
-            tensor.slot,
-            tensor.requires_grad_flag,
-        )
-        return copy
-
-    def _save_results(self, node: Node, entry: Row, results: list[Tensor]) -> None:
-        saved = node.saved
-        assert saved is not None
-        for name in self._wanted(entry, node.edges, node.values):
-            if name.startswith("result") and name not in entry.op.positions:
-                i = int(name[6:] or 0)
-                saved[name] = SavedTensor(results[i], is_result=True)
+        keep_results(node, results)
 
     def new_node_seq(self) -> int:
         self._seq += 1
@@ -392,19 +314,6 @@ def _kind(value: Any) -> ScalarKind:
     if kind is None:
         raise ArgumentTypeError(f"expected a number or a tensor, got {type(value).__name__}")
     return kind
-
-
-def _tensors_in(value: Any) -> list[Tensor]:
-    if type(value) is Tensor:
-        return [value]
-    return [v for v in value if v is not None] if type(value) in (list, tuple) else []
-
-
-def _slots_in(value: Any) -> Any:
-    """The operand or operands that edges are made for: a list counts each entry, a number counts as no edge."""
-    if type(value) in (list, tuple):
-        return value
-    return (value if type(value) is Tensor else None,)
 
 
 def _operand(tensor: Tensor, target: Any, via: Any, backend: Any) -> Any:

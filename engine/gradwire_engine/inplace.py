@@ -30,12 +30,11 @@ def check_writable(target: Tensor, name: str, engine: Engine) -> None:
     shape, stride = target.meta.shape, target.meta.stride
     if any(s == 0 and n > 1 for s, n in zip(stride, shape, strict=True)):
         raise ArgumentError(
-            f"{name}: the {list(shape)} tensor is expanded, several of its elements are one place in memory: clone it first"
+            f"{name}: the {list(shape)} tensor is expanded, several of its elements are one place in memory: "
+            "clone it first"
         )
     if target.inference and not engine.inference:
-        raise GraphError(
-            f"{name}: a tensor made in inference mode cannot be changed outside of it: clone it first"
-        )
+        raise GraphError(f"{name}: a tensor made in inference mode cannot be changed outside of it: clone it first")
     if not engine.grad_enabled:
         return
     if target.base is not None:
@@ -52,17 +51,11 @@ def check_writable(target: Tensor, name: str, engine: Engine) -> None:
                 "be changed in place: clone it, or index the base instead"
             )
         if target.creation == MADE_IN_INFERENCE:
-            raise GraphError(
-                f"{name}: a view made in inference mode cannot be changed outside of it: clone it first"
-            )
+            raise GraphError(f"{name}: a view made in inference mode cannot be changed outside of it: clone it first")
         if target.base.requires_grad_flag and target.base.is_leaf:
-            raise GraphError(
-                f"{name}: a view of a leaf that requires grad cannot be changed in place: use no_grad"
-            )
+            raise GraphError(f"{name}: a view of a leaf that requires grad cannot be changed in place: use no_grad")
     elif target.requires_grad_flag and target.is_leaf:
-        raise GraphError(
-            f"{name}: a leaf that requires grad cannot be changed in place: use no_grad, or clone it"
-        )
+        raise GraphError(f"{name}: a leaf that requires grad cannot be changed in place: use no_grad, or clone it")
 
 
 def check_overlap(target: Tensor, operands: list[Tensor], name: str) -> None:
@@ -105,9 +98,7 @@ class CopySlices:
     name = "CopySlices"
     suspends = False
 
-    def __init__(
-        self, former: Edge | None, inner: Node, base: Meta, view: Meta, offset: int, seq: int
-    ) -> None:
+    def __init__(self, former: Edge | None, inner: Node, base: Meta, view: Meta, offset: int, seq: int) -> None:
         self.inner = inner
         self.base = base
         self.view = view
@@ -155,9 +146,7 @@ def rebase(target: Tensor, node: Node, engine: Engine) -> None:
         target.grad_fn, target.slot, target.requires_grad_flag = node, 0, False
         return
     former = edge_of(base)
-    copied: Any = CopySlices(
-        former, node, base.meta, target.meta, target.offset - base.offset, engine.new_node_seq()
-    )
+    copied: Any = CopySlices(former, node, base.meta, target.meta, target.offset - base.offset, engine.new_node_seq())
     base.grad_fn, base.slot, base.requires_grad_flag = copied, 0, False
     target.seen_version = -1
 

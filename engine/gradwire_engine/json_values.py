@@ -29,11 +29,7 @@ def to_json(array: np.ndarray[Any, Any], dtype: DType) -> Any:
         values = array.astype(np.float64)
         return values.tolist() if np.isfinite(values).all() else _map(values.tolist(), _spell_float)
     values = array.tolist()
-    if (
-        dtype.name == "int64"
-        and array.size
-        and bool(((array >= SAFE_INTEGER) | (array <= -SAFE_INTEGER)).any())
-    ):
+    if dtype.name == "int64" and array.size and bool(((array >= SAFE_INTEGER) | (array <= -SAFE_INTEGER)).any()):
         return _map(values, lambda v: v if -SAFE_INTEGER < v < SAFE_INTEGER else str(v))
     return values
 

@@ -89,9 +89,7 @@ class Generator:
         """NumPy's generator, standing at the offset, which moves on by as many blocks as hold ``words``."""
         if self._bits_at != self.offset:
             # NumPy counts up before it computes: it starts with the block after its counter.
-            before = np.array(
-                [(self.offset - 1) % _WORD, *[_WORD - 1 if self.offset == 0 else 0] * 3], np.uint64
-            )
+            before = np.array([(self.offset - 1) % _WORD, *[_WORD - 1 if self.offset == 0 else 0] * 3], np.uint64)
             self._bits = np.random.Philox(counter=before, key=np.array([self.seed, 0], np.uint64))
             self._floats = np.random.Generator(self._bits)
         else:
@@ -140,9 +138,7 @@ class Generator:
         else:
             bits = _UNIFORM_BITS.get(dtype, 24)
             if bits < 24 or hasattr(xp, "RawKernel"):
-                drawn = (self.halves(xp, count) >> np.uint32(32 - bits)).astype(np.float32) * np.float32(
-                    2.0**-bits
-                )
+                drawn = (self.halves(xp, count) >> np.uint32(32 - bits)).astype(np.float32) * np.float32(2.0**-bits)
             else:
                 drawn = xp.asarray(self._host(-(-count // 2)).random(count, np.float32))
         return drawn.reshape(shape)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gradwire_protocol.table import Kind, Op, lookup
 
@@ -15,6 +15,13 @@ Target = tuple[str, int | None]
 """A differentiable operand: its parameter, and its place if the parameter is a list."""
 
 _LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+
+
+class Kept(NamedTuple):
+    """What a node saves: operands with the positions of their parameters, results with their numbers."""
+
+    operands: tuple[tuple[str, int], ...]
+    results: tuple[tuple[str, int], ...]
 
 
 class Row:
@@ -35,7 +42,7 @@ class Row:
     """
 
     __slots__ = (
-        "across", "all_differentiable", "announced", "composite", "differentiable", "half", "has_lists", "joint", "kernel", "number_at",
+        "_kept", "across", "announced", "composite", "differentiable", "half", "has_lists", "joint", "kernel", "number_at",
         "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at", "static_targets", "tensor_at",
         "undefined", "writes",
     )  # fmt: skip
@@ -56,22 +63,45 @@ class Row:
         self.tensor_at = tuple(i for i, p in enumerate(op.params) if p.kind in tensors)
         self.differentiable = tuple(i for i in self.tensor_at if op.params[i].name in op.differentiable)
         self.has_lists = any(op.params[i].kind in _LISTS for i in self.tensor_at)
-        self.all_differentiable = self.differentiable == self.tensor_at
+        self._kept: dict[tuple[bool, ...] | None, Kept] = {}
         self.scalar_at = tuple(i for i, p in enumerate(op.params) if p.kind is Kind.SCALAR)
-        self.number_like_at = tuple(
-            i for i, p in enumerate(op.params) if p.kind in (Kind.SCALAR, Kind.OPERAND)
-        )
+        self.number_like_at = tuple(i for i, p in enumerate(op.params) if p.kind in (Kind.SCALAR, Kind.OPERAND))
         attributes = [i for i, p in enumerate(op.params) if p.kind is Kind.ATTRIBUTE]
         self.number_at = tuple(i for i in attributes if {int, float} <= set(op.params[i].check))
         payloads = [i for i, p in enumerate(op.params) if p.kind is Kind.PAYLOAD]
         self.payload_at = payloads[0] if payloads else None
-        self.static_targets: tuple[Target, ...] = tuple(
-            (op.params[i].name, None) for i in self.differentiable
-        )
+        self.static_targets: tuple[Target, ...] = tuple((op.params[i].name, None) for i in self.differentiable)
 
     @property
     def has_derivative(self) -> bool:
         return bool(self.rules) or self.joint is not None
+
+    def kept(self, edges: Sequence[Any]) -> Kept:
+        """What the derivative needs saved, given which operands receive a gradient."""
+        whole = self.joint is not None or self.has_lists
+        mask = None if whole else tuple([e is not None for e in edges])
+        found = self._kept.get(mask)
+        if found is None:
+            found = self._kept[mask] = self._sort(self._needs(mask))
+        return found
+
+    def _needs(self, mask: tuple[bool, ...] | None) -> list[str]:
+        if self.joint is not None:
+            return list(self.saves)
+        if mask is None:
+            return [name for needs, _ in self.rules.values() for name in needs]
+        names: list[str] = []
+        for i, wanted in zip(self.differentiable, mask, strict=True):
+            rule = self.rules.get(self.op.params[i].name) if wanted else None
+            names.extend(rule[0] if rule is not None else ())
+        return names
+
+    def _sort(self, names: list[str]) -> Kept:
+        unique = dict.fromkeys(names)
+        positions = self.op.positions
+        operands = tuple((n, positions[n]) for n in unique if n in positions)
+        results = tuple((n, int(n.removeprefix("result") or 0)) for n in unique if n not in positions)
+        return Kept(operands, results)
 
     def targets(self, node: Node) -> tuple[Target, ...]:
         """The operands that the node's edges stand for, in order."""

@@ -74,9 +74,7 @@ def places_of_slices(xp: Any, shape: Sequence[int], dim: int, index: Any) -> Any
     return places.reshape((*shape[:dim], index.size, *shape[dim + 1 :]))
 
 
-def places_of_selection(
-    xp: Any, shape: Sequence[int], dims: Sequence[int], indices: Sequence[Any], at: int
-) -> Any:
+def places_of_selection(xp: Any, shape: Sequence[int], dims: Sequence[int], indices: Sequence[Any], at: int) -> Any:
     """The flat places that integer ``indices`` for ``dims`` name, in the shape of the selection (see ``index``)."""
     steps = [prod(shape[i + 1 :]) for i in range(len(shape))]
     named: Any = 0

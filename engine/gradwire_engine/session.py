@@ -1,4 +1,4 @@
-"""A session eats frames: it owns the tensor ids, the order of each client's frames, and the replies not yet acknowledged."""
+"""A session eats frames: it owns the tensor ids, the order of each client's frames, and the replies it keeps."""
 
 from __future__ import annotations
 
@@ -103,9 +103,7 @@ class Client:
     def keep(self, reply: Reply, buffers: Buffers) -> None:
         self.replies[reply.seq] = (reply, buffers)
         self.reply_bytes += _weight(reply, buffers)
-        while len(self.replies) > REPLIES_KEPT or (
-            self.reply_bytes > REPLY_BYTES_KEPT and len(self.replies) > 1
-        ):
+        while len(self.replies) > REPLIES_KEPT or (self.reply_bytes > REPLY_BYTES_KEPT and len(self.replies) > 1):
             self._forget(next(iter(self.replies)))
 
     def acknowledge(self, seq: int) -> None:
@@ -191,17 +189,13 @@ class Session:
         buffer, filled = self.uploads[key]
         end = offset + data.nbytes
         if offset < 0 or offset > filled or end > len(buffer):
-            raise MalformedFrame(
-                f"a piece of {data.nbytes} bytes at {offset} does not follow the {filled} received"
-            )
+            raise MalformedFrame(f"a piece of {data.nbytes} bytes at {offset} does not follow the {filled} received")
         buffer[offset:end] = data
         self.uploads[key] = (buffer, max(filled, end))
 
     # Frames
 
-    def apply(
-        self, frame: Frame, buffers: Buffers | None = None, human: bool = False
-    ) -> tuple[Reply, Buffers]:
+    def apply(self, frame: Frame, buffers: Buffers | None = None, human: bool = False) -> tuple[Reply, Buffers]:
         """Apply a frame once and answer it. What a client did wrong is in the reply, never raised.
 
         ``human`` takes the structure as JSON and gives values as nested lists.
@@ -246,9 +240,7 @@ class Session:
                 raise MalformedFrame("the frame has neither a structure nor the hash of one")
             known = self._structures.get(frame.hash)
             if known is None:
-                raise UnknownStructure(
-                    "the structure of this hash is not held here (any more): send it whole"
-                )
+                raise UnknownStructure("the structure of this hash is not held here (any more): send it whole")
             self._structures.move_to_end(frame.hash)
             return known
         try:
@@ -384,9 +376,10 @@ class _Run:
         self._check_first()
         engine.grad_enabled, engine.inference, engine.anomaly = True, False, False
         scalars, payloads = iter(self.frame.scalars), iter(self.frame.payloads)
-        for self.index, record in enumerate(self.structure.ops):
+        for index, record in enumerate(self.structure.ops):
+            self.index = index
             self._step(record, scalars, payloads)
-            for slot in self.frees[self.index]:
+            for slot in self.frees[index]:
                 self.made[slot] = _GONE
         session.ops_run += len(self.structure.ops)
         values, out = self._read()
@@ -440,9 +433,7 @@ class _Run:
         except GradwireError as error:
             self._fail(op, values, count, self._note(error, name))
         except RecursionError:
-            self._fail(
-                op, values, count, self._note(MalformedFrame("the arguments are nested too deeply"), name)
-            )
+            self._fail(op, values, count, self._note(MalformedFrame("the arguments are nested too deeply"), name))
         except Exception as error:
             log.exception("op %s failed in the engine", name)
             found = InternalError(f"{name} failed inside the engine: {type(error).__name__}: {error}")
@@ -477,14 +468,10 @@ class _Run:
         if ref < 0:
             at = -1 - ref
             if at >= len(self.frame.external):
-                raise MalformedFrame(
-                    f"reference {ref} is outside the table of {len(self.frame.external)} external ids"
-                )
+                raise MalformedFrame(f"reference {ref} is outside the table of {len(self.frame.external)} external ids")
             return self.session.tensor(self.frame.external[at])
         if ref >= len(self.made):
-            raise MalformedFrame(
-                f"reference {ref} is to a result that is not made yet ({len(self.made)} are)"
-            )
+            raise MalformedFrame(f"reference {ref} is to a result that is not made yet ({len(self.made)} are)")
         found = self.made[ref]
         if isinstance(found, Poison):
             raise _Poisoned(found.problem)
@@ -501,9 +488,7 @@ class _Run:
         self.session.engine.account.check(nbytes, f"an upload of shape {list(shape)}")
         if payload.buffer is not None:
             if not 0 <= payload.buffer < len(self.buffers):
-                raise MalformedFrame(
-                    f"the frame has {len(self.buffers)} buffers, not a buffer {payload.buffer}"
-                )
+                raise MalformedFrame(f"the frame has {len(self.buffers)} buffers, not a buffer {payload.buffer}")
             data: Any = self.buffers[payload.buffer]
         elif payload.upload is not None:
             data, filled = self.session.uploads.pop((self.client.number, payload.upload), (b"", 0))
@@ -538,9 +523,7 @@ class _Run:
                     values.append(Value())
                 else:
                     values.append(
-                        self._broken(
-                            problem_of(error, op="read", seq=self.seq, index=len(self.structure.ops))
-                        )
+                        self._broken(problem_of(error, op="read", seq=self.seq, index=len(self.structure.ops)))
                     )
         return values, out
 
@@ -570,9 +553,7 @@ class _Run:
                 ids[self.first + i] = held
         for tensor_id in self.frame.releases:
             ids.pop(tensor_id, None)
-        self.client.counter = max(
-            self.client.counter, (self.first & ((1 << ID_BITS) - 1)) + len(self.made) - 1
-        )
+        self.client.counter = max(self.client.counter, (self.first & ((1 << ID_BITS) - 1)) + len(self.made) - 1)
 
 
 def problem_of(error: GradwireError, op: str = "", seq: int = 0, index: int = 0) -> Problem:

@@ -134,9 +134,7 @@ class SavedTensor:
 
     def __init__(self, tensor: Tensor, is_result: bool = False) -> None:
         if tensor.inference:
-            raise GraphError(
-                "a tensor made in inference mode cannot be saved for backward: clone it outside first"
-            )
+            raise GraphError("a tensor made in inference mode cannot be saved for backward: clone it outside first")
         self.version = tensor.storage.version
         self.is_result = is_result
         self.slot = tensor.slot
@@ -202,15 +200,11 @@ class Saved:
 
     def needs(self, name: str) -> bool:
         """Whether any gradient for this operand is wanted."""
-        return any(
-            n for n, (p, _) in zip(self._needed, self._node.row.targets(self._node), strict=True) if p == name
-        )
+        return any(n for n, (p, _) in zip(self._needed, self._node.row.targets(self._node), strict=True) if p == name)
 
     def needs_each(self, name: str) -> list[bool]:
         """For a list of tensors: which of them want a gradient."""
-        return [
-            n for n, (p, _) in zip(self._needed, self._node.row.targets(self._node), strict=True) if p == name
-        ]
+        return [n for n, (p, _) in zip(self._needed, self._node.row.targets(self._node), strict=True) if p == name]
 
     @property
     def outs(self) -> tuple[Meta, ...]:

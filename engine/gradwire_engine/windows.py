@@ -27,9 +27,7 @@ class Windows:
         self.stride = stride
         self.padding = padding
         self.dilation = dilation
-        reach = (
-            (n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(outputs, stride, dilation, kernel, strict=True)
-        )
+        reach = ((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(outputs, stride, dilation, kernel, strict=True))
         self.padded: Ints = tuple(max(r, n + p) for r, n, p in zip(reach, extents, padding, strict=True))
         self.inside: Where = tuple(slice(p, p + n) for n, p in zip(extents, padding, strict=True))
 

@@ -91,12 +91,11 @@ class Host(Protocol):
 class _Job:
     """One thing for the worker to do. ``done`` is called in the event loop with the result or the error."""
 
-    __slots__ = ("done", "run", "since")
+    __slots__ = ("done", "run")
 
     def __init__(self, run: Callable[[EngineSession], Any], done: Callable[[Any, BaseException | None], None]) -> None:
         self.run = run
         self.done = done
-        self.since = time.perf_counter()
 
 
 def _settle(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
@@ -202,10 +201,14 @@ class InlineHost:
         if self._draining:
             raise Unavailable("the server is stopping: it takes no more frames")
 
+        since = time.perf_counter()
+
+        # Neither function may know its job: that would be a cycle, and a frame's buffers would live until the
+        # garbage collector comes by, which is tuned to come seldom.
         def run(engine: EngineSession) -> tuple[Reply, Buffers, float, float]:
             started = time.perf_counter()
             reply, out = engine.apply(frame, buffers, human=human)
-            return reply, out, started - job.since, time.perf_counter() - started
+            return reply, out, started - since, time.perf_counter() - started
 
         def done(result: Any, failure: BaseException | None) -> None:
             self._pending -= 1
@@ -218,8 +221,7 @@ class InlineHost:
             else:
                 answer(Reply(seq=frame.seq, refused=problems.to_problem(self._explain(failure))), [])
 
-        job = _Job(run, done)
-        self._put(job)
+        self._put(_Job(run, done))
         self._pending += 1
         self._idle.clear()
 

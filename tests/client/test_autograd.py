@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 
-import gradwire
 import numpy as np
 import pytest
 import torch
+
+import gradwire
 
 pytestmark = pytest.mark.usefixtures("session")
 BOTH = pytest.mark.parametrize("lib", [torch, gradwire], ids=["torch", "gradwire"])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 
-import gradwire
 import pytest
 import torch
+
+import gradwire
 
 pytestmark = pytest.mark.usefixtures("session")
 BOTH = pytest.mark.parametrize("lib", [torch, gradwire], ids=["torch", "gradwire"])

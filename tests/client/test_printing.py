@@ -199,9 +199,7 @@ def test_any_array_prints_as_in_torch(array: np.ndarray, options: dict[str, Any]
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=40, deadline=None)
-def test_any_large_array_prints_as_in_torch(
-    length: int, rows: int, scale: float, dtype: str, seed: int
-) -> None:
+def test_any_large_array_prints_as_in_torch(length: int, rows: int, scale: float, dtype: str, seed: int) -> None:
     numbers = np.random.default_rng(seed).standard_normal((rows, length // rows)) * scale
     with np.errstate(invalid="ignore"):
         assert_same_text(array_of(numbers, dtype))

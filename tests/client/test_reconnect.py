@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from urllib.parse import urlsplit
 
-import gradwire
 import numpy as np
 import pytest
-from gradwire.sessions import connect
-from gradwire.embedded import embedded_server
-
 from tests.cutting_relay import cutting_relay
+
+import gradwire
+from gradwire.embedded import embedded_server
+from gradwire.sessions import connect
 
 
 @pytest.fixture(autouse=True)

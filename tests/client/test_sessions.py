@@ -8,8 +8,9 @@ import sys
 import threading
 import time
 
-import gradwire
 import pytest
+
+import gradwire
 from gradwire import sessions
 
 

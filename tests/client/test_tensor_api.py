@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 
-import gradwire
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import gradwire
 
 pytestmark = pytest.mark.usefixtures("session")
 
@@ -424,7 +425,7 @@ def test_any_index_reads_what_torch_reads(parts):
     plain, remote = torch.arange(27.0).reshape(3, 3, 3), gradwire.arange(27.0).reshape(3, 3, 3)
     try:
         expected = plain[key]
-    except (IndexError, RuntimeError, ValueError, TypeError) as error:
+    except (IndexError, RuntimeError, ValueError, TypeError):
         with pytest.raises((IndexError, RuntimeError, ValueError, TypeError)):
             remote[key].tolist()
         return

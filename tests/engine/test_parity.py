@@ -17,6 +17,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+
 from gradwire_engine.backends import Backends
 from gradwire_engine.engine import Engine
 from gradwire_engine.registry import row
@@ -24,8 +25,7 @@ from gradwire_engine.tensor import Storage, Tensor
 from gradwire_protocol import dtypes
 from gradwire_protocol.meta import meta
 from gradwire_protocol.table import TABLE, Op
-
-from tests.samples import COMPLEXES, Sample, Samples, load
+from tests.samples import Sample, Samples, load
 from tests.strict_backend import StrictBackend
 
 SEED = int(os.environ.get("GRADWIRE_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gradwire_engine.memory import Limits
 from gradwire_engine.session import Session
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import ID_BITS, Frame, Payload, Structure, structure_hash
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 
 def human(session, *ops, reads=(), seq=0, **fields):
@@ -166,7 +167,9 @@ JUNK = st.recursive(
     lambda inner: st.lists(inner, max_size=4),
     max_leaves=10,
 )
-NAMES = st.sampled_from(["add", "mul_", "sum", "cat", "zeros", "view", "index", "upload", "backward", "grad", "split", "x"])
+NAMES = st.sampled_from(
+    ["add", "mul_", "sum", "cat", "zeros", "view", "index", "upload", "backward", "grad", "split", "x"]
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -174,7 +177,9 @@ NAMES = st.sampled_from(["add", "mul_", "sum", "cat", "zeros", "view", "index", 
 def test_fuzzed_frames_never_raise_and_never_stop_the_session(records, scalars):
     session = Session(Limits(max_tensor_bytes=1 << 20))
     human(session, ["ones", [[2]]], ["requires_grad_", [0]])
-    reply = human(session, *[list(r) for r in records], external=[1, 2, 77], scalars=scalars, payloads=[Payload(values=[1])])
+    reply = human(
+        session, *[list(r) for r in records], external=[1, 2, 77], scalars=scalars, payloads=[Payload(values=[1])]
+    )
     assert all(p.code != "internal" for p in reply.errors), [p.detail for p in reply.errors]
     assert human(session, ["ones", [[]]], reads=[0]).values[0].values == 1.0
 
@@ -184,4 +189,3 @@ def test_optimizer_steps_wait_out_a_failed_backward(session):
     reply = human(session, ["backward", [[-1], [None]]], ["sgd_step", [[-1], [None]]], external=[1])
     assert reply.errors[0].op == "backward"
     assert human(session, reads=[-1], external=[1]).values[0].values == [1.0, 1.0]
-

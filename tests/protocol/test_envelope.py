@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import gradwire_protocol.ops  # noqa: F401  (fills the table)
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gradwire_protocol.ops  # noqa: F401  (fills the table)
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import ArgumentTypeError, GradwireError, MalformedFrame
 from gradwire_protocol.frames import Frame, Reply, Structure, Value, structure_hash
 from gradwire_protocol.records import decode_args, encode_args
 from gradwire_protocol.table import lookup
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5), st.integers(0, 2**53 - 1))

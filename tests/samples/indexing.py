@@ -187,7 +187,10 @@ def scatter_reduce(make):
     yield Sample(make(3, 4), 0, torch.zeros(1, 4, dtype=torch.int64), make(1, 4), "most").fails()
 
 
-@samples("scatter_reduce", dtypes=("float64",), ref=scatter_reduce_oracle, inplace_ref=scatter_reduce_in_place, gradgrad=False)
+@samples(
+    "scatter_reduce", dtypes=("float64",), gradgrad=False,
+    ref=scatter_reduce_oracle, inplace_ref=scatter_reduce_in_place,
+)  # fmt: skip
 def scatter_reduce_with_zeros_and_ties(make):
     x = torch.tensor([2.0, 0.0, 5.0, 1.0], dtype=make.dtype, requires_grad=True)
     src = torch.tensor([0.0, 3.0, 0.0, 0.0, 5.0, 5.0, 2.0], dtype=make.dtype, requires_grad=True)

@@ -2,7 +2,7 @@
 
 import torch
 
-from tests.samples import INTS, Sample, samples
+from tests.samples import Sample, samples
 
 SOME = ("bool", "int64", "bfloat16", "float32", "float64", "complex128")
 

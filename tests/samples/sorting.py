@@ -24,7 +24,11 @@ def _argsort(x, dim=-1, descending=False, stable=False):
     return torch.argsort(x, dim=dim, descending=descending, stable=True)
 
 
-@samples("sort", dtypes=(*BOOL, *ORDERED), ref=lambda x, dim=-1, descending=False, **kw: x.sort(dim=dim, descending=descending, **kw))
+def _sort(x, dim=-1, descending=False, **stable):
+    return torch.sort(x, dim=dim, descending=descending, **stable)
+
+
+@samples("sort", dtypes=(*BOOL, *ORDERED), ref=_sort)
 def sort(make):
     for x in lines(make):
         yield Sample(x, stable=True)

@@ -22,6 +22,7 @@ from gradwire_server.settings import Settings
 from tests.live_server import LiveServer
 
 DOCUMENT = create_app(Settings(api_keys=("unused",))).openapi()
+schemathesis.serializer.alias("application/safetensors", "application/octet-stream")
 schema = schemathesis.openapi.from_dict(DOCUMENT)
 CHECKS = [
     not_a_server_error,
@@ -49,7 +50,11 @@ def test_calls_by_the_document(case: schemathesis.Case, server: LiveServer, plac
         place = "s_of_nobody"
     if case.path_parameters and "session_id" in case.path_parameters:
         case.path_parameters["session_id"] = place
-    case.call_and_validate(base_url=server.url, headers=server.headers, checks=CHECKS)
+    checks = [*CHECKS]
+    if case.path.endswith("/frames"):
+        # A record that makes no sense fails its op, in a reply that is a success.
+        checks.remove(negative_data_rejection)
+    case.call_and_validate(base_url=server.url, headers=server.headers, checks=checks)
 
 
 def test_every_operation_but_the_open_ones_needs_a_key() -> None:

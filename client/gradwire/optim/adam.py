@@ -63,7 +63,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """:class:`Adam` whose weight decay is decoupled: parameters shrink by ``lr * weight_decay``, whatever the gradient."""
+    """:class:`Adam` whose weight decay is decoupled: parameters shrink by ``lr * weight_decay`` each step."""
 
     def __init__(
         self,

@@ -8,7 +8,14 @@ from ..axes import along, at_least_1d
 from ..functional import F
 from ..registry import derivative, kernel
 from ..scatter import (
-    add_at, expand_masks, places_along, places_of_selection, places_of_slices, selector, wrapped, write_at,
+    add_at,
+    expand_masks,
+    places_along,
+    places_of_selection,
+    places_of_slices,
+    selector,
+    wrapped,
+    write_at,
 )  # fmt: skip
 
 Geometry = tuple[tuple[int, ...], tuple[int, ...], int]
@@ -65,9 +72,9 @@ def unfold_backward(xp: Any, g: Any, input_size: tuple[int, ...], dimension: int
     count = windows.shape[axis]
     # One pass for each place in the window: windows never overlap themselves there.
     for i in range(size):
-        made[along(made, axis, i, i + (count - 1) * step + 1)][
-            (slice(None),) * axis + (slice(None, None, step),)
-        ] += windows[..., i]
+        made[along(made, axis, i, i + (count - 1) * step + 1)][(slice(None),) * axis + (slice(None, None, step),)] += (
+            windows[..., i]
+        )
     return made
 
 

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import Any
 
 import numpy as np
+
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, GraphError, NotFound
 from gradwire_protocol.ops.control import ANOMALY_MODE, GRAD_MODE, INFERENCE_MODE, check_can_require_grad

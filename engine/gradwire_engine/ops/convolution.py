@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+
 from gradwire_protocol.ops.convolution import COLUMN_BYTES, Geometry, transposed_extents
 
 from ..functional import F, conj

@@ -12,8 +12,16 @@ from ..axes import at_least_1d
 from ..functional import F
 from ..registry import derivative, joint_derivative, kernel
 from ..scatter import (
-    add_at, check_range, combine_at, expand_masks, places_along, places_of_selection, places_of_slices, selector,
-    wrapped, write_at,
+    add_at,
+    check_range,
+    combine_at,
+    expand_masks,
+    places_along,
+    places_of_selection,
+    places_of_slices,
+    selector,
+    wrapped,
+    write_at,
 )  # fmt: skip
 from ..tensor import Tensor
 
@@ -166,17 +174,13 @@ def scatter_add(xp: Any, target: Any, dim: int, index: Any, src: Any) -> None:
     add_at(xp, target, places_along(xp, target.shape, axis, index), _matching(xp, src, target, index))
 
 
-write_derivative(
-    "scatter_add", self=lambda s, g: g, src=("index", lambda s, g: F.gather(g, s.dim, s.index))
-)
+write_derivative("scatter_add", self=lambda s, g: g, src=("index", lambda s, g: F.gather(g, s.dim, s.index)))
 
 _UFUNC = {"prod": "multiply", "amax": "maximum", "amin": "minimum"}
 
 
 @writer("scatter_reduce")
-def scatter_reduce(
-    xp: Any, target: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool
-) -> None:
+def scatter_reduce(xp: Any, target: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool) -> None:
     if index.size == 0:
         return
     target, index, axis = _inside(xp, "scatter_reduce", target, dim, index)
@@ -422,9 +426,7 @@ derivative(
     "embedding",
     weight=(
         "indices",
-        lambda s, g: F.embedding_backward(
-            g, s.indices, s.meta("weight").shape[0], s.padding_idx, s.scale_grad_by_freq
-        ),
+        lambda s, g: F.embedding_backward(g, s.indices, s.meta("weight").shape[0], s.padding_idx, s.scale_grad_by_freq),
     ),
 )
 

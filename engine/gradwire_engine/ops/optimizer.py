@@ -94,7 +94,8 @@ def adam_step(
         elif weight_decay:
             g = g + weight_decay * p
         m, v = _working(exp_avgs[i]), _working(exp_avg_sqs[i])
-        scratch = xp.subtract(g, m)
+        scratch = xp.empty_like(m)  # given as out: of 0-dim operands NumPy would return a scalar
+        xp.subtract(g, m, out=scratch)
         scratch *= 1 - beta1
         m += scratch
         v *= beta2

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+
 from gradwire_protocol.meta import Shape
 from gradwire_protocol.ops.convolution import spatial
 from gradwire_protocol.shapes import window_extent

@@ -44,9 +44,7 @@ for _name in ("sort", "topk"):
     derivative(
         _name, self=("result1", lambda s, g, _: F.gather_backward(g, s.meta("self").shape, s.dim, s.result1, True))
     )
-derivative(
-    "msort", self=("self", lambda s, g: F.gather_backward(g, g.shape, 0, F.argsort(s.self, 0), True))
-)
+derivative("msort", self=("self", lambda s, g: F.gather_backward(g, g.shape, 0, F.argsort(s.self, 0), True)))
 
 
 def _distinct(xp: Any, x: Any, by_value: Any, inverse: bool, counts: bool, dim: int | None) -> tuple[Any, ...]:

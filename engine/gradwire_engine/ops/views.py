@@ -85,9 +85,7 @@ def _narrow_gradient(s: Any, g: Tensor) -> Any:
 
 
 derivative("narrow", self=_narrow_gradient)
-derivative(
-    "diagonal", self=lambda s, g: F.diagonal_backward(g, s.meta("self").shape, s.offset, s.dim1, s.dim2)
-)
+derivative("diagonal", self=lambda s, g: F.diagonal_backward(g, s.meta("self").shape, s.offset, s.dim1, s.dim2))
 derivative("unfold", self=lambda s, g: F.unfold_backward(g, s.meta("self").shape, s.dimension, s.size, s.step))
 derivative("alias", self=lambda s, g: g)
 
@@ -117,9 +115,7 @@ derivative("as_strided", self=_strided_gradient)
 def _zeros_for_missing(s: Any, grads: tuple[Tensor | None, ...]) -> list[Any]:
     present = next(g for g in grads if g is not None)
     call = present.engine.call
-    return [
-        g if g is not None else call("zeros", out.shape, out.dtype, out.device) for g, out in zip(grads, s.outs)
-    ]
+    return [g if g is not None else call("zeros", out.shape, out.dtype, out.device) for g, out in zip(grads, s.outs)]
 
 
 for _name in ("split", "chunk"):

@@ -9,7 +9,7 @@ from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, Uns
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..promotion import ScalarKind
 from ..shapes import broadcast, canonical_dim, common_device, elementwise_stride, like
-from ..table import Ints, Position, Scalar, Tensor, op
+from ..table import Position, Scalar, Tensor, op
 from .views import diagonal_of, extent_of, place_in, span_in, with_entry
 
 MASKS = (bool_, uint8)
@@ -124,9 +124,7 @@ def index(self: Tensor, indices: list[Tensor | None]) -> Inference:
 
 
 @op(grad_fn="IndexPutBackward0", differentiable=("self", "values"), inplace=True)
-def index_put(
-    self: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False
-) -> Inference:
+def index_put(self: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Inference:
     """A copy with ``values``, broadcast, written to (or, with ``accumulate``, added at) the elements that
     :func:`index` would read. Where an element is named twice, one of its values stays, or all are added."""
     need_same_dtype("index_put", self, values, "values")
@@ -355,9 +353,7 @@ def argwhere(self: Tensor) -> Inference:
 
 
 @op(grad_fn="EmbeddingBackward0", differentiable=("weight",), exposed=("function",))
-def embedding(
-    weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False
-) -> Inference:
+def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Inference:
     """The rows of a table that integer indices name. The row ``padding_idx`` (-1: none) receives no gradient;
     ``scale_grad_by_freq`` divides each row's gradient by the number of times it was named."""
     if weight.ndim != 2:
@@ -421,7 +417,8 @@ def slice_scatter(
     at = canonical_dim(dim, self.ndim)
     if not self.shape:
         raise IndexOutOfRange("slice_scatter: a 0-dim tensor has no dimension to slice")
-    return _replaced("slice_scatter", self, src, with_entry(self.shape, at, span_in(self.shape[at], start, end, step)[1]))
+    extent = span_in(self.shape[at], start, end, step)[1]
+    return _replaced("slice_scatter", self, src, with_entry(self.shape, at, extent))
 
 
 @op(grad_fn="DiagonalScatterBackward0")

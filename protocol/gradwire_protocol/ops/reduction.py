@@ -1,12 +1,12 @@
-"""Reductions and scans: operations that combine the elements along dimensions."""
+"""Reductions: operations that combine the elements of dimensions into one."""
 
 from __future__ import annotations
 
-from ..dtypes import BOOLEAN, COMPLEX, FLOATING, INTEGRAL, DType, bool_, int64, uint8
-from ..errors import ArgumentError, ArgumentValueError, DTypeError, IndexOutOfRange, Unsupported
+from ..dtypes import COMPLEX, FLOATING, INTEGRAL, DType, bool_, int64, uint8
+from ..errors import DTypeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import Promote, promote
-from ..shapes import canonical_dim, canonical_dims, like, reduction
+from ..shapes import canonical_dim, like, reduction
 from ..table import Ints, Scalar, Tensor, op
 
 Dims = Ints | int | None
@@ -30,33 +30,6 @@ def need_float(name: str, dtype: DType) -> None:
 def refuse_complex(name: str, self: Meta, kind: type[Exception] = Unsupported) -> None:
     if self.dtype.is_complex:
         raise kind(f"{name} needs an order of the values, which {self.dtype.name} has not")
-
-
-def need_elements(name: str, self: Meta, dims: Dims) -> None:
-    """A reduction without a neutral element needs at least one element to choose from."""
-    if not self.shape or 0 not in self.shape:
-        return
-    if dims is None or dims == ():
-        raise ArgumentError(f"{name} of the empty tensor {self!r}: there is no element to choose")
-    for dim in canonical_dims(dims, self.ndim):
-        if self.shape[dim] == 0:
-            raise IndexOutOfRange(f"{name}: dimension {dim} of {self!r} is empty, there is no element to choose")
-
-
-def extremal(self: Meta, dim: Dims, keepdim: bool) -> Inference:
-    """Rule of reductions that choose or compare; the half types are compared as float32."""
-    return reduction(self, dim, keepdim, compute=self.dtype)
-
-
-def chosen(self: Meta, dim: int, keepdim: bool) -> Inference:
-    """Rule of (values, indices) along one dimension."""
-    return several(extremal(self, dim, keepdim), reduction(self, dim, keepdim, dtype=int64))
-
-
-def scanned(self: Meta, dim: int, dtype: DType | None = None, compute: DType | None = None) -> Inference:
-    """Rule of running reductions: the operand's shape, row-major."""
-    canonical_dim(dim, self.ndim)
-    return new(self.shape, dtype or self.dtype, self.device, compute=compute)
 
 
 # Sums and moments
@@ -139,9 +112,7 @@ def prod(self: Tensor, dim: int | None = None, keepdim: bool = False, dtype: DTy
 
 
 @op(grad_fn="LinalgVectorNormBackward0")
-def norm(
-    self: Tensor, p: Scalar = 2, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None
-) -> Inference:
+def norm(self: Tensor, p: Scalar = 2, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Vector norm of order ``p`` over ``dim`` (all elements by default): ``sum(abs(x) ** p) ** (1 / p)``.
 
     ``p`` may be infinite (largest or smallest magnitude) or 0 (how many elements are not 0). The result is real.
@@ -160,85 +131,7 @@ def count_nonzero(self: Tensor, dim: Dims = None) -> Inference:
     return reduction(self, dim, False, dtype=int64)
 
 
-# Choosing an element
-
-
-@op(grad_fn="MaxBackward1")
-def max(self: Tensor) -> Inference:
-    """The largest element; NaN if there is one. Its gradient is shared equally among equals."""
-    refuse_complex("max", self)
-    need_elements("max", self, None)
-    return extremal(self, None, False)
-
-
-@op(grad_fn="MinBackward1")
-def min(self: Tensor) -> Inference:
-    """The smallest element; NaN if there is one. Its gradient is shared equally among equals."""
-    refuse_complex("min", self)
-    need_elements("min", self, None)
-    return extremal(self, None, False)
-
-
-@op(grad_fn="MaxBackward0", results=2)
-def max_dim(self: Tensor, dim: int, keepdim: bool = False) -> Inference:
-    """(largest elements along ``dim``, their first indices). The gradient goes to the element of the index."""
-    refuse_complex("max", self, DTypeError)
-    need_elements("max", self, dim)
-    return chosen(self, dim, keepdim)
-
-
-@op(grad_fn="MinBackward0", results=2)
-def min_dim(self: Tensor, dim: int, keepdim: bool = False) -> Inference:
-    """(smallest elements along ``dim``, their first indices). The gradient goes to the element of the index."""
-    refuse_complex("min", self, DTypeError)
-    need_elements("min", self, dim)
-    return chosen(self, dim, keepdim)
-
-
-@op(grad_fn="AmaxBackward0")
-def amax(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
-    """Largest elements over one or several dimensions; gradients are shared equally among equals."""
-    refuse_complex("amax", self)
-    need_elements("amax", self, dim)
-    return extremal(self, dim, keepdim)
-
-
-@op(grad_fn="AminBackward0")
-def amin(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
-    """Smallest elements over one or several dimensions; gradients are shared equally among equals."""
-    refuse_complex("amin", self)
-    need_elements("amin", self, dim)
-    return extremal(self, dim, keepdim)
-
-
-@op(grad_fn="AminmaxBackward0", results=2)
-def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Inference:
-    """(smallest, largest) of all elements or along one dimension."""
-    refuse_complex("aminmax", self)
-    need_elements("aminmax", self, dim)
-    one = extremal(self, dim, keepdim)
-    return several(one, one)
-
-
-def _position(name: str, self: Meta, dim: int | None, keepdim: bool) -> Inference:
-    if self.dtype.is_complex or self.dtype.category == BOOLEAN:
-        raise DTypeError(f"{name} is not defined for {self.dtype.name}")
-    if dim is None and 0 in self.shape:
-        raise IndexOutOfRange(f"{name} of the empty tensor {self!r}: there is no element to choose")
-    need_elements(name, self, dim)
-    return reduction(self, dim, keepdim, dtype=int64, compute=self.dtype)
-
-
-@op()
-def argmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Inference:
-    """Index of the first largest element: of the flattened tensor, or along ``dim``. NaN counts as largest."""
-    return _position("argmax", self, dim, keepdim)
-
-
-@op()
-def argmin(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Inference:
-    """Index of the first smallest element: of the flattened tensor, or along ``dim``. NaN counts as smallest."""
-    return _position("argmin", self, dim, keepdim)
+# Truths
 
 
 def _truth(self: Meta, dim: Dims, keepdim: bool) -> Inference:
@@ -260,160 +153,6 @@ def any(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     return _truth(self, dim, keepdim)
 
 
-# Order statistics
-
-
-def _ordered(name: str, self: Meta) -> None:
-    refuse_complex(name, self)
-    if self.dtype.category == BOOLEAN:
-        raise Unsupported(f"{name} is not defined for bools")
-
-
-@op(grad_fn="MedianBackward0")
-def median(self: Tensor) -> Inference:
-    """The lower of the middle elements; NaN if there is one or the tensor is empty. Equals share the gradient."""
-    _ordered("median", self)
-    return extremal(self, None, False)
-
-
-@op(grad_fn="NanmedianBackward0")
-def nanmedian(self: Tensor) -> Inference:
-    """The median of the elements that are not NaN. Equals share the gradient."""
-    _ordered("nanmedian", self)
-    return extremal(self, None, False)
-
-
-@op(grad_fn="MedianBackward1", results=2)
-def median_dim(self: Tensor, dim: int = -1, keepdim: bool = False) -> Inference:
-    """(lower medians along ``dim``, their indices). The gradient goes to the element of the index."""
-    _ordered("median", self)
-    need_elements("median", self, dim)
-    return chosen(self, dim, keepdim)
-
-
-@op(grad_fn="NanmedianBackward1", results=2)
-def nanmedian_dim(self: Tensor, dim: int = -1, keepdim: bool = False) -> Inference:
-    """(medians along ``dim`` of what is not NaN, their indices)."""
-    _ordered("nanmedian", self)
-    need_elements("nanmedian", self, dim)
-    return chosen(self, dim, keepdim)
-
-
-@op(grad_fn="ModeBackward0", results=2)
-def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Inference:
-    """(most frequent values along ``dim``, the index of each one's last occurrence); the smallest of equally
-    frequent ones."""
-    refuse_complex("mode", self)
-    need_elements("mode", self, dim)
-    return chosen(self, dim, keepdim)
-
-
-@op(grad_fn="KthvalueBackward0", results=2)
-def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Inference:
-    """(the ``k``-th smallest elements along ``dim``, counted from 1, their indices). NaN counts as largest."""
-    _ordered("kthvalue", self)
-    at = canonical_dim(dim, self.ndim)
-    extent = self.shape[at] if self.shape else 1
-    if extent != -1 and not 1 <= k <= extent:
-        raise ArgumentError(f"kthvalue: k is {k}, it must be from 1 to the extent of dimension {at}, {extent}")
-    return chosen(self, dim, keepdim)
-
-
-INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
-
-
-@op(grad_fn="SqueezeBackward4")
-def quantile(
-    self: Tensor, q: Tensor | Scalar, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
-) -> Inference:
-    """Quantiles of all elements or along ``dim``, for one ``q`` in [0, 1] or a vector of them, which then comes as
-    the first dimension of the result. NaN makes its quantile NaN.
-
-    ``interpolation`` says what lies between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``
-    or ``"nearest"``.
-    """
-    return _quantile("quantile", self, q, dim, keepdim, interpolation)
-
-
-@op(grad_fn="SqueezeBackward4")
-def nanquantile(
-    self: Tensor, q: Tensor | Scalar, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
-) -> Inference:
-    """Like :func:`quantile`, leaving NaN out."""
-    return _quantile("nanquantile", self, q, dim, keepdim, interpolation)
-
-
-def _quantile(
-    name: str, self: Meta, q: Tensor | Scalar, dim: int | None, keepdim: bool, interpolation: str
-) -> Inference:
-    if self.dtype.name not in ("float32", "float64"):
-        raise DTypeError(f"{name} needs float32 or float64, got {self.dtype.name}")
-    if self.numel == 0:
-        raise ArgumentError(f"{name} of the empty tensor {self!r}")
-    if interpolation not in INTERPOLATIONS:
-        raise ArgumentError(f"{name}: interpolation {interpolation!r} is none of {', '.join(INTERPOLATIONS)}")
-    lead: tuple[int, ...] = ()
-    if isinstance(q, Meta):
-        if q.ndim > 1:
-            raise ArgumentError(f"{name}: q is a number or a vector, got shape {list(q.shape)}")
-        if q.dtype is not self.dtype:
-            raise DTypeError(f"{name}: q is {q.dtype.name}, the tensor {self.dtype.name}: they must agree")
-        lead = q.shape
-    rest = reduction(self, dim, keepdim).outs[0].shape
-    shape = (*lead, *rest)
-    stride = None
-    if lead and rest:
-        # The quantiles are found along a last dimension that is then moved to the front.
-        inner = new((*rest, *lead), self.dtype, self.device).outs[0].stride
-        stride = (1, *inner[:-1])
-    return new(shape, self.dtype, self.device, stride=stride)
-
-
-# Scans
-
-
-def _running(name: str, self: Meta, dim: int, dtype: DType | None) -> Inference:
-    result, compute = summed_dtype(self, dtype)
-    return scanned(self, dim, result, compute)
-
-
-@op(grad_fn="CumsumBackward0", inplace=True)
-def cumsum(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
-    """Running sums along ``dim``. Bools and integers are summed in int64; ``dtype`` converts first."""
-    return _running("cumsum", self, dim, dtype)
-
-
-@op(grad_fn="CumprodBackward0", inplace=True)
-def cumprod(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
-    """Running products along ``dim``. Bools and integers are multiplied in int64; ``dtype`` converts first."""
-    return _running("cumprod", self, dim, dtype)
-
-
-@op(grad_fn="LogcumsumexpBackward0")
-def logcumsumexp(self: Tensor, dim: int) -> Inference:
-    """Logarithm of the running sums of exponentials along ``dim``, without overflow."""
-    if self.dtype.category != FLOATING:
-        raise Unsupported(f"logcumsumexp is not defined for {self.dtype.name}")
-    return scanned(self, dim, compute=self.dtype)
-
-
-def _running_extreme(name: str, self: Meta, dim: int) -> Inference:
-    refuse_complex(name, self)
-    return several(scanned(self, dim, compute=self.dtype), scanned(self, dim, int64))
-
-
-@op(grad_fn="CummaxBackward0", results=2)
-def cummax(self: Tensor, dim: int) -> Inference:
-    """(running maxima along ``dim``, the index of the latest element that equals each)."""
-    return _running_extreme("cummax", self, dim)
-
-
-@op(grad_fn="CumminBackward0", results=2)
-def cummin(self: Tensor, dim: int) -> Inference:
-    """(running minima along ``dim``, the index of the latest element that equals each)."""
-    return _running_extreme("cummin", self, dim)
-
-
 # Sums of exponentials
 
 
@@ -428,7 +167,8 @@ def _softmax(name: str, self: Meta, dim: int, dtype: DType | None) -> Inference:
     result = dtype or self.dtype
     if result.category != FLOATING or self.dtype.category == COMPLEX:
         raise Unsupported(f"{name} is not defined for {result.name}; pass dtype= or convert to floating point")
-    return scanned(self, dim, result, result)
+    canonical_dim(dim, self.ndim)
+    return new(self.shape, result, self.device, compute=result)
 
 
 @op(grad_fn="SoftmaxBackward0", exposed=("function", "method", "nn.functional"))
@@ -456,22 +196,3 @@ def softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Inference:
 def log_softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Inference:
     """Gradient of log_softmax: ``grad - exp(output) * sum(grad)``."""
     return new(output.shape, output.dtype, output.device, compute=output.dtype)
-
-
-@op(grad_fn="ShiftBackward0", exposed=())
-def shift(self: Tensor, dim: int, by: int, fill: Scalar = 0) -> Inference:
-    """Elements moved ``by`` places along ``dim``; what falls off is lost and ``fill`` takes the empty places."""
-    canonical_dim(dim, self.ndim)
-    return new(self.shape, self.dtype, self.device)
-
-
-@op(grad_fn="LinearRecurrenceBackward0", exposed=())
-def linear_recurrence(factor: Tensor, term: Tensor, dim: int, reverse: bool = False) -> Inference:
-    """The solution of ``s[i] = term[i] + factor[i] * s[i - 1]`` along ``dim`` (``s[i + 1]`` in reverse).
-
-    The derivatives of running products are such recurrences: with them nothing is ever divided by an element.
-    """
-    if factor.shape != term.shape:
-        raise ArgumentValueError(f"linear_recurrence: shapes {list(factor.shape)} and {list(term.shape)} differ")
-    _, result = promote(Promote.DEFAULT, [(factor.dtype, 1), (term.dtype, 1)])
-    return scanned(term, dim, result, result)

@@ -255,7 +255,8 @@ def select(self: Tensor, dim: int, index: Position) -> Inference:
     if not self.shape:
         raise IndexOutOfRange("select: a 0-dim tensor has no dimension to select from")
     at = canonical_dim(dim, self.ndim)
-    return shows(self, with_entry(self.shape, at), with_entry(self.stride, at), place_in(self, at, index) * self.stride[at])
+    offset = place_in(self, at, index) * self.stride[at]
+    return shows(self, with_entry(self.shape, at), with_entry(self.stride, at), offset)
 
 
 def place_in(self: Meta, dim: int, index: int) -> int:

@@ -1,0 +1,464 @@
+"""Normalization. Backward is one fused kernel, unless it is recorded itself: then it is composed of differentiable ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+from gradwire_protocol.dtypes import float32
+from gradwire_protocol.promotion import join
+from gradwire_protocol.shapes import broadcast
+
+from ..axes import total
+from ..functional import F
+from ..registry import composite, joint_derivative, kernel
+from ..tensor import Tensor
+
+BLOCK = 1 << 16
+"""Elements worked on at a time: several passes over as many stay in a CPU's cache."""
+
+CHANNEL_RUN = 16
+"""From this many elements of a channel in a row, a dot product of each run beats the product of the whole."""
+
+
+def _blocks(xp: Any, rows: int, cols: int) -> Iterator[slice]:
+    """Rows in portions. A GPU takes all at once."""
+    step = max(1, BLOCK // max(cols, 1)) if xp is np else max(rows, 1)
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
+
+
+def _row_dot(xp: Any, a: Any, b: Any) -> Any:
+    """The dot products of rows, as a column."""
+    return xp.einsum("ij,ij->i", a, b)[:, None]
+
+
+def _row_sum(xp: Any, a: Any) -> Any:
+    return total(xp, a, (1,), True)
+
+
+def _rstd(xp: Any, var: Any, eps: float) -> Any:
+    """``1 / sqrt(var + eps)``, into the memory given."""
+    var += eps
+    xp.sqrt(var, out=var)
+    return xp.divide(1, var, out=var)
+
+
+# Rows: layer_norm and group_norm
+
+
+def normalize_rows(xp: Any, x: Any, eps: float) -> tuple[Any, Any, Any]:
+    """Rows shifted and scaled to mean 0 and variance 1; mean and reciprocal deviation, as columns."""
+    rows, cols = x.shape
+    out = xp.empty((rows, cols), x.dtype)
+    mean = xp.empty((rows, 1), x.dtype)
+    rstd = xp.empty((rows, 1), x.dtype)
+    for block in _blocks(xp, rows, cols):
+        part, centred, m, r = x[block], out[block], mean[block], rstd[block]
+        xp.divide(_row_sum(xp, part), cols, out=m)
+        xp.subtract(part, m, out=centred)
+        xp.divide(_row_dot(xp, centred, centred), cols, out=r)
+        centred *= _rstd(xp, r, eps)
+    return out, mean, rstd
+
+
+@kernel("layer_norm")
+def layer_norm(xp: Any, x: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    cols = prod(normalized_shape)
+    rows = prod(x.shape[: x.ndim - len(normalized_shape)])
+    out, mean, rstd = normalize_rows(xp, x.reshape(rows, cols), eps)
+    for block in _blocks(xp, rows, cols):
+        if weight is not None:
+            out[block] *= weight.reshape(cols)
+        if bias is not None:
+            out[block] += bias.reshape(cols)
+    return out.reshape(x.shape), mean, rstd
+
+
+@kernel("layer_norm_backward")
+def layer_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, weight: Any, bias: bool) -> Any:
+    rows = mean.size
+    cols = x.size // max(rows, 1)
+    g, flat = g.reshape(rows, cols), x.reshape(rows, cols)
+    mean, rstd = mean.reshape(rows, 1), rstd.reshape(rows, 1)
+    factor = None if weight is None else weight.reshape(cols)
+    g_x = xp.empty((rows, cols), flat.dtype)
+    g_weight, g_bias = xp.zeros(cols, flat.dtype), xp.zeros(cols, flat.dtype)
+    for block in _blocks(xp, rows, cols):
+        part, r, out = g[block], rstd[block], g_x[block]
+        hat = flat[block] - mean[block]
+        hat *= r
+        xp.multiply(part, hat, out=out)
+        if factor is not None:
+            g_weight += total(xp, out, (0,))
+            if bias:
+                g_bias += total(xp, part, (0,))
+            along = xp.matmul(out, factor)[:, None]
+            level = xp.matmul(part, factor)[:, None]
+            xp.multiply(part, factor, out=out)
+        else:
+            along, level = _row_sum(xp, out), _row_sum(xp, part)
+            out[...] = part
+        hat *= along / cols
+        out -= hat
+        out -= level / cols
+        out *= r
+    if factor is None:
+        return g_x.reshape(x.shape)
+    found = (g_x.reshape(x.shape), g_weight.reshape(weight.shape))
+    return (*found, g_bias.reshape(weight.shape)) if bias else found
+
+
+@joint_derivative("layer_norm", saves="self weight result1 result2", undefined=True)
+def layer_norm_gradient(s: Any, g: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+    x, weight, shape = s.self, s.weight, s.normalized_shape
+    dims = tuple(range(x.ndim - len(shape), x.ndim))
+    has_bias = s.meta("bias") is not None
+    if x.engine.grad_enabled:
+        g_x, g_hat = _composed(x, g if weight is None else g * weight, dims, s.eps)
+        return g_x, None if weight is None else _onto(g * g_hat, shape), _onto(g, shape) if has_bias else None
+    if weight is None:
+        (g_x,) = F.layer_norm_backward(g, x, s.result1, s.result2, None)
+        return g_x, None, _onto(g, shape) if has_bias else None
+    found = F.layer_norm_backward(g, x, s.result1, s.result2, weight, has_bias)
+    return found if has_bias else (*found, None)  # type: ignore[no-any-return]
+
+
+def _onto(g: Tensor, shape: Any) -> Tensor:
+    return F.sum_to_size(g, tuple(shape))  # type: ignore[no-any-return]
+
+
+def _composed(x: Tensor, g: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
+    """The gradient through normalization over ``dims``, and the normalized input, in differentiable ops."""
+    x, g = _accurate(x), _accurate(g)
+    centred = x - F.mean(x, dims, True)
+    rstd = F.rsqrt(F.mean(centred * centred, dims, True) + eps)
+    hat = centred * rstd
+    found = (g - F.mean(g, dims, True) - hat * F.mean(g * hat, dims, True)) * rstd
+    return found, hat
+
+
+def _accurate(x: Tensor) -> Tensor:
+    """Statistics of half precision are not kept in half precision."""
+    return F.to(x, dtype=float32) if x.dtype.is_low_precision else x  # type: ignore[no-any-return]
+
+
+# Groups
+
+
+def _by_channel(parameter: Any) -> Any:
+    return parameter[:, None]
+
+
+@kernel("group_norm")
+def group_norm(xp: Any, x: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
+    batch, channels = x.shape[:2]
+    size = prod(x.shape[2:])
+    rows = batch * num_groups
+    out, mean, rstd = normalize_rows(xp, x.reshape(rows, channels // num_groups * size), eps)
+    out = out.reshape(batch, channels, size)
+    for block in _blocks(xp, batch, channels * size):
+        if weight is not None:
+            out[block] *= _by_channel(weight)
+        if bias is not None:
+            out[block] += _by_channel(bias)
+    return out.reshape(x.shape), mean, rstd
+
+
+@kernel("group_norm_backward")
+def group_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, num_groups: int, weight: Any) -> Any:
+    batch, channels = x.shape[:2]
+    shape = (batch, channels, prod(x.shape[2:]))
+    rows = (batch * num_groups, channels // num_groups * shape[2])
+    g = g.reshape(shape)
+    hat = x.reshape(rows) - mean.reshape(-1, 1)
+    hat *= rstd.reshape(-1, 1)
+    g_weight = channel_dot(xp, g, hat.reshape(shape))
+    scaled = (g * _by_channel(weight) if weight is not None else g).reshape(rows)
+    found = scaled - _row_sum(xp, scaled) / rows[1]
+    hat *= _row_dot(xp, scaled, hat) / rows[1]
+    found -= hat
+    found *= rstd.reshape(-1, 1)
+    return found.reshape(x.shape), g_weight, total(xp, g, (0, 2))
+
+
+@joint_derivative("group_norm", saves="self weight result1 result2", undefined=True)
+def group_norm_gradient(s: Any, g: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+    x, weight = s.self, s.weight
+    if not x.engine.grad_enabled:
+        return tuple(F.group_norm_backward(g, x, s.result1, s.result2, s.num_groups, weight))
+    batch, channels = x.shape[:2]
+    grouped = (batch, s.num_groups, channels // s.num_groups * prod(x.shape[2:]))
+    scaled = g if weight is None else g * _along_channels(weight, x.ndim)
+    found, hat = _composed(F.reshape(x, grouped), F.reshape(scaled, grouped), (2,), s.eps)
+    hat = F.reshape(hat, x.shape)
+    return F.reshape(found, x.shape), _over_channels(g * hat), _over_channels(g)
+
+
+def _along_channels(parameter: Tensor, ndim: int) -> Tensor:
+    """One number per channel, broadcastable to the input."""
+    shape = (1, parameter.shape[0], *(1,) * (ndim - 2))
+    return F.reshape(parameter, shape)  # type: ignore[no-any-return]
+
+
+def _over_channels(g: Tensor) -> Tensor:
+    """Summed to one number per channel."""
+    return F.sum(g, tuple(i for i in range(g.ndim) if i != 1))  # type: ignore[no-any-return]
+
+
+# Batches
+
+
+def channel_dot(xp: Any, a: Any, b: Any) -> Any:
+    """The sum of products per channel, of arrays ``(batch, channels, size)``."""
+    batch, channels, size = a.shape
+    if size >= CHANNEL_RUN:
+        runs = xp.einsum("ij,ij->i", a.reshape(batch * channels, size), b.reshape(batch * channels, size))
+        return total(xp, runs.reshape(batch, channels), (0,))
+    return total(xp, a * b, (0, 2))
+
+
+def _flat(x: Any) -> Any:
+    """``(batch, channels, size)``."""
+    return x.reshape((*x.shape[:2], prod(x.shape[2:])))
+
+
+@kernel("batch_norm_training")
+def batch_norm_training(xp: Any, x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    flat = _flat(x)
+    batch, channels, size = flat.shape
+    count = batch * size
+    mean = total(xp, flat, (0, 2)) / count
+    out = xp.empty(flat.shape, x.dtype)
+    var = xp.zeros(channels, x.dtype)
+    for block in _blocks(xp, batch, channels * size):
+        part = out[block]
+        xp.subtract(flat[block], mean[:, None], out=part)
+        var += channel_dot(xp, part, part)
+    var /= count
+    scale = _rstd(xp, var.copy(), eps)
+    if weight is not None:
+        scale *= weight
+    for block in _blocks(xp, batch, channels * size):
+        out[block] *= scale[:, None]
+        if bias is not None:
+            out[block] += bias[:, None]
+    return out.reshape(x.shape), mean, var
+
+
+@kernel("batch_norm_inference")
+def batch_norm_inference(xp: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+    scale = _rstd(xp, var.copy(), eps)
+    if weight is not None:
+        scale *= weight
+    shift = -mean * scale
+    if bias is not None:
+        shift += bias
+    out = xp.multiply(_flat(x), scale[:, None])
+    out += shift[:, None]
+    return out.reshape(x.shape)
+
+
+@kernel("batch_norm_backward")
+def batch_norm_backward(
+    xp: Any, g: Any, x: Any, mean: Any, var: Any, weight: Any, training: bool, eps: float
+) -> Any:  # fmt: skip
+    g, flat = _flat(g), _flat(x)
+    batch, channels, size = flat.shape
+    rstd = _rstd(xp, var.copy(), eps)
+    scale = rstd if weight is None else rstd * weight
+    g_bias = total(xp, g, (0, 2))
+    found = xp.empty(flat.shape, flat.dtype)
+    g_weight = xp.zeros(channels, flat.dtype)
+    for block in _blocks(xp, batch, channels * size):
+        xp.subtract(flat[block], mean[:, None], out=found[block])
+        g_weight += channel_dot(xp, g[block], found[block])
+    g_weight *= rstd
+    if not training:
+        xp.multiply(g, scale[:, None], out=found)
+        return found.reshape(x.shape), g_weight, g_bias
+    count = batch * size
+    along, level = (-rstd * g_weight / count)[:, None], (g_bias / count)[:, None]
+    for block in _blocks(xp, batch, channels * size):
+        part = found[block]
+        part *= along
+        part += g[block]
+        part -= level
+        part *= scale[:, None]
+    return found.reshape(x.shape), g_weight, g_bias
+
+
+@joint_derivative("batch_norm_training", saves="self weight result1 result2", undefined=True)
+def batch_norm_training_gradient(s: Any, g: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
+    x, weight = s.self, s.weight
+    if g is None:
+        return None, None, None
+    if not x.engine.grad_enabled:
+        return tuple(F.batch_norm_backward(g, x, s.result1, s.result2, weight, True, s.eps))
+    dims = tuple(i for i in range(x.ndim) if i != 1)
+    scaled = g if weight is None else g * _along_channels(weight, x.ndim)
+    found, hat = _composed(x, scaled, dims, s.eps)
+    return found, _over_channels(g * hat), _over_channels(g)
+
+
+@joint_derivative("batch_norm_inference", saves="self mean var weight")
+def batch_norm_inference_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+    x, weight = s.self, s.weight
+    if not x.engine.grad_enabled:
+        return tuple(F.batch_norm_backward(g, x, s.mean, s.var, weight, False, s.eps))
+    rstd = F.rsqrt(s.var + s.eps)
+    hat = (x - _along_channels(s.mean, x.ndim)) * _along_channels(rstd, x.ndim)
+    scale = rstd if weight is None else rstd * weight
+    return g * _along_channels(scale, x.ndim), _over_channels(g * hat), _over_channels(g)
+
+
+def _move(running: Tensor, value: Tensor, momentum: float, factor: float = 1.0) -> None:
+    """Let a running statistic move towards a value.
+
+    Like PyTorch, the write does not count as a new version: a graph recorded in evaluation, which saved the
+    statistic, may still run backward after a training step.
+    """
+    running.array[...] = running.array * (1 - momentum) + value.array * (momentum * factor)
+
+
+@composite("batch_norm")
+def batch_norm(
+    engine: Any, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
+    bias: Tensor | None, training: bool, momentum: float, eps: float,
+) -> Tensor:  # fmt: skip
+    out: Tensor
+    if not training:
+        out = F.batch_norm_inference(x, running_mean, running_var, weight, bias, eps)
+        return out
+    out, mean, var = F.batch_norm_training(x, weight, bias, eps)
+    if running_mean is not None and running_var is not None:
+        count = x.numel // max(x.shape[1], 1)
+        _move(running_mean, mean, momentum)
+        _move(running_var, var, momentum, count / max(count - 1, 1))
+    return out
+
+
+@composite("instance_norm")
+def instance_norm(
+    engine: Any, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
+    bias: Tensor | None, use_input_stats: bool, momentum: float, eps: float,
+) -> Tensor:  # fmt: skip
+    batch, channels = x.shape[:2]
+
+    def repeated(parameter: Tensor | None) -> Tensor | None:
+        return None if parameter is None else F.repeat(parameter, (batch,))
+
+    # Samples become channels of a batch of one.
+    flat = F.reshape(F.contiguous(x), (1, batch * channels, *x.shape[2:]))
+    if use_input_stats:
+        out, mean, var = F.batch_norm_training(flat, repeated(weight), repeated(bias), eps)
+        if running_mean is not None and running_var is not None:
+            count = prod(x.shape[2:])
+            mean, var = (F.mean(F.reshape(F.detach(v), (batch, channels)), (0,)) for v in (mean, var))
+            _move(running_mean, mean, momentum)
+            _move(running_var, var, momentum, count / max(count - 1, 1))
+    else:
+        given = (repeated(running_mean), repeated(running_var), repeated(weight), repeated(bias))
+        out = F.batch_norm_inference(flat, *given, eps)
+    return F.view(out, x.shape)  # type: ignore[no-any-return]
+
+
+# Root mean square
+
+
+def _smallest_step(dtype: Any) -> float:
+    return float(np.finfo(dtype).eps)
+
+
+@kernel("rms_norm")
+def rms_norm(xp: Any, x: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
+    cols = prod(normalized_shape)
+    rows = prod(x.shape[: x.ndim - len(normalized_shape)])
+    flat = x.reshape(rows, cols)
+    out = xp.empty((rows, cols), x.dtype)
+    rstd = xp.empty((rows, 1), x.dtype)
+    for block in _blocks(xp, rows, cols):
+        part, r = flat[block], rstd[block]
+        xp.divide(_row_dot(xp, part, part), cols, out=r)
+        xp.multiply(part, _rstd(xp, r, _smallest_step(x.dtype) if eps is None else eps), out=out[block])
+        if weight is not None:
+            out[block] *= weight.reshape(cols)
+    return out.reshape(x.shape), rstd
+
+
+@kernel("rms_norm_backward")
+def rms_norm_backward(xp: Any, g: Any, x: Any, rstd: Any, weight: Any) -> Any:
+    rows = rstd.size
+    cols = x.size // max(rows, 1)
+    g, flat, rstd = g.reshape(rows, cols), x.reshape(rows, cols), rstd.reshape(rows, 1)
+    factor = None if weight is None else weight.reshape(cols)
+    g_x = xp.empty((rows, cols), flat.dtype)
+    g_weight = xp.zeros(cols, flat.dtype)
+    for block in _blocks(xp, rows, cols):
+        part, r, out = g[block], rstd[block], g_x[block]
+        hat = flat[block] * r
+        xp.multiply(part, hat, out=out)
+        if factor is not None:
+            g_weight += total(xp, out, (0,))
+            along = xp.matmul(out, factor)[:, None]
+            xp.multiply(part, factor, out=out)
+        else:
+            along = _row_sum(xp, out)
+            out[...] = part
+        hat *= along / cols
+        out -= hat
+        out *= r
+    return g_x.reshape(x.shape) if factor is None else (g_x.reshape(x.shape), g_weight.reshape(weight.shape))
+
+
+@joint_derivative("rms_norm", saves="self weight result1", undefined=True)
+def rms_norm_gradient(s: Any, g: Tensor, _: Any) -> tuple[Tensor | None, Tensor | None]:
+    x, weight = s.self, s.weight
+    if not x.engine.grad_enabled:
+        found = F.rms_norm_backward(g, x, s.result1, weight)
+        return found[0], found[1] if weight is not None else None
+    dims = tuple(range(x.ndim - len(s.normalized_shape), x.ndim))
+    wide = _accurate(x)
+    eps = _eps(s, wide)
+    rstd = F.rsqrt(F.mean(wide * wide, dims, True) + eps)
+    hat = wide * rstd
+    scaled = g if weight is None else g * weight
+    g_x = (scaled - hat * F.mean(scaled * hat, dims, True)) * rstd
+    return g_x, None if weight is None else g * hat
+
+
+def _eps(s: Any, x: Tensor) -> float:
+    return _smallest_step(x.array.dtype) if s.eps is None else s.eps
+
+
+# Norms
+
+
+@composite("normalize")
+def normalize(engine: Any, x: Tensor, p: float, dim: Any, eps: float) -> Tensor:
+    norm = F.clamp_min(F.norm(x, p, dim, True), eps)
+    return x / F.expand(norm, x.shape)
+
+
+@composite("cosine_similarity")
+def cosine_similarity(engine: Any, x: Tensor, y: Tensor, dim: int, eps: float) -> Tensor:
+    x, y = _direction(engine, x, y, dim, eps)
+    return F.sum(x * y, (dim,))  # type: ignore[no-any-return]
+
+
+def _direction(engine: Any, x: Tensor, y: Tensor, dim: int, eps: float) -> tuple[Tensor, Tensor]:
+    """Both operands divided by their norms. The lower bound is not part of the norms' history, as in PyTorch."""
+    shape, dtype = broadcast(x.shape, y.shape), join(x.dtype, y.dtype)
+    found = []
+    for operand in (x, y):
+        operand = F.to(F.expand(operand, shape), dtype=dtype)
+        norm = F.clone(F.norm(operand, 2, dim, True))
+        recording, engine.grad_enabled = engine.grad_enabled, False
+        try:
+            F.clamp_min_(norm, eps)
+        finally:
+            engine.grad_enabled = recording
+        found.append(operand / norm)
+    return found[0], found[1]

@@ -1,0 +1,104 @@
+"""Kernels and derivatives of scans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+from ..axes import along, at_least_1d, flipped, recurrence, running, undefined
+from ..functional import F, conj
+from ..registry import derivative, joint_derivative, kernel
+from ..tensor import Tensor
+
+
+def _scan(name: str) -> Callable[..., Any]:
+    def scan(xp: Any, x: Any, dim: int, dtype: Any) -> Any:
+        return getattr(xp, name)(at_least_1d(x), axis=dim, dtype=xp.int64 if x.dtype.kind in "biu" else None)
+
+    return scan
+
+
+kernel("cumsum")(_scan("cumsum"))
+kernel("cumprod")(_scan("cumprod"))
+
+
+def from_the_end(g: Tensor, dim: int) -> Any:
+    """Running sums that begin at the last element."""
+    return F.flip(F.cumsum(F.flip(g, (dim,)), dim), (dim,))
+
+
+derivative("cumsum", self=lambda s, g: from_the_end(g, s.dim) if g.ndim else g)
+
+
+def _cumprod_gradient(s: Any, g: Tensor) -> Any:
+    if g.ndim == 0:
+        return g
+    later = F.linear_recurrence(conj(F.shift(s.self, s.dim, -1)), g, s.dim, True)
+    return conj(F.shift(s.result, s.dim, 1, 1)) * later
+
+
+derivative("cumprod", self=("self result", _cumprod_gradient))
+
+
+@kernel("logcumsumexp")
+def logcumsumexp(xp: Any, x: Any, dim: int) -> Any:
+    return running(xp, "logaddexp", at_least_1d(x), dim)
+
+
+def _logcumsumexp_gradient(s: Any, g: Tensor) -> Any:
+    x, y = s.self, s.result
+    if g.ndim == 0:
+        return g
+    decay = F.exp(y - F.shift(y, s.dim, -1, inf))
+    return F.exp(x - y) * F.linear_recurrence(decay, g, s.dim, True)
+
+
+derivative("logcumsumexp", self=("self result", _logcumsumexp_gradient))
+
+for _name, _combine in (("cummax", "maximum"), ("cummin", "minimum")):
+
+    @kernel(_name)
+    def _(xp: Any, x: Any, dim: int, combine: str = _combine) -> Any:
+        x = at_least_1d(x)
+        values = running(xp, combine, x, dim)
+        n = x.shape[dim]
+        place = xp.arange(n).reshape([n if i == dim % x.ndim else 1 for i in range(x.ndim)])
+        reached = (x == values) | undefined(xp, x)
+        return values, running(xp, "maximum", xp.where(reached, place, 0), dim)
+
+    derivative(
+        _name, self=("result1", lambda s, g, _: F.gather_backward(g, s.meta("self").shape, s.dim, s.result1, False))
+    )
+
+
+# Primitives
+
+
+@kernel("shift", half=True)
+def shift(xp: Any, x: Any, dim: int, by: int, fill: Any) -> Any:
+    moved = xp.full_like(x, fill)
+    if abs(by) < x.shape[dim]:
+        if by < 0:
+            moved[along(x, dim, None, by)] = x[along(x, dim, -by)]
+        else:
+            moved[along(x, dim, by)] = x[along(x, dim, None, -by or None)]
+    return moved
+
+
+derivative("shift", self=lambda s, g: F.shift(g, s.dim, -s.by))
+
+
+@kernel("linear_recurrence")
+def linear_recurrence(xp: Any, factor: Any, term: Any, dim: int, reverse: bool) -> Any:
+    if reverse:
+        return flipped(recurrence(xp, flipped(factor, dim), flipped(term, dim), dim), dim)
+    return recurrence(xp, factor, term, dim)
+
+
+@joint_derivative("linear_recurrence", saves="factor result")
+def _(s: Any, g: Tensor) -> Any:
+    step = 1 if s.reverse else -1
+    by_term = F.linear_recurrence(conj(F.shift(s.factor, s.dim, step)), g, s.dim, not s.reverse)
+    by_factor = by_term * conj(F.shift(s.result, s.dim, -step)) if s.needs("factor") else None
+    return by_factor, by_term

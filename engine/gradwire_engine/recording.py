@@ -1,0 +1,87 @@
+"""Writing a node on the tape: its edges, and what its derivative needs kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradwire_protocol.meta import Inference, Meta, meta
+
+from .registry import Row
+from .tape import Edge, Node, SavedTensor, edge_of
+from .tensor import Storage, Tensor
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+
+def any_requires_grad(entry: Row, values: list[Any]) -> bool:
+    """Whether a gradient is wanted for any operand that the op can be differentiated by."""
+    for i in entry.differentiable:
+        value = values[i]
+        if type(value) is Tensor:
+            if value.requires_grad:
+                return True
+        elif type(value) in (list, tuple) and any(t is not None and t.requires_grad for t in value):
+            return True
+    return False
+
+
+def make_node(
+    engine: Engine,
+    entry: Row,
+    rule_args: list[Any],
+    values: list[Any],
+    inferred: Inference,
+    outs: tuple[Meta, ...],
+    overwritten: Tensor | None = None,
+) -> Node:
+    """A node with its edges and saved operands.
+
+    ``overwritten`` is an operand about to be written to: it is copied before it is saved.
+    """
+    edges: list[Edge | None] = []
+    for i in entry.differentiable:
+        value = values[i]
+        if type(value) is Tensor:
+            edges.append(_edge(value))
+        elif type(value) in (list, tuple):
+            edges.extend([None if t is None else _edge(t) for t in value])
+        else:
+            edges.append(None)
+    kept = list(rule_args)
+    for i in entry.number_like_at:
+        if type(values[i]) is not Tensor:
+            kept[i] = values[i]
+    op = entry.op
+    name = inferred.grad_fn or op.grad_fn or op.name
+    node = Node(name, entry, kept, tuple(edges), outs, engine.new_node_seq(), engine.account)
+    engine.account.check_nodes()
+    saved: dict[str, Any] = {}
+    node.saved = saved
+    for operand, at in entry.kept(edges).operands:
+        value = values[at]
+        if type(value) is Tensor:
+            saved[operand] = SavedTensor(_snapshot(engine, value) if value is overwritten else value)
+        elif type(value) in (list, tuple):
+            saved[operand] = [SavedTensor(v) if type(v) is Tensor else v for v in value]
+    return node
+
+
+def keep_results(node: Node, results: list[Tensor]) -> None:
+    """Save those results that the node's derivative asked for."""
+    for name, i in node.row.kept(node.edges).results:
+        assert node.saved is not None
+        node.saved[name] = SavedTensor(results[i], is_result=True)
+
+
+def _edge(tensor: Tensor) -> Edge | None:
+    return edge_of(tensor) if tensor.meta.dtype.category >= 2 else None
+
+
+def _snapshot(engine: Engine, tensor: Tensor) -> Tensor:
+    """A copy that keeps the tensor's history."""
+    data = tensor.array.copy()
+    described = meta(tensor.shape, tensor.dtype, tensor.device)
+    copy = Tensor(engine, data, described, Storage(data, engine.account))
+    copy.grad_fn, copy.slot, copy.requires_grad_flag = tensor.grad_fn, tensor.slot, tensor.requires_grad_flag
+    return copy

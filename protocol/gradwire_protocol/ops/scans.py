@@ -1,0 +1,81 @@
+"""Scans: reductions of every prefix of a dimension."""
+
+from __future__ import annotations
+
+from ..dtypes import FLOATING, DType, int64
+from ..errors import ShapeError, Unsupported
+from ..meta import Inference, Meta, new, several
+from ..promotion import Promote, promote
+from ..shapes import canonical_dim
+from ..table import Scalar, Tensor, op
+from .reduction import refuse_complex, summed_dtype
+
+
+def scanned(self: Meta, dim: int, dtype: DType | None = None, compute: DType | None = None) -> Inference:
+    """Rule of running reductions: the operand's shape, row-major."""
+    canonical_dim(dim, self.ndim)
+    return new(self.shape, dtype or self.dtype, self.device, compute=compute)
+
+
+def _running(name: str, self: Meta, dim: int, dtype: DType | None) -> Inference:
+    result, compute = summed_dtype(self, dtype)
+    return scanned(self, dim, result, compute)
+
+
+@op(grad_fn="CumsumBackward0", inplace=True)
+def cumsum(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
+    """Running sums along ``dim``. Bools and integers are summed in int64; ``dtype`` converts first."""
+    return _running("cumsum", self, dim, dtype)
+
+
+@op(grad_fn="CumprodBackward0", inplace=True)
+def cumprod(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
+    """Running products along ``dim``. Bools and integers are multiplied in int64; ``dtype`` converts first."""
+    return _running("cumprod", self, dim, dtype)
+
+
+@op(grad_fn="LogcumsumexpBackward0")
+def logcumsumexp(self: Tensor, dim: int) -> Inference:
+    """Logarithm of the running sums of exponentials along ``dim``, without overflow."""
+    if self.dtype.category != FLOATING:
+        raise Unsupported(f"logcumsumexp is not defined for {self.dtype.name}")
+    return scanned(self, dim, compute=self.dtype)
+
+
+def _running_extreme(name: str, self: Meta, dim: int) -> Inference:
+    refuse_complex(name, self)
+    return several(scanned(self, dim, compute=self.dtype), scanned(self, dim, int64))
+
+
+@op(grad_fn="CummaxBackward0", results=2)
+def cummax(self: Tensor, dim: int) -> Inference:
+    """(running maxima along ``dim``, the index of the latest element that equals each)."""
+    return _running_extreme("cummax", self, dim)
+
+
+@op(grad_fn="CumminBackward0", results=2)
+def cummin(self: Tensor, dim: int) -> Inference:
+    """(running minima along ``dim``, the index of the latest element that equals each)."""
+    return _running_extreme("cummin", self, dim)
+
+
+# Primitives that derivatives of running products are written in
+
+
+@op(grad_fn="ShiftBackward0", exposed=())
+def shift(self: Tensor, dim: int, by: int, fill: Scalar = 0) -> Inference:
+    """Elements moved ``by`` places along ``dim``; what falls off is lost and ``fill`` takes the empty places."""
+    canonical_dim(dim, self.ndim)
+    return new(self.shape, self.dtype, self.device)
+
+
+@op(grad_fn="LinearRecurrenceBackward0", exposed=())
+def linear_recurrence(factor: Tensor, term: Tensor, dim: int, reverse: bool = False) -> Inference:
+    """The solution of ``s[i] = term[i] + factor[i] * s[i - 1]`` along ``dim`` (``s[i + 1]`` in reverse).
+
+    The derivatives of running products are such recurrences: with them nothing is ever divided by an element.
+    """
+    if factor.shape != term.shape:
+        raise ShapeError(f"linear_recurrence: shapes {list(factor.shape)} and {list(term.shape)} differ")
+    _, result = promote(Promote.DEFAULT, [(factor.dtype, 1), (term.dtype, 1)])
+    return scanned(term, dim, result, result)
