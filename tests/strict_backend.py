@@ -357,5 +357,3 @@ class StrictBackend:
 
     def trim(self) -> None:
         pass
-
-

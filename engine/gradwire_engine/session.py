@@ -300,7 +300,9 @@ class Session:
             "device": self.device,
             "default_dtype": self.engine.default_dtype.name,
             "tensors": len(self.ids),
-            "memory": {"live_bytes": account.live, "peak_bytes": account.peak, "limit_bytes": self.limits.max_session_bytes},
+            "memory": {
+                "live_bytes": account.live, "peak_bytes": account.peak, "limit_bytes": self.limits.max_session_bytes,
+            },
             "graph_nodes": account.nodes,
             "frames_applied": self.frames_applied,
             "ops_run": self.ops_run,
@@ -418,7 +420,8 @@ class _Run:
                 count = op.results
             if len(session.ids) + len(self.made) >= session.limits.max_tensors:
                 raise LimitExceeded(
-                    f"the session holds {len(session.ids) + len(self.made):,} tensors (GRADWIRE_MAX_TENSORS): release some",
+                    f"the session holds {len(session.ids) + len(self.made):,} tensors "
+                    "(GRADWIRE_MAX_TENSORS): release some",
                     setting="GRADWIRE_MAX_TENSORS", limit=session.limits.max_tensors, value=len(session.ids),
                 )  # fmt: skip
             values = decode_args(op, args, self._resolve, scalars, payloads)
@@ -512,7 +515,8 @@ class _Run:
                 total += tensor.numel * JSON_NUMBER_BYTES if self.human else tensor.meta.nbytes
                 if total > self.session.limits.max_read_bytes:
                     raise LimitExceeded(
-                        f"the reads of this frame pass {self.session.limits.max_read_bytes:,} bytes (GRADWIRE_MAX_READ_BYTES)",
+                        f"the reads of this frame pass {self.session.limits.max_read_bytes:,} bytes "
+                        "(GRADWIRE_MAX_READ_BYTES)",
                         setting="GRADWIRE_MAX_READ_BYTES", limit=self.session.limits.max_read_bytes, value=total,
                     )  # fmt: skip
                 values.append(self._value(tensor, out))

@@ -111,9 +111,7 @@ class Trial:
 
     # Results
 
-    def compare_results(
-        self, ours: Ours, got: list[Tensor], theirs: Oracle, expected: list[torch.Tensor]
-    ) -> None:
+    def compare_results(self, ours: Ours, got: list[Tensor], theirs: Oracle, expected: list[torch.Tensor]) -> None:
         assert len(got) == len(expected), f"{len(got)} results instead of {len(expected)}"
         for i, (mine, wanted) in enumerate(zip(got, expected, strict=True)):
             which = f"result {i}: " if len(got) > 1 else ""
@@ -177,9 +175,7 @@ class Trial:
 
     # Gradients
 
-    def compare_gradients(
-        self, ours: Ours, got: list[Tensor], theirs: Oracle, expected: list[torch.Tensor]
-    ) -> None:
+    def compare_gradients(self, ours: Ours, got: list[Tensor], theirs: Oracle, expected: list[torch.Tensor]) -> None:
         names = self.samples.grad
         wanted_leaves = [
             (mine, leaf, label)
@@ -233,7 +229,9 @@ class Trial:
             "grad", [o for o, _ in pairs], [mine for mine, _, _ in leaves] + our_seeds,
             [to_ours(self.engine, w) for w in weights], allow_unused=True,
         )  # fmt: skip
-        labels = [f"second gradient of {label}" for _, _, label in leaves] + ["second gradient of the seed"] * len(seeds)
+        labels = [f"second gradient of {label}" for _, _, label in leaves] + ["second gradient of the seed"] * len(
+            seeds
+        )
         for label, our, their, like in zip(labels, our_second, their_second, inputs, strict=True):
             zeros = torch.zeros_like(like)
             mine = zeros if our is None else self.to_torch(our)
@@ -475,9 +473,7 @@ def check_strides(which: str, mine: Tensor, wanted: torch.Tensor) -> None:
         )
 
 
-def close(
-    what: str, mine: torch.Tensor, wanted: torch.Tensor, tol: tuple[float, float], slack: float = 1
-) -> None:
+def close(what: str, mine: torch.Tensor, wanted: torch.Tensor, tol: tuple[float, float], slack: float = 1) -> None:
     name = str(wanted.dtype).removeprefix("torch.")
     wanted = wanted.detach().resolve_conj()
     # What is given holds for the dtype under test; a result of another may be coarser.

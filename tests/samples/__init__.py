@@ -169,7 +169,7 @@ BY_NAME: Any = _ByName()
 
 
 def oracle(name: str) -> Callable[..., Any]:
-    """torch's function of this name: from ``torch``, ``nn.functional``, ``special``, ``linalg``, ``fft``, or a method."""
+    """torch's function of this name, from ``torch`` or one of its modules, or the method."""
     for place in (torch, torch.nn.functional, torch.special, torch.linalg, torch.fft, torch.Tensor):
         found = getattr(place, name, None)
         if callable(found):

@@ -198,5 +198,3 @@ def feature_dropout(make: Make) -> Samplings:
     yield Sample(make(2, 3))
     yield Sample(make(2, 3, 4), training=False)
     yield Sample(make(3)).fails()
-
-

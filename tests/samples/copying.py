@@ -84,5 +84,3 @@ def zero_(make: Make) -> Samplings:
     for x in one(make.plain()):
         if x.stride()[-1:] != (0,):
             yield Sample(x)
-
-

@@ -15,8 +15,6 @@ OWN = ("float32",)
 INF, NAN = float("inf"), float("nan")
 
 
-
-
 @samples("zeros", "ones", dtypes=ALL)
 def sized(make: Make) -> Samplings:
     yield Sample((2, 3), dtype=make.dtype)

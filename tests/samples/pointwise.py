@@ -385,5 +385,3 @@ def complex_(make: Make) -> Samplings:
         yield Sample(x, make(*x.shape))
     yield Sample(make(2, 3), make(3))
     yield Sample(make(2), make(2, dtype="int64")).fails()
-
-

@@ -72,9 +72,7 @@ def linspace(xp: Any, out: Any, start: Any, end: Any, steps: int, dtype: Any, de
 
 
 @kernel("logspace", announced=True)
-def logspace(
-    xp: Any, out: Any, start: Any, end: Any, steps: int, base: Any, dtype: Any, device: Any
-) -> Any:
+def logspace(xp: Any, out: Any, start: Any, end: Any, steps: int, base: Any, dtype: Any, device: Any) -> Any:
     return xp.power(xp.asarray(base, "D" if out.dtype.is_complex else "d"), _between(xp, out, start, end, steps))
 
 

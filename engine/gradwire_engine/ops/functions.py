@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import ml_dtypes
-
 from .. import special
 from ..functional import F, conj
 from ..registry import derivative, kernel
@@ -169,6 +167,15 @@ derivative("round", self=lambda s, g: F.zeros_like(g))
 derivative("frac", self=lambda s, g: g)
 
 
+# The largest finite numbers.
+_LARGEST = {
+    "float16": 65504.0,
+    "bfloat16": (2 - 2.0**-7) * 2.0**127,
+    "float32": (2 - 2.0**-23) * 2.0**127,
+    "float64": (2 - 2.0**-52) * 2.0**1023,
+}
+
+
 @kernel("nan_to_num", half=True)
 def nan_to_num(xp: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     kind = x.dtype.kind
@@ -179,7 +186,7 @@ def nan_to_num(xp: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
         result.real = nan_to_num(xp, x.real, nan, posinf, neginf)
         result.imag = nan_to_num(xp, x.imag, nan, posinf, neginf)
         return result
-    top = float(ml_dtypes.finfo(x.dtype).max)
+    top = _LARGEST[x.dtype.name]
     wide = x.astype("f") if x.dtype.itemsize == 2 else x
     result = xp.where(wide != wide, 0.0 if nan is None else nan, wide)
     result = xp.where(wide == math.inf, top if posinf is None else posinf, result)

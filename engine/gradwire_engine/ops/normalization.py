@@ -80,7 +80,7 @@ def layer_norm(xp: Any, x: Any, normalized_shape: Any, weight: Any, bias: Any, e
 @kernel("layer_norm_backward")
 def layer_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, weight: Any, bias: bool) -> Any:
     rows = mean.size
-    cols = x.size // max(rows, 1)
+    cols = x.size // max(rows, 1) if weight is None else weight.size
     g, flat = g.reshape(rows, cols), x.reshape(rows, cols)
     mean, rstd = mean.reshape(rows, 1), rstd.reshape(rows, 1)
     factor = None if weight is None else weight.reshape(cols)
@@ -391,7 +391,7 @@ def rms_norm(xp: Any, x: Any, normalized_shape: Any, weight: Any, eps: float | N
 @kernel("rms_norm_backward")
 def rms_norm_backward(xp: Any, g: Any, x: Any, rstd: Any, weight: Any) -> Any:
     rows = rstd.size
-    cols = x.size // max(rows, 1)
+    cols = x.size // max(rows, 1) if weight is None else weight.size
     g, flat, rstd = g.reshape(rows, cols), x.reshape(rows, cols), rstd.reshape(rows, 1)
     factor = None if weight is None else weight.reshape(cols)
     g_x = xp.empty((rows, cols), flat.dtype)

@@ -60,9 +60,7 @@ def _check_probability(name: str, p: Any) -> None:
 
 
 @kernel("normal", announced=True)
-def normal(
-    xp: Any, random: Any, out: Any, mean: Any, std: Any, size: Any, dtype: Any, device: Any
-) -> Any:
+def normal(xp: Any, random: Any, out: Any, mean: Any, std: Any, size: Any, dtype: Any, device: Any) -> Any:
     _check_spread("normal", std)
     if hasattr(std, "dtype") and not waits(xp) and bool(xp.any(std < 0)):
         raise ArgumentError("normal: std has negative elements")

@@ -61,8 +61,7 @@ def leaky_relu(self: Tensor, negative_slope: Scalar = 0.01) -> Inference:
 def prelu(self: Tensor, weight: Tensor) -> Inference:
     """``self`` where positive, else ``weight * self``.
 
-    The weight is one number, or one per channel (the second dimension, of a tensor with one dimension the only
-    one is no channel). Its dtype is that of ``self``.
+    The weight is one number, or one per channel: per entry of the second dimension. Its dtype is that of ``self``.
     """
     require("prelu", self.dtype, (FLOATING,))
     if weight.dtype is not self.dtype:
@@ -71,7 +70,7 @@ def prelu(self: Tensor, weight: Tensor) -> Inference:
         raise ShapeError(f"prelu: the weight has at most one dimension, its shape is {list(weight.shape)}")
     channels = self.shape[1] if self.ndim >= 2 else 1
     if weight.numel != 1 and weight.numel != channels:
-        raise ShapeError(f"prelu: {weight.numel} weights do not fit the {channels} channels of shape {list(self.shape)}")
+        raise ShapeError(f"prelu: {weight.numel} weights do not fit {channels} channels, of shape {list(self.shape)}")
     if weight.numel != 1 and not self.ndim:
         raise ShapeError("prelu: a 0-dim tensor takes one weight")
     common_device(self, weight)
@@ -212,8 +211,6 @@ def feature_dropout(self: Tensor, p: float = 0.5, training: bool = True) -> Infe
 def _dropped(self: Meta, mask: Meta) -> Inference:
     out = elementwise(self)
     return Inference((out.outs[0], mask), out.compute)
-
-
 
 
 # What the derivatives of the hottest activations compute, as one operation each.

@@ -84,9 +84,7 @@ def empty_like(self: Tensor, dtype: DType | None = None, device: str | None = No
 
 
 @op(exposed=FUNCTION)
-def full_like(
-    self: Tensor, fill_value: Scalar, dtype: DType | None = None, device: str | None = None
-) -> Inference:
+def full_like(self: Tensor, fill_value: Scalar, dtype: DType | None = None, device: str | None = None) -> Inference:
     """One value in the shape, dtype and memory order of ``self``."""
     if kind_of(fill_value) is ScalarKind.COMPLEX and FLOATING >= (dtype or self.dtype).category > BOOLEAN:
         raise DTypeError(f"full_like: a complex value does not fit into a {(dtype or self.dtype).name} tensor")
@@ -156,9 +154,7 @@ def _between(name: str, start: object, end: object, steps: int, dtype: DType | N
 
 
 @op(exposed=FUNCTION)
-def linspace(
-    start: Scalar, end: Scalar, steps: int, dtype: DType | None = None, device: str = "cpu"
-) -> Inference:
+def linspace(start: Scalar, end: Scalar, steps: int, dtype: DType | None = None, device: str = "cpu") -> Inference:
     """``steps`` numbers at equal distances from ``start`` to ``end``, both included."""
     return _between("linspace", start, end, steps, dtype, device)
 

@@ -142,10 +142,10 @@ def _need_several(name: str, shape: Shape) -> None:
 
 
 def _need_running(name: str, mean: Meta | None, var: Meta | None, training: bool) -> None:
+    if not training and (mean is None or var is None):
+        raise ArgumentError(f"{name}: running_mean and running_var must be given where the input's own are not used")
     if (mean is None) != (var is None):
         raise ArgumentValueError(f"{name}: running_mean and running_var are given both or neither")
-    if mean is None and not training:
-        raise ArgumentError(f"{name}: running_mean and running_var must be given where the input's own are not used")
 
 
 def _batch_result(name: str, self: Meta, *parameters: Meta | None) -> tuple[Meta, DType]:

@@ -192,5 +192,3 @@ def whole_numbers(dtype: DType) -> int:
     if dtype.category == INTEGRAL:
         return int(1 << 8 * dtype.itemsize - dtype.is_signed)
     return {2: 2**11 if dtype.name == "float16" else 2**8, 4: 2**24, 8: 2**53}[dtype.itemsize] + 1
-
-

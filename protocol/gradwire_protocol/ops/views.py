@@ -160,6 +160,8 @@ def squeeze(self: Tensor, dim: Ints | int | None = None) -> Inference:
         candidates, name = (canonical_dim(dim, self.ndim),), "SqueezeBackward1"
     else:
         candidates, name = canonical_dims(dim, self.ndim) if dim else (), "SqueezeBackward2"
+    if any(self.shape[i] == UNKNOWN for i in candidates):
+        raise ShapeError(f"squeeze: whether a dimension of {self!r} has extent 1 is not known yet")
     kept = [i for i in range(self.ndim) if self.shape[i] != 1 or i not in candidates]
     return _permuted(self, tuple(kept)).named(name)
 
@@ -321,6 +323,8 @@ def diagonal_of(self: Meta, offset: int, dim1: int, dim2: int) -> tuple[int, int
     if a == b:
         raise ArgumentError(f"diagonal: dim1 and dim2 are both {a}")
     rows, columns = self.shape[a], self.shape[b]
+    if UNKNOWN in (rows, columns):
+        raise ShapeError(f"diagonal: the extents of {self!r} are not known yet")
     if offset >= 0:
         extent, start = min(rows, columns - offset), offset * self.stride[b]
     else:
