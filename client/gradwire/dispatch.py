@@ -10,7 +10,7 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, DTypeError
 from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.promotion import ScalarKind
-from gradwire_protocol.records import wrong_type
+from gradwire_protocol.records import encode_args, wrong_type
 from gradwire_protocol.table import TABLE, Kind, Op, Param, attribute_matches
 
 from .mirror import Node, edge_of
@@ -40,8 +40,39 @@ class Entry:
         self.differentiable = tuple(i for i in self.tensors if op.params[i].name in op.differentiable)
 
 
+class Recipe:
+    """What is memoised of a call: the rule's answer, and the record's arguments but for references and numbers.
+
+    Attributes:
+        template: the arguments; ``None`` where they are encoded anew each time.
+        references: where in the template the reference to a tensor goes.
+        numbers: the values that go to the frame's table of scalars, in order.
+    """
+
+    __slots__ = ("inferred", "numbers", "references", "template")
+
+    def __init__(self, entry: Entry, inferred: Inference, values: list[Any]) -> None:
+        self.inferred = inferred
+        self.template: list[Any] | None = None
+        self.references: tuple[int, ...] = ()
+        self.numbers: tuple[int, ...] = ()
+        op = entry.op
+        if entry.payloads or any(type(v) in (list, complex) for v in values):
+            return
+        scalars: list[Any] = []
+        self.template = encode_args(op, values, Tensor.__instancecheck__, lambda tensor: 0, scalars, [])
+        sent = range(len(self.template))
+        self.references = tuple(i for i in entry.tensors if i in sent and isinstance(values[i], Tensor))
+        taken = [
+            i for i in sent
+            if (i in entry.scalars or i in entry.tensors) and values[i] is not None and i not in self.references
+        ]  # fmt: skip
+        self.numbers = tuple(taken)
+        assert len(self.numbers) == len(scalars)
+
+
 ENTRIES: Final[dict[str, Entry]] = {}
-_memo: dict[tuple[Any, ...], Inference] = {}
+_memo: dict[tuple[Any, ...], Recipe] = {}
 
 
 def entry_of(op: Op) -> Entry:
@@ -65,14 +96,15 @@ def run(entry: Entry, values: list[Any]) -> Any:
     """Record an op on bound values."""
     op = entry.op
     described, session = _describe(entry, values)
-    inferred = _infer(entry, described, values, session.default_dtype)
+    recipe = _recipe(entry, described, values, session.default_dtype)
+    inferred = recipe.inferred
     target = values[0] if op.mutates is not None else None
     recording = MODES.flags & GRAD_ONLY == 1
     requires = recording and op.grad_fn is not None and _any_requires(entry, values)
     if target is not None:
         check_inplace(target, op.name, recording)
     outs = inferred.outs
-    first = session.record(op, values, len(outs) if target is None else 0)
+    first = session.record(op, values, len(outs) if target is None else 0, recipe)
     if target is not None:
         target._bump()
         if requires:
@@ -187,18 +219,24 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _infer(entry: Entry, described: list[Any], values: list[Any], default: DType) -> Inference:
-    key = (entry, default, *described, *[type(described[i]) for i in entry.numbers])
+def _recipe(entry: Entry, described: list[Any], values: list[Any], default: DType) -> Recipe:
+    params = entry.op.params
+    key = (
+        entry, default, *described,
+        *[type(described[i]) for i in entry.numbers],
+        *[values[i] is params[i].default for i in entry.scalars],
+    )  # fmt: skip
     found = _memo.get(key)
     if found is None:
         if promotion.DEFAULT_FLOAT.get() is not default:
             promotion.DEFAULT_FLOAT.set(default)
         try:
-            found = entry.op.infer(described)
+            inferred = entry.op.infer(described)
         except Exception:
             if not _resolve_shapes(entry, described, values):
                 raise
-            found = entry.op.infer(described)
+            inferred = entry.op.infer(described)
+        found = Recipe(entry, inferred, values)
         if len(_memo) >= MEMO_LIMIT:
             _memo.clear()
         _memo[key] = found

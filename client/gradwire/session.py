@@ -25,6 +25,7 @@ from .modes import MODES
 from .rest import Rest
 
 if TYPE_CHECKING:
+    from .dispatch import Recipe
     from .tensor import Tensor
 
 QUIET_S: Final = 0.004
@@ -112,10 +113,11 @@ class Session:
         self._first = self._next_id
         self._flags = GRAD_MODE
 
-    def record(self, op: Op, values: list[Any], results: int) -> int:
-        """Add an op to the frame. Returns the id of its first result; the others follow."""
-        from .tensor import Tensor
+    def record(self, op: Op, values: list[Any], results: int, recipe: Recipe | None = None) -> int:
+        """Add an op to the frame. Returns the id of its first result; the others follow.
 
+        A recipe spares the encoding of arguments that were encoded before.
+        """
         with self.lock:
             if self.closed:
                 raise InternalError("the session is closed")
@@ -125,7 +127,14 @@ class Session:
                 self._lines.append(None)
                 self._flags = flags
             first = self._next_id
-            args = encode_args(op, values, Tensor.__instancecheck__, self._ref, self._scalars, self._payloads)
+            if recipe is not None and recipe.template is not None:
+                args = recipe.template.copy()
+                for i in recipe.references:
+                    args[i] = self._ref(values[i])
+                for i in recipe.numbers:
+                    self._scalars.append(values[i])
+            else:
+                args = self._encode(op, values)
             self._ops.append([op.name, args] if op.results is not None else [op.name, args, results])
             self._lines.append(user_line())
             self._next_id = first + results
@@ -134,6 +143,17 @@ class Session:
             elif not self._stirred.is_set():
                 self._stirred.set()
             return first
+
+    def _encode(self, op: Op, values: list[Any]) -> list[Any]:
+        from .tensor import Tensor
+
+        numbers, payloads = len(self._scalars), len(self._payloads)
+        try:
+            return encode_args(op, values, Tensor.__instancecheck__, self._ref, self._scalars, self._payloads)
+        except GradwireError:
+            # The frame goes on without this record, and so must its tables.
+            del self._scalars[numbers:], self._payloads[payloads:]
+            raise
 
     def _ref(self, tensor: Tensor) -> int:
         if tensor._session is not self:
@@ -203,7 +223,8 @@ class Session:
             return None
         native = NUMPY_DTYPES[dtypes.BY_NAME[value.dtype]]
         data = answer.buffers[value.buffer]
-        return np.frombuffer(bytearray(data), native).reshape(value.shape)
+        # What came inside a message is a read-only slice of it; what came in chunks is a buffer of its own.
+        return np.frombuffer(bytearray(data) if data.readonly else data, native).reshape(value.shape)
 
     def _raise_first(self, last: Answer) -> None:
         failed, self.link.failed = self.link.failed, []

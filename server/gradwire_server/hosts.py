@@ -233,7 +233,7 @@ class InlineHost:
 
     def _count(self, reply: Reply, waited: float, took: float) -> None:
         metrics = self.metrics
-        metrics.frames.labels("applied" if reply.refused is None else "refused").inc()
+        (metrics.frames_applied if reply.refused is None else metrics.frames_refused).inc()
         metrics.results.inc(reply.made)
         metrics.wait_seconds.observe(waited)
         metrics.frame_seconds.observe(took)

@@ -254,7 +254,7 @@ class Stream:
                 message = _json_decoder.decode(data)
             except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
                 raise MalformedFrame(f"the text is not a message: {error}") from None
-        self.metrics.bytes_in.labels("stream").inc(size)
+        self.metrics.stream_in.inc(size)
         if isinstance(message, Frame | Chunk):
             return message, Waiting(message, buffers, self.human, size + MESSAGE_OVERHEAD)
         return message, None
@@ -389,11 +389,11 @@ class Stream:
         if human:
             text = _json_encoder.encode(message)
             await self.socket.send_text(text.decode())
-            self.metrics.bytes_out.labels("stream").inc(len(text))
+            self.metrics.stream_out.inc(len(text))
             return
         data = envelope.join(envelope.encode(message, buffers))
         await self.socket.send_bytes(data)
-        self.metrics.bytes_out.labels("stream").inc(len(data))
+        self.metrics.stream_out.inc(len(data))
 
     async def _refuse(self, end: End) -> None:
         """Say why, and close."""

@@ -87,7 +87,8 @@ CALLS = {
     "group_norm": (lambda f, x: f.group_norm(x, 2), (3, 4, 2)),
     "rms_norm": (lambda f, x, w: f.rms_norm(x, (4,), w), (3, 4), (4,)),
     "scaled_dot_product_attention": (
-        lambda f, q, k, v: f.scaled_dot_product_attention(q, k, v, is_causal=True), (2, 3, 5, 4), (2, 3, 5, 4), (2, 3, 5, 6),
+        lambda f, q, k, v: f.scaled_dot_product_attention(q, k, v, is_causal=True),
+        (2, 3, 5, 4), (2, 3, 5, 4), (2, 3, 5, 6),
     ),
 }  # fmt: skip
 

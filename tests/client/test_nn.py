@@ -89,6 +89,13 @@ LAYERS = [
     (lambda nn, tensor: nn.BatchNorm2d(3).eval(), (4, 3, 5, 5)),
     (lambda nn, tensor: nn.GroupNorm(2, 4), (3, 4, 5)),
     (lambda nn, tensor: nn.RMSNorm(5), (2, 3, 5)),
+    (lambda nn, tensor: nn.InstanceNorm1d(3, affine=True, track_running_stats=True), (2, 3, 5)),
+    (lambda nn, tensor: nn.InstanceNorm2d(3), (3, 4, 5)),
+    (lambda nn, tensor: nn.ZeroPad2d((1, 2, 0, 1)), (2, 3, 4, 4)),
+    (lambda nn, tensor: nn.ConstantPad1d(2, 0.5), (2, 3, 4)),
+    (lambda nn, tensor: nn.ReflectionPad2d(1), (2, 3, 4, 4)),
+    (lambda nn, tensor: nn.ReplicationPad1d((0, 3)), (2, 3, 4)),
+    (lambda nn, tensor: nn.CircularPad2d((1, 2, 0, 1)), (2, 3, 4, 4)),
     (lambda nn, tensor: nn.Dropout(0.4).eval(), (3, 4)),
     (lambda nn, tensor: nn.Dropout(0.0), (3, 4)),
     (lambda nn, tensor: nn.Dropout2d(0.4).eval(), (2, 3, 4, 4)),
@@ -132,6 +139,12 @@ LAYERS = [
 def test_a_layer_computes_what_torch_computes(make, shape):
     ours, theirs = both(make)
     compare(ours, theirs, drawn(*shape))
+
+
+def test_distances_and_angles():
+    for make in (lambda nn, tensor: nn.PairwiseDistance(p=1.5), lambda nn, tensor: nn.CosineSimilarity(dim=0)):
+        ours, theirs = both(make)
+        compare(ours, theirs, drawn(3, 4), drawn(3, 4, seed=1))
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])

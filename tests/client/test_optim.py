@@ -304,7 +304,7 @@ def test_a_step_is_one_record_and_no_round_trip(session, round_trips):
         optimizer.step()
         counts.append(session.ops - before)
         optimizer.zero_grad()
-    assert counts[1:] == [1 + 1] * 3  # the step, and the mode it is recorded in
+    assert counts[1:] == [1, 1, 1]
     assert round_trips() == 0
 
 

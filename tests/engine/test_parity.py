@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gradwire_engine.ops  # noqa: F401  (fills the table and the registry)
 import ml_dtypes
 import numpy as np
 import pytest

@@ -115,7 +115,10 @@ def floor_divide(make: Make) -> Samplings:
 @samples("remainder", "fmod", dtypes=(*INTS, *REALS))
 def remainder(make: Make) -> Samplings:
     for x, y in two(make, 1, 4):
-        yield Sample(x, y)
+        if (
+            make.name not in HALVES or y.dtype is not torch.float64
+        ):  # PyTorch rounds a double before or after, as it likes
+            yield Sample(x, y)
     yield Sample(make(8), 3)
     yield Sample(make(8), -2 if make.dtype is not torch.uint8 else 2)
     yield Sample(make(4), 0.75)

@@ -203,8 +203,63 @@ class BatchNorm3d(_BatchNorm):
     dimensions = (5,)
 
 
-for _kind in (BatchNorm1d, BatchNorm2d, BatchNorm3d):
-    _kind.__doc__ = f"{_kind.__doc__}\n\n    {(_BatchNorm.__doc__ or '').strip()}"
+class _InstanceNorm(_BatchNorm):
+    """Normalise each channel of each sample over its own elements, then scale and shift it, if asked to.
+
+    With ``track_running_stats`` evaluation uses running averages, as :class:`BatchNorm1d` does.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def forward(self, input: Any) -> Any:
+        """``(N, num_features, ...)`` or ``(num_features, ...)`` to the same shape."""
+        self._check_input_dim(input)
+        batched = input.ndim == self.dimensions[-1]
+        result = F.instance_norm(
+            input if batched else input.unsqueeze(0),
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+        return result if batched else result.squeeze(0)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of ``(N, C, L)`` or ``(C, L)``."""
+
+    dimensions = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of ``(N, C, H, W)`` or ``(C, H, W)``."""
+
+    dimensions = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
+
+    dimensions = (4, 5)
+
+
+for _kind in (BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d):
+    _kind.__doc__ = f"{_kind.__doc__}\n\n    {(_kind.__base__.__doc__ or '').strip()}"
 
 
 def _reset_affine(module: Module) -> None:

@@ -101,14 +101,12 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         sessions = set()
-        with no_grad():
-            for group in self.param_groups:
-                params = [p for p in group["params"] if p._grad_state != NO_GRAD]
-                if params:
-                    self._update(group, params)
-                    sessions.add(params[0]._session)
-                    for param in params:
-                        param._bump()
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p._grad_state != NO_GRAD]
+            if params:
+                self._update(group, params)
+                self._touch(params)
+                sessions.add(params[0]._session)
         for session in sessions:
             session.flush()
         for hook in list(self._post_hooks.values()):
@@ -149,12 +147,12 @@ class Optimizer:
         return list(found.items())
 
     @staticmethod
-    def _touch(*kept: list[Any]) -> None:
-        """Note that remembered tensors were written to."""
-        for tensors in kept:
-            for written in tensors:
-                if written is not None:
-                    written._bump()
+    def _touch(*written: list[Any]) -> None:
+        """Note that tensors were written to."""
+        for tensors in written:
+            for one in tensors:
+                if one is not None:
+                    one._bump()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Remove the gradients of all parameters, or make them zero, in one record."""

@@ -41,14 +41,14 @@ async def post(
             f"{kind!r:.80} is no form of a frame: use {JSON} or {MSGPACK}", accepted=[JSON, MSGPACK]
         )
     body = await read_body(request)
-    server.metrics.bytes_in.labels("rest").inc(len(body))
+    server.metrics.rest_in.inc(len(body))
     human = kind == JSON
     frame, buffers = _decode(body) if human else _unpack(body)
     reply, out = await submit(server, session, Built(frame, buffers, human))
     if reply.refused is not None:
         raise problems.from_problem(reply.refused)
     response = as_json(reply) if human else _pack(reply, out)
-    server.metrics.bytes_out.labels("rest").inc(int(response.headers["content-length"]))
+    server.metrics.rest_out.inc(int(response.headers["content-length"]))
     return response
 
 

@@ -62,7 +62,7 @@ async def get(
     if not value.dtype:
         raise undefined(tensor_id)
     response = _render(form, tensor_id, value, buffers)
-    server.metrics.bytes_out.labels("rest").inc(int(response.headers["content-length"]))
+    server.metrics.rest_out.inc(int(response.headers["content-length"]))
     return response
 
 
@@ -95,7 +95,7 @@ async def put(
     """Store a tensor. An id below 2**32 that is not taken is made; the values of one that exists are replaced, in
     place and without being recorded, and must have its shape."""
     body = await read_body(request)
-    server.metrics.bytes_in.labels("rest").inc(len(body))
+    server.metrics.rest_in.inc(len(body))
     new = incoming(content_type, request.headers, body, session.default_dtype)
     known = await _shape_of(server, session, tensor_id)
     if known is None:

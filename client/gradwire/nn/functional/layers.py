@@ -22,7 +22,6 @@ __all__ = [
     "glu",
     "gumbel_softmax",
     "log_softmax",
-    "normalize",
     "one_hot",
     "pairwise_distance",
     "softmax",
@@ -182,14 +181,6 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
 # Lengths and distances
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
-    """Divided by the p-norm along ``dim``, or by ``eps`` where that is larger."""
-    if out is not None:
-        raise Unsupported("normalize: out= is not supported by gradwire; assign the result instead")
-    length = call("norm", input, p, (dim,) if isinstance(dim, int) else tuple(dim), True)
-    return call("div", input, call("expand", call("clamp", length, eps), tuple(input.shape)))
-
-
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """The p-norm of the differences along the last dimension; ``eps`` is added to each difference."""
     return call("norm", call("add", call("sub", x1, x2), eps), p, (-1,), keepdim)
@@ -197,8 +188,4 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along ``dim``; their lengths count as ``eps`` at least."""
-
-    def unit(x: Tensor) -> Any:
-        return call("div", x, call("clamp", call("norm", x, 2.0, (dim,), True), eps))
-
-    return call("sum", call("mul", unit(x1), unit(x2)), (dim,))
+    return call("cosine_similarity", x1, x2, dim, eps)
