@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -37,18 +38,27 @@ def main(
     facts = machine.facts() | {"rounds": plan.rounds}
     console = Console()
     rows: list[Row] = []
+    broken: list[str] = []
     for name in chosen:
-        with console.status(f"{name} ..."):
-            for row in import_module(f"benchmarks.{name}").run(plan):
-                # A target says something about figures, and a quick run has none.
-                rows.append(replace(row, target=None) if quick else row)
-                console.print(f"{name}: {row.case}", style="dim", highlight=False)
+        try:
+            with console.status(f"{name} ..."):
+                for row in import_module(f"benchmarks.{name}").run(plan):
+                    # A target says something about figures, and a quick run has none.
+                    rows.append(replace(row, target=None) if quick else row)
+                    console.print(f"{name}: {row.case}", style="dim", highlight=False)
+        except Exception:
+            # What the others measured is worth as much as before.
+            broken.append(name)
+            traceback.print_exc()
     Console(width=max(console.width, 150)).print(report.table(rows))
     if out is None and not quick:
         out = RESULTS / ("all" if chosen == list(NAMES) else "+".join(chosen))
     if out is not None:
         for path in report.write(rows, facts, out):
             console.print(f"written: {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+    if broken:
+        console.print(f"did not run to its end: {', '.join(broken)}", style="red")
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

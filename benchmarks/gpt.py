@@ -1,4 +1,7 @@
-"""A small transformer: one pre-norm block, width 128, 4 heads, 64 tokens of context, batches of 8, AdamW."""
+"""A small transformer: one pre-norm block, width 128, 4 heads, 64 tokens of context, batches of 8, AdamW.
+
+Attention is written out in matmuls and a softmax on both sides, as in code that people learn from.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ def model_of(torch: Any) -> Any:
     class Block(nn.Module):
         def __init__(self) -> None:
             super().__init__()
+            self.register_buffer("future", torch.ones(CONTEXT, CONTEXT, dtype=torch.bool).triu(1))
             self.before_attention = nn.LayerNorm(WIDTH)
             self.project = nn.Linear(WIDTH, 3 * WIDTH)
             self.merge = nn.Linear(WIDTH, WIDTH)
@@ -34,7 +38,8 @@ def model_of(torch: Any) -> Any:
             b, t, _ = x.shape
             joined = self.project(self.before_attention(x)).view(b, t, 3, HEADS, WIDTH // HEADS)
             q, k, v = joined.permute(2, 0, 3, 1, 4).unbind(0)
-            attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            scores = (q @ k.transpose(-2, -1)) * (WIDTH // HEADS) ** -0.5
+            attended = functional.softmax(scores.masked_fill(self.future, float("-inf")), dim=-1) @ v
             x = x + self.merge(attended.transpose(1, 2).reshape(b, t, WIDTH))
             return x + self.mlp(self.before_mlp(x))
 

@@ -96,7 +96,7 @@ def train(epochs: int, device: str, console: Console) -> float:
 def main() -> int:
     """Returns 0 if the network has learned its digits."""
     parser = argparse.ArgumentParser(description="Train a digit classifier on a gradwire server.")
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--device", default="cpu", help="cpu or cuda, on the server")
     options = parser.parse_args()
     console = Console(highlight=False)

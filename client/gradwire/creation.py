@@ -114,7 +114,7 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
             raise ArgumentTypeError(f"the data cannot become {found.name}: {error}") from None
     if array.dtype.kind == "c" and not found.is_complex:
         array = array.real
-    return array.astype(NUMPY_DTYPES[found]), found
+    return array.astype(NUMPY_DTYPES[found], order="C"), found  # a copy: the caller's array may change
 
 
 def _carrier(dtype: DType) -> Any:

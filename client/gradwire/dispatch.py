@@ -103,7 +103,8 @@ def run(entry: Entry, values: list[Any]) -> Any:
     requires = recording and op.grad_fn is not None and _any_requires(entry, values)
     if target is not None:
         check_inplace(target, op.name, recording)
-    outs = inferred.outs
+    # What a rule lists beyond the declared results is for backward, and stays on the server.
+    outs = inferred.outs if op.results is None else inferred.outs[: op.results]
     first = session.record(op, values, len(outs) if target is None else 0, recipe)
     if target is not None:
         target._bump()

@@ -195,7 +195,9 @@ class Link:
             if isinstance(message, Reply):
                 self._answer(message, buffers)
             elif isinstance(message, Chunk):
-                whole = self._downloads.setdefault(message.transfer, bytearray(message.total))
+                whole = self._downloads.get(message.transfer)
+                if whole is None:
+                    whole = self._downloads[message.transfer] = bytearray(message.total)
                 whole[message.offset : message.offset + buffers[0].nbytes] = buffers[0]
             else:
                 self._ended(message)
@@ -243,7 +245,7 @@ class Link:
         else:
             # The frame will never be applied. Its number is used up by an empty one, and the cause is kept.
             sent.refusal = from_code(problem.code, problem.detail, **problem.extra)
-            sent.frame.scalars, sent.frame.payloads, sent.frame.external = [], [], []
+            sent.frame.scalars, sent.frame.payloads, sent.frame.external, sent.frame.buffers = [], [], [], []
             sent.structure, sent.frame.hash, sent.buffers, sent.uploads = _EMPTY, b"", [], {}
         for later in [s for s in self._unanswered if s.frame.seq >= reply.seq]:
             self._write(later)

@@ -255,10 +255,8 @@ class Session:
     # Tensors
 
     def upload(self, array: np.ndarray[Any, Any], dtype: DType, device: str) -> int:
-        """Send values; returns the id of the new tensor."""
+        """Send values; returns the id of the new tensor. The array must not change afterwards: it may be sent again."""
         data = np.ascontiguousarray(array, NUMPY_DTYPES[dtype])
-        if data is array or data.base is not None:
-            data = data.copy()  # the caller may change it before the frame is sent
         view = memoryview(data.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         return self.record(TABLE["upload"], [view, dtype, tuple(array.shape), device], 1)
 

@@ -6,13 +6,12 @@ NumPy is recognised by identity; everything else takes the spelling that CuPy ha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
-LONGEST_DOT: Final = 65_536
-"""Above this many terms NumPy's pairwise sum is as fast as a matrix product, and rounds less."""
+BLOCK: Final = 4096
+"""So many terms may be added one after the other; longer sums are made of the sums of blocks."""
 
 
 def waits(xp: Any) -> bool:
@@ -43,48 +42,65 @@ def count(x: Any, axes: Sequence[int]) -> int:
     return n
 
 
-@lru_cache(64)
-def _ones(n: int, dtype: Any) -> Any:
-    ones = np.ones(n, dtype)
-    ones.flags.writeable = False
-    return ones
-
-
 def total(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
-    """``xp.sum``; over leading or trailing axes NumPy is beaten by BLAS, 2 to 6 times."""
-    if xp is np and len(axes) < x.ndim and axes and x.size and x.dtype.char in "fd":
+    """``xp.sum``; over leading or trailing axes NumPy's einsum is 1.5 to 5 times faster, and takes no BLAS threads."""
+    if xp is np and 0 < len(axes) < x.ndim and x.size and x.dtype.char in "fd":
         if x.flags.c_contiguous:
-            found = _dot_ones(x, axes)
-            if found is not None:
-                return found.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdims else found
-        elif x.flags.f_contiguous:
+            return _total_on_host((x,), x, axes, keepdims)
+        if x.flags.f_contiguous:
             last = x.ndim - 1
-            return total(xp, x.T, tuple(sorted(last - a for a in axes)), keepdims).T
-    return xp.sum(x, axis=axes, keepdims=keepdims)
+            return total(xp, x.T, tuple(last - a for a in reversed(axes)), keepdims).T
+    return x.sum(axis=axes, keepdims=keepdims)
 
 
-def _dot_ones(x: Any, axes: tuple[int, ...]) -> Any:
-    """The sum over a prefix, a suffix, or a prefix and a suffix of a C-contiguous array's axes, else ``None``."""
-    ndim, k = x.ndim, len(axes)
+def total_of_products(xp: Any, x: Any, y: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
+    """``xp.sum(x * y)`` of arrays of one shape, without the product in memory where that is possible."""
+    if xp is np and x.size and x.dtype.char in "fd" and x.dtype == y.dtype:
+        if x.flags.c_contiguous and y.flags.c_contiguous:
+            if len(axes) < x.ndim:
+                return _total_on_host((x, y), x, axes, keepdims)
+            whole, blocks = x.size // BLOCK * BLOCK, (-1, BLOCK)
+            x, y, shape = x.reshape(-1), y.reshape(-1), (1,) * x.ndim if keepdims else ()
+            found = np.einsum("ij,ij->i", x[:whole].reshape(blocks), y[:whole].reshape(blocks)).sum()
+            return (found + np.einsum("i,i->", x[whole:], y[whole:])).reshape(shape)
+    return (x * y).sum(axis=axes, keepdims=keepdims)
+
+
+def _total_on_host(operands: tuple[Any, ...], like: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The sum, or the sum of products, of C-contiguous arrays over axes that do not include all."""
+    ndim, k = like.ndim, len(axes)
     lead = 0
     while lead < k and axes[lead] == lead:
         lead += 1
     trail = k - lead
+    shape = [1 if i in axes else n for i, n in enumerate(like.shape)]
+    if not keepdims:
+        shape = [n for i, n in enumerate(like.shape) if i not in axes]
     if trail and axes[lead:] != tuple(range(ndim - trail, ndim)):
-        return None
-    kept = x.shape[lead : ndim - trail]
+        return (operands[0] * operands[1] if len(operands) > 1 else like).sum(axis=axes, keepdims=keepdims)
+    inner = count(like, range(ndim - trail, ndim))
     if trail:
-        inner = count(x, range(ndim - trail, ndim))
-        if inner > LONGEST_DOT:
-            return None
-        x = x.reshape(-1, inner) @ _ones(inner, x.dtype)
+        if len(operands) > 1:
+            found = np.einsum("ij,ij->i", operands[0].reshape(-1, inner), operands[1].reshape(-1, inner))
+        elif inner > BLOCK:
+            found = like.reshape(-1, inner).sum(axis=1)  # as fast, and it rounds less
+        else:
+            found = np.einsum("ij->i", like.reshape(-1, inner))
+    else:
+        found = operands[0] * operands[1] if len(operands) > 1 else like
     if lead:
-        kept_size = 1
-        for n in kept:
-            kept_size *= n
-        x = x.reshape(-1, kept_size)
-        x = _ones(x.shape[0], x.dtype) @ x if x.shape[0] <= LONGEST_DOT else x.sum(0)
-    return x.reshape(kept)
+        found = _total_of_rows(found.reshape(count(like, range(lead)), -1))
+    return found.reshape(shape)
+
+
+def _total_of_rows(x: Any) -> Any:
+    """The sum of all rows of a matrix, in blocks: both ways below add row to row, and round with every row."""
+    rows, width = x.shape
+    if rows > BLOCK:
+        whole = rows // BLOCK * BLOCK
+        blocks = np.einsum("kij->kj", x[:whole].reshape(-1, BLOCK, width))
+        return _total_of_rows(np.concatenate([blocks, x[whole:]]))
+    return np.einsum("ij->j", x) if width < 64 else x.sum(axis=0)
 
 
 def extreme(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool = False, largest: bool = True) -> Any:
@@ -94,7 +110,7 @@ def extreme(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool = False, larg
         at = rows.argmax(1) if largest else rows.argmin(1)
         found = rows[np.arange(len(rows)), at]
         return found.reshape((*x.shape[:-1], 1) if keepdims else x.shape[:-1])
-    return (xp.max if largest else xp.min)(x, axis=axes, keepdims=keepdims)
+    return (x.max if largest else x.min)(axis=axes, keepdims=keepdims)
 
 
 def along(x: Any, axis: int, start: int | None, end: int | None = None) -> tuple[slice, ...]:

@@ -61,6 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         for each in error.errors():
             print(f"gradwire-server: {variable(str(each['loc'][0]))}: {each['msg']}", file=sys.stderr)
         return EXIT_USAGE
+    if options.exit_with_parent and "log_level" not in settings.model_fields_set:
+        # An embedded server shares its parent's terminal: it speaks when something is wrong.
+        settings = settings.model_copy(update={"log_level": "warning"})
     return serve(settings, options.announce, options.ready_file, options.exit_with_parent)
 
 

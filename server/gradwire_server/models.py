@@ -76,6 +76,14 @@ class SessionList(BaseModel):
     sessions: list[SessionView]
 
 
+class ClientView(BaseModel):
+    """A client of a session."""
+
+    client: int = Field(description="Its number, for the frames' ``client``.")
+    expected: int = Field(description="The number (``seq``) of its next frame.")
+    first_id: int = Field(description="The first of the ids that its results can have.")
+
+
 class TensorRow(BaseModel):
     """A live tensor, without its values."""
 

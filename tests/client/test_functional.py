@@ -58,7 +58,7 @@ def test_inplace_is_the_last_argument():
 
 CALLS = {
     "softmax": (lambda f, x: f.softmax(x, 1), (3, 4)),
-    "softmax into float32": (lambda f, x: f.softmax(x.float(), dim=-1).double(), (3, 4)),
+    "softmax into float64": (lambda f, x: f.softmax(x.float(), dim=-1, dtype=f.log_softmax(x, 0).dtype), (3, 4)),
     "softmin": (lambda f, x: f.softmin(x, 0), (3, 4)),
     "log_softmax": (lambda f, x: f.log_softmax(x, dim=1), (3, 4)),
     "glu": (lambda f, x: f.glu(x, 0), (4, 3)),
@@ -72,10 +72,10 @@ CALLS = {
     "huber_loss with weight": (lambda f, x, y, w: f.huber_loss(x, y, weight=w), (3, 4), (3, 4), (3, 4)),
     "kl_div": (lambda f, x, y: f.kl_div(x, y.exp(), reduction="batchmean"), (3, 4), (3, 4)),
     "bce with weight": (
-        lambda f, x, y, w: f.binary_cross_entropy(x.sigmoid(), y.sigmoid(), weight=w), (3, 4), (3, 4), (4,),
+        lambda f, x, y, w: f.binary_cross_entropy(x.sigmoid(), y.sigmoid(), weight=w.detach()), (3, 4), (3, 4), (4,),
     ),
     "bce with logits": (
-        lambda f, x, y, w: f.binary_cross_entropy_with_logits(x, y.sigmoid(), pos_weight=w.exp()), (3, 4), (3, 4), (4,),
+        lambda f, x, y, w: f.binary_cross_entropy_with_logits(x, y.sigmoid(), pos_weight=w.detach().exp()), (3, 4), (3, 4), (4,),
     ),
     "max_pool1d": (lambda f, x: f.max_pool1d(x, 2), (2, 3, 8)),
     "max_pool2d": (lambda f, x: f.max_pool2d(x, (2, 3), stride=[], padding=(1, 0)), (2, 3, 6, 6)),

@@ -77,6 +77,16 @@ def test_a_reply_that_was_acknowledged_is_forgotten(http: httpx.Client, session:
     problem(http.post(f"{session}/frames", json=frame([], seq=1)), 409, "reply_forgotten")
 
 
+def test_programs_with_numbers_of_their_own_repeat_frames_safely(http: httpx.Client, session: str) -> None:
+    one, other = (http.post(f"{session}/clients").json() for _ in range(2))
+    assert one["client"] != other["client"]
+    for who in (one, other):
+        body = upload(1.0, "float32", [], client=who["client"], seq=who["expected"], first=who["first_id"])
+        assert post(http, session, body) == post(http, session, body)
+    assert len(http.get(f"{session}/tensors").json()["tensors"]) == 2
+    problem(http.post(f"{session}/frames", json=frame([], client=one["client"])), 400, "malformed_frame")
+
+
 def test_a_failed_op_fails_what_depends_on_it_and_nothing_else(http: httpx.Client, session: str) -> None:
     body = frame(
         [

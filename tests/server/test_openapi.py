@@ -22,7 +22,8 @@ from gradwire_server.settings import Settings
 from tests.live_server import LiveServer
 
 DOCUMENT = create_app(Settings(api_keys=("unused",))).openapi()
-schemathesis.serializer.alias("application/safetensors", "application/octet-stream")
+for binary in ("application/safetensors", "application/msgpack"):
+    schemathesis.serializer.alias(binary, "application/octet-stream")
 schema = schemathesis.openapi.from_dict(DOCUMENT)
 CHECKS = [
     not_a_server_error,
@@ -44,7 +45,7 @@ def place(server: LiveServer) -> Any:
 
 
 @schema.parametrize()
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 def test_calls_by_the_document(case: schemathesis.Case, server: LiveServer, place: str) -> None:
     if case.method == "DELETE" and case.path == "/v1/sessions/{session_id}":
         place = "s_of_nobody"

@@ -9,10 +9,10 @@ from ..functional import F
 from ..registry import derivative, kernel
 from ..scatter import (
     add_at,
+    add_slices,
     expand_masks,
     places_along,
     places_of_selection,
-    places_of_slices,
     selector,
     wrapped,
     write_at,
@@ -166,7 +166,7 @@ derivative("index_backward", grad=("indices", lambda s, g: F.index(g, s.indices)
 @kernel("index_select_backward")
 def index_select_backward(xp: Any, g: Any, size: tuple[int, ...], dim: int, index: Any) -> Any:
     made = xp.zeros(size or (1,), g.dtype)
-    add_at(xp, made, places_of_slices(xp, made.shape, dim % made.ndim, index), g if size else g.reshape(1))
+    add_slices(xp, made, dim % made.ndim, index, g if size else g.reshape(1))
     return made
 
 
@@ -225,7 +225,7 @@ def embedding_backward(
     if scale_grad_by_freq:
         counts = xp.bincount(index, minlength=num_weights).astype(g.dtype)
         rows = rows / counts[index][:, None]
-    add_at(xp, made, places_of_slices(xp, made.shape, 0, index), rows)
+    add_slices(xp, made, 0, index, rows)
     if padding_idx >= 0:
         made[padding_idx] = 0
     return made

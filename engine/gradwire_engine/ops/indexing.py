@@ -13,12 +13,12 @@ from ..functional import F
 from ..registry import derivative, joint_derivative, kernel
 from ..scatter import (
     add_at,
+    add_slices,
     check_range,
     combine_at,
     expand_masks,
     places_along,
     places_of_selection,
-    places_of_slices,
     selector,
     wrapped,
     write_at,
@@ -288,8 +288,8 @@ def index_add(xp: Any, target: Any, dim: int, index: Any, source: Any, alpha: An
     target = at_least_1d(target)
     axis = dim % target.ndim
     check_range(xp, "index_add", index, axis, target.shape[axis])
-    places = places_of_slices(xp, target.shape, axis, index)
-    add_at(xp, target, places, source if alpha == 1 else source * source.dtype.type(alpha))
+    source = at_least_1d(source)
+    add_slices(xp, target, axis, index, source if alpha == 1 else source * source.dtype.type(alpha))
 
 
 write_derivative(

@@ -20,6 +20,9 @@ from ..tensor import Tensor
 LOWEST_LOG = -100.0
 """Where binary cross entropy cuts logarithms, so that a wrong certainty costs a finite amount."""
 
+LEAST_VARIANCE = float(np.float32(1e-12))
+"""Below this ``x * (1 - x)`` does not divide; a single precision constant in PyTorch, whatever the dtype."""
+
 
 def _reduce(xp: Any, losses: Any, reduction: str) -> Any:
     if reduction == "none":
@@ -128,7 +131,7 @@ def binary_cross_entropy_gradient(s: Any, g: Tensor) -> Any:
     g = _spread(g, _elements(s), s.reduction)
     if s.weight is not None:
         g = g * s.weight
-    g_x = g * (x - target) / F.clamp_min((1 - x) * x, 1e-12) if s.needs("self") else None
+    g_x = g * (x - target) / F.clamp_min((1 - x) * x, LEAST_VARIANCE) if s.needs("self") else None
     if not s.needs("target"):
         return g_x, None
     odds = F.log1p(-x) - F.log(x)
@@ -257,6 +260,14 @@ def _denominator(factors: Any, count: int) -> Any:
     return count if factors is None else factors.sum()
 
 
+def _safe_denominator(xp: Any, factors: Any, count: int) -> Any:
+    """For gradients: where no sample counts the mean is NaN, but its gradient is 0."""
+    if factors is None:
+        return count
+    summed = factors.sum()
+    return xp.where(summed == 0, factors.dtype.type(1), summed)
+
+
 def _likelihood(
     xp: Any, logs: Any, target: Any, weight: Any, ignore_index: int, reduction: str, smoothing: float
 ) -> Any:
@@ -277,7 +288,7 @@ def _likelihood(
     if reduction == "none":
         return losses
     summed = losses.sum()
-    return summed if reduction == "sum" else xp.divide(summed, logs.dtype.type(1) * _denominator(factors, samples * size))
+    return summed if reduction == "sum" else xp.divide(summed, _denominator(factors, samples * size))
 
 
 @kernel("nll_loss", half=True)
@@ -337,7 +348,7 @@ def class_weights(
     samples, count, size = (1, shape[0], 1) if len(shape) < 2 else (shape[0], shape[1], prod(shape[2:]))
     classes, counted = _classes(xp, _target(target, samples, size), count, ignore_index)
     factors = _factors(xp, classes, counted, weight, wide)
-    divisor = _denominator(factors, samples * size) if mean else 1
+    divisor = _safe_denominator(xp, factors, samples * size) if mean else 1
     result = xp.zeros((samples, count, size), wide)
     if label_smoothing:
         even = xp.full(count, 1, wide) if weight is None else weight
@@ -368,7 +379,7 @@ def cross_entropy_backward(
     factors = _factors(xp, classes, counted, weight, logs.dtype)
     g = g.astype(logs.dtype).reshape(samples, size) if g.ndim else g.astype(logs.dtype)
     if mean:
-        g = g / logs.dtype.type(1) / _denominator(factors, samples * size)
+        g = xp.divide(g, _safe_denominator(xp, factors, samples * size))
     # Each loss is -(hot * log of its class) - even * (weighted sum of all logs); the softmax gets their sum.
     hot = g * (1 - label_smoothing) if label_smoothing else g
     if factors is not None:

@@ -291,16 +291,26 @@ def batch_norm_backward(
 
 
 @joint_derivative("batch_norm_training", saves="self weight result1 result2", undefined=True)
-def batch_norm_training_gradient(s: Any, g: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
+def batch_norm_training_gradient(
+    s: Any, g: Tensor | None, g_mean: Tensor | None, g_var: Tensor | None
+) -> tuple[Tensor | None, ...]:
     x, weight = s.self, s.weight
-    if g is None:
-        return None, None, None
-    if not x.engine.grad_enabled:
-        return tuple(F.batch_norm_backward(g, x, s.result1, s.result2, weight, True, s.eps))
+    found = g_weight = g_bias = None
     dims = tuple(i for i in range(x.ndim) if i != 1)
-    scaled = g if weight is None else g * _along_channels(weight, x.ndim)
-    found, hat = _composed(x, scaled, dims, s.eps)
-    return found, _over_channels(g * hat), _over_channels(g)
+    if g is not None and not x.engine.grad_enabled:
+        found, g_weight, g_bias = F.batch_norm_backward(g, x, s.result1, s.result2, weight, True, s.eps)
+    elif g is not None:
+        scaled = g if weight is None else g * _along_channels(weight, x.ndim)
+        found, hat = _composed(x, scaled, dims, s.eps)
+        g_weight, g_bias = _over_channels(g * hat), _over_channels(g)
+    count = x.numel // max(x.shape[1], 1)
+    if g_mean is not None:
+        part = _along_channels(g_mean / count, x.ndim)
+        found = F.expand(part, x.shape) if found is None else found + part
+    if g_var is not None:
+        part = (x - F.mean(x, dims, True)) * _along_channels(g_var * (2 / count), x.ndim)
+        found = part if found is None else found + part
+    return found, g_weight, g_bias
 
 
 @joint_derivative("batch_norm_inference", saves="self mean var weight")

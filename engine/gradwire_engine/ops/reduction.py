@@ -9,7 +9,7 @@ from gradwire_protocol.errors import KernelError
 from gradwire_protocol.meta import Meta
 from gradwire_protocol.shapes import canonical_dims, reduced_shape
 
-from ..axes import at_least_1d, axes_of, count, extreme, total
+from ..axes import at_least_1d, axes_of, count, extreme, total, total_of_products
 from ..functional import F, conj
 from ..registry import derivative, joint_derivative, kernel
 from ..tensor import Tensor
@@ -43,7 +43,7 @@ def elements(self: Meta, dim: Any) -> int:
 @kernel("sum")
 def sum(xp: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if x.dtype.kind in "biu":
-        return xp.sum(x, axis=axes_of(x, dim), dtype=xp.int64)
+        return x.sum(axis=axes_of(x, dim), dtype=xp.int64)
     return total(xp, x, axes_of(x, dim))
 
 
@@ -96,11 +96,11 @@ def _moments(xp: Any, x: Any, dim: Any, correction: float) -> tuple[Any, Any]:
     centre = xp.divide(total(xp, x, axes, True), x.dtype.type(n))
     distance = x - centre
     if x.dtype.kind == "c":
-        distance = distance.real * distance.real + distance.imag * distance.imag
+        squares = total(xp, distance.real * distance.real + distance.imag * distance.imag, axes, True)
     else:
-        distance *= distance
+        squares = total_of_products(xp, distance, distance, axes, True)
     left = n - correction
-    return xp.divide(total(xp, distance, axes, True), distance.dtype.type(left if left > 0 else 0)), centre
+    return xp.divide(squares, squares.dtype.type(left if left > 0 else 0)), centre
 
 
 @kernel("var")
@@ -184,10 +184,11 @@ derivative("prod", self=("self", _prod_gradient))
 def norm(xp: Any, x: Any, p: float, dim: Any, keepdim: bool, dtype: Any) -> Any:
     axes = axes_of(x, dim)
     if p == 2:
-        squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
-        return xp.sqrt(total(xp, squares, axes))
+        if x.dtype.kind == "c":
+            return xp.sqrt(total(xp, x.real * x.real + x.imag * x.imag, axes))
+        return xp.sqrt(total_of_products(xp, x, x, axes))
     if p == 0:
-        return xp.sum(x != 0, axis=axes)
+        return (x != 0).sum(axis=axes)
     size = xp.abs(x)
     if p == 1:
         return total(xp, size, axes)
@@ -225,7 +226,7 @@ derivative("norm", self=("self result", _norm_gradient))
 
 @kernel("count_nonzero")
 def count_nonzero(xp: Any, x: Any, dim: Any) -> Any:
-    return xp.sum(x != 0, axis=axes_of(x, dim))
+    return (x != 0).sum(axis=axes_of(x, dim))
 
 
 # Truths
@@ -292,9 +293,9 @@ derivative("log_softmax", self=("result", lambda s, g: F.log_softmax_backward(g,
 @kernel("softmax_backward")
 def softmax_backward(xp: Any, g: Any, output: Any, dim: int) -> Any:
     g, output = at_least_1d(g), at_least_1d(output)
-    product = g * output
-    product -= output * total(xp, product, axes_of(product, dim), True)
-    return product
+    shared = g - total_of_products(xp, g, output, axes_of(g, dim), True)
+    shared *= output
+    return shared
 
 
 @kernel("log_softmax_backward")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 from ..axes import total
@@ -118,16 +119,30 @@ def _zeros_for_missing(s: Any, grads: tuple[Tensor | None, ...]) -> list[Any]:
     return [g if g is not None else call("zeros", out.shape, out.dtype, out.device) for g, out in zip(grads, s.outs)]
 
 
+def _only(grads: tuple[Tensor | None, ...]) -> int | None:
+    """The place of the one gradient there is, when all other parts went unused."""
+    present = [i for i, g in enumerate(grads) if g is not None]
+    return present[0] if len(present) == 1 else None
+
+
 for _name in ("split", "chunk"):
 
     @joint_derivative(_name, undefined=True)
     def _(s: Any, *grads: Tensor | None) -> Any:
-        return F.cat(_zeros_for_missing(s, grads), s.dim)
+        only = _only(grads)
+        if only is None:
+            return F.cat(_zeros_for_missing(s, grads), s.dim)
+        ends = list(accumulate(out.shape[s.dim] for out in s.outs[: only + 1]))
+        start = ends[-2] if only else 0
+        return F.slice_backward(grads[only], s.meta("self").shape, s.dim, start, ends[-1], 1)
 
 
 @joint_derivative("unbind", undefined=True)
 def _(s: Any, *grads: Tensor | None) -> Any:
-    return F.stack(_zeros_for_missing(s, grads), s.dim)
+    only = _only(grads)
+    if only is None:
+        return F.stack(_zeros_for_missing(s, grads), s.dim)
+    return F.select_backward(grads[only], s.meta("self").shape, s.dim, only)
 
 
 # Rearrangements that copy

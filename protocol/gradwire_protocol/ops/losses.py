@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ..dtypes import FLOATING, DType, float32, int64, uint8
-from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, Unsupported
+from ..errors import ArgumentError, ArgumentValueError, DTypeError, IndexOutOfRange, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, meta, new
 from ..promotion import Promote
 from ..shapes import common_device, elementwise
@@ -235,7 +235,7 @@ def cross_entropy(
     """
     name = "cross_entropy"
     _need_reduction(reduction)
-    statistics = _need_scores(name, self, ArgumentError)
+    statistics = _need_scores(name, self, IndexOutOfRange)
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(f"{name}: label_smoothing must be from 0 to 1, got {label_smoothing}")
     device = common_device(self, target, weight)

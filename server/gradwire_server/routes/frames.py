@@ -9,11 +9,12 @@ from fastapi import APIRouter, Header, Request, Response
 
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import MalformedFrame, UnsupportedMediaType
-from gradwire_protocol.frames import Frame, Reply
+from gradwire_protocol.frames import ID_BITS, Frame, Reply
 
-from .. import problems
+from .. import framebuild, problems
 from ..framebuild import Built
 from ..hosts import Buffers
+from ..models import ClientView
 from ..openapi import FRAME_REQUEST, FRAME_RESPONSE, PROBLEMS
 from ..state import TheServer, TheSession
 from .bodies import Pieces, as_json, read_body
@@ -44,12 +45,24 @@ async def post(
     server.metrics.rest_in.inc(len(body))
     human = kind == JSON
     frame, buffers = _decode(body) if human else _unpack(body)
+    if frame.client > framebuild.SERVER and not frame.seq:
+        raise MalformedFrame(f"frames of client {frame.client} must be numbered: another program counts on it")
     reply, out = await submit(server, session, Built(frame, buffers, human))
     if reply.refused is not None:
         raise problems.from_problem(reply.refused)
     response = as_json(reply) if human else _pack(reply, out)
     server.metrics.rest_out.inc(int(response.headers["content-length"]))
     return response
+
+
+@router.post("/clients", status_code=201, response_model=ClientView)
+async def register(session: TheSession) -> dict[str, int]:
+    """Register a client: a number under which frames are counted, and a range of ids that are its own.
+
+    For a program that posts frames and wants to repeat them safely beside others. A stream does this by itself.
+    """
+    client, expected = await session.host.join(0)
+    return {"client": client, "expected": expected, "first_id": (client << ID_BITS) + 1}
 
 
 def _decode(body: memoryview) -> tuple[Frame, Buffers]:
