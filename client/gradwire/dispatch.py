@@ -132,14 +132,20 @@ def _describe(entry: Entry, values: list[Any]) -> tuple[list[Any], Session]:
         value = values[i]
         if isinstance(value, Tensor):
             described[i] = value._meta
-            session = _same(session, value, op)
+            if session is None:
+                session = value._session
+            elif value._session is not session:
+                _refuse_mixture(session, value, op)
         elif value is None:
             continue
         elif params[i].kind in _LISTS:
             items = values[i] = list(value)
             for item in items:
                 if isinstance(item, Tensor):
-                    session = _same(session, item, op)
+                    if session is None:
+                        session = item._session
+                    elif item._session is not session:
+                        _refuse_mixture(session, item, op)
                 elif item is not None or params[i].kind is Kind.TENSORS:
                     raise wrong_type(op, params[i], item)
             described[i] = tuple([None if t is None else t._meta for t in items])
@@ -166,12 +172,10 @@ def _describe(entry: Entry, values: list[Any]) -> tuple[list[Any], Session]:
     return described, session if session is not None else current_session()
 
 
-def _same(session: Session | None, tensor: Tensor, op: Op) -> Session:
-    if session is not None and tensor._session is not session:
-        raise ArgumentError(
-            f"{op.name}: its tensors belong to different sessions, {session.id} and {tensor._session.id}"
-        )
-    return tensor._session
+def _refuse_mixture(session: Session, tensor: Tensor, op: Op) -> None:
+    raise ArgumentError(
+        f"{op.name}: its tensors belong to different sessions, {session.id} and {tensor._session.id}"
+    )
 
 
 def _kind(op: Op, param: Param, value: Any, values: list[Any], i: int) -> ScalarKind:
@@ -262,7 +266,7 @@ def _any_requires(entry: Entry, values: list[Any]) -> bool:
     for i in entry.differentiable:
         value = values[i]
         if isinstance(value, Tensor):
-            if value.requires_grad:
+            if value._requires or (value._node is not None and value._base_tensor is None) or value.requires_grad:
                 return True
         elif type(value) is list and any(t is not None and t.requires_grad for t in value):
             return True

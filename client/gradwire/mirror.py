@@ -62,7 +62,7 @@ class AccumulateGrad(Node):
 
 def edge_of(tensor: Any) -> Edge | None:
     """Where a gradient for this proxy goes."""
-    node = tensor.grad_fn
+    node = tensor._node if tensor._base_tensor is None else tensor.grad_fn
     if node is not None:
         return node, tensor._slot
     if not tensor._requires:

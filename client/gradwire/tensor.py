@@ -41,26 +41,26 @@ PLAIN, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, MADE_IN_INFERENCE = range(4)
 class Tensor:
     """A tensor on the server. Created by :func:`gradwire.tensor` and by operations, never by its constructor alone."""
 
-    __slots__ = (
-        "__dict__", "__weakref__", "_accumulator", "_base_tensor", "_creation", "_grad", "_grad_state", "_id",
-        "_inference", "_meta", "_node", "_requires", "_retains", "_seen", "_session", "_slot", "_versions",
-    )  # fmt: skip
+    # What every tensor has of its own. Making one is on the path of every op.
+    __slots__ = ("__dict__", "__weakref__", "_id", "_meta", "_node", "_session", "_slot")
 
     _session: Session
     _id: int
     _meta: Meta
     _node: Node | None
     _slot: int
-    _requires: bool
-    _grad_state: int
-    _grad: Any
-    _accumulator: ref[Any] | None
-    _base_tensor: Any
-    _versions: list[int] | None
-    _seen: int
-    _creation: int
-    _inference: bool
-    _retains: bool
+
+    # What few tensors ever change.
+    _requires: bool = False
+    _grad_state: int = NO_GRAD
+    _grad: Any = None
+    _accumulator: ref[Any] | None = None
+    _base_tensor: Any = None
+    _versions: list[int] | None = None
+    _seen: int = 0
+    _creation: int = PLAIN
+    _inference: bool = False
+    _retains: bool = False
 
     if TYPE_CHECKING:
 
@@ -85,18 +85,8 @@ class Tensor:
         self._session = session
         self._id = number
         self._meta = described
-        self._node = node if described.dtype.category >= 2 else None
+        self._node = node if node is not None and described.dtype.category >= 2 else None
         self._slot = slot
-        self._requires = False
-        self._grad_state = NO_GRAD
-        self._grad = None
-        self._accumulator = None
-        self._base_tensor = None
-        self._versions = None
-        self._seen = 0
-        self._creation = PLAIN
-        self._inference = False
-        self._retains = False
         return self
 
     def __del__(self) -> None:
@@ -527,7 +517,7 @@ class Tensor:
         copy = type(self)._make(self._session, made._id, made._meta)
         made.__class__ = _Moved
         memo[id(self)] = copy
-        copy.__dict__.update(self.__dict__)
+        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in Tensor.__annotations__})
         if self._requires:
             copy.requires_grad_()
         if self._grad_state == PRESENT:

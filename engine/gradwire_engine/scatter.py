@@ -52,25 +52,29 @@ def wrapped(xp: Any, index: Any, extent: int) -> Any:
 # Flat places
 
 
+# These arrays are as large as what is written: each is made by as few passes over its full size as possible.
+
+
 def places_along(xp: Any, shape: Sequence[int], dim: int, index: Any) -> Any:
     """For every element of ``index`` the flat place in an array of ``shape`` that it names along ``dim``.
 
     In the other dimensions an element stands for its own place.
     """
-    places = index * prod(shape[dim + 1 :]) if dim + 1 < len(shape) else index
+    own: Any = 0
     for axis, extent in enumerate(index.shape):
         if axis != dim and extent != 1:
             step = prod(shape[axis + 1 :])
-            own = xp.arange(0, extent * step, step)
-            places = places + own.reshape([-1 if i == axis else 1 for i in range(index.ndim)])
-    return places
+            steps = xp.arange(0, extent * step, step)
+            own = own + steps.reshape([-1 if i == axis else 1 for i in range(index.ndim)])
+    step = prod(shape[dim + 1 :])
+    return (index if step == 1 else index * step) + own
 
 
 def places_of_slices(xp: Any, shape: Sequence[int], dim: int, index: Any) -> Any:
     """The flat places of the slices that a vector of indices names along ``dim``, in the shape of those slices."""
     before, extent, behind = prod(shape[:dim]), shape[dim], prod(shape[dim + 1 :])
-    rows = xp.arange(before).reshape(-1, 1, 1) * (extent * behind)
-    places = rows + (index.reshape(1, -1, 1) * behind + xp.arange(behind))
+    starts = xp.arange(before)[:, None] * (extent * behind) + index.reshape(-1) * behind
+    places = starts[:, :, None] + xp.arange(behind)
     return places.reshape((*shape[:dim], index.size, *shape[dim + 1 :]))
 
 

@@ -51,23 +51,16 @@ _TAIL: Final = (
 _SCALE: Final = 1.5308641975308641
 _SHIFT: Final = -0.2345679012345679
 
-# erf(x) / x for |x| <= 4, a quotient of polynomials in x**2; within 1e-7, 4.3e-7 when computed in float32,
-# and a little too large, so that what is cut at 1 reaches 1.
-_NUMERATOR: Final = (
-    1.12837917422,
-    0.195641097244,
-    0.0533460373402,
-    0.00396357966154,
-    0.000284706957957,
-    1.94936467651e-06,
-)
-_DENOMINATOR: Final = (
-    1.0,
-    0.5067148208618164,
-    0.11618629842996597,
-    0.01537010446190834,
-    0.0012018702691420913,
-    3.703858601511456e-05,
+# atanh(erf(x)) / x for |x| <= 4.2, in powers of x**2: erf is a hyperbolic tangent of nearly a line. Within 3e-7 when
+# computed in float32.
+_BEND: Final = (
+    1.128379225730896,
+    0.10276905447244644,
+    -0.0001918267080327496,
+    -0.000619789760094136,
+    8.763992809690535e-05,
+    -5.669036909239367e-06,
+    1.4189419061949593e-07,
 )
 
 
@@ -79,14 +72,18 @@ def _polynomial(coefficients: tuple[float, ...], x: Any) -> Any:
     return result
 
 
-def _blockwise(xp: Any, function: Callable[[Any, Any], Any], x: Any) -> Any:
-    """``function(xp, x)``, on NumPy in blocks that fit the cache."""
-    if xp is not np or x.size <= BLOCK:
-        return function(xp, x)
-    flat = np.ascontiguousarray(x).reshape(-1)
-    out = np.empty_like(flat)
-    for start in range(0, flat.size, BLOCK):
-        out[start : start + BLOCK] = function(np, flat[start : start + BLOCK])
+def blockwise(xp: Any, function: Callable[..., Any], x: Any, *others: Any) -> Any:
+    """``function(xp, x, *others)`` of arrays, on NumPy in blocks that fit the cache.
+
+    The function is elementwise and keeps the dtype of ``x``.
+    """
+    arrays = (x, *others)
+    if xp is not np or x.size <= 2 * BLOCK or not all(a.shape == x.shape and a.flags.c_contiguous for a in arrays):
+        return function(xp, *arrays)
+    flat = [a.reshape(-1) for a in arrays]
+    out = np.empty_like(flat[0])
+    for start in range(0, x.size, BLOCK):
+        out[start : start + BLOCK] = function(np, *[a[start : start + BLOCK] for a in flat])
     return out.reshape(x.shape)
 
 
@@ -104,7 +101,7 @@ def erf(xp: Any, x: Any) -> Any:
     native = _native(xp, "erf")
     if native is not None:
         return native(x)
-    return _blockwise(xp, _erf32 if x.dtype == np.float32 else _erf64, x)
+    return blockwise(xp, _erf32 if x.dtype == np.float32 else _erf64, x)
 
 
 def erfc(xp: Any, x: Any) -> Any:
@@ -112,7 +109,7 @@ def erfc(xp: Any, x: Any) -> Any:
     native = _native(xp, "erfc")
     if native is not None:
         return native(x)
-    return _blockwise(xp, _erfc, x)
+    return blockwise(xp, _erfc, x)
 
 
 def erfinv(xp: Any, y: Any) -> Any:
@@ -120,15 +117,12 @@ def erfinv(xp: Any, y: Any) -> Any:
     native = _native(xp, "erfinv")
     if native is not None:
         return native(y)
-    return _blockwise(xp, _erfinv, y)
+    return blockwise(xp, _erfinv, y)
 
 
 def _erf32(xp: Any, x: Any) -> Any:
-    x = xp.clip(x, -4, 4)
-    s = x * x
-    x = x * _polynomial(_NUMERATOR, s)
-    x /= _polynomial(_DENOMINATOR, s)
-    return xp.clip(x, -1, 1)
+    x = xp.clip(x, -4.2, 4.2)
+    return xp.tanh(_polynomial(_BEND, x * x) * x)
 
 
 def _centre(xp: Any, x: Any) -> Any:

@@ -58,9 +58,9 @@ def test_inplace_is_the_last_argument():
 
 CALLS = {
     "softmax": (lambda f, x: f.softmax(x, 1), (3, 4)),
-    "softmax into float64": (lambda f, x: f.softmax(x.float(), dim=-1, dtype=f.log_softmax(x, 0).dtype), (3, 4)),
     "softmin": (lambda f, x: f.softmin(x, 0), (3, 4)),
     "log_softmax": (lambda f, x: f.log_softmax(x, dim=1), (3, 4)),
+    "bilinear": (lambda f, x, y, w: f.bilinear(input1=x, input2=y, weight=w), (5, 3), (5, 4), (2, 3, 4)),
     "glu": (lambda f, x: f.glu(x, 0), (4, 3)),
     "normalize": (lambda f, x: f.normalize(x), (3, 4)),
     "normalize with p": (lambda f, x: f.normalize(x, p=1.0, dim=0), (3, 4)),
@@ -75,7 +75,8 @@ CALLS = {
         lambda f, x, y, w: f.binary_cross_entropy(x.sigmoid(), y.sigmoid(), weight=w.detach()), (3, 4), (3, 4), (4,),
     ),
     "bce with logits": (
-        lambda f, x, y, w: f.binary_cross_entropy_with_logits(x, y.sigmoid(), pos_weight=w.detach().exp()), (3, 4), (3, 4), (4,),
+        lambda f, x, y, w: f.binary_cross_entropy_with_logits(x, y.sigmoid(), pos_weight=w.detach().exp()),
+        (3, 4), (3, 4), (4,),
     ),
     "max_pool1d": (lambda f, x: f.max_pool1d(x, 2), (2, 3, 8)),
     "max_pool2d": (lambda f, x: f.max_pool2d(x, (2, 3), stride=[], padding=(1, 0)), (2, 3, 6, 6)),
@@ -97,6 +98,13 @@ CALLS = {
 def test_a_function_computes_what_torch_computes(name):
     call, *shapes = CALLS[name]
     agree(call, *[drawn(*shape, seed=i) for i, shape in enumerate(shapes)])
+
+
+def test_a_softmax_can_convert_first():
+    x = drawn(3, 4).astype(np.float32)
+    found = F.softmax(gw.tensor(x), 1, dtype=gw.float64)
+    assert found.dtype is gw.float64
+    np.testing.assert_allclose(found.numpy(), TF.softmax(torch.tensor(x), 1, dtype=torch.float64).numpy(), rtol=1e-12)
 
 
 def test_a_softmax_without_dim_warns_and_guesses_as_torch_does():

@@ -157,6 +157,22 @@ def test_an_optimizer_prints_as_torch_prints_it(name, options):
     assert repr(our_one) == repr(their_one)
 
 
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-6), ("bfloat16", 0.02), ("complex64", 1e-6)])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Adagrad"])
+def test_parameters_of_other_dtypes_are_trained_too(name, dtype, tolerance):
+    value = np.random.default_rng(0).normal(size=(3, 2)) * (1 + 1j if dtype == "complex64" else 1)
+    ours = gw.nn.Parameter(gw.tensor(value).to(getattr(gw, dtype)))
+    theirs = torch.nn.Parameter(torch.tensor(value).to(getattr(torch, dtype)))
+    our_one, their_one = made(name, dict(lr=0.1, weight_decay=0.1), [ours], [theirs])
+    for step in range(3):
+        ours.grad, theirs.grad = ours.detach() * (step + 1), theirs.detach() * (step + 1)
+        our_one.step()
+        their_one.step()
+    wide = gw.complex128 if dtype == "complex64" else gw.float64
+    found, expected = ours.detach().to(wide).numpy(), theirs.detach().to(getattr(torch, wide.name)).numpy()
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
 def test_groups_have_options_of_their_own():
     ours, theirs = parameters()
     spec = lambda p: [{"params": p[:1], "lr": 0.5}, {"params": p[1:2], "momentum": 0.9}]

@@ -24,6 +24,24 @@ def with_probe(make, size, read, *rest):
     return Sample(make(*shape), size, *rest)
 
 
+def _spread(x, size, dim=None, keepdim=False):
+    if dim is None and not keepdim:
+        return x.expand(size)
+    for d in () if keepdim else sorted(n % len(size) for n in ((dim,) if isinstance(dim, int) else dim)):
+        x = x.unsqueeze(d)
+    return x.expand(size)
+
+
+@samples("spread", dtypes=EXACT, ref=_spread, grad_fn=False)
+def spread(make):
+    yield Sample(make(), (2, 3))
+    yield Sample(make(2), (2, 3), -1)
+    yield Sample(make(3), (2, 3, 4), (0, 2))
+    yield Sample(make(2, 1), (2, 3), 1, True)
+    yield Sample(make(1, 1), (2, 3), None, True)
+    yield Sample(make(), (), 0)
+
+
 @samples("select_backward", dtypes=EXACT, ref=gradient_of(torch.select), grad_fn=False)
 def select_backward(make):
     yield with_probe(make, (3, 4), torch.select, 1, -1)

@@ -10,6 +10,8 @@ from gradwire_protocol.errors import ArgumentError
 from .. import special
 from ..functional import F, conj
 from ..registry import derivative, kernel
+from ..select import select
+from .functions import logistic
 
 # Cuts
 
@@ -35,12 +37,12 @@ def hardtanh(xp: Any, x: Any, low: Any, high: Any) -> Any:
 def threshold(xp: Any, x: Any, limit: Any, value: Any) -> Any:
     if x.dtype.kind != "f":
         limit, value = int(limit), int(value)
-    return xp.where(x <= limit, value, x)
+    return select(xp, x <= limit, value, x)
 
 
 @kernel("threshold_backward")
 def threshold_backward(xp: Any, g: Any, x: Any, limit: Any) -> Any:
-    return xp.where(x <= limit, 0, g)
+    return select(xp, x <= limit, 0, g)
 
 
 def _strictly_within(g: Any, x: Any, low: Any, high: Any) -> Any:
@@ -59,12 +61,12 @@ derivative("threshold_backward", grad=("self", lambda s, g: F.threshold_backward
 
 @kernel("leaky_relu")
 def leaky_relu(xp: Any, x: Any, slope: float) -> Any:
-    return xp.where(x > 0, x, x * slope)
+    return select(xp, x > 0, x, x * slope)
 
 
 @kernel("prelu")
 def prelu(xp: Any, x: Any, weight: Any) -> Any:
-    return xp.where(x > 0, x, x * weight.reshape(_per_channel(x.shape, weight.size)))
+    return select(xp, x > 0, x, x * weight.reshape(_per_channel(x.shape, weight.size)))
 
 
 def _per_channel(shape: tuple[int, ...], count: int) -> tuple[int, ...]:
@@ -87,7 +89,7 @@ def _by_prelu(s: Any, g: Any) -> Any:
 
 def _elu(xp: Any, x: Any, alpha: float, scale: float, inner: float) -> Any:
     below = xp.expm1(xp.minimum(x, 0) * inner) * (alpha * scale)
-    return xp.where(x > 0, x if scale == 1 else x * scale, below)
+    return select(xp, x > 0, x if scale == 1 else x * scale, below)
 
 
 def _elu_slope(g: Any, x: Any, alpha: float, scale: float, inner: float) -> Any:
@@ -134,27 +136,47 @@ _TANH_CUBE = 0.044715
 
 @kernel("gelu")
 def gelu(xp: Any, x: Any, approximate: str) -> Any:
-    if approximate == "tanh":
-        inner = xp.tanh(x * (x * x * (_TANH_SCALE * _TANH_CUBE) + _TANH_SCALE))
-    else:
-        inner = special.erf(xp, x * _ROOT_HALF)
-    inner += 1
+    return special.blockwise(xp, _gelu_by_tanh if approximate == "tanh" else _gelu_by_erf, x)
+
+
+def _gelu_by_tanh(xp: Any, x: Any) -> Any:
+    inner = x * x
+    inner *= _TANH_SCALE * _TANH_CUBE
+    inner += _TANH_SCALE
     inner *= x
-    inner *= 0.5
-    return inner
+    return _half_more(xp.tanh(inner)) * x
+
+
+def _gelu_by_erf(xp: Any, x: Any) -> Any:
+    return _half_more(special.erf(xp, x * _ROOT_HALF)) * x
+
+
+def _half_more(x: Any) -> Any:
+    """From the range -1 to 1 to the range 0 to 1."""
+    x += 1
+    x *= 0.5
+    return x
 
 
 @kernel("gelu_backward")
 def gelu_backward(xp: Any, g: Any, x: Any, approximate: str) -> Any:
+    return special.blockwise(xp, _slope_by_tanh if approximate == "tanh" else _slope_by_erf, g, x)
+
+
+def _slope_by_tanh(xp: Any, g: Any, x: Any) -> Any:
     square = x * x
-    if approximate == "tanh":
-        inner = xp.tanh(x * (square * (_TANH_SCALE * _TANH_CUBE) + _TANH_SCALE))
-        slope = square * (3 * _TANH_SCALE * _TANH_CUBE) + _TANH_SCALE
-        return g * (0.5 * (1 + inner) + 0.5 * x * (1 - inner * inner) * slope)
-    share = special.erf(xp, x * _ROOT_HALF)
-    share += 1
-    share *= 0.5
-    return g * (share + x * xp.exp(square * -0.5) * _DENSITY)
+    inner = xp.tanh(x * (square * (_TANH_SCALE * _TANH_CUBE) + _TANH_SCALE))
+    slope = square * (3 * _TANH_SCALE * _TANH_CUBE) + _TANH_SCALE
+    return g * (0.5 * (1 + inner) + 0.5 * x * (1 - inner * inner) * slope)
+
+
+def _slope_by_erf(xp: Any, g: Any, x: Any) -> Any:
+    density = x * x
+    density *= -0.5
+    density = xp.exp(density)
+    density *= x
+    density *= _DENSITY
+    return (_half_more(special.erf(xp, x * _ROOT_HALF)) + density) * g
 
 
 def _gelu_curvature(s: Any, g: Any) -> Any:
@@ -172,14 +194,24 @@ def _gelu_curvature(s: Any, g: Any) -> Any:
 
 @kernel("silu")
 def silu(xp: Any, x: Any) -> Any:
-    return x / (xp.exp(-x) + 1)
+    return special.blockwise(xp, _silu, x)
+
+
+def _silu(xp: Any, x: Any) -> Any:
+    grown = xp.exp(-x)
+    grown += 1
+    return x / grown
 
 
 @kernel("silu_backward")
 def silu_backward(xp: Any, g: Any, x: Any) -> Any:
-    share = xp.reciprocal(xp.exp(-x) + 1)
+    return special.blockwise(xp, _silu_slope, g, x)
+
+
+def _silu_slope(xp: Any, g: Any, x: Any) -> Any:
+    share = logistic(xp, x)
     slope = share * (x * (1 - share) + 1)
-    return g * (xp.conj(slope) if slope.dtype.kind == "c" else slope)
+    return g * _conjugated(xp, slope)
 
 
 def _silu_curvature(s: Any, g: Any) -> Any:
@@ -191,7 +223,14 @@ def _silu_curvature(s: Any, g: Any) -> Any:
 
 @kernel("mish")
 def mish(xp: Any, x: Any) -> Any:
-    return x * xp.tanh(xp.logaddexp(x, xp.zeros_like(x)))
+    return special.blockwise(xp, _mish, x)
+
+
+def _mish(xp: Any, x: Any) -> Any:
+    """tanh(log(1 + e)) is n / (n + 2) with n = e (e + 2); beyond 20 it is 1."""
+    grown = xp.exp(xp.minimum(x, 20))
+    grown = grown * (grown + 2)
+    return x * (grown / (grown + 2))
 
 
 def _by_mish(s: Any, g: Any) -> Any:
@@ -202,14 +241,16 @@ def _by_mish(s: Any, g: Any) -> Any:
 
 @kernel("sigmoid_backward")
 def sigmoid_backward(xp: Any, g: Any, y: Any) -> Any:
-    slope = y * (1 - y)
-    return g * (xp.conj(slope) if slope.dtype.kind == "c" else slope)
+    return special.blockwise(xp, lambda xp, g, y: g * _conjugated(xp, y * (1 - y)), g, y)
 
 
 @kernel("tanh_backward")
 def tanh_backward(xp: Any, g: Any, y: Any) -> Any:
-    slope = 1 - y * y
-    return g * (xp.conj(slope) if slope.dtype.kind == "c" else slope)
+    return special.blockwise(xp, lambda xp, g, y: g * _conjugated(xp, 1 - y * y), g, y)
+
+
+def _conjugated(xp: Any, x: Any) -> Any:
+    return xp.conj(x) if x.dtype.kind == "c" else x
 
 
 derivative("gelu", self=("self", lambda s, g: F.gelu_backward(g, s.self, s.approximate)))
@@ -243,7 +284,7 @@ derivative(
 @kernel("softplus")
 def softplus(xp: Any, x: Any, beta: float, threshold: float) -> Any:
     steep = x * beta
-    return xp.where(steep > threshold, x, xp.log1p(xp.exp(steep)) / beta)
+    return select(xp, steep > threshold, x, xp.log1p(xp.exp(steep)) / beta)
 
 
 def _by_softplus(s: Any, g: Any) -> Any:
@@ -281,7 +322,7 @@ def _by_tanhshrink(s: Any, g: Any) -> Any:
 
 @kernel("hardshrink")
 def hardshrink(xp: Any, x: Any, lambd: float) -> Any:
-    return xp.where((x >= -lambd) & (x <= lambd), 0, x)
+    return select(xp, (x >= -lambd) & (x <= lambd), 0, x)
 
 
 @kernel("softshrink")
@@ -302,7 +343,7 @@ def hardsigmoid(xp: Any, x: Any) -> Any:
 
 @kernel("hardswish")
 def hardswish(xp: Any, x: Any) -> Any:
-    return x * xp.clip(x + 3, 0, 6) / 6
+    return special.blockwise(xp, lambda xp, x: x * xp.clip(x + 3, 0, 6) / 6, x)
 
 
 def _by_hardswish(s: Any, g: Any) -> Any:

@@ -22,6 +22,9 @@ Geometry = tuple[tuple[int, ...], tuple[int, ...], int]
 """Size, strides and offset of a view, in elements."""
 
 
+derivative("spread", self=lambda s, g: F.sum(g, s.dim, s.keepdim))
+
+
 @kernel("select_backward", half=True)
 def select_backward(xp: Any, g: Any, size: tuple[int, ...], dim: int, index: int) -> Any:
     made = xp.zeros(size, g.dtype)

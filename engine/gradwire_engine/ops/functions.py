@@ -39,7 +39,13 @@ def rsqrt(xp: Any, x: Any) -> Any:
 
 @kernel("sigmoid")
 def sigmoid(xp: Any, x: Any) -> Any:
-    return xp.reciprocal(xp.exp(-x) + 1)
+    return special.blockwise(xp, logistic, x)
+
+
+def logistic(xp: Any, x: Any) -> Any:
+    grown = xp.exp(-x)
+    grown += 1
+    return xp.reciprocal(grown)
 
 
 @kernel("logit")

@@ -8,10 +8,12 @@ from typing import Any
 
 from gradwire_protocol.errors import GraphError, KernelError
 
+from .. import division
 from ..axes import waits
 from ..backends import native
 from ..functional import F, conj
 from ..registry import derivative, joint_derivative, kernel
+from ..select import select
 from ..tensor import Tensor
 
 
@@ -89,20 +91,30 @@ def div(xp: Any, x: Any, y: Any, rounding_mode: str | None) -> Any:
     return quotient + (~exact & (quotient < 0))
 
 
+def _is_float(x: Any, y: Any) -> bool:
+    return (y if is_number(x) else x).dtype.kind == "f"
+
+
 @kernel("floor_divide")
 def floor_divide(xp: Any, x: Any, y: Any) -> Any:
+    if _is_float(x, y):
+        return division.floored(xp, x, y)
     _check_divisor(xp, x, y)
     return xp.floor_divide(x, y)
 
 
 @kernel("remainder")
 def remainder(xp: Any, x: Any, y: Any) -> Any:
+    if _is_float(x, y):
+        return division.remainder(xp, x, y)
     _check_divisor(xp, x, y)
     return xp.remainder(x, y)
 
 
 @kernel("fmod")
 def fmod(xp: Any, x: Any, y: Any) -> Any:
+    if _is_float(x, y):
+        return division.fmod(xp, x, y)
     _check_divisor(xp, x, y)
     return xp.fmod(x, y)
 
@@ -234,7 +246,12 @@ def _to_number(xp: Any, x: Any, n: Any) -> Any:
             return _chain(xp, x, int(n))
         if -_LONGEST_CHAIN <= n < 0:
             return xp.reciprocal(_chain(xp, x, -int(n)))
-    return xp.power(x, n)
+    if kind == "c":
+        return xp.power(x, n)
+    power = xp.power(xp.absolute(x), n)
+    if n == int(n) if math.isfinite(n) else True:
+        return xp.copysign(power, x) if n % 2 == 1 else power
+    return select(xp, (x < 0) & (x > -math.inf), math.nan, power)
 
 
 def _chain(xp: Any, x: Any, n: int) -> Any:
@@ -288,10 +305,8 @@ def abs_(xp: Any, x: Any) -> Any:
 def sign(xp: Any, x: Any) -> Any:
     if x.dtype.kind == "b":
         return x.copy()
-    if x.dtype.kind == "f":
-        return xp.where(x == x, xp.sign(x), 0)
     if x.dtype.kind != "c":
-        return xp.sign(x)
+        return (x > 0).astype(x.dtype) - (x < 0)  # 0 for NaN, as in PyTorch
     size = xp.absolute(x)
     return xp.where(size == 0, 0, x / size)
 
@@ -373,6 +388,8 @@ derivative(
 
 @kernel("clamp")
 def clamp(xp: Any, x: Any, low: Any, high: Any) -> Any:
+    if is_number(low) and is_number(high) and low is not None and high is not None:
+        return xp.clip(x, low, high)
     if low is not None:
         x = xp.maximum(x, low)
     return x if high is None else xp.minimum(x, high)
@@ -428,7 +445,7 @@ derivative(
 def where(xp: Any, out: Any, condition: Any, x: Any, y: Any) -> Any:
     dtype = native(out.dtype)
     sides = [v if is_number(v) or v.dtype == dtype else v.astype(dtype) for v in (x, y)]
-    return xp.where(condition if condition.dtype.kind == "b" else condition != 0, *sides)
+    return select(xp, condition if condition.dtype.kind == "b" else condition != 0, *sides)
 
 
 derivative(
@@ -444,7 +461,7 @@ def masked_fill(xp: Any, x: Any, mask: Any, value: Any) -> Any:
         value = value.astype(x.dtype)
     elif x.dtype.kind in "iub":
         value = bool(value) if x.dtype.kind == "b" else int(value)
-    return xp.where(mask, value, x)
+    return select(xp, mask, value, x)
 
 
 derivative(

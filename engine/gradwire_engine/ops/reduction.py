@@ -26,7 +26,7 @@ def restored(g: Tensor, self: Meta, dim: Any, keepdim: bool) -> Any:
 
 def spread(g: Tensor, self: Meta, dim: Any, keepdim: bool) -> Any:
     """A reduced tensor expanded to the shape of the operand."""
-    return F.expand(restored(g, self, dim, keepdim), self.shape)
+    return F.spread(g, self.shape, dim, keepdim)
 
 
 def elements(self: Meta, dim: Any) -> int:

@@ -6,12 +6,23 @@ in turn: its own derivative is the view or the index.
 
 from __future__ import annotations
 
-from ..meta import Inference, new
+from ..meta import Inference, new, view
+from ..shapes import canonical_dims
 from ..table import Ints, Position, Tensor, op
 
 
 def _into(grad: Tensor, size: Ints) -> Inference:
     return new(size, grad.dtype, grad.device)
+
+
+@op(grad_fn="ExpandBackward0", exposed=())
+def spread(self: Tensor, size: Ints, dim: Ints | int | None = None, keepdim: bool = False) -> Inference:
+    """A view that gives every element of a dimension what a reduction over ``dim`` made of them all."""
+    gone = canonical_dims(dim, len(size)) if size else ()
+    if keepdim or not size:
+        return view(self, size, [0 if i in gone else s for i, s in enumerate(self.stride)] if size else ())
+    kept = iter(self.stride)
+    return view(self, size, [0 if i in gone else next(kept) for i in range(len(size))])
 
 
 @op(grad_fn="SelectBackwardBackward0", exposed=())

@@ -160,7 +160,7 @@ def squeeze(self: Tensor, dim: Ints | int | None = None) -> Inference:
         candidates, name = (canonical_dim(dim, self.ndim),), "SqueezeBackward1"
     else:
         candidates, name = canonical_dims(dim, self.ndim) if dim else (), "SqueezeBackward2"
-    if any(self.shape[i] == UNKNOWN for i in candidates):
+    if any(i in candidates for i, n in enumerate(self.shape) if n == UNKNOWN):
         raise ShapeError(f"squeeze: whether a dimension of {self!r} has extent 1 is not known yet")
     kept = [i for i in range(self.ndim) if self.shape[i] != 1 or i not in candidates]
     return _permuted(self, tuple(kept)).named(name)

@@ -11,7 +11,7 @@ from gradwire_protocol.table import TABLE, Op
 from ...methods import FUNCTIONS, function_of
 
 # Of torch's plain functions these are functions of its nn.functional, too.
-ALSO_PLAIN = ("sigmoid", "tanh")
+ALSO_PLAIN = ("sigmoid", "tanh", *(f"max_pool{count}d_with_indices" for count in (1, 2, 3)))
 
 
 def with_inplace(op: Op, form: Op) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from ...modes import no_grad
 from ...tensor import Tensor
 
 __all__ = [
+    "bilinear",
     "cosine_similarity",
     "dropout",
     "dropout1d",
@@ -75,6 +76,11 @@ def glu(input: Tensor, dim: int = -1) -> Any:
         raise ArgumentError(f"glu: dimension {dim} of {list(input.shape)} cannot be halved")
     a, b = call("narrow", input, dim, 0, extent // 2), call("narrow", input, dim, extent // 2, extent // 2)
     return call("mul", a, call("sigmoid", b))
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
+    """``sum_ij input1[..., i] * weight[o, i, j] * input2[..., j] + bias[o]`` for inputs of equal leading shape."""
+    return call("bilinear", input1, input2, weight, bias)
 
 
 # Dropout

@@ -1,0 +1,62 @@
+"""Quotients of floats rounded to whole numbers, and what they leave.
+
+``x / y`` may round up to a whole number that the exact quotient does not reach, so the remainder comes first:
+``fmod`` is exact. It also is the slowest of NumPy's loops. A quotient of float32 numbers below 2**28 is told from
+every whole number by float64, in a tenth of the time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from .select import select
+
+_EXACT_BELOW: Final = float(1 << 28)
+
+
+def _wide(xp: Any, x: Any, y: Any) -> Any:
+    """Both operands and their quotient in float64, where that settles the question; else ``None``."""
+    if xp is not np or not all(getattr(v, "dtype", None) in (None, np.float32) for v in (x, y)):
+        return None
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    quotient = x / y
+    settled = np.isfinite(y).all() and (np.abs(quotient) < _EXACT_BELOW).all()  # which NaN and infinity are not
+    return (x, y, quotient) if settled else None
+
+
+def floored(xp: Any, x: Any, y: Any) -> Any:
+    """The quotient rounded down."""
+    wide = _wide(xp, x, y)
+    if wide is not None:
+        return np.floor(wide[2]).astype(np.float32)
+    rest = xp.fmod(x, y)
+    quotient = (x - rest) / y
+    quotient = quotient - _is_off(rest, y)
+    whole = xp.floor(quotient)
+    whole = whole + (quotient - whole > 0.5)
+    plain = xp.true_divide(x, y)
+    return xp.where(y == 0, plain, xp.copysign(whole, plain))
+
+
+def remainder(xp: Any, x: Any, y: Any) -> Any:
+    """What is left of ``x``, with the sign of ``y``."""
+    wide = _wide(xp, x, y)
+    if wide is not None:
+        return (wide[0] - np.floor(wide[2]) * wide[1]).astype(np.float32)
+    rest = xp.fmod(x, y)
+    return select(xp, _is_off(rest, y), rest + y, rest)
+
+
+def fmod(xp: Any, x: Any, y: Any) -> Any:
+    """What is left of ``x``, with its sign."""
+    wide = _wide(xp, x, y)
+    if wide is not None:
+        return (wide[0] - np.trunc(wide[2]) * wide[1]).astype(np.float32)
+    return xp.fmod(x, y)
+
+
+def _is_off(rest: Any, divisor: Any) -> Any:
+    """Where what ``fmod`` left, which has the dividend's sign, does not have the divisor's."""
+    return (rest != 0) & ((rest < 0) != (divisor < 0))
