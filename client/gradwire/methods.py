@@ -177,7 +177,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     return call("where", condition, input, other)
 
 
-Tensor.where = lambda self, condition, other: where(condition, self, other)
+setattr(Tensor, "where", lambda self, condition, other: where(condition, self, other))
 
 
 @_overload
@@ -274,7 +274,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     return call("to", self, dtype, where, bool(copy))
 
 
-Tensor.to = to
+setattr(Tensor, "to", to)
 
 _CASTS = {
     "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
@@ -378,11 +378,11 @@ def _adjoint(self: Tensor) -> Any:
     return call("conj", turned) if self.dtype.is_complex else turned
 
 
-Tensor.T = _transposed
-Tensor.mT = _matrix_transposed
-Tensor.H = _adjoint
-Tensor.real = property(lambda self: call("real", self) if self.dtype.is_complex else self)
-Tensor.imag = property(lambda self: call("imag", self))
+setattr(Tensor, "T", _transposed)
+setattr(Tensor, "mT", _matrix_transposed)
+setattr(Tensor, "H", _adjoint)
+setattr(Tensor, "real", property(lambda self: call("real", self) if self.dtype.is_complex else self))
+setattr(Tensor, "imag", property(lambda self: call("imag", self)))
 
 # Operators
 
@@ -469,19 +469,19 @@ def _rtruediv(self: Tensor, other: Any) -> Any:
     return call("mul", call("reciprocal", self), other) if _usable(other) else NotImplemented
 
 
-Tensor.__neg__ = lambda self: call("neg", self)
-Tensor.__pos__ = lambda self: call("positive", self)
-Tensor.__abs__ = lambda self: call("abs", self)
-Tensor.__invert__ = lambda self: call("bitwise_not", self)
-Tensor.__getitem__ = indexing.getitem
-Tensor.__setitem__ = indexing.setitem
+setattr(Tensor, "__neg__", lambda self: call("neg", self))
+setattr(Tensor, "__pos__", lambda self: call("positive", self))
+setattr(Tensor, "__abs__", lambda self: call("abs", self))
+setattr(Tensor, "__invert__", lambda self: call("bitwise_not", self))
+setattr(Tensor, "__getitem__", indexing.getitem)
+setattr(Tensor, "__setitem__", indexing.setitem)
 
 
 def _contains(self: Tensor, value: Any) -> bool:
     return bool(call("any", call("eq", self, value)).item())
 
 
-Tensor.__contains__ = _contains
+setattr(Tensor, "__contains__", _contains)
 
 # Names that PyTorch has for the same thing
 

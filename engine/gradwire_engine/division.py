@@ -1,12 +1,13 @@
 """Quotients of floats rounded to whole numbers, and what they leave.
 
 ``x / y`` may round up to a whole number that the exact quotient does not reach, so the remainder comes first:
-``fmod`` is exact. It also is the slowest of NumPy's loops. A quotient of float32 numbers below 2**28 is told from
-every whole number by float64, in a tenth of the time.
+``fmod`` is exact. It also is the slowest of NumPy's loops. Float64 tells a quotient of float32 numbers from every
+whole number below 2**28, in a tenth of the time; and above, float32 cannot tell whole numbers apart itself.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -16,19 +17,19 @@ from .select import select
 _EXACT_BELOW: Final = float(1 << 28)
 
 
-def _wide(xp: Any, x: Any, y: Any) -> Any:
-    """Both operands and their quotient in float64, where that settles the question; else ``None``."""
-    if xp is not np or not all(getattr(v, "dtype", None) in (None, np.float32) for v in (x, y)):
+def _wide(xp: Any, x: Any, y: Any, below: float) -> Any:
+    """Both operands and their quotient in float64, where they are finite and it is ``below``; else ``None``."""
+    if xp is not np or any(hasattr(v, "dtype") and v.dtype.char != "f" for v in (x, y)):
         return None
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     quotient = x / y
-    settled = np.isfinite(y).all() and (np.abs(quotient) < _EXACT_BELOW).all()  # which NaN and infinity are not
+    settled = np.isfinite(y).all() and (np.abs(quotient) < below).all()
     return (x, y, quotient) if settled else None
 
 
 def floored(xp: Any, x: Any, y: Any) -> Any:
     """The quotient rounded down."""
-    wide = _wide(xp, x, y)
+    wide = _wide(xp, x, y, math.inf)
     if wide is not None:
         return np.floor(wide[2]).astype(np.float32)
     rest = xp.fmod(x, y)
@@ -42,7 +43,7 @@ def floored(xp: Any, x: Any, y: Any) -> Any:
 
 def remainder(xp: Any, x: Any, y: Any) -> Any:
     """What is left of ``x``, with the sign of ``y``."""
-    wide = _wide(xp, x, y)
+    wide = _wide(xp, x, y, _EXACT_BELOW)
     if wide is not None:
         return (wide[0] - np.floor(wide[2]) * wide[1]).astype(np.float32)
     rest = xp.fmod(x, y)
@@ -51,7 +52,7 @@ def remainder(xp: Any, x: Any, y: Any) -> Any:
 
 def fmod(xp: Any, x: Any, y: Any) -> Any:
     """What is left of ``x``, with its sign."""
-    wide = _wide(xp, x, y)
+    wide = _wide(xp, x, y, _EXACT_BELOW)
     if wide is not None:
         return (wide[0] - np.trunc(wide[2]) * wide[1]).astype(np.float32)
     return xp.fmod(x, y)

@@ -129,14 +129,26 @@ class CopySlices:
     def apply(self, engine: Engine, grads: list[Tensor | None], needed: list[bool]) -> list[Tensor | None]:
         grad = grads[0]
         assert grad is not None
-        view = self.view
-        part = F.as_strided(F.contiguous(grad), view.shape, view.stride, self.offset)
+        base, place = self.base, (self.view.shape, self.view.stride, self.offset)
+        # The place counts elements of the base's memory, so the gradient must lie in memory as the base does.
+        if base.contiguous:
+            laid = F.contiguous(grad)
+        else:
+            laid = F.restride(grad, base.stride, 0, (_reach(base),), (1,), 0)
+        part = F.as_strided(laid, *place)
         inner = self.inner.apply(engine, [part], [True, *needed[1:]])
         first: Tensor | None = None
         if needed[0]:
             replaced = inner[0] if inner[0] is not None else F.zeros_like(part)
-            first = F.as_strided_scatter(F.contiguous(grad), replaced, view.shape, view.stride, self.offset)
+            first = F.as_strided_scatter(laid, replaced, *place)
+            if not base.contiguous:
+                first = F.as_strided(first, base.shape, base.stride)
         return [first, *inner[1:]]
+
+
+def _reach(meta: Meta) -> int:
+    """How many elements of memory a tensor spans, gaps included."""
+    return 1 + sum((n - 1) * s for n, s in zip(meta.shape, meta.stride, strict=True)) if meta.numel else 0
 
 
 def rebase(target: Tensor, node: Node, engine: Engine) -> None:

@@ -370,6 +370,7 @@ class _Run:
         self.human = human
         self.made: list[Tensor | Poison | None] = []
         self.errors: list[Problem] = []
+        self.error_at: dict[int, int] = {}
         self.first = frame.first or (client.number << ID_BITS | (client.counter + 1))
         self.index = 0
 
@@ -464,6 +465,7 @@ class _Run:
 
     def _note(self, error: GradwireError, name: str) -> Problem:
         problem = problem_of(error, op=name, seq=self.seq, index=self.index)
+        self.error_at[id(problem)] = len(self.errors)
         self.errors.append(problem)
         return problem
 
@@ -532,9 +534,12 @@ class _Run:
         return values, out
 
     def _broken(self, problem: Problem) -> Value:
-        if problem not in self.errors:
+        # By identity: a frame may have as many errors as ops, and each may be read.
+        at = self.error_at.get(id(problem))
+        if at is None:
+            at = self.error_at[id(problem)] = len(self.errors)
             self.errors.append(problem)
-        return Value(error=self.errors.index(problem))
+        return Value(error=at)
 
     def _value(self, tensor: Tensor, out: Buffers) -> Value:
         host = self.session.engine.to_numpy(tensor)

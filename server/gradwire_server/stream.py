@@ -138,8 +138,6 @@ class Stream:
         if not joined:
             return
         session = self.session
-        if (previous := session.streams.get(self.client)) is not None:
-            previous.finish(End(SUPERSEDED, "the client resumed on another stream"))
         session.streams[self.client] = self
         self.metrics.streams.inc()
         reader = asyncio.create_task(self._read())
@@ -205,6 +203,9 @@ class Stream:
                     f"the session has {self.settings.max_streams} streams ({variable('max_streams')})",
                     setting=variable("max_streams"), limit=self.settings.max_streams,
                 )  # fmt: skip
+            if (previous := self.session.streams.get(message.client)) is not None:
+                previous.finish(End(SUPERSEDED, "the client resumed on another stream"))
+            # After what the previous stream still has with the host: only then the number of the next frame is sure.
             self.client, expected = await self.session.host.join(message.client)
         except TimeoutError:
             await self._refuse(End(MALFORMED, "no hello", MalformedFrame("the hello did not come in time")))

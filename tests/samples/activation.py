@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.samples import ALL, COMPLEXES, INTS, REALS, Make, Sample, samples
+from tests.samples import ALL, COMPLEXES, FLOATS, INTS, REALS, Make, Sample, samples
 
 from .pointwise import Samplings, one, special
 
@@ -152,7 +152,7 @@ def tanh_backward(make: Make) -> Samplings:
 
 
 @samples(
-    "gelu_backward", dtypes=REALS, tol=(1e-4, 1e-5), grad_fn=False,
+    "gelu_backward", dtypes=FLOATS, tol=(1e-4, 1e-5), grad_fn=False,
     ref=lambda grad, x, approximate="none": aten.gelu_backward(grad, x, approximate=approximate),
     # Its second derivative has none in PyTorch.
     gradgrad=False,

@@ -25,7 +25,7 @@ def with_probe(make, size, read, *rest):
 
 
 def _spread(x, size, dim=None, keepdim=False):
-    if dim is None and not keepdim:
+    if not size or (dim is None and not keepdim):
         return x.expand(size)
     for d in () if keepdim else sorted(n % len(size) for n in ((dim,) if isinstance(dim, int) else dim)):
         x = x.unsqueeze(d)

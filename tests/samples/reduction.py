@@ -132,7 +132,8 @@ def spread_of_integers(make):
 
 @samples("prod")
 def prod(make):
-    for x in layouts(make):
+    # PyTorch multiplies halves without widening them: few at a time.
+    for x in [make(4)[::2]] if make.name in HALVES else layouts(make):
         yield Sample(x)
     yield Sample(make(3, 4), 0)
     yield Sample(make(3, 4), -1, True)

@@ -331,7 +331,7 @@ def bilinear(xp: Any, x: Any, y: Any, weight: Any, bias: Any) -> Any:
 def _bilinear(s: Any, g: Tensor, output: tuple[int, ...]) -> Tensor:
     """Contract the gradient with the two other operands. Labels: 0 rows, 1 outputs, 2 and 3 the features."""
     operands, labels = [as_rows(g)], [(0, 1)]
-    for name, own in (("self", (0, 2)), ("input2", (0, 3)), ("weight", (1, 2, 3))):
+    for name, own in (("input1", (0, 2)), ("input2", (0, 3)), ("weight", (1, 2, 3))):
         if own != output:
             tensor = conj(getattr(s, name))
             operands.append(tensor if name == "weight" else as_rows(tensor))
@@ -341,8 +341,8 @@ def _bilinear(s: Any, g: Tensor, output: tuple[int, ...]) -> Tensor:
 
 derivative(
     "bilinear",
-    self=("input2 weight", lambda s, g: F.reshape(_bilinear(s, g, (0, 2)), s.meta("self").shape)),
-    input2=("self weight", lambda s, g: F.reshape(_bilinear(s, g, (0, 3)), s.meta("input2").shape)),
-    weight=("self input2", lambda s, g: _bilinear(s, g, (1, 2, 3))),
+    input1=("input2 weight", lambda s, g: F.reshape(_bilinear(s, g, (0, 2)), s.meta("input1").shape)),
+    input2=("input1 weight", lambda s, g: F.reshape(_bilinear(s, g, (0, 3)), s.meta("input2").shape)),
+    weight=("input1 input2", lambda s, g: _bilinear(s, g, (1, 2, 3))),
     bias=lambda s, g: g,
 )

@@ -241,15 +241,16 @@ def _to_number(xp: Any, x: Any, n: Any) -> Any:
         return xp.sqrt(x)
     if n == -0.5:
         return xp.reciprocal(xp.sqrt(x))
-    if n == int(n) if math.isfinite(n) else False:
+    whole = float(n).is_integer()
+    if whole:
         if 0 <= n <= _LONGEST_CHAIN:
             return _chain(xp, x, int(n))
         if -_LONGEST_CHAIN <= n < 0:
             return xp.reciprocal(_chain(xp, x, -int(n)))
-    if kind == "c":
+    if kind == "c" or n != n:
         return xp.power(x, n)
     power = xp.power(xp.absolute(x), n)
-    if n == int(n) if math.isfinite(n) else True:
+    if whole or math.isinf(n):
         return xp.copysign(power, x) if n % 2 == 1 else power
     return select(xp, (x < 0) & (x > -math.inf), math.nan, power)
 

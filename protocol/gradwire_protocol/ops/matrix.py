@@ -319,10 +319,10 @@ def _linear_node(self: Meta, weight: Meta, bias: bool) -> str:
 
 
 @op(grad_fn="ViewBackward0", exposed=("nn.functional",))
-def bilinear(self: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Inference:
-    """``sum_ij self[..., i] * weight[o, i, j] * input2[..., j] + bias[o]`` for inputs of equal leading shape."""
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Inference:
+    """``sum_ij input1[..., i] * weight[o, i, j] * input2[..., j] + bias[o]`` for inputs of equal leading shape."""
     need_ndim("bilinear", 3, weight=weight)
-    a, b, w = self.shape, input2.shape, weight.shape
+    a, b, w = input1.shape, input2.shape, weight.shape
     if len(a) != len(b) or not a or not all(fits(n, m) for n, m in zip(a[:-1], b[:-1], strict=True)):
         raise ShapeError(f"bilinear: leading dimensions of {list(a)} and {list(b)} differ")
     if not fits(a[-1], w[1]) or not fits(b[-1], w[2]):
@@ -332,9 +332,9 @@ def bilinear(self: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None =
         )
     if bias is not None and bias.shape != w[:1]:
         raise ShapeError(f"bilinear: the bias must have shape {[w[0]]}, it has {list(bias.shape)}")
-    dtype = need_same_dtype("bilinear", self, input2, weight, bias)
+    dtype = need_same_dtype("bilinear", input1, input2, weight, bias)
     need_numbers("bilinear", dtype)
     node = "AddBackward0" if bias is not None else "ViewBackward0"
-    return new((*a[:-1], w[0]), dtype, common_device(self, input2, weight, bias), compute=dtype, grad_fn=node)
+    return new((*a[:-1], w[0]), dtype, common_device(input1, input2, weight, bias), compute=dtype, grad_fn=node)
 
 

@@ -288,12 +288,12 @@ def normalize(
 
 
 @op(grad_fn="SumBackward1", exposed=("function", "nn.functional"))
-def cosine_similarity(self: Tensor, x2: Tensor, dim: int = 1, eps: Scalar = 1e-8) -> Inference:
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: Scalar = 1e-8) -> Inference:
     """The cosine of the angle between vectors along ``dim``, with broadcasting and promotion: their product divided by
     both norms, each at least ``eps``."""
-    shape = broadcast(self.shape, x2.shape)
-    dtype = join(self.dtype, x2.dtype)
+    shape = broadcast(x1.shape, x2.shape)
+    dtype = join(x1.dtype, x2.dtype)
     if not dtype.is_floating_point and not dtype.is_complex:
-        raise DTypeError(f"cosine_similarity needs floating point tensors, got {self.dtype.name} and {x2.dtype.name}")
+        raise DTypeError(f"cosine_similarity needs floating point tensors, got {x1.dtype.name} and {x2.dtype.name}")
     gone = canonical_dim(dim, len(shape))
-    return new(reduced_shape(shape, (gone,), False), dtype, common_device(self, x2))
+    return new(reduced_shape(shape, (gone,), False), dtype, common_device(x1, x2))

@@ -1,0 +1,131 @@
+"""Scaled dot product attention."""
+
+from __future__ import annotations
+
+from ..dtypes import BOOLEAN, float32
+from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
+from ..meta import Inference, Meta, Shape, meta, new
+from ..shapes import broadcast, common_device, dense_stride_like
+from ..table import Tensor, op
+from .matrix import fits
+
+_FLASH = "ScaledDotProductFlashAttentionForCpuBackward0"
+
+
+def _checked(
+    name: str, query: Meta, key: Meta, value: Meta, attn_mask: Meta | None, is_causal: bool, heads: int
+) -> tuple[Shape, Shape]:
+    """The shapes of result and attention weights; key and value count ``heads`` times in their third last dimension."""
+    operands = (query, key, value)
+    if any(o.dtype is not query.dtype for o in operands):
+        listed = ", ".join(o.dtype.name for o in operands)
+        raise DTypeError(f"{name}: query, key and value must have one dtype, they are {listed}")
+    if query.dtype.is_complex:
+        raise Unsupported(f"{name} is not defined on {query.dtype.name}")
+    if not query.dtype.is_floating_point:
+        raise DTypeError(f"{name} needs floating point tensors, got {query.dtype.name}")
+    if any(o.ndim < 2 for o in operands):
+        listed = ", ".join(str(list(o.shape)) for o in operands)
+        raise ShapeError(f"{name}: query, key and value must have at least 2 dimensions, their shapes are {listed}")
+    if not fits(query.shape[-1], key.shape[-1]) or not fits(key.shape[-2], value.shape[-2]):
+        raise ShapeError(
+            f"{name}: a query of shape {list(query.shape)}, a key of {list(key.shape)} and a value of "
+            f"{list(value.shape)} do not fit: query and key share their last extent, key and value the one before"
+        )
+
+    def batch(operand: Meta, factor: int) -> Shape:
+        lead = operand.shape[:-2]
+        return (*lead[:-1], lead[-1] * factor) if lead and factor != 1 else lead
+
+    lead = broadcast(batch(query, 1), batch(key, heads), batch(value, heads))
+    weights = (*lead, query.shape[-2], key.shape[-2])
+    if attn_mask is not None:
+        if is_causal:
+            raise ArgumentError(f"{name}: attn_mask and is_causal exclude each other")
+        if attn_mask.dtype.category != BOOLEAN and attn_mask.dtype not in (query.dtype, float32):
+            raise DTypeError(
+                f"{name}: attn_mask is bool, float32 or {query.dtype.name} like the query, not {attn_mask.dtype.name}"
+            )
+        if broadcast(attn_mask.shape, weights) != weights:
+            raise ShapeError(f"{name}: attn_mask of shape {list(attn_mask.shape)} does not broadcast to {list(weights)}")
+    return (*lead, query.shape[-2], value.shape[-1]), weights
+
+
+@op(grad_fn=_FLASH, exposed=("nn.functional",))
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+) -> Inference:  # fmt: skip
+    """``softmax(query @ key.T * scale + attn_mask) @ value``, matrix by matrix of a batch.
+
+    ``query`` is ``(..., L, E)``, ``key`` ``(..., S, E)``, ``value`` ``(..., S, V)``; the result is ``(..., L, V)``.
+    ``scale`` is ``1 / sqrt(E)`` unless given. A bool mask tells which keys a query may look at; a query that may look
+    at none gives zeros. ``is_causal`` allows keys up to the query's own position. ``dropout_p`` zeroes attention
+    weights at random. With ``enable_gqa`` each head of ``key`` and ``value`` serves several of ``query``.
+    """
+    name = "scaled_dot_product_attention"
+    if not 0 <= dropout_p <= 1:
+        raise ArgumentError(f"{name}: dropout_p must be from 0 to 1, got {dropout_p}")
+    heads = heads_per_key(query, key, value) if enable_gqa else 1
+    shape, weights = _checked(name, query, key, value, attn_mask, is_causal, heads)
+    device = common_device(query, key, value, attn_mask)
+    plain = query.ndim == key.ndim == value.ndim == 4 and shape == query.shape and not dropout_p
+    plain = plain and key.shape[0] == query.shape[0] and key.shape[1] * heads == query.shape[1]
+    if plain and (attn_mask is None or attn_mask.ndim in (2, 4)) and 0 not in weights:
+        return new(shape, query.dtype, device, stride=dense_stride_like(query), grad_fn=_FLASH)
+    return new(shape, query.dtype, device, grad_fn=_composed_node(query, shape))
+
+
+def _composed_node(query: Meta, shape: Shape) -> str:
+    """Where PyTorch has no fused attention, it ends in a matrix product, in float32 for half precision."""
+    if query.dtype.is_low_precision:
+        return "ToCopyBackward0"
+    return "UnsafeViewBackward0" if len(shape) > 2 else "MmBackward0"
+
+
+def heads_per_key(query: Meta, key: Meta, value: Meta) -> int:
+    """How many heads of the query share one of the key.
+
+    Raises:
+        ShapeError: when they cannot be divided.
+    """
+    if min(query.ndim, key.ndim, value.ndim) < 3 or key.shape[-3] != value.shape[-3] or query.shape[-3] % max(key.shape[-3], 1):
+        raise ShapeError(
+            f"scaled_dot_product_attention: with enable_gqa the heads of a query of shape {list(query.shape)} must be a "
+            f"multiple of those of a key of {list(key.shape)} and a value of {list(value.shape)}"
+        )
+    return query.shape[-3] // max(key.shape[-3], 1)
+
+
+@op(grad_fn=_FLASH, exposed=())
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool, scale: float
+) -> Inference:
+    """:func:`scaled_dot_product_attention` without dropout, every head of the query with its own key and value."""
+    shape, weights = _checked("attention", query, key, value, attn_mask, is_causal, 1)
+    device = common_device(query, key, value, attn_mask)
+    stride = dense_stride_like(query) if shape == query.shape else None
+    out = meta(shape, query.dtype, device, stride)
+    # The attention weights are kept for backward, as a second result that no caller sees.
+    kept = meta(weights, float32 if query.dtype.is_low_precision else query.dtype, device)
+    fused = len(shape) == 4 and shape == query.shape and query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
+    node = _FLASH if fused else _composed_node(query, shape)
+    return Inference((out, kept), None, None, node)
+
+
+@op(results=3, exposed=())
+def attention_backward(
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, weights: Tensor, scale: float
+) -> Inference:
+    """The gradients of :func:`attention` for query, key and value, of equal batch shapes."""
+    lead = query.shape[:-2]
+    wanted = (*lead, query.shape[-2], key.shape[-2])
+    if key.shape[:-2] != lead or value.shape[:-2] != lead or weights.shape != wanted:
+        raise ShapeError(
+            f"attention_backward: shapes {list(query.shape)}, {list(key.shape)}, {list(value.shape)} and "
+            f"{list(weights.shape)} do not belong together"
+        )
+    if grad.shape != (*lead, query.shape[-2], value.shape[-1]):
+        raise ShapeError(f"attention_backward: the gradient has shape {list(grad.shape)}")
+    outs = tuple(meta(o.shape, o.dtype, o.device, dense_stride_like(o)) for o in (query, key, value))
+    return Inference(outs, query.dtype)
