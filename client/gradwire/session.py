@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 QUIET_S: Final = 0.004
 OPS_PER_FRAME: Final = 2048
+PAYLOAD_BYTES_PER_FRAME: Final = 8 << 20
 PACKAGE: Final = str(Path(__file__).parent)
 NUMPY_DTYPES: Final = {
     d: np.dtype(ml_dtypes.bfloat16 if d is dtypes.bfloat16 else d.name) for d in dtypes.ALL
@@ -109,6 +110,7 @@ class Session:
         self._lines: list[Any] = []
         self._scalars: list[Any] = []
         self._payloads: list[Any] = []
+        self._payload_bytes = 0
         self._external: dict[int, int] = {}
         self._first = self._next_id
         self._flags = GRAD_MODE
@@ -257,6 +259,9 @@ class Session:
     def upload(self, array: np.ndarray[Any, Any], dtype: DType, device: str) -> int:
         """Send values; returns the id of the new tensor. The array must not change afterwards: it may be sent again."""
         data = np.ascontiguousarray(array, NUMPY_DTYPES[dtype])
+        if self._payload_bytes + data.nbytes > PAYLOAD_BYTES_PER_FRAME:
+            self.flush()
+        self._payload_bytes += data.nbytes
         view = memoryview(data.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         return self.record(TABLE["upload"], [view, dtype, tuple(array.shape), device], 1)
 

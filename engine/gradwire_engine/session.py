@@ -21,6 +21,7 @@ from gradwire_protocol.errors import (
     MalformedFrame,
     ReplyForgotten,
     ShapeError,
+    TooManyRequests,
     UnknownStructure,
     UnknownTensor,
     from_code,
@@ -46,7 +47,7 @@ from .json_values import from_json, to_json
 from .lifetimes import Frees, last_uses
 from .memory import Limits
 from .registry import row
-from .tensor import Tensor
+from .tensor import Storage, Tensor
 
 log = logging.getLogger("gradwire.session")
 
@@ -54,6 +55,7 @@ STRUCTURES_KEPT: Final = 256
 REPLIES_KEPT: Final = 1024
 REPLY_BYTES_KEPT: Final = 64 << 20
 UPLOADS_KEPT: Final = 64
+CLIENTS_KEPT: Final = 4096
 JSON_NUMBER_BYTES: Final = 32
 """What a number in a nested list costs, as a Python object."""
 
@@ -82,6 +84,14 @@ class _Poisoned(Exception):
         self.problem = problem
 
 
+def _sound(tensor: Tensor) -> Tensor:
+    """The tensor, unless a write to its memory failed that the client does not know of yet."""
+    problem = tensor.storage.poison
+    if problem is not None:
+        raise _Poisoned(problem)
+    return tensor
+
+
 @dataclass
 class Client:
     """The frames of one client of the session.
@@ -89,6 +99,7 @@ class Client:
     Attributes:
         expected: the number of the next frame that will be applied.
         counter: for results whose ids the session chooses.
+        failed_writes: memory that an in-place op failed to change; poisoned until the next read, then as before.
         failed_backward: set between a failed backward and the next read; optimizer steps wait that out, so that
             parameters are not changed by gradients that are not there.
     """
@@ -99,6 +110,14 @@ class Client:
     replies: OrderedDict[int, tuple[Reply, Buffers]] = field(default_factory=OrderedDict)
     reply_bytes: int = 0
     failed_backward: Problem | None = None
+    failed_writes: list[Storage] = field(default_factory=list)
+
+    def failures_seen(self) -> None:
+        """The client is told of what failed: from here on it knows which values it goes on with."""
+        self.failed_backward = None
+        for storage in self.failed_writes:
+            storage.poison = None
+        self.failed_writes.clear()
 
     def keep(self, reply: Reply, buffers: Buffers) -> None:
         self.replies[reply.seq] = (reply, buffers)
@@ -150,6 +169,8 @@ class Session:
 
     def new_client(self) -> int:
         """Register a client and return its number. 0 and 1 are taken: people without a client, and the server."""
+        if len(self.clients) >= CLIENTS_KEPT:
+            raise TooManyRequests(f"the session has had {CLIENTS_KEPT} clients: make a new one", limit=CLIENTS_KEPT)
         number = max(self.clients) + 1
         self.clients[number] = Client(number)
         return number
@@ -276,7 +297,7 @@ class Session:
         """
         found = self.ids.get(tensor_id)
         if isinstance(found, Tensor):
-            return found
+            return _sound(found)
         if isinstance(found, Poison):
             raise _Poisoned(found.problem)
         raise UnknownTensor(
@@ -284,12 +305,6 @@ class Session:
             if tensor_id not in self.ids
             else f"tensor {tensor_id} is undefined: a gradient that is not there"
         )
-
-    def poison_storage(self, tensor: Tensor, problem: Problem) -> None:
-        """Poison every id that shows the memory of a tensor whose in-place write failed."""
-        for tensor_id, held in self.ids.items():
-            if isinstance(held, Tensor) and held.storage is tensor.storage:
-                self.ids[tensor_id] = Poison(problem)
 
     # Looking in
 
@@ -387,8 +402,8 @@ class _Run:
         session.ops_run += len(self.structure.ops)
         values, out = self._read()
         self._settle()
-        if self.structure.reads:
-            self.client.failed_backward = None
+        if self.structure.reads or self.human:
+            self.client.failures_seen()
         return Reply(
             seq=self.seq,
             values=values,
@@ -456,10 +471,8 @@ class _Run:
         if op is None:
             return
         if op.mutates is not None and values and isinstance(values[0], Tensor):
-            self.session.poison_storage(values[0], problem)
-            for i, held in enumerate(self.made):
-                if isinstance(held, Tensor) and held.storage is values[0].storage:
-                    self.made[i] = Poison(problem)
+            values[0].storage.poison = problem
+            self.client.failed_writes.append(values[0].storage)
         if op.name == "backward" and self.client.failed_backward is None:
             self.client.failed_backward = problem
 
@@ -482,7 +495,7 @@ class _Run:
             raise _Poisoned(found.problem)
         if found is None:
             raise UnknownTensor(f"result {ref} of this frame is undefined: a gradient that is not there")
-        return found
+        return _sound(found)
 
     def _payload(self, op: Op, values: list[Any], at: int) -> np.ndarray[Any, Any]:
         payload: Payload = values[at]

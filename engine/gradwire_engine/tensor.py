@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 class Storage:
     """A stretch of memory. Views of one tensor share it, and its version counter.
 
-    ``version`` counts in-place writes; what was saved for backward remembers it.
+    ``version`` counts in-place writes; what was saved for backward remembers it. ``poison`` is set by a session while
+    its client does not know yet that a write to this memory failed.
     """
 
-    __slots__ = ("_memory", "array", "account", "nbytes", "version")
+    __slots__ = ("_memory", "array", "account", "nbytes", "poison", "version")
 
     def __init__(self, array: Any, account: Any) -> None:
         self.array = array
@@ -27,6 +28,7 @@ class Storage:
         self.account = account
         self.nbytes: int = array.nbytes
         self.version = 0
+        self.poison: Any = None
         account.add(self.nbytes)
 
     def __del__(self) -> None:

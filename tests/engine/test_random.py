@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine.backends import Backends
 from gradwire_engine.engine import Engine
 from gradwire_engine.random import _CUDA_SOURCE, Generator
 from gradwire_protocol import dtypes
@@ -194,11 +193,6 @@ def test_every_permutation_of_three_is_equally_likely() -> None:
 
 
 # Through the engine
-
-
-@pytest.fixture(params=["numpy", "strict"])
-def engine(request: pytest.FixtureRequest) -> Engine:
-    return Engine(seed=11) if request.param == "numpy" else Engine(backends=Backends(cpu=StrictBackend()), seed=11)
 
 
 def values(tensor: Any) -> Any:

@@ -115,6 +115,12 @@ def test_bad_input_gets_its_typed_error_and_the_session_goes_on(session, name):
     assert human(session, ["neg", [-1]], external=[1], reads=[0]).values[0].values == [-1.0, -1.0]
 
 
+def test_a_failed_write_loses_nothing_once_the_client_knows(session):
+    human(session, ["ones", [[2]]], ["ones", [[3]]])
+    human(session, ["add_", [-1, -2]], external=[1, 2])
+    assert human(session, reads=[-1], external=[1]).values[0].values == [1.0, 1.0]
+
+
 def test_a_limit_names_its_setting():
     session = Session(Limits(max_tensor_bytes=1000, max_ops_per_frame=3, max_session_bytes=3000, max_tensors=5))
     assert "GRADWIRE_MAX_TENSOR_BYTES" in human(session, ["zeros", [[1000]]]).errors[0].detail
