@@ -90,9 +90,13 @@ def attention(make):
     yield Sample(make(2, 3, 4, 8), make(1, 3, 5, 8), make(3, 5, 8), None, False, 0.3)
 
 
-@samples("attention", dtypes=FLOATS, ref=lambda *a: nnf.scaled_dot_product_attention(*a[:4]), grad_fn=False, gradgrad=False)
+@samples(
+    "attention", dtypes=FLOATS, ref=lambda *a: nnf.scaled_dot_product_attention(*a[:4]), grad_fn=False,
+    gradgrad=False,
+)  # fmt: skip
 def attention_of_queries_that_see_nothing(make):
-    yield Sample(*_qkv(make, cols=4), torch.eye(4).bool() & torch.tensor([True, False, True, False]), False, 1 / sqrt(8))
+    mask = torch.eye(4).bool() & torch.tensor([True, False, True, False])
+    yield Sample(*_qkv(make, cols=4), mask, False, 1 / sqrt(8))
 
 
 def _attention_backward(grad, q, k, v, weights, scale):

@@ -243,7 +243,7 @@ def index_copy(make):
 @samples("index_fill", dtypes=SOME)
 def index_fill(make):
     yield Sample(make(3, 4), 0, torch.tensor([0, 2, 0]), 1)
-    yield Sample(make(3, 4), 1, torch.tensor([3]), make())
+    yield Sample(make(3, 4), 1, torch.tensor([3, 1, 3]), make())
     yield Sample(make(3, 4), 1, torch.tensor([-1]), 1)
     yield Sample(make(4, 3, transposed=True), 0, torch.tensor([1]), 1)
     yield Sample(make(3, 4), 0, torch.tensor(1), 1)

@@ -49,7 +49,10 @@ def inverse(make):
     yield Sample(make(2, 3)).fails()
 
 
-@samples("linalg_solve", dtypes=LARGE, ref=lambda a, b, left=True: torch.linalg.solve(a, b, left=left), grad_tol=(1e-3, 1e-3))
+@samples(
+    "linalg_solve", dtypes=LARGE, ref=lambda a, b, left=True: torch.linalg.solve(a, b, left=left),
+    grad_tol=(1e-3, 1e-3),
+)  # fmt: skip
 def linalg_solve(make):
     yield Sample(regular(make), make(3))
     yield Sample(regular(make), make(3, 2))

@@ -91,6 +91,8 @@ def unique(make):
     yield Sample(make(4, 3, transposed=True, **free), return_counts=True)
     yield Sample(make(5, 2, low=0, high=2, dtype="int64").to(make.dtype), True, True, True, 0)
     yield Sample(make(2, 5, low=0, high=2, dtype="int64").to(make.dtype), True, True, True, 1)
+    yield Sample(make(3, 1, 2, **free), True, True, True, 1)
+    yield Sample(make(0, 2, **free), True, True, True, 0)
     yield Sample(make(**free), True, True, True)
     yield Sample(make(0, **free), True, True, True)
     if make.is_float:

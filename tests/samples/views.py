@@ -349,4 +349,5 @@ def sum_to_size(make):
     yield Sample(make(2, 3, 4), (4,))
     yield Sample(make(2, 3, 4), (3, 1))
     yield Sample(make(2, 3, 4), ())
+    yield Sample(make(), ())
     yield Sample(make(3, 4), (3, 5)).fails()

@@ -7,6 +7,7 @@ from math import prod, sqrt
 from typing import Any
 
 import numpy as np
+
 from gradwire_protocol.dtypes import BOOLEAN, bool_, float32
 from gradwire_protocol.ops.attention import heads_per_key
 
@@ -149,4 +150,4 @@ def scaled_dot_product_attention(
         else:
             scores = scores + attn_mask
     kept, _ = F.dropout(F.softmax(scores, -1), dropout_p, True)
-    return kept @ value  # type: ignore[no-any-return]
+    return kept @ value

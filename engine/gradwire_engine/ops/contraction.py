@@ -138,7 +138,7 @@ def gradient(
     result = F.expand(result, tuple(full))
     if len(distinct) != len(own):
         result = F.contract([result], (distinct,), own)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _like(g: Tensor, operand: Tensor) -> Tensor:

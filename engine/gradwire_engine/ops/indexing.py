@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradwire_protocol.dtypes import bool_
 from gradwire_protocol.errors import IndexOutOfRange, KernelError
 from gradwire_protocol.shapes import broadcast
 
@@ -327,9 +328,9 @@ def index_fill(xp: Any, target: Any, dim: int, index: Any, value: Any) -> None:
 
 
 def _fill_gradient(s: Any, g: Tensor) -> Any:
-    extent = s.meta("self").shape[s.dim] if g.ndim else 1
-    index = F.where(s.index < 0, s.index + extent, s.index)
-    return F.sum(F.index_select(g, s.dim, index))
+    # An index that is named twice counts once.
+    kept = F.index_fill(g.engine.call("ones", g.shape, bool_, g.device), s.dim, s.index, False)
+    return F.sum(F.masked_fill(g, kept, 0))
 
 
 write_derivative(

@@ -72,7 +72,7 @@ def linalg_cholesky(xp: Any, x: Any, upper: bool) -> Any:
 
 def _matrix(x: Tensor) -> Tensor:
     """One number per matrix of a batch, to be multiplied with the matrices."""
-    return F.unsqueeze(F.unsqueeze(x, -1), -1)  # type: ignore[no-any-return]
+    return F.unsqueeze(F.unsqueeze(x, -1), -1)
 
 
 def _det(s: Any, g: Tensor) -> Tensor:
@@ -122,4 +122,4 @@ def cholesky_gradient(s: Any, g: Tensor) -> Tensor:
     inner = F.tril(adjoint(factor) @ F.tril(g))
     inner = inner + adjoint(F.tril(inner, -1))
     half = F.linalg_solve(adjoint(factor), inner)
-    return F.linalg_solve(factor, half, False) * 0.5  # type: ignore[no-any-return]
+    return F.linalg_solve(factor, half, False) * 0.5

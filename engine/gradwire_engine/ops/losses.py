@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+
 from gradwire_protocol.dtypes import float32
 from gradwire_protocol.errors import IndexOutOfRange, KernelError
 from gradwire_protocol.ops.losses import class_dim, is_distribution
@@ -402,7 +403,7 @@ def cross_entropy_backward(
 
 def _for_classes(g: Tensor, self: Any) -> Tensor:
     """A gradient for one loss per sample, broadcastable over classes."""
-    return g if g.ndim == 0 else F.unsqueeze(g, class_dim(self))  # type: ignore[no-any-return]
+    return g if g.ndim == 0 else F.unsqueeze(g, class_dim(self))
 
 
 def _weights(s: Any, smoothing: float, dtype: Any) -> Tensor:

@@ -12,7 +12,7 @@ from ..tensor import Tensor
 
 def transposed(x: Tensor) -> Tensor:
     """Each matrix of a batch transposed."""
-    return F.transpose(x, -2, -1)  # type: ignore[no-any-return]
+    return F.transpose(x, -2, -1)
 
 
 def adjoint(x: Tensor) -> Tensor:
@@ -22,7 +22,7 @@ def adjoint(x: Tensor) -> Tensor:
 
 def outer_product(x: Tensor, y: Tensor) -> Tensor:
     """The matrix of all products of two vectors' elements."""
-    return F.unsqueeze(x, 1) * F.unsqueeze(y, 0)  # type: ignore[no-any-return]
+    return F.unsqueeze(x, 1) * F.unsqueeze(y, 0)
 
 
 def rows_of(x: Any) -> Any:
@@ -53,9 +53,9 @@ def _matmul_self(s: Any, g: Tensor) -> Tensor:
     if ndim == 1 and other.ndim == 1:
         return g * conj(other)
     if other.ndim == 1:
-        return F.unsqueeze(g, -1) * conj(other)  # type: ignore[no-any-return]
+        return F.unsqueeze(g, -1) * conj(other)
     if ndim == 1:
-        return F.squeeze(F.unsqueeze(g, -2) @ adjoint(other), -2)  # type: ignore[no-any-return]
+        return F.squeeze(F.unsqueeze(g, -2) @ adjoint(other), -2)
     return g @ adjoint(other)
 
 
@@ -64,7 +64,7 @@ def _matmul_other(s: Any, g: Tensor) -> Tensor:
     if ndim == 1 and left.ndim == 1:
         return g * conj(left)
     if left.ndim == 1:
-        return F.unsqueeze(conj(left), -1) * F.unsqueeze(g, -2)  # type: ignore[no-any-return]
+        return F.unsqueeze(conj(left), -1) * F.unsqueeze(g, -2)
     if ndim == 1:
         return adjoint(as_rows(left)) @ F.reshape(g, (-1,))
     if ndim == 2 and left.ndim > 2:
@@ -105,7 +105,7 @@ def _inner_self(other: Tensor, g: Tensor, ndim: int) -> Tensor:
     """The gradient for the operand with ``ndim`` dimensions, whose own dimensions lead in ``g``."""
     if ndim == 0 or other.ndim == 0:
         return g * conj(other)
-    return F.tensordot(g, conj(other), other.ndim - 1)  # type: ignore[no-any-return]
+    return F.tensordot(g, conj(other), other.ndim - 1)
 
 
 def _inner_other(s: Any, g: Tensor) -> Tensor:
@@ -132,13 +132,13 @@ derivative(
 
 def _cast(x: Tensor, g: Tensor) -> Tensor:
     """An operand in the dtype that it was promoted to, which is the gradient's: products do not promote."""
-    return x if x.dtype is g.dtype else F.to(x, dtype=g.dtype)  # type: ignore[no-any-return]
+    return x if x.dtype is g.dtype else F.to(x, dtype=g.dtype)
 
 
 def as_rows(x: Tensor) -> Tensor:
     """All leading dimensions in one."""
     last = x.shape[-1]
-    return x if x.ndim == 2 else F.reshape(x, (prod(x.shape[:-1]), last))  # type: ignore[no-any-return]
+    return x if x.ndim == 2 else F.reshape(x, (prod(x.shape[:-1]), last))
 
 
 def _blend(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
@@ -236,7 +236,7 @@ def _kron(s: Any, g: Tensor, wanted: str, given: Tensor) -> Tensor:
     labels = tuple(range(2 * ndim))
     own, theirs = labels[1 - at :: 2], labels[at::2]
     full = F.reshape(given, b if at else a)
-    return F.reshape(F.contract([blocks, conj(_cast(full, blocks))], (labels, theirs), own), shapes[wanted])  # type: ignore[no-any-return]
+    return F.reshape(F.contract([blocks, conj(_cast(full, blocks))], (labels, theirs), own), shapes[wanted])
 
 
 derivative(
@@ -273,7 +273,7 @@ def _cross_dim(shape: tuple[int, ...], dim: int | None) -> int:
 
 
 def _cross(s: Any, x: Tensor, y: Tensor) -> Tensor:
-    return F.cross(x, y, _cross_dim(s.meta("self").shape, s.dim))  # type: ignore[no-any-return]
+    return F.cross(x, y, _cross_dim(s.meta("self").shape, s.dim))
 
 
 derivative(
@@ -297,7 +297,7 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
 def _linear_self(s: Any, g: Tensor) -> Tensor:
     weight = s.weight
     if weight.ndim == 1:
-        return F.unsqueeze(g, -1) * conj(weight)  # type: ignore[no-any-return]
+        return F.unsqueeze(g, -1) * conj(weight)
     return g @ conj(weight)
 
 
@@ -330,13 +330,14 @@ def bilinear(xp: Any, x: Any, y: Any, weight: Any, bias: Any) -> Any:
 
 def _bilinear(s: Any, g: Tensor, output: tuple[int, ...]) -> Tensor:
     """Contract the gradient with the two other operands. Labels: 0 rows, 1 outputs, 2 and 3 the features."""
-    operands, labels = [as_rows(g)], [(0, 1)]
+    operands: list[Tensor] = [as_rows(g)]
+    labels: list[tuple[int, ...]] = [(0, 1)]
     for name, own in (("input1", (0, 2)), ("input2", (0, 3)), ("weight", (1, 2, 3))):
         if own != output:
             tensor = conj(getattr(s, name))
             operands.append(tensor if name == "weight" else as_rows(tensor))
             labels.append(own)
-    return F.contract(operands, tuple(labels), output)  # type: ignore[no-any-return]
+    return F.contract(operands, tuple(labels), output)
 
 
 derivative(

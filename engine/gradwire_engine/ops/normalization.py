@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+
 from gradwire_protocol.dtypes import float32
 from gradwire_protocol.promotion import join
 from gradwire_protocol.shapes import broadcast
@@ -123,11 +124,11 @@ def layer_norm_gradient(s: Any, g: Tensor, *_: Any) -> tuple[Tensor | None, ...]
         (g_x,) = F.layer_norm_backward(g, x, s.result1, s.result2, None)
         return g_x, None, _onto(g, shape) if has_bias else None
     found = F.layer_norm_backward(g, x, s.result1, s.result2, weight, has_bias)
-    return found if has_bias else (*found, None)  # type: ignore[no-any-return]
+    return found if has_bias else (*found, None)
 
 
 def _onto(g: Tensor, shape: Any) -> Tensor:
-    return F.sum_to_size(g, tuple(shape))  # type: ignore[no-any-return]
+    return F.sum_to_size(g, tuple(shape))
 
 
 def _composed(x: Tensor, g: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
@@ -142,7 +143,7 @@ def _composed(x: Tensor, g: Tensor, dims: tuple[int, ...], eps: float) -> tuple[
 
 def _accurate(x: Tensor) -> Tensor:
     """Statistics of half precision are not kept in half precision."""
-    return F.to(x, dtype=float32) if x.dtype.is_low_precision else x  # type: ignore[no-any-return]
+    return F.to(x, dtype=float32) if x.dtype.is_low_precision else x
 
 
 # Groups
@@ -200,12 +201,12 @@ def group_norm_gradient(s: Any, g: Tensor, *_: Any) -> tuple[Tensor | None, ...]
 def _along_channels(parameter: Tensor, ndim: int) -> Tensor:
     """One number per channel, broadcastable to the input."""
     shape = (1, parameter.shape[0], *(1,) * (ndim - 2))
-    return F.reshape(parameter, shape)  # type: ignore[no-any-return]
+    return F.reshape(parameter, shape)
 
 
 def _over_channels(g: Tensor) -> Tensor:
     """Summed to one number per channel."""
-    return F.sum(g, tuple(i for i in range(g.ndim) if i != 1))  # type: ignore[no-any-return]
+    return F.sum(g, tuple(i for i in range(g.ndim) if i != 1))
 
 
 # Batches
@@ -372,7 +373,7 @@ def instance_norm(
     else:
         given = (repeated(running_mean), repeated(running_var), repeated(weight), repeated(bias))
         out = F.batch_norm_inference(flat, *given, eps)
-    return F.view(out, x.shape)  # type: ignore[no-any-return]
+    return F.view(out, x.shape)
 
 
 # Root mean square
@@ -455,7 +456,7 @@ def normalize(engine: Any, x: Tensor, p: float, dim: Any, eps: float) -> Tensor:
 @composite("cosine_similarity")
 def cosine_similarity(engine: Any, x: Tensor, y: Tensor, dim: int, eps: float) -> Tensor:
     x, y = _direction(engine, x, y, dim, eps)
-    return F.sum(x * y, (dim,))  # type: ignore[no-any-return]
+    return F.sum(x * y, (dim,))
 
 
 def _direction(engine: Any, x: Tensor, y: Tensor, dim: int, eps: float) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
 from gradwire_protocol.dtypes import float32
 from gradwire_protocol.errors import GraphError
 
@@ -105,7 +106,7 @@ def pieces(params: list[Tensor], states: list[list[Any]], maximize: bool) -> Ite
                 piece.negate()
             yield i, piece
         for tensor, array in zip(written, arrays, strict=True):
-            if tensor is not None:
+            if tensor is not None and array is not None:
                 if tensor.dtype.is_low_precision:
                     tensor.array[...] = array.astype(tensor.array.dtype)
                 tensor.storage.version += 1

@@ -93,8 +93,8 @@ def _folded(xp: Any, g: Any, axis: int, before: int, after: int, mode: str) -> A
 
 def _pad(s: Any, g: Tensor) -> Tensor:
     if s.mode == "constant":
-        return F.pad(g, tuple(-n for n in s.pad))  # type: ignore[no-any-return]
-    return F.pad_backward(g, s.pad, s.mode)  # type: ignore[no-any-return]
+        return F.pad(g, tuple(-n for n in s.pad))
+    return F.pad_backward(g, s.pad, s.mode)
 
 
 derivative("pad", self=_pad)

@@ -126,7 +126,7 @@ def _with_indices(xp: Any, x: Any, windows: Windows) -> Any:
     out = reduce_windows(_pad_lowest(xp, x, windows), windows, xp.maximum)
     indices = xp.zeros(out.shape, np.int64)
     step = 1
-    steps = []
+    steps: list[int] = []
     for extent in reversed(windows.extents):
         steps.insert(0, step)
         step *= extent
@@ -374,7 +374,7 @@ def _register_adaptive(count: int) -> None:
         flat: Tensor = g.engine.call("zeros", (*lead, prod(meta.shape[-count:])), dtype=g.dtype, device=g.device)
         places = (*lead, prod(g.shape[-count:]))
         laid = F.scatter_add(flat, -1, F.reshape(s.result1, places), F.reshape(g, places))
-        return F.reshape(laid, meta.shape)  # type: ignore[no-any-return]
+        return F.reshape(laid, meta.shape)
 
 
 for _count in (1, 2, 3):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..axes import along, at_least_1d, order
+from ..axes import along, at_least_1d, count, order
 from ..functional import F
 from ..registry import derivative, kernel
 
@@ -55,7 +55,7 @@ def _distinct(xp: Any, x: Any, by_value: Any, inverse: bool, counts: bool, dim: 
     ordered = x if by_value is None else x[by_value]
     differs = ordered[1:] != ordered[:-1]
     if differs.ndim > 1:
-        differs = differs.reshape(max(n - 1, 0), -1).any(axis=1)
+        differs = differs.any(axis=tuple(range(1, differs.ndim)))
     begins = xp.ones(n, bool)
     begins[1:] = differs
     starts = xp.flatnonzero(begins)
@@ -80,7 +80,7 @@ def unique(xp: Any, x: Any, sorted: bool, return_inverse: bool, return_counts: b
         by_value = order(xp, x.reshape(-1), 0)
     else:
         rows = xp.moveaxis(at_least_1d(x), dim, 0)
-        rows = rows.reshape(rows.shape[0], -1)
+        rows = rows.reshape(rows.shape[0], count(rows, range(1, rows.ndim)))
         by_value = xp.lexsort(rows.T[::-1]) if rows.size else xp.arange(rows.shape[0])
     return _distinct(xp, x, by_value, return_inverse, return_counts, dim)
 

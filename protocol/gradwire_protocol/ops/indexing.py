@@ -148,10 +148,10 @@ def fits(shape: Shape, values: Meta, name: str) -> None:
 
 def check_along(name: str, self: Meta, dim: int, index: Meta, src: Meta | ScalarKind | None = None) -> int:
     """Check an index that names, for each of its elements, a place along one dimension."""
-    need_index(name, index)
     at = canonical_dim(dim, self.ndim)
     if index.numel == 0:
         return at
+    need_index(name, index)
     shape, wanted = self.shape or (1,), index.shape or (1,)
     if len(shape) != len(wanted):
         raise ShapeError(f"{name}: the index has {index.ndim} dimensions, the tensor {self.ndim}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import ArgumentError, DTypeError
 from ..meta import Inference, Meta, new, nothing
 from ..table import Scalar, Tensor, op
 
 
-def _check(name: str, params: list[Meta], *states: list[Meta | None]) -> None:
+def _check(name: str, params: Sequence[Meta], *states: Sequence[Meta | None]) -> None:
     for param in params:
         if param.dtype.category < 2:
             raise DTypeError(f"{name}: a parameter of dtype {param.dtype.name} cannot be optimized")

@@ -38,7 +38,8 @@ class Pool:
                 )
         if len(shape) not in (count + 1, count + 2):
             raise ShapeError(
-                f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is {list(shape)}"
+                f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is "
+                f"{list(shape)}"
             )
         if 0 in shape[1 if len(shape) == count + 2 else 0 :]:
             raise ShapeError(f"{name}: only the batch of an input may be empty, its shape is {list(shape)}")
@@ -219,7 +220,9 @@ def avg_pool_backward(
     count = len(extents)
     geometry = (kernel_size, stride, padding)
     if not count or grad.ndim < count or any(len(g) != count for g in geometry) or min(*kernel_size, *stride) <= 0:
-        raise ShapeError(f"avg_pool_backward: {list(extents)}, {geometry} and {list(grad.shape)} do not belong together")
+        raise ShapeError(
+            f"avg_pool_backward: {list(extents)}, {geometry} and {list(grad.shape)} do not belong together"
+        )
     return new((*grad.shape[:-count], *extents), grad.dtype, grad.device, compute=grad.dtype)
 
 
