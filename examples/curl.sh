@@ -2,10 +2,14 @@
 # Gradients from a shell: a session, one frame in JSON that goes forward, backward and reads a gradient, and good-bye.
 #
 # Uses the server that GRADWIRE_URL and GRADWIRE_API_KEY name, or starts one of its own. Needs curl and, to start a
-# server and to read JSON, python3 (another one is named by PYTHON).
+# server and to read JSON, Python: the one of .venv where there is one (another one is named by PYTHON).
 set -euo pipefail
 
-PYTHON=${PYTHON:-python3}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+if [[ -z ${PYTHON:-} ]]; then
+    PYTHON=python3
+    [[ -x $here/.venv/bin/python ]] && PYTHON=$here/.venv/bin/python
+fi
 scratch=$(mktemp -d)
 server=
 session=

@@ -28,6 +28,11 @@ def dtype_of(array: Any) -> DType:
     return _FROM_NATIVE[array.dtype]
 
 
+def expect_any_float() -> None:
+    """Let NumPy compute infinities and NaN without a word, in this thread: they are values here, as in PyTorch."""
+    np.seterr(all="ignore")
+
+
 class NumpyBackend:
     """Arrays in host memory."""
 

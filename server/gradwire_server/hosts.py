@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import structlog
 
+from gradwire_engine.backends import expect_any_float
 from gradwire_engine.memory import Limits
 from gradwire_engine.session import Session as EngineSession
 from gradwire_protocol.errors import GradwireError, InternalError, SessionGone, Unavailable
@@ -149,6 +150,7 @@ class InlineHost:
     # The worker's thread
 
     def _work(self, open_session: Open, opened: asyncio.Future[None]) -> None:
+        expect_any_float()
         try:
             engine = open_session()
         except BaseException as error:

@@ -80,8 +80,10 @@ class Geometry:
         )
 
 
-def _check(name: str, count: int, self: Meta, weight: Meta, bias: Meta | None, groups: int, taken: int, made: int) -> None:
-    """Check what all convolutions have in common; the input must have ``taken`` channels, the bias ``made`` elements."""
+def _check(
+    name: str, count: int, self: Meta, weight: Meta, bias: Meta | None, groups: int, taken: int, made: int
+) -> None:
+    """Check what all convolutions have in common: the input has ``taken`` channels, the bias ``made`` elements."""
     if weight.ndim != count + 2:
         raise ShapeError(f"{name}: the weight must have {count + 2} dimensions, its shape is {list(weight.shape)}")
     if self.ndim not in (count + 1, count + 2):
@@ -265,8 +267,9 @@ def convolution(
 ) -> Inference:  # fmt: skip
     """A convolution with ``extents`` windows; what they reach beyond the input counts as zeros."""
     shape = (self.shape[0], weight.shape[0], *extents)
-    channels = (self.shape[1], weight.shape[1] * groups)
-    return _primitive(shape, self, weight, channels, self.shape[1], weight.shape[2:], extents, stride, padding, dilation)
+    taken = self.shape[1]
+    channels = (taken, weight.shape[1] * groups)
+    return _primitive(shape, self, weight, channels, taken, weight.shape[2:], extents, stride, padding, dilation)
 
 
 @op(grad_fn="ConvolutionBackwardBackward0", exposed=())

@@ -74,8 +74,8 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: str = "mean", beta: 
 
 @op(grad_fn="HuberLossBackward0", exposed=("nn.functional",))
 def huber_loss(self: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Inference:
-    """``0.5 * d ** 2`` where the difference ``d`` is below ``delta``, ``delta * (abs(d) - 0.5 * delta)`` elsewhere; then
-    reduced."""
+    """``0.5 * d ** 2`` where the difference ``d`` is below ``delta``, ``delta * (abs(d) - 0.5 * delta)`` elsewhere;
+    then reduced."""
     if delta <= 0:
         raise ArgumentError(f"huber_loss: delta must be positive, got {delta}")
     elements = elementwise(self, target)
@@ -177,7 +177,8 @@ def _need_classes(name: str, self: Meta, target: Meta) -> Shape:
             f"{name}: {self.shape[0]} samples of shape {list(self.shape)} meet a target of shape {list(target.shape)}"
         )
     single = self.ndim == 1 and target.shape == (1,)
-    if not single and (len(shape) != target.ndim or not all(fits(n, m) for n, m in zip(shape, target.shape, strict=True))):
+    alike = len(shape) == target.ndim and all(fits(n, m) for n, m in zip(shape, target.shape, strict=True))
+    if not single and not alike:
         raise ShapeError(
             f"{name}: an input of shape {list(self.shape)} takes a target of shape {list(shape)}, got "
             f"{list(target.shape)}"
@@ -262,8 +263,8 @@ def is_distribution(self: Meta, target: Meta) -> bool:
 
 @op(exposed=())
 def class_weights(
-    target: Tensor, weight: Tensor | None, shape: tuple[int, ...], ignore_index: int, mean: bool, label_smoothing: float,
-    dtype: DType,
+    target: Tensor, weight: Tensor | None, shape: tuple[int, ...], ignore_index: int, mean: bool,
+    label_smoothing: float, dtype: DType,
 ) -> Inference:  # fmt: skip
     """The factors by which log-probabilities of ``shape`` are multiplied, and subtracted, to give a loss for these
     class indices: most of them are 0. With ``mean`` they include the division."""

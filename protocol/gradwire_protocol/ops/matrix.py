@@ -11,7 +11,7 @@ from ..table import Scalar, Tensor, op
 
 def fits(a: int, b: int) -> bool:
     """Whether two extents agree, as far as they are known."""
-    return a == b or a == UNKNOWN or b == UNKNOWN
+    return a == b or UNKNOWN in (a, b)
 
 
 def need_same_dtype(name: str, *operands: Meta | None) -> DType:
@@ -178,7 +178,7 @@ def outer(self: Tensor, vec2: Tensor) -> Inference:
     return elementwise(column, vec2)
 
 
-# Products added to something: beta * self + alpha * product. With beta 0, what self holds does not matter, not even NaN.
+# Products added to something: beta * self + alpha * product. With beta 0, self does not matter, not even its NaN.
 
 
 @op(grad_fn="AddmmBackward0", inplace=True)
@@ -262,7 +262,7 @@ def trace(self: Tensor) -> Inference:
 def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Inference:
     """The cross product of 3-vectors along ``dim`` (by default the first dimension of extent 3), with broadcasting."""
     if self.ndim != other.ndim:
-        raise ShapeError(f"cross: shapes {list(self.shape)} and {list(other.shape)} have different numbers of dimensions")
+        raise ShapeError(f"cross: shapes {list(self.shape)} and {list(other.shape)} differ in their number of dimensions")
     if dim is None:
         dim = next((i for i, n in enumerate(self.shape) if n == 3), None)
         if dim is None:

@@ -138,7 +138,7 @@ def _need_channels(name: str, self: Meta, **parameters: Meta | None) -> int:
 
 def _need_several(name: str, shape: Shape) -> None:
     if shape[0] * prod(shape[2:]) == 1:
-        raise ArgumentValueError(f"{name}: more than 1 value per channel is needed in training, shape {list(shape)} has 1")
+        raise ArgumentValueError(f"{name}: training needs more than 1 value per channel, shape {list(shape)} has 1")
 
 
 def _need_running(name: str, mean: Meta | None, var: Meta | None, training: bool) -> None:
@@ -203,7 +203,7 @@ def batch_norm_backward(
     grad: Tensor, self: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, training: bool = True,
     eps: float = 1e-5,
 ) -> Inference:  # fmt: skip
-    """The gradients of :func:`batch_norm` for input, weight and bias, by the batch's own statistics or by given ones."""
+    """The gradients of :func:`batch_norm` for input, weight and bias, by the batch's own statistics or given ones."""
     channels = _need_channels("batch_norm_backward", self, mean=mean, var=var, weight=weight)
     statistics = _need_real("batch_norm_backward", self.dtype)
     if grad.shape != self.shape:
@@ -221,7 +221,7 @@ def instance_norm(
     """:func:`batch_norm` of every sample by itself: mean and variance are over the dimensions after the second."""
     if self.ndim < 2 or (use_input_stats and prod(self.shape[2:]) == 1):
         raise ArgumentValueError(
-            f"instance_norm: more than 1 value per channel of a sample is needed, the input has shape {list(self.shape)}"
+            f"instance_norm: a sample needs more than 1 value per channel, the input has shape {list(self.shape)}"
         )
     _need_channels(
         "instance_norm", self, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias

@@ -111,7 +111,7 @@ def zero_grad(params: list[Tensor], set_to_none: bool = True) -> Inference:
 
 @op(control=True, exposed=())
 def clip_grad_norm_(params: list[Tensor], max_norm: Scalar, norm_type: Scalar = 2.0) -> Inference:
-    """Scale the gradients of these tensors so that their joint norm is at most ``max_norm``. Returns the norm before."""
+    """Scale the gradients of these tensors so that their joint norm is at most ``max_norm``; returns what it was."""
     if not params:
         raise ArgumentError("clip_grad_norm_ needs at least one tensor")
     return new((), params[0].dtype.to_real(), params[0].device)

@@ -21,7 +21,7 @@ def _checked(self: Meta, pad: tuple[int, ...]) -> Shape:
     if len(pad) % 2:
         raise ArgumentError(f"pad takes pairs of numbers, got {list(pad)}")
     if len(pad) // 2 > self.ndim:
-        raise ArgumentError(f"pad {list(pad)} is for {len(pad) // 2} dimensions, shape {list(self.shape)} has {self.ndim}")
+        raise ArgumentError(f"pad {list(pad)} is for {len(pad) // 2} dimensions, {list(self.shape)} has {self.ndim}")
     shape = tuple(n + before + after for n, (before, after) in zip(self.shape, amounts(pad, self.ndim), strict=True))
     for n, (before, after) in zip(self.shape, amounts(pad, self.ndim), strict=True):
         if n + before + after < 0 or n + min(before, 0) + min(after, 0) < 0:
