@@ -191,7 +191,7 @@ class Tensor:
         return self._inference
 
     def __len__(self) -> int:
-        shape = self.shape
+        shape = tuple(self.shape)
         if not shape:
             raise ArgumentTypeError("len() of a 0-dim tensor")
         return shape[0]

@@ -335,6 +335,8 @@ def embedding_by_frequency(make):
 def one_hot(make):
     yield Sample(make.index(2, 3, high=4), 4)
     yield Sample(torch.tensor(2), 3)
+    yield Sample(make.index(2, 3, high=4))
+    yield Sample(torch.zeros(0, dtype=torch.int64)).fails()
     yield Sample(torch.tensor([4]), 4).fails()
     yield Sample(torch.tensor([-1]), 4).fails()
     yield Sample(torch.tensor([1], dtype=torch.int32), 4).fails()

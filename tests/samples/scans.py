@@ -11,13 +11,15 @@ NAN = float("nan")
 
 @samples("cumsum", "cumprod", dtypes=(*INTS, *INEXACT))
 def running(make):
-    yield Sample(make(3, 4), 0)
-    yield Sample(make(3, 4), 1)
-    yield Sample(make(4, 3, transposed=True), 0)
-    yield Sample(make(), 0)
-    yield Sample(make(0, 3), 0)
-    yield Sample(make(2, 3, 4), -2)
-    yield Sample(make(3), 1).fails()
+    # In the half types PyTorch rounds every product: values near 1 keep that within bounds.
+    near = {"low": 0.5, "high": 1.5} if make.name in HALVES else {}
+    yield Sample(make(3, 4, **near), 0)
+    yield Sample(make(3, 4, **near), 1)
+    yield Sample(make(4, 3, transposed=True, **near), 0)
+    yield Sample(make(**near), 0)
+    yield Sample(make(0, 3, **near), 0)
+    yield Sample(make(2, 3, 4, **near), -2)
+    yield Sample(make(3, **near), 1).fails()
 
 
 # In place, PyTorch insists on the tensor's own dtype, and has nothing for bools.

@@ -434,10 +434,14 @@ derivative(
 
 @kernel("one_hot")
 def one_hot(xp: Any, x: Any, num_classes: int) -> Any:
+    if num_classes == -1:
+        if x.size == 0:
+            raise KernelError("one_hot: without integers there is no number of classes to find: pass num_classes")
+        num_classes = int(x.max()) + 1
     check_range(xp, "one_hot", x, 0, num_classes)
     made = xp.zeros((x.size, num_classes), xp.int64)
     made[xp.arange(x.size), x.reshape(-1)] = 1
-    return made
+    return made.reshape((*x.shape, num_classes))
 
 
 @kernel("bincount")

@@ -318,7 +318,8 @@ def cross_entropy(
     weight = None if weight is None else _wide(xp, weight)
     logs = _log_softmax(xp, _by_class(_wide(xp, x)))
     if target.shape == x.shape and target.dtype.kind not in "iub":
-        losses = _cross_entropy_of_distribution(xp, logs, _by_class(_wide(xp, target)), weight, reduction, label_smoothing)
+        shares = _by_class(_wide(xp, target))
+        losses = _cross_entropy_of_distribution(xp, logs, shares, weight, reduction, label_smoothing)
     else:
         losses = _likelihood(xp, logs, target, weight, ignore_index, reduction, label_smoothing)
     if reduction == "none":

@@ -115,7 +115,11 @@ def _inner_other(s: Any, g: Tensor) -> Tensor:
     return _inner_self(s.self, g, trail + 1)
 
 
-derivative("inner", self=("other", lambda s, g: _inner_self(s.other, g, s.meta("self").ndim)), other=("self", _inner_other))
+derivative(
+    "inner",
+    self=("other", lambda s, g: _inner_self(s.other, g, s.meta("self").ndim)),
+    other=("self", _inner_other),
+)
 
 
 @kernel("outer")

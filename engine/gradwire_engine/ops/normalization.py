@@ -1,4 +1,4 @@
-"""Normalization. Backward is one fused kernel, unless it is recorded itself: then it is composed of differentiable ops."""
+"""Normalization. Backward is one fused kernel; where it is recorded itself, it is composed of differentiable ops."""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ def _constant(xp: Any, x: Any, pad: tuple[int, ...], value: Any) -> Any:
     out = xp.zeros(shape, x.dtype)
     if value != 0:
         out[...] = xp.asarray(value).astype(x.dtype)
-    into = tuple(slice(max(before, 0), n + before + min(after, 0)) for n, (before, after) in zip(x.shape, pairs, strict=True))
-    taken = tuple(slice(max(-before, 0), n + min(after, 0)) for n, (before, after) in zip(x.shape, pairs, strict=True))
-    out[into] = x[taken]
+    spans = tuple(zip(x.shape, pairs, strict=True))
+    into = tuple(slice(max(before, 0), n + before + min(after, 0)) for n, (before, after) in spans)
+    out[into] = x[tuple(slice(max(-before, 0), n + min(after, 0)) for n, (before, after) in spans)]
     return out
 
 
@@ -83,8 +83,9 @@ def _folded(xp: Any, g: Any, axis: int, before: int, after: int, mode: str) -> A
     out = xp.zeros(shape, g.dtype)
     first, last = _sources(extent, before, after, mode)
     end = g.shape[axis]
-    out[_at(axis, slice(max(-before, 0), extent + min(after, 0)))] = g[_at(axis, slice(max(before, 0), end - max(after, 0)))]
-    for amount, where, source in ((before, slice(0, max(before, 0)), first), (after, slice(end - max(after, 0), end), last)):
+    start, stop = max(before, 0), end - max(after, 0)
+    out[_at(axis, slice(max(-before, 0), extent + min(after, 0)))] = g[_at(axis, slice(start, stop))]
+    for amount, where, source in ((before, slice(0, start), first), (after, slice(stop, end), last)):
         if amount > 0:
             border = g[_at(axis, where)]
             out[_at(axis, source)] += border.sum(axis=axis, keepdims=True) if mode == "replicate" else border

@@ -6,22 +6,29 @@ in turn: its own derivative is the view or the index.
 
 from __future__ import annotations
 
-from ..meta import Inference, new, view
-from ..shapes import canonical_dims
+from ..errors import ShapeError
+from ..meta import Inference, Meta, new, view
+from ..shapes import canonical_dims, check_size, reduced_shape
 from ..table import Ints, Position, Tensor, op
+from .indexing import PLACE
+from .views import extent_of_memory
 
 
-def _into(grad: Tensor, size: Ints) -> Inference:
-    return new(size, grad.dtype, grad.device)
+def _into(grad: Meta, size: Ints, added: bool = False) -> Inference:
+    """Zeros of the given size that take the gradient up; ``added`` where indices say where."""
+    inferred = new(check_size(size), grad.dtype, grad.device)
+    if added:
+        inferred.scratch = PLACE * max(grad.numel, 0)
+    return inferred
 
 
 @op(grad_fn="ExpandBackward0", exposed=())
 def spread(self: Tensor, size: Ints, dim: Ints | int | None = None, keepdim: bool = False) -> Inference:
     """A view that gives every element of a dimension what a reduction over ``dim`` made of them all."""
-    gone = canonical_dims(dim, len(size)) if size else ()
-    if keepdim or not size:
-        return view(self, size, [0 if i in gone else s for i, s in enumerate(self.stride)] if size else ())
-    kept = iter(self.stride)
+    gone = canonical_dims(dim, len(size)) if check_size(size) else ()
+    if self.shape != reduced_shape(size, gone, keepdim):
+        raise ShapeError(f"spread: {self!r} is not what a reduction of {list(size)} over {list(gone)} makes")
+    kept = iter(s for i, s in enumerate(self.stride) if not (keepdim and i in gone))
     return view(self, size, [0 if i in gone else next(kept) for i in range(len(size))])
 
 
@@ -48,7 +55,7 @@ def diagonal_backward(grad: Tensor, size: Ints, offset: int, dim1: int, dim2: in
 @op(grad_fn="UnfoldBackwardBackward0", exposed=())
 def unfold_backward(grad: Tensor, input_size: Ints, dimension: int, size: int, step: int) -> Inference:
     """Windows added up at the places they came from."""
-    return new(input_size, grad.dtype, grad.device, compute=grad.dtype)
+    return new(check_size(input_size), grad.dtype, grad.device, compute=grad.dtype)
 
 
 @op(grad_fn="RestrideBackward0", exposed=())
@@ -66,7 +73,12 @@ def restride(
     Elements written to one place add up; a place never written to reads as 0. ``average`` is ``"to"`` or ``"from"``
     where that geometry shows places several times and each is to carry its share.
     """
-    return _into(self, to_size)
+    inferred = _into(self, to_size)
+    starts, ends = zip(
+        extent_of_memory(self.shape, stride, storage_offset), extent_of_memory(to_size, to_stride, to_offset)
+    )
+    inferred.scratch = (max(ends) - min(starts)) * self.dtype.itemsize + PLACE * max(self.numel, 0)
+    return inferred
 
 
 @op(grad_fn="GatherBackwardBackward0", differentiable=("grad",), exposed=())
@@ -75,25 +87,25 @@ def gather_backward(grad: Tensor, size: Ints, dim: int, index: Tensor, distinct:
 
     ``distinct`` promises that no place is named twice.
     """
-    return _into(grad, size)
+    return _into(grad, size, added=True)
 
 
 @op(grad_fn="IndexBackwardBackward0", differentiable=("grad",), exposed=())
 def index_backward(grad: Tensor, size: Ints, indices: list[Tensor | None]) -> Inference:
     """Zeros of the given size with the elements of ``grad`` added where ``index`` read them."""
-    return _into(grad, size)
+    return _into(grad, size, added=True)
 
 
 @op(grad_fn="IndexSelectBackwardBackward0", differentiable=("grad",), exposed=())
 def index_select_backward(grad: Tensor, size: Ints, dim: int, index: Tensor) -> Inference:
     """Zeros of the given size with the slices of ``grad`` added at the indices along ``dim``."""
-    return _into(grad, size)
+    return _into(grad, size, added=True)
 
 
 @op(grad_fn="TakeBackwardBackward0", differentiable=("grad",), exposed=())
 def take_backward(grad: Tensor, size: Ints, index: Tensor) -> Inference:
     """Zeros of the given size with the elements of ``grad`` added at flat indices."""
-    return _into(grad, size)
+    return _into(grad, size, added=True)
 
 
 @op(grad_fn="MaskedSelectBackwardBackward0", differentiable=("grad",), exposed=())
@@ -113,4 +125,4 @@ def embedding_backward(
     grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Inference:
     """The rows of ``grad`` added up by index into a table of ``num_weights`` rows."""
-    return _into(grad, (num_weights, grad.shape[-1]))
+    return _into(grad, (num_weights, grad.shape[-1]), added=True)

@@ -47,7 +47,7 @@ def _checked(
                 f"{name}: attn_mask is bool, float32 or {query.dtype.name} like the query, not {attn_mask.dtype.name}"
             )
         if broadcast(attn_mask.shape, weights) != weights:
-            raise ShapeError(f"{name}: attn_mask of shape {list(attn_mask.shape)} does not broadcast to {list(weights)}")
+            raise ShapeError(f"{name}: attn_mask {list(attn_mask.shape)} does not broadcast to {list(weights)}")
     return (*lead, query.shape[-2], value.shape[-1]), weights
 
 
@@ -89,12 +89,14 @@ def heads_per_key(query: Meta, key: Meta, value: Meta) -> int:
     Raises:
         ShapeError: when they cannot be divided.
     """
-    if min(query.ndim, key.ndim, value.ndim) < 3 or key.shape[-3] != value.shape[-3] or query.shape[-3] % max(key.shape[-3], 1):
+    batched = min(query.ndim, key.ndim, value.ndim) >= 3
+    heads = max(key.shape[-3], 1) if batched else 1
+    if not batched or key.shape[-3] != value.shape[-3] or query.shape[-3] % heads:
         raise ShapeError(
-            f"scaled_dot_product_attention: with enable_gqa the heads of a query of shape {list(query.shape)} must be a "
-            f"multiple of those of a key of {list(key.shape)} and a value of {list(value.shape)}"
+            f"scaled_dot_product_attention: with enable_gqa the heads of a query of shape {list(query.shape)} must be "
+            f"a multiple of those of a key of {list(key.shape)} and a value of {list(value.shape)}"
         )
-    return query.shape[-3] // max(key.shape[-3], 1)
+    return query.shape[-3] // heads
 
 
 @op(grad_fn=_FLASH, exposed=())

@@ -110,7 +110,7 @@ def label_sizes(labels: Sequence[Labels], shapes: Sequence[Shape]) -> dict[int, 
             elif extent != 1 and not fits(extent, known):
                 name = repr(_LETTERS[label]) if label < len(_LETTERS) else "an ellipsis dimension"
                 raise ShapeError(
-                    f"operand {i} of shape {list(shape)} has extent {extent} where an earlier one has {known} for {name}"
+                    f"operand {i} of shape {list(shape)} has extent {extent} for {name}, an earlier one has {known}"
                 )
     return sizes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from ..dtypes import INTEGRAL, DType, bool_, float32, float64, int32, int64, uint8
 from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, Unsupported
@@ -14,6 +15,8 @@ from .views import diagonal_of, extent_of, place_in, span_in, with_entry
 
 MASKS = (bool_, uint8)
 INDICES = (int32, int64)
+PLACE = 16
+"""Bytes of working memory per element that is added at a place named by an index."""
 
 
 # What index tensors may be
@@ -128,8 +131,12 @@ def index_put(self: Tensor, indices: list[Tensor | None], values: Tensor, accumu
     """A copy with ``values``, broadcast, written to (or, with ``accumulate``, added at) the elements that
     :func:`index` would read. Where an element is named twice, one of its values stays, or all are added."""
     need_same_dtype("index_put", self, values, "values")
-    fits(Selection(self, indices).shape, values, "index_put")
-    return like(self)
+    selected = Selection(self, indices).shape
+    fits(selected, values, "index_put")
+    inferred = like(self)
+    if accumulate and UNKNOWN not in selected:
+        inferred.scratch = PLACE * prod(selected)
+    return inferred
 
 
 def fits(shape: Shape, values: Meta, name: str) -> None:
@@ -264,7 +271,9 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Scal
     """A copy with the slices of ``alpha * source`` added at the indices along ``dim``; repeated ones add up."""
     need_index("index_add", index)
     _check_slices("index_add", self, dim, index, source)
-    return new(self.shape, self.dtype, self.device)
+    inferred = new(self.shape, self.dtype, self.device)
+    inferred.scratch = PLACE * max(source.numel, 0)
+    return inferred
 
 
 @op(grad_fn="IndexCopyBackward0", differentiable=("self", "source"), inplace=True)
@@ -362,12 +371,15 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad
     return new((*indices.shape, weight.shape[1]), weight.dtype, weight.device)
 
 
-@op(exposed=("nn.functional",))
-def one_hot(self: Tensor, num_classes: int) -> Inference:
-    """Each integer as a vector of ``num_classes`` elements, int64, with a 1 at its place and 0 elsewhere."""
+@op(exposed=("nn.functional",), dynamic=True)
+def one_hot(self: Tensor, num_classes: int = -1) -> Inference:
+    """Each integer as a vector of ``num_classes`` elements, int64, with a 1 at its place and 0 elsewhere.
+
+    By default there are as many classes as the largest integer needs, so that the shape depends on data.
+    """
     if self.dtype is not int64:
         raise DTypeError(f"one_hot takes int64, got {self.dtype.name}")
-    if num_classes < 1:
+    if num_classes < 1 and num_classes != -1:
         raise ArgumentError(f"one_hot: there cannot be {num_classes} classes")
     return new((*self.shape, num_classes), int64, self.device)
 

@@ -262,7 +262,7 @@ def trace(self: Tensor) -> Inference:
 def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Inference:
     """The cross product of 3-vectors along ``dim`` (by default the first dimension of extent 3), with broadcasting."""
     if self.ndim != other.ndim:
-        raise ShapeError(f"cross: shapes {list(self.shape)} and {list(other.shape)} differ in their number of dimensions")
+        raise ShapeError(f"cross: shapes {list(self.shape)} and {list(other.shape)} differ in length")
     if dim is None:
         dim = next((i for i, n in enumerate(self.shape) if n == 3), None)
         if dim is None:

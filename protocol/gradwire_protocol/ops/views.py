@@ -367,16 +367,22 @@ def as_strided(self: Tensor, size: Ints, stride: Ints, storage_offset: int = 0) 
 
     ``storage_offset`` counts from the tensor's own first element (PyTorch counts from that of the storage).
     """
-    _check_geometry(size, stride)
+    extent_of_memory(size, stride, storage_offset)
     return shows(self, size, stride, storage_offset)
 
 
-def _check_geometry(size: Ints, stride: Ints) -> None:
+def extent_of_memory(size: Ints, stride: Ints, offset: int) -> tuple[int, int]:
+    """(first element, one past the last) that a view of this geometry shows.
+
+    Raises:
+        ShapeError, ArgumentError: for a geometry that is none.
+    """
     check_size(size)
     if len(size) != len(stride):
         raise ShapeError(f"as_strided: size {list(size)} and stride {list(stride)} differ in length")
     if any_negative(stride):
         raise ArgumentError(f"as_strided: strides {list(stride)} must not be negative")
+    return offset, offset + (0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride)))
 
 
 @op(grad_fn="AliasBackward0", exposed=())
@@ -563,7 +569,12 @@ def sum_to_size(self: Tensor, size: Ints) -> Inference:
 @op(grad_fn="AsStridedScatterBackward0")
 def as_strided_scatter(self: Tensor, src: Tensor, size: Ints, stride: Ints, storage_offset: int = 0) -> Inference:
     """A copy of ``self`` with ``src`` written into the part that :func:`as_strided` shows."""
-    _check_geometry(size, stride)
+    start, end = extent_of_memory(size, stride, storage_offset)
+    held = extent_of_memory(self.shape, self.stride, 0)[1] if self.known else end
     if src.shape != size:
         raise ShapeError(f"as_strided_scatter: src has shape {list(src.shape)}, the part {list(size)}")
-    return like(self)
+    if start < 0 or end > held:
+        raise ShapeError(f"as_strided_scatter: the part covers elements {start} to {end} of {self!r}, which has {held}")
+    inferred = like(self)
+    inferred.scratch = held * self.dtype.itemsize + 8 * (max(self.numel, 0) + max(src.numel, 0))
+    return inferred
