@@ -45,7 +45,9 @@ def version() -> None:
 
 @app.command()
 def ops(
-    url: Url = "http://127.0.0.1:8000", api_key: Key = "", search: Annotated[str, typer.Argument(help="Part of a name.")] = ""
+    url: Url = "http://127.0.0.1:8000",
+    api_key: Key = "",
+    search: Annotated[str, typer.Argument(help="Part of a name.")] = "",
 ) -> None:
     """List the operations of a server."""
     rows = [row for row in _get(url, api_key, "/v1/ops")["ops"] if search in row["name"]]

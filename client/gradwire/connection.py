@@ -107,9 +107,7 @@ class Connection:
             problem = message.problem
             raise from_code(problem.code, problem.detail, **problem.extra)
         if not isinstance(message, Welcome) or message.version != PROTOCOL_VERSION:
-            raise VersionMismatch(
-                f"this client speaks version {PROTOCOL_VERSION} of the protocol, the server another"
-            )
+            raise VersionMismatch(f"this client speaks version {PROTOCOL_VERSION} of the protocol, the server another")
         return message
 
     # Sending and receiving
@@ -190,10 +188,7 @@ class Connection:
     def _read(self, timeout: float | None) -> bytes | None:
         """Some bytes; None when the time is over; empty at the end."""
         pending = isinstance(self._socket, ssl.SSLSocket) and self._socket.pending()
-        if (
-            not pending
-            and not select.select([self._socket], [], [], None if timeout is None else max(timeout, 0))[0]
-        ):
+        if not pending and not select.select([self._socket], [], [], None if timeout is None else max(timeout, 0))[0]:
             return None
         try:
             return self._socket.recv(RECEIVE_BYTES)
@@ -216,9 +211,7 @@ def _refused(failure: InvalidStatus) -> GradwireError | Disconnected:
     response = failure.response
     status = response.status_code
     if status in (401, 403):
-        return Unauthorized(
-            f"the server refused the API key (HTTP {status}): set GRADWIRE_API_KEY or pass api_key="
-        )
+        return Unauthorized(f"the server refused the API key (HTTP {status}): set GRADWIRE_API_KEY or pass api_key=")
     if status in (502, 503, 504):
         return Disconnected(f"the server is not ready (HTTP {status})")
     if status in (404, 410):

@@ -18,6 +18,7 @@ from .dispatch import call
 from .modes import MODES
 from .session import DTYPES, NUMPY_DTYPES, Session
 from .sessions import current_session
+from .size import Size
 from .size import device as Device
 from .tensor import GRAD_ONLY, Tensor
 
@@ -83,9 +84,7 @@ def tensor(
             made = made.to(dtype=dtype, device=device)
         return finish(made, requires_grad)
     if dtype is None and requires_grad and isinstance(data, (bool, int)):
-        raise DTypeError(
-            f"a tensor of dtype {'bool' if isinstance(data, bool) else 'int64'} cannot require a gradient"
-        )
+        raise DTypeError(f"a tensor of dtype {'bool' if isinstance(data, bool) else 'int64'} cannot require a gradient")
     array, found = _gather(data, dtype)
     if requires_grad and found.category < dtypes.FLOATING:
         raise DTypeError(
@@ -192,11 +191,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Any:
 
 def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:
     """``Tensor(2, 3)`` and ``Tensor([1, 2])``: uninitialised of a size, or from data, in the default dtype."""
-    if (
-        len(args) == 1
-        and isinstance(args[0], (list, tuple, np.ndarray))
-        and not type(args[0]).__name__ == "Size"
-    ):
+    if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not isinstance(args[0], Size):
         return tensor(args[0], dtype=current_session().default_dtype, **kwargs)
     if len(args) == 1 and isinstance(args[0], Tensor):
         return args[0].detach()
@@ -272,9 +267,7 @@ def full(size: Any, fill_value: Any, **options: Any) -> Any:
         if kind is ScalarKind.FLOAT or kind is ScalarKind.COMPLEX:
             default = current_session().default_dtype
             dtype = default if kind is ScalarKind.FLOAT else default.to_complex()
-    return finish(
-        call("full", _sized("full", tuple(size)), fill_value, dtype=dtype, device=place(device)), requires
-    )
+    return finish(call("full", _sized("full", tuple(size)), fill_value, dtype=dtype, device=place(device)), requires)
 
 
 def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Any:

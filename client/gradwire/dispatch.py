@@ -173,9 +173,7 @@ def _describe(entry: Entry, values: list[Any]) -> tuple[list[Any], Session]:
 
 
 def _refuse_mixture(session: Session, tensor: Tensor, op: Op) -> None:
-    raise ArgumentError(
-        f"{op.name}: its tensors belong to different sessions, {session.id} and {tensor._session.id}"
-    )
+    raise ArgumentError(f"{op.name}: its tensors belong to different sessions, {session.id} and {tensor._session.id}")
 
 
 def _kind(op: Op, param: Param, value: Any, values: list[Any], i: int) -> ScalarKind:

@@ -111,9 +111,7 @@ def _as_index(part: Any) -> Any:
         return part
     if isinstance(part, Tensor):
         if part.dtype.category > 1:
-            raise IndexOutOfRange(
-                f"a tensor used as an index must be of integers or bools, not {part.dtype.name}"
-            )
+            raise IndexOutOfRange(f"a tensor used as an index must be of integers or bools, not {part.dtype.name}")
         if part.dtype is dtypes.uint8:
             return call("to", part, dtypes.bool_)
         return part
@@ -128,25 +126,19 @@ def _as_index(part: Any) -> Any:
         return operator.index(part)
     except TypeError:
         raise IndexOutOfRange(
-            f"an index is an int, a slice, None, ..., a mask or integers, not {part!r:.40} of type {type(part).__name__}"
+            f"an index is an int, a slice, None, ..., a mask or integers, not {part!r:.40} of type "
+            f"{type(part).__name__}"
         ) from None
 
 
 def _slice(self: Tensor, dim: int, part: slice) -> Tensor:
     start, stop, step = _bound(part.start), _bound(part.stop), _bound(part.step)
     if step is not None and step <= 0:
-        raise ArgumentValueError(
-            f"a slice's step must be positive, not {step}: use flip for a reversed order"
-        )
+        raise ArgumentValueError(f"a slice's step must be positive, not {step}: use flip for a reversed order")
     if start is None and stop is None and step in (None, 1):
         return self
     extent = self._meta.shape[dim]
-    if (
-        extent >= 0
-        and (start is None or start == 0)
-        and (stop is None or stop >= extent)
-        and step in (None, 1)
-    ):
+    if extent >= 0 and (start is None or start == 0) and (stop is None or stop >= extent) and step in (None, 1):
         return self
     made: Tensor = call("slice", self, dim, start, stop, 1 if step is None else step)
     return made

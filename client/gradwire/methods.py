@@ -36,9 +36,7 @@ def function_of(op: Op) -> Callable[..., Any]:
             if renames and "input" in kwargs:
                 kwargs["self"] = kwargs.pop("input")
             if kwargs.pop("out", None) is not None:
-                raise NotImplementedError(
-                    f"{op.name}: out= is not supported by gradwire; assign the result instead"
-                )
+                raise NotImplementedError(f"{op.name}: out= is not supported by gradwire; assign the result instead")
             if kwargs.get("device") is not None and not isinstance(kwargs["device"], str):
                 kwargs["device"] = place(kwargs["device"])
         return run(entry, bind(args, kwargs))
@@ -101,7 +99,7 @@ def named_result(name: str, *fields: str) -> Any:
         lines = ",\n".join(f"{f}={getattr(self, f)!r}" for f in fields)
         return f"torch.return_types.{name}(\n{lines})"
 
-    setattr(made, "__repr__", show)  # noqa: B010
+    setattr(made, "__repr__", show)
     return made
 
 
@@ -204,9 +202,7 @@ def einsum(equation: str, *operands: Any) -> Any:
 @_overload
 def repeat(input: Any, *sizes: Any) -> Any:
     """The tensor repeated along each dimension."""
-    return call(
-        "repeat", input, tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
-    )
+    return call("repeat", input, tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
 
 
 @_overload
@@ -234,9 +230,7 @@ def numel(input: Tensor) -> int:
 
 
 @_overload
-def allclose(
-    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> bool:
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close. One round trip."""
     return bool(call("isclose", input, other, rtol, atol, equal_nan).all().item())
 

@@ -56,8 +56,6 @@ def problem_error(response: httpx.Response) -> GradwireError:
     """The typed error of a response that is not a success."""
     try:
         body = response.json()
-        return from_code(
-            str(body["code"]), str(body.get("detail", body.get("title", ""))), **body.get("extra", {})
-        )
+        return from_code(str(body["code"]), str(body.get("detail", body.get("title", ""))), **body.get("extra", {}))
     except (ValueError, KeyError, TypeError):
         return Unavailable(f"the server answered with HTTP {response.status_code} and no explanation")

@@ -58,11 +58,7 @@ def spell_line(line: tuple[Any, int] | None) -> str:
         return "an unknown line"
     code, instruction = line
     found = next(
-        (
-            number
-            for start, end, number in code.co_lines()
-            if start <= instruction < end and number is not None
-        ),
+        (number for start, end, number in code.co_lines() if start <= instruction < end and number is not None),
         code.co_firstlineno,
     )
     return f"{code.co_filename}:{found}"
@@ -159,9 +155,7 @@ class Session:
 
     def _ref(self, tensor: Tensor) -> int:
         if tensor._session is not self:
-            raise InternalError(
-                "a tensor of another session was used here: each session computes on its own tensors"
-            )
+            raise InternalError("a tensor of another session was used here: each session computes on its own tensors")
         number = tensor._id
         slot = number - self._first
         if slot >= 0:
@@ -303,9 +297,7 @@ class Session:
         """Nodes and edges of the live autograd graph behind these tensors (all, when none are given)."""
         self.synchronize()
         query = "&".join(f"tensor={t._id}" for t in tensors)
-        found: dict[str, Any] = self.rest.get(
-            f"/v1/sessions/{self.id}/graph" + (f"?{query}" if query else "")
-        )
+        found: dict[str, Any] = self.rest.get(f"/v1/sessions/{self.id}/graph" + (f"?{query}" if query else ""))
         return found
 
     # Ending

@@ -78,9 +78,7 @@ class Tensor:
         raise ArgumentTypeError("use gradwire.tensor(data) or gradwire.empty(size) to make a tensor")
 
     @classmethod
-    def _make(
-        cls, session: Session, number: int, described: Meta, node: Node | None = None, slot: int = 0
-    ) -> Any:
+    def _make(cls, session: Session, number: int, described: Meta, node: Node | None = None, slot: int = 0) -> Any:
         self = object.__new__(cls)
         self._session = session
         self._id = number
@@ -207,7 +205,8 @@ class Tensor:
     def __bool__(self) -> bool:
         if self.numel() != 1:
             raise ArgumentError(
-                f"a tensor of shape {list(self.shape)} is neither true nor false: use .any() or .all(), or compare one element"
+                f"a tensor of shape {list(self.shape)} is neither true nor false: use .any() or .all(), or look at one "
+                "element"
             )
         return bool(self.item())
 
@@ -254,9 +253,7 @@ class Tensor:
             GraphError: when the tensor requires grad; use ``detach()``.
         """
         if self.requires_grad and not force:
-            raise GraphError(
-                "numpy() of a tensor that requires grad would lose its history: use detach().numpy()"
-            )
+            raise GraphError("numpy() of a tensor that requires grad would lose its history: use detach().numpy()")
         if self._meta.dtype is dtypes.bfloat16:
             raise ArgumentTypeError("NumPy has no bfloat16: convert with .float() first")
         return self._fetch()
@@ -280,7 +277,7 @@ class Tensor:
         return int(self.item())
 
     def __format__(self, spec: str) -> str:
-        if self.ndim == 0 and not spec == "":
+        if self.ndim == 0 and spec:
             return format(self.item(), spec)
         return object.__format__(self, spec)
 
@@ -342,14 +339,10 @@ class Tensor:
         check_can_require_grad(self._meta, requires_grad)
         if self.grad_fn is not None:
             if not requires_grad:
-                raise GraphError(
-                    "only a leaf can stop requiring a gradient: use detach() for a tensor without history"
-                )
+                raise GraphError("only a leaf can stop requiring a gradient: use detach() for a tensor without history")
             return self
         if requires_grad and self._inference and not MODES.flags & INFERENCE_MODE:
-            raise GraphError(
-                "a tensor made in inference mode cannot require a gradient outside of it: clone it first"
-            )
+            raise GraphError("a tensor made in inference mode cannot require a gradient outside of it: clone it first")
         if self._requires != requires_grad:
             self._requires = requires_grad
             self._session.record(TABLE["requires_grad_"], [self, requires_grad], 0)
@@ -566,35 +559,21 @@ def check_inplace(target: Tensor, name: str, recording: bool) -> None:
             "memory: clone it first"
         )
     if target._inference and not MODES.flags & INFERENCE_MODE:
-        raise GraphError(
-            f"{name}: a tensor made in inference mode cannot be changed outside of it: clone it first"
-        )
+        raise GraphError(f"{name}: a tensor made in inference mode cannot be changed outside of it: clone it first")
     if not recording:
         return
     base = target._base_tensor
     if base is None:
         if target._requires:
-            raise GraphError(
-                f"{name}: a leaf that requires grad cannot be changed in place: use no_grad, or clone it"
-            )
+            raise GraphError(f"{name}: a leaf that requires grad cannot be changed in place: use no_grad, or clone it")
         return
     if target.requires_grad and target._creation in (MADE_IN_NO_GRAD, ONE_OF_SEVERAL):
-        how = (
-            "was made with gradients off"
-            if target._creation == MADE_IN_NO_GRAD
-            else "is one of several of one op"
-        )
-        raise GraphError(
-            f"{name}: this view {how} and cannot be changed in place with gradients on: clone it first"
-        )
+        how = "was made with gradients off" if target._creation == MADE_IN_NO_GRAD else "is one of several of one op"
+        raise GraphError(f"{name}: this view {how} and cannot be changed in place with gradients on: clone it first")
     if target._creation == MADE_IN_INFERENCE:
-        raise GraphError(
-            f"{name}: a view made in inference mode cannot be changed outside of it: clone it first"
-        )
+        raise GraphError(f"{name}: a view made in inference mode cannot be changed outside of it: clone it first")
     if base._requires and base.grad_fn is None:
-        raise GraphError(
-            f"{name}: a view of a leaf that requires grad cannot be changed in place: use no_grad"
-        )
+        raise GraphError(f"{name}: a view of a leaf that requires grad cannot be changed in place: use no_grad")
 
 
 def rebase(target: Tensor, node: Node) -> None:

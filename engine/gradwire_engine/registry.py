@@ -42,9 +42,9 @@ class Row:
     """
 
     __slots__ = (
-        "_kept", "across", "announced", "composite", "differentiable", "half", "has_lists", "joint", "kernel", "number_at",
-        "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at", "static_targets", "tensor_at",
-        "undefined", "writes",
+        "_kept", "across", "announced", "composite", "differentiable", "half", "has_lists", "joint", "kernel",
+        "number_at", "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at", "static_targets",
+        "tensor_at", "undefined", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:
@@ -146,9 +146,9 @@ def kernel(
     ``half=True``) and *not* broadcast; numbers and attributes arrive as they are. A random op's kernel gets the
     session's generator after ``xp``, one registered with ``announced=True`` then the meta of its first result
     (where the dtype may be a default, or an announcement saves a cast). With ``across=True`` operands may be on
-    any device: they are copied to that of the result. The result is cast to the dtype that the rule announced. The kernel of an op
-    that only exists in place writes into its first array and returns nothing; so does one that is registered for
-    an in-place form with ``writes=True``, to spare a copy of the whole.
+    any device: they are copied to that of the result. The result is cast to the dtype that the rule announced. The
+    kernel of an op that only exists in place writes into its first array and returns nothing; so does one that is
+    registered for an in-place form with ``writes=True``, to spare a copy of the whole.
     """
 
     def register(function: Kernel) -> Kernel:

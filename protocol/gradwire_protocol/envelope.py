@@ -71,9 +71,7 @@ def decode(data: bytes | bytearray | memoryview) -> tuple[Message, list[memoryvi
     for length in getattr(message, "buffers", ()):
         at += -at % ALIGNMENT
         if length < 0 or at + length > len(whole):
-            raise MalformedFrame(
-                f"a buffer of {length} bytes at offset {at} leaves the message of {len(whole)}"
-            )
+            raise MalformedFrame(f"a buffer of {length} bytes at offset {at} leaves the message of {len(whole)}")
         buffers.append(whole[at : at + length])
         at += length
     if at != len(whole):

@@ -52,9 +52,7 @@ def encode_args(
         elif kind is _TENSORS:
             args.append([ref(v) if is_tensor(v) else _refuse(op, param, v) for v in value])
         elif kind is _OPTIONAL_TENSORS:
-            args.append(
-                [None if v is None else ref(v) if is_tensor(v) else _refuse(op, param, v) for v in value]
-            )
+            args.append([None if v is None else ref(v) if is_tensor(v) else _refuse(op, param, v) for v in value])
         else:
             payloads.append(value)
             args.append(PAYLOAD)
@@ -155,9 +153,7 @@ def _take_scalar(op: Op, param: Param, arg: Any, scalars: Iterator[Any]) -> Any:
             value = _spelled(value, arg)
         if type(value) in _ACCEPTS[arg]:
             return float(value) if arg == "float" else value
-    raise MalformedFrame(
-        f"{op.name}: {value!r:.80} in the table of scalars is not the {arg!r:.20} that was announced"
-    )
+    raise MalformedFrame(f"{op.name}: {value!r:.80} in the table of scalars is not the {arg!r:.20} that was announced")
 
 
 def _spelled(value: str, kind: str) -> Any:

@@ -32,9 +32,7 @@ def broadcast(*shapes: Shape) -> Shape:
                 result[-i] = extent
             elif extent != UNKNOWN:
                 listed = " and ".join(str(list(s)) for s in shapes)
-                raise ShapeError(
-                    f"shapes {listed} do not broadcast: in dimension {ndim - i}, {so_far} meets {extent}"
-                )
+                raise ShapeError(f"shapes {listed} do not broadcast: in dimension {ndim - i}, {so_far} meets {extent}")
     return tuple(result)
 
 

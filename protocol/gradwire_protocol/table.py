@@ -191,9 +191,7 @@ class Op:
                 else:
                     bound.append(param.default)
             if unused:
-                raise ArgumentTypeError(
-                    f"{self.signature} got an unexpected or doubled {sorted(unused)[0]!r}"
-                )
+                raise ArgumentTypeError(f"{self.signature} got an unexpected or doubled {sorted(unused)[0]!r}")
             return bound
         for param in params[len(bound) :]:
             if param.required:
@@ -301,9 +299,7 @@ def check_write(name: str, target: Meta, value: Meta) -> None:
             "since an in-place operation cannot change its tensor's shape"
         )
     if not can_cast(value.dtype, target.dtype):
-        raise DTypeError(
-            f"{name}: a {value.dtype.name} result cannot be written into a {target.dtype.name} tensor"
-        )
+        raise DTypeError(f"{name}: a {value.dtype.name} result cannot be written into a {target.dtype.name} tensor")
 
 
 def attribute_matches(value: Any, allowed: Sequence[Any]) -> bool:

@@ -51,7 +51,7 @@ def test_the_gradient_of_a_result_is_kept_only_on_request(lib):
     a.retain_grad()
     (3 * b).backward()
     assert a.grad.item() == 3.0
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="leaf"):
         assert b.grad is None
 
 

@@ -435,7 +435,8 @@ def test_any_index_reads_what_torch_reads(parts):
 
 PRINTED = [
     "x", "m", "g", "g * 2", "i", "b", "k", "s", "c", "g.sum()", "lib.zeros(0, 3)", "lib.arange(2000)",
-    "lib.arange(5000.0).reshape(50, 100)", "lib.ones(2, requires_grad=True)", "m.half()", "m.double()", "lib.tensor([1e10, 1e-5])",
+    "lib.arange(5000.0).reshape(50, 100)", "lib.ones(2, requires_grad=True)", "m.half()", "m.double()",
+    "lib.tensor([1e10, 1e-5])",
     "g.max(1)", "g.detach()", "lib.nn.Parameter(lib.ones(2))", "g.T", "x.shape", "[m, s]",
 ]  # fmt: skip
 

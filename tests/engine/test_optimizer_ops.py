@@ -108,9 +108,7 @@ def _adam(decoupled: bool) -> Callable[[Run, dict[str, Any]], Iterator[None]]:
         mean, square = run.zeros(), run.zeros()
         largest: list[Any] = run.zeros() if given.get("amsgrad") else [None] * len(run.ours)
         for step in range(1, 1000):
-            run.call(
-                "adam_step", run.ours, mean, square, largest, step=step, decoupled_weight_decay=decoupled, **given
-            )
+            run.call("adam_step", run.ours, mean, square, largest, step=step, decoupled_weight_decay=decoupled, **given)
             yield
 
     return steps

@@ -64,7 +64,6 @@ def linalg_solve(make):
     yield Sample(regular(make), make(3, dtype="float64" if make.dtype is torch.float32 else "float32")).fails()
 
 
-
 @samples(
     "linalg_cholesky", dtypes=LARGE, ref=lambda x, upper=False: torch.linalg.cholesky(x, upper=upper),
     grad_tol=(1e-3, 1e-3),

@@ -125,13 +125,9 @@ def grad(
     if not sources:
         raise ArgumentError("grad needs at least one input")
     if materialize_grads and allow_unused is False:
-        raise ArgumentValueError(
-            "materialize_grads=True fills in unused inputs, allow_unused=False forbids them"
-        )
+        raise ArgumentValueError("materialize_grads=True fills in unused inputs, allow_unused=False forbids them")
     if is_grads_batched:
-        raise NotImplementedError(
-            "is_grads_batched=True is not supported by gradwire yet: loop over the rows"
-        )
+        raise NotImplementedError("is_grads_batched=True is not supported by gradwire yet: loop over the rows")
     unused_allowed = materialize_grads if allow_unused is None else allow_unused
     starts = _roots(roots, gradients)
     targets = []

@@ -45,9 +45,7 @@ def _reduce(xp: Any, x: Any, labels: Labels, sizes: dict[int, int]) -> tuple[Any
     return x.reshape([n for own, n in zip(labels, x.shape, strict=True) if own in kept]), kept
 
 
-def _product(
-    xp: Any, a: Any, a_labels: Labels, b: Any, b_labels: Labels, step: Step, sizes: dict[int, int]
-) -> Any:
+def _product(xp: Any, a: Any, a_labels: Labels, b: Any, b_labels: Labels, step: Step, sizes: dict[int, int]) -> Any:
     a, a_labels = _sum_out(xp, a, a_labels, (*step.batch, *step.left, *step.summed))
     b, b_labels = _sum_out(xp, b, b_labels, (*step.batch, *step.summed, *step.right))
 

@@ -69,9 +69,13 @@ def run_backward(
     roots = _roots(engine, tensors, gradients)
     results = _finish(
         backward(
-            engine, roots, captures, retain_graph=retain_graph or create_graph, create_graph=create_graph,
+            engine,
+            roots,
+            captures,
+            retain_graph=retain_graph or create_graph,
+            create_graph=create_graph,
             accumulating=True,
-        )  # fmt: skip
+        )
     )
     was_enabled, engine.grad_enabled = engine.grad_enabled, create_graph
     try:
@@ -97,9 +101,13 @@ def grad(
     roots = _roots(engine, outputs, grad_outputs)
     results = _finish(
         backward(
-            engine, roots, captures, retain_graph=retain_graph or create_graph, create_graph=create_graph,
+            engine,
+            roots,
+            captures,
+            retain_graph=retain_graph or create_graph,
+            create_graph=create_graph,
             accumulating=False,
-        )  # fmt: skip
+        )
     )
     for i, (tensor, gradient) in enumerate(zip(inputs, results, strict=True)):
         if gradient is None and materialize_grads:

@@ -140,9 +140,7 @@ def binary_cross_entropy_gradient(s: Any, g: Tensor) -> Any:
 
 
 @kernel("binary_cross_entropy_with_logits")
-def binary_cross_entropy_with_logits(
-    xp: Any, x: Any, target: Any, weight: Any, pos_weight: Any, reduction: str
-) -> Any:
+def binary_cross_entropy_with_logits(xp: Any, x: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
     # softplus(-x), the cost of a positive: the exponent is never positive.
     losses = xp.exp(-xp.abs(x))
     losses = xp.log1p(losses)

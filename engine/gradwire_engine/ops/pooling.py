@@ -168,9 +168,7 @@ def _register_max(count: int) -> None:
         return found
 
     derivative(f"max_pool{count}d", self=("self result", lambda s, g: gradient(s, g, s.result)))
-    derivative(
-        f"max_pool{count}d_with_indices", self=("self result0", lambda s, g, _: gradient(s, g, s.result0))
-    )
+    derivative(f"max_pool{count}d_with_indices", self=("self result0", lambda s, g, _: gradient(s, g, s.result0)))
 
 
 for _count in (1, 2, 3):

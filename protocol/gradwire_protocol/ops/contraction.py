@@ -47,9 +47,7 @@ def parse(equation: str, ndims: Sequence[int]) -> tuple[tuple[Labels, ...], Labe
                 f"einsum {equation!r} gives operand {i} {len(term)} subscripts, it has {ndim} dimensions"
             )
         widest = max(widest, hidden if _ELLIPSIS in term else 0)
-    labels = tuple(
-        _expand(term, ndim - len(term) + 1, widest) for term, ndim in zip(spelled, ndims, strict=True)
-    )
+    labels = tuple(_expand(term, ndim - len(term) + 1, widest) for term, ndim in zip(spelled, ndims, strict=True))
     used = [label for operand in labels for label in operand]
     if not arrow:
         once = sorted(label for label in set(used) if label < len(_LETTERS) and used.count(label) == 1)
@@ -167,9 +165,7 @@ def plan(operands: Sequence[Labels], output: Labels, sizes: dict[int, int]) -> l
     return steps
 
 
-def _contracted(
-    name: str, operands: Sequence[Meta], labels: Sequence[Labels], output: Labels
-) -> Inference:
+def _contracted(name: str, operands: Sequence[Meta], labels: Sequence[Labels], output: Labels) -> Inference:
     sizes = label_sizes(labels, [o.shape for o in operands])
     missing = [label for label in output if label not in sizes]
     if missing:
@@ -313,5 +309,3 @@ def tensordot_labels(
         right[j] = i
     output = (*(i for i in left if i not in ours), *(label for label in right if label >= self.ndim))
     return (left, tuple(right)), output
-
-

@@ -118,9 +118,7 @@ def _result(
     stride = channels_last_stride(self, shape) or channels_last_stride(weight, shape) if _keeps_format(self) else None
     node = "SqueezeBackward1" if self.ndim == count + 1 else "ConvolutionBackward0"
     node = "AddBackward0" if self.dtype.is_complex and self.ndim == count + 2 else node
-    result = new(
-        shape, self.dtype, common_device(self, weight, bias), compute=self.dtype, stride=stride, grad_fn=node
-    )
+    result = new(shape, self.dtype, common_device(self, weight, bias), compute=self.dtype, stride=stride, grad_fn=node)
     size = self.dtype.itemsize * prod(self.shape[:-count])
     result.scratch = _scratch(size, extents, geometry)
     return result

@@ -336,5 +336,3 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     need_numbers("bilinear", dtype)
     node = "AddBackward0" if bias is not None else "ViewBackward0"
     return new((*a[:-1], w[0]), dtype, common_device(input1, input2, weight, bias), compute=dtype, grad_fn=node)
-
-

@@ -166,9 +166,7 @@ def batch_norm(
     them (the variance unbiased) by ``momentum``, in place; otherwise the running ones are used. A single value per
     channel raises ValueError in training. Floating point only.
     """
-    _need_channels(
-        "batch_norm", self, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
-    )
+    _need_channels("batch_norm", self, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     _need_running("batch_norm", running_mean, running_var, training)
     if training:
         _need_several("batch_norm", self.shape)
@@ -223,9 +221,7 @@ def instance_norm(
         raise ArgumentValueError(
             f"instance_norm: a sample needs more than 1 value per channel, the input has shape {list(self.shape)}"
         )
-    _need_channels(
-        "instance_norm", self, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
-    )
+    _need_channels("instance_norm", self, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     _need_running("instance_norm", running_mean, running_var, use_input_stats)
     _need_parameters("instance_norm", self, weight, bias, running_mean, running_var)
     _need_real("instance_norm", self.dtype)
@@ -277,9 +273,7 @@ def group_norm_backward(
 
 
 @op(grad_fn="DivBackward0", exposed=("nn.functional",))
-def normalize(
-    self: Tensor, p: Scalar = 2.0, dim: int | tuple[int, ...] = 1, eps: Scalar = 1e-12
-) -> Inference:
+def normalize(self: Tensor, p: Scalar = 2.0, dim: int | tuple[int, ...] = 1, eps: Scalar = 1e-12) -> Inference:
     """Divide by the norm of order ``p`` over ``dim``, or by ``eps`` where that is larger."""
     canonical_dims(dim, self.ndim)
     if not self.dtype.is_floating_point and not self.dtype.is_complex:
