@@ -92,7 +92,9 @@ def div(make: Make) -> Samplings:
     if not make.is_complex and not make.is_bool:
         for mode in ("floor", "trunc"):
             for x, y in two(make, 1, 4):
-                yield Sample(x, y, rounding_mode=mode)
+                # torch divides halves by a float64 number before it is rounded: equal ones may fall either way.
+                if make.name not in HALVES or y.dtype is not torch.float64:
+                    yield Sample(x, y, rounding_mode=mode)
             yield Sample(make(8), 3, rounding_mode=mode)
             yield Sample(make(8), -2 if make.dtype is not torch.uint8 else 2, rounding_mode=mode)
             yield Sample(make(4), 0.75, rounding_mode=mode)
