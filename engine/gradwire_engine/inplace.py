@@ -135,12 +135,17 @@ class CopySlices:
             laid = F.contiguous(grad)
         else:
             laid = F.restride(grad, base.stride, 0, (_reach(base),), (1,), 0)
+        halved = base.dtype.is_complex and not self.view.dtype.is_complex
+        if halved:  # a view of real parts: its place counts reals
+            laid = F.view_as_real(laid)
         part = F.as_strided(laid, *place)
         inner = self.inner.apply(engine, [part], [True, *needed[1:]])
         first: Tensor | None = None
         if needed[0]:
             replaced = inner[0] if inner[0] is not None else F.zeros_like(part)
             first = F.as_strided_scatter(laid, replaced, *place)
+            if halved:
+                first = F.view_as_complex(first)
             if not base.contiguous:
                 first = F.as_strided(first, base.shape, base.stride)
         return [first, *inner[1:]]
@@ -158,7 +163,8 @@ def rebase(target: Tensor, node: Node, engine: Engine) -> None:
         target.grad_fn, target.slot, target.requires_grad_flag = node, 0, False
         return
     former = edge_of(base)
-    copied: Any = CopySlices(former, node, base.meta, target.meta, target.offset - base.offset, engine.new_node_seq())
+    start = base.offset * base.dtype.itemsize // target.dtype.itemsize
+    copied: Any = CopySlices(former, node, base.meta, target.meta, target.offset - start, engine.new_node_seq())
     base.grad_fn, base.slot, base.requires_grad_flag = copied, 0, False
     target.seen_version = -1
 

@@ -51,6 +51,11 @@ def _softmax(xp: Any, x: Any) -> None:
     x /= xp.where(mass == 0, x.dtype.type(1), mass)
 
 
+def _bias(xp: Any, allowed: Any, dtype: Any) -> Any:
+    """What is added to scores so that only the allowed ones count."""
+    return xp.where(allowed, dtype.type(0), dtype.type(-np.inf))
+
+
 @kernel("attention", half=True)
 def attention(xp: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: float) -> Any:
     query, key, value = _wide(query), _wide(key), _wide(value)
@@ -59,14 +64,12 @@ def attention(xp: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_caus
     q, k, v = (_flat(xp, x, lead) for x in (query, key, value))
     weights = xp.empty((q.shape[0], rows, cols), q.dtype)
     out = xp.empty((q.shape[0], rows, v.shape[2]), q.dtype)
-    hidden = allowed = added = None
+    bias = None
     if is_causal:
-        hidden = xp.arange(cols) > xp.arange(rows)[:, None]
+        bias = _bias(xp, xp.arange(cols) <= xp.arange(rows)[:, None], q.dtype)
     elif attn_mask is not None:
-        mask = _wide(attn_mask)
-        if mask.ndim > 2:
-            mask = _flat(xp, mask, lead)
-        allowed, added = (mask, None) if mask.dtype.kind == "b" else (None, mask)
+        bias = _bias(xp, attn_mask, q.dtype) if attn_mask.dtype.kind == "b" else _wide(attn_mask)
+        bias = _flat(xp, bias, lead) if bias.ndim > 2 else bias
     if cols == 0:
         out[...] = 0
         return out.reshape((*lead, *out.shape[1:])), weights.reshape((*lead, rows, cols))
@@ -74,12 +77,8 @@ def attention(xp: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_caus
         w = weights[part]
         xp.matmul(q[part], k[part].swapaxes(1, 2), out=w)
         w *= scale
-        if hidden is not None:
-            xp.copyto(w, -np.inf, where=hidden)
-        if allowed is not None:
-            xp.copyto(w, -np.inf, where=~(allowed[part] if allowed.ndim == 3 else allowed))
-        if added is not None:
-            w += added[part] if added.ndim == 3 else added
+        if bias is not None:
+            w += bias[part] if bias.ndim == 3 else bias
         _softmax(xp, w)
         xp.matmul(w, v[part], out=out[part])
     return out.reshape((*lead, *out.shape[1:])), weights.reshape((*lead, rows, cols))

@@ -63,8 +63,8 @@ def portions(batch: int, step: int) -> Iterator[slice]:
         yield slice(start, min(start + step, batch))
 
 
-def forward(xp: Any, x: Any, weight: Any, windows: Windows, groups: int) -> Any:
-    """The convolution: ``(batch, made, outputs)``."""
+def forward(xp: Any, x: Any, weight: Any, windows: Windows, groups: int, bias: Any = None) -> Any:
+    """The convolution: ``(batch, made, outputs)``. The bias is added while results are in the cache."""
     batch, channels = x.shape[:2]
     made = weight.shape[0]
     rows = weight.reshape(groups, made // groups, prod(weight.shape[1:]))
@@ -72,10 +72,10 @@ def forward(xp: Any, x: Any, weight: Any, windows: Windows, groups: int) -> Any:
     if windows.pointwise:
         images = x.reshape(batch, groups, channels // groups, prod(x.shape[2:]))
         xp.matmul(rows, images, out=out.reshape(batch, groups, made // groups, images.shape[3]))
-        return out
+        return _with_bias(out, bias)
     if channels == groups and groups > 1:
         _depthwise(xp, windows.pad(xp, x), weight, windows, out)
-        return out
+        return _with_bias(out, bias)
     x = windows.pad(xp, x)
     memory = memory_for(xp, x, windows)
     laid = out.reshape(batch, groups, made // groups, memory.shape[3])
@@ -83,7 +83,20 @@ def forward(xp: Any, x: Any, weight: Any, windows: Windows, groups: int) -> Any:
         columns = unroll(xp, x[portion], windows, memory)
         columns = columns.reshape(columns.shape[0], groups, rows.shape[2], columns.shape[3])
         xp.matmul(rows, columns, out=laid[portion])
+        _with_bias(out[portion], bias)
     return out
+
+
+def _tiles(xp: Any, x: Any) -> Iterator[tuple[slice, slice]]:
+    """Images and channels in portions that fit the budget; a GPU takes all at once."""
+    batch, channels = x.shape[:2]
+    each = max(1, COLUMN_BYTES // 4 // max(prod(x.shape[2:]) * x.itemsize, 1))
+    if xp is not np:
+        yield slice(0, batch), slice(0, channels)
+        return
+    for i in range(batch):
+        for portion in portions(channels, each):
+            yield slice(i, i + 1), portion
 
 
 def _depthwise(xp: Any, x: Any, weight: Any, windows: Windows, out: Any) -> None:
@@ -91,11 +104,24 @@ def _depthwise(xp: Any, x: Any, weight: Any, windows: Windows, out: Any) -> None
     batch, channels = x.shape[:2]
     target = out.reshape(batch, channels, weight.shape[0] // channels, *windows.outputs)
     factors = weight.reshape(channels, target.shape[2], prod(windows.kernel), *([1] * len(windows.kernel)))
-    target[...] = 0
-    scratch = xp.empty_like(target)
-    for i, (_, where) in enumerate(windows.taps()):
-        xp.multiply(x[(slice(None), slice(None), None, *where)], factors[:, :, i], out=scratch)
-        target += scratch
+    for tile in _tiles(xp, x):
+        images, into, own = x[tile], target[tile], factors[tile[1]]
+        into[...] = 0
+        scratch = xp.empty_like(into)
+        for i, (_, where) in enumerate(windows.taps()):
+            xp.multiply(images[(slice(None), slice(None), None, *where)], own[:, :, i], out=scratch)
+            into += scratch
+
+
+def _depthwise_weight(xp: Any, g: Any, x: Any, windows: Windows) -> Any:
+    """The gradient for the weight, ``(channels, taps)``, where each channel is a group with one output."""
+    total = xp.zeros((x.shape[1], prod(windows.kernel)), g.dtype)
+    axes = "abcde"[: g.ndim]
+    for tile in _tiles(xp, x):
+        images, part = x[tile], g[tile]
+        for i, (_, where) in enumerate(windows.taps()):
+            total[tile[1], i] += xp.einsum(f"{axes},{axes}->b", part, images[(..., *where)])
+    return total
 
 
 def input_gradient(xp: Any, g: Any, weight: Any, windows: Windows, groups: int) -> Any:
@@ -127,6 +153,8 @@ def weight_gradient(xp: Any, g: Any, x: Any, windows: Windows, groups: int) -> A
     """The gradient for the weight: ``(made, channels / groups, kernel)``."""
     batch, channels = x.shape[:2]
     made = g.shape[1]
+    if channels == made == groups and groups > 1:
+        return _depthwise_weight(xp, g, windows.pad(xp, x), windows).reshape(made, 1, *windows.kernel)
     g = g.reshape(batch, groups, made // groups, prod(windows.outputs))
     total = xp.zeros((groups, made // groups, channels // groups * prod(windows.kernel)), g.dtype)
     x = windows.pad(xp, x)
@@ -149,7 +177,7 @@ def conv(
     windows = Windows(
         x.shape[2:], outputs, geometry.kernel, geometry.stride, geometry.before, geometry.dilation
     )  # fmt: skip
-    return _with_bias(forward(xp, x, weight, windows, groups), bias)
+    return forward(xp, x, weight, windows, groups, bias)
 
 
 @kernel("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")

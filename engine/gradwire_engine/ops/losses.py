@@ -21,6 +21,9 @@ from ..tensor import Tensor
 LOWEST_LOG = -100.0
 """Where binary cross entropy cuts logarithms, so that a wrong certainty costs a finite amount."""
 
+BLOCK = 1 << 16
+"""Elements worked on at a time: several passes over as many stay in a CPU's cache."""
+
 LEAST_VARIANCE = float(np.float32(1e-12))
 """Below this ``x * (1 - x)`` does not divide; a single precision constant in PyTorch, whatever the dtype."""
 
@@ -299,10 +302,15 @@ def nll_loss(xp: Any, x: Any, target: Any, weight: Any, ignore_index: int, reduc
 
 def _log_softmax(xp: Any, x: Any) -> Any:
     """Over the middle dimension of ``(samples, classes, size)``, in new memory."""
-    if x.shape[2] == 1:
+    if x.shape[2] == 1 and x.size:
         flat = x[:, :, 0]
-        logs = flat - extreme(xp, flat, (1,), True) if flat.size else flat.copy()
-        logs -= xp.log(total(xp, xp.exp(logs), (1,), True))
+        rows, count = flat.shape
+        logs = xp.empty(flat.shape, x.dtype)
+        step = max(1, BLOCK // count) if xp is np else rows
+        for start in range(0, rows, step):
+            part = logs[start : start + step]
+            xp.subtract(flat[start : start + step], extreme(xp, flat[start : start + step], (1,), True), out=part)
+            part -= xp.log(total(xp, xp.exp(part), (1,), True))
         return logs[:, :, None]
     logs = x - x.max(axis=1, keepdims=True) if x.size else x.copy()
     logs -= xp.log(xp.exp(logs).sum(axis=1, keepdims=True))

@@ -50,31 +50,64 @@ def _rstd(xp: Any, var: Any, eps: float) -> Any:
 # Rows: layer_norm and group_norm
 
 
-def normalize_rows(xp: Any, x: Any, eps: float) -> tuple[Any, Any, Any]:
-    """Rows shifted and scaled to mean 0 and variance 1; mean and reciprocal deviation, as columns."""
+def normalize_rows(
+    xp: Any, x: Any, eps: float, weight: Any = None, bias: Any = None
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Rows shifted and scaled to mean 0 and variance 1, then by weight and bias; mean and reciprocal deviation, as
+    columns."""
     rows, cols = x.shape
     out = xp.empty((rows, cols), x.dtype)
     mean = xp.empty((rows, 1), x.dtype)
     rstd = xp.empty((rows, 1), x.dtype)
     for block in _blocks(xp, rows, cols):
-        part, centred, m, r = x[block], out[block], mean[block], rstd[block]
+        part, done, m, r = x[block], out[block], mean[block], rstd[block]
         xp.divide(_row_sum(xp, part), cols, out=m)
-        xp.subtract(part, m, out=centred)
-        xp.divide(_row_dot(xp, centred, centred), cols, out=r)
-        centred *= _rstd(xp, r, eps)
+        xp.subtract(part, m, out=done)
+        xp.divide(_row_dot(xp, done, done), cols, out=r)
+        done *= _rstd(xp, r, eps)
+        if weight is not None:
+            done *= weight
+        if bias is not None:
+            done += bias
     return out, mean, rstd
+
+
+def rows_gradient(
+    xp: Any, g: Any, hat: Any, rstd: Any, factor: Any, out: Any, product: Any = None
+) -> None:  # fmt: skip
+    """The gradient through :func:`normalize_rows` for a block of rows, into ``out``.
+
+    ``hat`` are the normalized rows, which are overwritten; ``product``, if there is one already, ``g * hat``.
+    """
+    cols = g.shape[1]
+    if product is None:
+        product = xp.multiply(g, hat, out=out)
+    if factor is None:
+        along, level = _row_sum(xp, product), _row_sum(xp, g)
+        out[...] = g
+    else:
+        along, level = xp.matmul(product, factor)[:, None], xp.matmul(g, factor)[:, None]
+        xp.multiply(g, factor, out=out)
+    along /= cols
+    level /= cols
+    hat *= along
+    out -= hat
+    out -= level
+    out *= rstd
+
+
+def _scratch(xp: Any, rows: int, cols: int, dtype: Any) -> Any:
+    """Memory for one block of rows."""
+    block = next(_blocks(xp, rows, cols), slice(0, 0))
+    return xp.empty((block.stop, cols), dtype)
 
 
 @kernel("layer_norm")
 def layer_norm(xp: Any, x: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     cols = prod(normalized_shape)
     rows = prod(x.shape[: x.ndim - len(normalized_shape)])
-    out, mean, rstd = normalize_rows(xp, x.reshape(rows, cols), eps)
-    for block in _blocks(xp, rows, cols):
-        if weight is not None:
-            out[block] *= weight.reshape(cols)
-        if bias is not None:
-            out[block] += bias.reshape(cols)
+    weight, bias = (None if p is None else p.reshape(cols) for p in (weight, bias))
+    out, mean, rstd = normalize_rows(xp, x.reshape(rows, cols), eps, weight, bias)
     return out.reshape(x.shape), mean, rstd
 
 
@@ -85,27 +118,18 @@ def layer_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, weight: A
     g, flat = g.reshape(rows, cols), x.reshape(rows, cols)
     mean, rstd = mean.reshape(rows, 1), rstd.reshape(rows, 1)
     factor = None if weight is None else weight.reshape(cols)
-    g_x = xp.empty((rows, cols), flat.dtype)
+    g_x, memory = xp.empty((rows, cols), flat.dtype), _scratch(xp, rows, cols, flat.dtype)
     g_weight, g_bias = xp.zeros(cols, flat.dtype), xp.zeros(cols, flat.dtype)
     for block in _blocks(xp, rows, cols):
-        part, r, out = g[block], rstd[block], g_x[block]
-        hat = flat[block] - mean[block]
-        hat *= r
-        xp.multiply(part, hat, out=out)
+        part, out = g[block], g_x[block]
+        hat = xp.subtract(flat[block], mean[block], out=memory[: part.shape[0]])
+        hat *= rstd[block]
+        product = xp.multiply(part, hat, out=out)
         if factor is not None:
-            g_weight += total(xp, out, (0,))
+            g_weight += total(xp, product, (0,))
             if bias:
                 g_bias += total(xp, part, (0,))
-            along = xp.matmul(out, factor)[:, None]
-            level = xp.matmul(part, factor)[:, None]
-            xp.multiply(part, factor, out=out)
-        else:
-            along, level = _row_sum(xp, out), _row_sum(xp, part)
-            out[...] = part
-        hat *= along / cols
-        out -= hat
-        out -= level / cols
-        out *= r
+        rows_gradient(xp, part, hat, rstd[block], factor, out, product)
     if factor is None:
         return g_x.reshape(x.shape)
     found = (g_x.reshape(x.shape), g_weight.reshape(weight.shape))
@@ -149,8 +173,15 @@ def _accurate(x: Tensor) -> Tensor:
 # Groups
 
 
-def _by_channel(parameter: Any) -> Any:
-    return parameter[:, None]
+def _tiles(xp: Any, batch: int, channels: int, size: int) -> Iterator[tuple[slice, slice]]:
+    """Portions of ``(batch, channels, size)``: several samples, or some channels of one."""
+    if xp is not np or channels * size <= BLOCK:
+        for block in _blocks(xp, batch, channels * size):
+            yield block, slice(0, channels)
+        return
+    for i in range(batch):
+        for block in _blocks(xp, channels, size):
+            yield slice(i, i + 1), block
 
 
 @kernel("group_norm")
@@ -160,29 +191,41 @@ def group_norm(xp: Any, x: Any, num_groups: int, weight: Any, bias: Any, eps: fl
     rows = batch * num_groups
     out, mean, rstd = normalize_rows(xp, x.reshape(rows, channels // num_groups * size), eps)
     out = out.reshape(batch, channels, size)
-    for block in _blocks(xp, batch, channels * size):
+    for tile in _tiles(xp, batch, channels, size):
         if weight is not None:
-            out[block] *= _by_channel(weight)
+            out[tile] *= weight[tile[1]][:, None]
         if bias is not None:
-            out[block] += _by_channel(bias)
+            out[tile] += bias[tile[1]][:, None]
     return out.reshape(x.shape), mean, rstd
 
 
 @kernel("group_norm_backward")
 def group_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, num_groups: int, weight: Any) -> Any:
     batch, channels = x.shape[:2]
-    shape = (batch, channels, prod(x.shape[2:]))
-    rows = (batch * num_groups, channels // num_groups * shape[2])
-    g = g.reshape(shape)
-    hat = x.reshape(rows) - mean.reshape(-1, 1)
-    hat *= rstd.reshape(-1, 1)
-    g_weight = channel_dot(xp, g, hat.reshape(shape))
-    scaled = (g * _by_channel(weight) if weight is not None else g).reshape(rows)
-    found = scaled - _row_sum(xp, scaled) / rows[1]
-    hat *= _row_dot(xp, scaled, hat) / rows[1]
-    found -= hat
-    found *= rstd.reshape(-1, 1)
-    return found.reshape(x.shape), g_weight, total(xp, g, (0, 2))
+    size = prod(x.shape[2:])
+    each = channels // num_groups
+    # Rows are groups of a sample; a block of them is a stretch of channels.
+    g, flat = (a.reshape(batch * num_groups, each, size) for a in (g, x))
+    rows, cols = batch * num_groups, each * size
+    mean, rstd = mean.reshape(rows, 1), rstd.reshape(rows, 1)
+    g_x, memory = xp.empty((rows, cols), flat.dtype), _scratch(xp, rows, cols, flat.dtype)
+    scaled = None if weight is None else _scratch(xp, rows, cols, flat.dtype)
+    of_weight, of_bias = xp.empty((rows, each), flat.dtype), xp.empty((rows, each), flat.dtype)
+    factors = None if weight is None else xp.broadcast_to(weight.reshape(num_groups, each), (batch, num_groups, each))
+    factors = None if factors is None else factors.reshape(rows, each, 1)
+    for block in _blocks(xp, rows, cols):
+        part = g[block]
+        count = part.shape[0]
+        hat = xp.subtract(flat[block].reshape(count, cols), mean[block], out=memory[:count])
+        hat *= rstd[block]
+        runs = (count * each, size)
+        of_weight[block] = xp.einsum("ij,ij->i", part.reshape(runs), hat.reshape(runs)).reshape(count, each)
+        of_bias[block] = total(xp, part, (2,))
+        if factors is not None and scaled is not None:
+            part = xp.multiply(part, factors[block], out=scaled[:count].reshape(part.shape))
+        rows_gradient(xp, part.reshape(count, cols), hat, rstd[block], None, g_x[block])
+    shape = (batch, channels)
+    return g_x.reshape(x.shape), total(xp, of_weight.reshape(shape), (0,)), total(xp, of_bias.reshape(shape), (0,))
 
 
 @joint_derivative("group_norm", saves="self weight result1 result2", undefined=True)
@@ -234,18 +277,18 @@ def batch_norm_training(xp: Any, x: Any, weight: Any, bias: Any, eps: float) -> 
     mean = total(xp, flat, (0, 2)) / count
     out = xp.empty(flat.shape, x.dtype)
     var = xp.zeros(channels, x.dtype)
-    for block in _blocks(xp, batch, channels * size):
-        part = out[block]
-        xp.subtract(flat[block], mean[:, None], out=part)
-        var += channel_dot(xp, part, part)
+    for tile in _tiles(xp, batch, channels, size):
+        part = xp.subtract(flat[tile], mean[tile[1]][:, None], out=out[tile])
+        var[tile[1]] += channel_dot(xp, part, part)
     var /= count
     scale = _rstd(xp, var.copy(), eps)
     if weight is not None:
         scale *= weight
-    for block in _blocks(xp, batch, channels * size):
-        out[block] *= scale[:, None]
+    for tile in _tiles(xp, batch, channels, size):
+        part = out[tile]
+        part *= scale[tile[1]][:, None]
         if bias is not None:
-            out[block] += bias[:, None]
+            part += bias[tile[1]][:, None]
     return out.reshape(x.shape), mean, var
 
 
@@ -257,8 +300,11 @@ def batch_norm_inference(xp: Any, x: Any, mean: Any, var: Any, weight: Any, bias
     shift = -mean * scale
     if bias is not None:
         shift += bias
-    out = xp.multiply(_flat(x), scale[:, None])
-    out += shift[:, None]
+    flat = _flat(x)
+    out = xp.empty(flat.shape, x.dtype)
+    for tile in _tiles(xp, *flat.shape):
+        part = xp.multiply(flat[tile], scale[tile[1]][:, None], out=out[tile])
+        part += shift[tile[1]][:, None]
     return out.reshape(x.shape)
 
 
@@ -270,24 +316,25 @@ def batch_norm_backward(
     batch, channels, size = flat.shape
     rstd = _rstd(xp, var.copy(), eps)
     scale = rstd if weight is None else rstd * weight
-    g_bias = total(xp, g, (0, 2))
     found = xp.empty(flat.shape, flat.dtype)
-    g_weight = xp.zeros(channels, flat.dtype)
-    for block in _blocks(xp, batch, channels * size):
-        xp.subtract(flat[block], mean[:, None], out=found[block])
-        g_weight += channel_dot(xp, g[block], found[block])
+    g_weight, g_bias = xp.zeros(channels, flat.dtype), xp.zeros(channels, flat.dtype)
+    for tile in _tiles(xp, batch, channels, size):
+        part, one = g[tile], tile[1]
+        centred = xp.subtract(flat[tile], mean[one][:, None], out=found[tile])
+        g_weight[one] += channel_dot(xp, part, centred)
+        g_bias[one] += total(xp, part, (0, 2))
+        if not training:
+            xp.multiply(part, scale[one][:, None], out=centred)
     g_weight *= rstd
-    if not training:
-        xp.multiply(g, scale[:, None], out=found)
-        return found.reshape(x.shape), g_weight, g_bias
-    count = batch * size
-    along, level = (-rstd * g_weight / count)[:, None], (g_bias / count)[:, None]
-    for block in _blocks(xp, batch, channels * size):
-        part = found[block]
-        part *= along
-        part += g[block]
-        part -= level
-        part *= scale[:, None]
+    if training:
+        count = batch * size
+        along, level = (-rstd * g_weight / count)[:, None], (g_bias / count)[:, None]
+        for tile in _tiles(xp, batch, channels, size):
+            part, one = found[tile], tile[1]
+            part *= along[one]
+            part += g[tile]
+            part -= level[one]
+            part *= scale[one][:, None]
     return found.reshape(x.shape), g_weight, g_bias
 
 
@@ -405,20 +452,21 @@ def rms_norm_backward(xp: Any, g: Any, x: Any, rstd: Any, weight: Any) -> Any:
     cols = x.size // max(rows, 1) if weight is None else weight.size
     g, flat, rstd = g.reshape(rows, cols), x.reshape(rows, cols), rstd.reshape(rows, 1)
     factor = None if weight is None else weight.reshape(cols)
-    g_x = xp.empty((rows, cols), flat.dtype)
+    g_x, memory = xp.empty((rows, cols), flat.dtype), _scratch(xp, rows, cols, flat.dtype)
     g_weight = xp.zeros(cols, flat.dtype)
     for block in _blocks(xp, rows, cols):
         part, r, out = g[block], rstd[block], g_x[block]
-        hat = flat[block] * r
-        xp.multiply(part, hat, out=out)
+        hat = xp.multiply(flat[block], r, out=memory[: part.shape[0]])
         if factor is not None:
+            xp.multiply(part, hat, out=out)
             g_weight += total(xp, out, (0,))
             along = xp.matmul(out, factor)[:, None]
             xp.multiply(part, factor, out=out)
         else:
-            along = _row_sum(xp, out)
+            along = _row_dot(xp, part, hat)
             out[...] = part
-        hat *= along / cols
+        along /= cols
+        hat *= along
         out -= hat
         out *= r
     return g_x.reshape(x.shape) if factor is None else (g_x.reshape(x.shape), g_weight.reshape(weight.shape))

@@ -250,7 +250,11 @@ def clip_grad_norm_(engine: Any, params: list[Tensor], max_norm: float, norm_typ
         total: Tensor = norms[0] if len(norms) == 1 else F.norm(F.stack(norms), norm_type)
         scale = F.clamp(max_norm / (total + 1e-6), max=1.0)
         for gradient in gradients:
-            engine.call("mul_", gradient, scale)
+            if scale.device == gradient.device:
+                gradient.array[...] *= scale.array.astype(gradient.array.dtype)
+                gradient.storage.version += 1
+            else:
+                engine.call("mul_", gradient, F.to(scale, device=gradient.device))
         return total
     finally:
         engine.grad_enabled = recording

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -19,6 +19,9 @@ from ..functional import F
 from ..registry import derivative, joint_derivative, kernel
 from ..tensor import Tensor
 from ..windows import Ints, Windows
+
+PORTION = 1 << 15
+"""Elements that backward works on at a time."""
 
 
 def windows_of(
@@ -73,7 +76,29 @@ def _pad_lowest(xp: Any, x: Any, windows: Windows) -> Any:
     return windows.pad(xp, x, np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf)
 
 
-def _hits(xp: Any, x: Any, out: Any, windows: Windows) -> Any:
+Tap = tuple[Ints, tuple[slice, ...], Any]
+"""A tap's place in the window, what it meets in a padded input, and in which windows it is not padding (None: all)."""
+
+
+def _taps(xp: Any, windows: Windows) -> list[Tap]:
+    return [(tap, where, _inside(xp, windows, tap)) for tap, where in windows.taps()]
+
+
+def _inside(xp: Any, windows: Windows, tap: Ints) -> Any:
+    if windows.padded == windows.extents:
+        return None
+    mask: Any = True
+    count = len(tap)
+    for axis, t in enumerate(tap):
+        place = np.arange(windows.outputs[axis]) * windows.stride[axis] + t * windows.dilation[axis]
+        place -= windows.padding[axis]
+        shape = [1] * count
+        shape[axis] = -1
+        mask = mask & ((place >= 0) & (place < windows.extents[axis])).reshape(shape)
+    return None if mask.all() else xp.asarray(mask)
+
+
+def _hits(xp: Any, x: Any, out: Any, windows: Windows, taps: list[Tap]) -> Iterator[tuple[Ints, Any, Any]]:
     """For each tap: its place in the window and in the padded input, and which windows have their maximum there.
 
     A window's maximum may be hit by several taps; NaN is hit by NaN.
@@ -82,36 +107,20 @@ def _hits(xp: Any, x: Any, out: Any, windows: Windows) -> Any:
     lost = out != out if out.dtype.kind == "f" else None
     if lost is not None and xp is np and not lost.any():
         lost = None
-    for tap, where in windows.taps():
+    for tap, where, inside in taps:
         part = padded[(..., *where)]
         hit = part == out
         if lost is not None:
             hit |= lost & (part != part)
-        inside = _inside(xp, windows, tap)
         if inside is not None:
             hit &= inside
         yield tap, where, hit
 
 
-def _inside(xp: Any, windows: Windows, tap: Ints) -> Any:
-    """Which windows have this tap in the input rather than in its padding; ``None`` for all."""
-    if windows.padded == windows.extents:
-        return None
-    mask: Any = True
-    count = len(tap)
-    for axis, t in enumerate(tap):
-        place = xp.arange(windows.outputs[axis]) * windows.stride[axis] + t * windows.dilation[axis]
-        place -= windows.padding[axis]
-        shape = [1] * count
-        shape[axis] = -1
-        mask = mask & ((place >= 0) & (place < windows.extents[axis])).reshape(shape)
-    return mask
-
-
-def _first_hits(xp: Any, x: Any, out: Any, windows: Windows) -> Any:
+def _first_hits(xp: Any, x: Any, out: Any, windows: Windows, taps: list[Tap]) -> Iterator[tuple[Any, Any]]:
     """As :func:`_hits`, with every window hit by one tap only."""
     done = None
-    for _, where, hit in _hits(xp, x, out, windows):
+    for _, where, hit in _hits(xp, x, out, windows, taps):
         if done is None:
             done = hit.copy()
         else:
@@ -136,7 +145,7 @@ def _with_indices(xp: Any, x: Any, windows: Windows) -> Any:
         shape[axis] = -1
         place = xp.arange(windows.outputs[axis], dtype=np.int64) * windows.stride[axis] - windows.padding[axis]
         start = start + (place * s).reshape(shape)
-    hits = [(tap, hit) for tap, _, hit in _hits(xp, x, out, windows)]
+    hits = [(tap, hit) for tap, _, hit in _hits(xp, x, out, windows, _taps(xp, windows))]
     # The first of equal maxima, but PyTorch takes the last NaN.
     lost = out != out
     for tap, hit in (*reversed(hits), *((tap, hit & lost) for tap, hit in hits)):
@@ -151,7 +160,10 @@ def _register_max(count: int) -> None:
         xp: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
     ) -> Any:  # fmt: skip
         windows = windows_of(count, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
-        return reduce_windows(_pad_lowest(xp, x, windows), windows, xp.maximum)
+        out = xp.empty((*x.shape[:-count], *windows.outputs), x.dtype)
+        for part, found in _planes(xp, windows, x, out):
+            found[...] = reduce_windows(_pad_lowest(xp, part, windows), windows, xp.maximum)
+        return out
 
     @kernel(f"max_pool{count}d_with_indices")
     def max_pool_with_indices(
@@ -180,21 +192,34 @@ def _pairing(x: Any, out: Any, kernel_size: Ints, stride: Ints, padding: Ints, d
     return Windows(x.shape[-count:], out.shape[-count:], kernel_size, stride, padding, dilation)
 
 
+def _planes(xp: Any, windows: Windows, *arrays: Any) -> Iterator[tuple[Any, ...]]:
+    """The arrays in portions of as many planes as a CPU's cache holds for several passes; a GPU takes all at once."""
+    count = len(windows.kernel)
+    lead = prod(arrays[0].shape[:-count])
+    flat = [a.reshape((lead, *a.shape[-count:])) for a in arrays]
+    step = max(1, PORTION // max(prod(windows.padded), 1)) if xp is np else max(lead, 1)
+    for start in range(0, lead, step):
+        yield tuple(a[start : start + step] for a in flat)
+
+
 @kernel("max_pool_backward")
 def max_pool_backward(
     xp: Any, g: Any, x: Any, out: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> Any:
     windows = _pairing(x, out, kernel_size, stride, padding, dilation)
-    shape = (*x.shape[: -len(kernel_size)], *windows.padded)
-    if windows.complete:
-        target = xp.empty(shape, g.dtype)
-        for where, hit in _first_hits(xp, x, out, windows):
-            xp.multiply(g, hit, out=target[(..., *where)])
-        return target[(..., *windows.inside)]
-    target = xp.zeros(shape, g.dtype)
-    for where, hit in _first_hits(xp, x, out, windows):
-        target[(..., *where)] += g * hit
-    return target[(..., *windows.inside)]
+    result, taps = xp.empty(x.shape, g.dtype), _taps(xp, windows)
+    for g_part, x_part, out_part, found in _planes(xp, windows, g, x, out, result):
+        # Where windows cover the input once, there is nothing to add to and nothing to leave out.
+        whole = windows.complete and windows.padded == windows.extents
+        target = found if whole else xp.zeros((found.shape[0], *windows.padded), g.dtype)
+        for where, hit in _first_hits(xp, x_part, out_part, windows, taps):
+            if whole:
+                xp.multiply(g_part, hit, out=target[(..., *where)])
+            else:
+                target[(..., *where)] += g_part * hit
+        if not whole:
+            found[...] = target[(..., *windows.inside)]
+    return result
 
 
 @kernel("max_pool_pick")
@@ -204,7 +229,7 @@ def max_pool_pick(
     windows = _pairing(x, out, kernel_size, stride, padding, dilation)
     tangent = windows.pad(xp, tangent)
     picked = xp.zeros(out.shape, tangent.dtype)
-    for where, hit in _first_hits(xp, x, out, windows):
+    for where, hit in _first_hits(xp, x, out, windows, _taps(xp, windows)):
         picked += tangent[(..., *where)] * hit
     return picked
 
