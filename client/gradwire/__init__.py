@@ -39,7 +39,7 @@ from gradwire_protocol.errors import (
 )
 from gradwire_protocol.promotion import join as promote_types
 
-from . import autograd, methods
+from . import autograd, composed, methods
 from .aio import AsyncSession
 from .creation import (
     arange,

@@ -65,11 +65,11 @@ _install()
 # Overloads
 
 
-def _overload(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Offer a hand-written function under its name, also as a method."""
-    name = function.__name__.rstrip("_") if function.__name__ in ("slice_",) else function.__name__
-    FUNCTIONS[name] = function
-    setattr(Tensor, name, function)
+def offer(function: Callable[..., Any], method: bool = True) -> Callable[..., Any]:
+    """Offer a hand-written function under its name, as a rule also as a method."""
+    FUNCTIONS[function.__name__] = function
+    if method:
+        setattr(Tensor, function.__name__, function)
     return function
 
 
@@ -104,7 +104,7 @@ def named_result(name: str, *fields: str) -> Any:
 
 
 for _name, _other in (("max", "maximum"), ("min", "minimum")):
-    _overload(_extreme(_name, (_other, named_result(_name, "values", "indices"))))
+    offer(_extreme(_name, (_other, named_result(_name, "values", "indices"))))
 
 
 def _named(name: str, table_name: str, *fields: str) -> None:
@@ -117,7 +117,7 @@ def _named(name: str, table_name: str, *fields: str) -> None:
         return result(*plain(*args, **kwargs))
 
     function.__name__, function.__doc__ = name, plain.__doc__
-    _overload(function)
+    offer(function)
 
 
 for _name in ("sort", "topk", "cummax", "cummin", "mode", "kthvalue"):
@@ -133,7 +133,7 @@ def _with_dim(name: str) -> None:
         return everything(input) if dim is None else result(*along(input, dim, keepdim))
 
     function.__name__, function.__doc__ = name, everything.__doc__
-    _overload(function)
+    offer(function)
 
 
 for _name in ("median", "nanmedian"):
@@ -159,14 +159,14 @@ def _spread(name: str) -> None:
         return plain(input, dim, **kwargs)
 
     function.__name__, function.__doc__ = name, plain.__doc__
-    _overload(function)
+    offer(function)
 
 
 for _name in ("var", "std", "var_mean", "std_mean"):
     _spread(_name)
 
 
-@_overload
+@offer
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """Elements of ``input`` where ``condition`` holds, of ``other`` elsewhere. With the condition alone, the indices
     of its true elements, one tensor per dimension."""
@@ -178,20 +178,20 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 setattr(Tensor, "where", lambda self, condition, other: where(condition, self, other))
 
 
-@_overload
+@offer
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The indices of elements that are not zero: one row each, or one tensor per dimension with ``as_tuple``."""
     found = call("nonzero", input)
     return tuple(call("unbind", found, 1)) if as_tuple else found
 
 
-@_overload
+@offer
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """A copy with ``value`` where the mask is true."""
     return call("masked_fill", input, mask, value)
 
 
-@_overload
+@offer
 def einsum(equation: str, *operands: Any) -> Any:
     """Products of tensors summed over repeated letters: ``einsum("ij,jk->ik", a, b)``."""
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
@@ -199,43 +199,43 @@ def einsum(equation: str, *operands: Any) -> Any:
     return call("einsum", equation, list(operands))
 
 
-@_overload
+@offer
 def repeat(input: Any, *sizes: Any) -> Any:
     """The tensor repeated along each dimension."""
     return call("repeat", input, tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
 
 
-@_overload
+@offer
 def expand_as(input: Any, other: Tensor) -> Any:
     """Expanded to the shape of another tensor, without copying."""
     return call("expand", input, tuple(other.shape))
 
 
-@_overload
+@offer
 def view_as(input: Any, other: Tensor) -> Any:
     """Viewed with the shape of another tensor."""
     return call("view", input, tuple(other.shape))
 
 
-@_overload
+@offer
 def reshape_as(input: Any, other: Tensor) -> Any:
     """Reshaped to the shape of another tensor."""
     return call("reshape", input, tuple(other.shape))
 
 
-@_overload
+@offer
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input._known_meta().numel
 
 
-@_overload
+@offer
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close. One round trip."""
     return bool(call("isclose", input, other, rtol, atol, equal_nan).all().item())
 
 
-@_overload
+@offer
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether shapes and all elements are equal. One round trip, none where shapes differ."""
     if tuple(input.shape) != tuple(other.shape):

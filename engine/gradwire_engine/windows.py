@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from itertools import product
 from math import prod
 from typing import Any
@@ -69,6 +70,12 @@ class Windows:
         met = [tuple(self.along(axis)) for axis in range(len(self.kernel))]
         for tap in product(*map(range, self.kernel)):
             yield tap, tuple(met[axis][t] for axis, t in enumerate(tap))
+
+    def rows(self, first: int, last: int) -> Windows:
+        """The windows of some outputs along the first dimension, over the input from ``first * stride`` on."""
+        part = copy(self)
+        part.outputs = (last - first, *self.outputs[1:])
+        return part
 
     def mirrored(self) -> Windows | None:
         """For stride 1: the windows whose convolution with the flipped kernel is the gradient for the input."""

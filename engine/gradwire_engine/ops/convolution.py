@@ -24,18 +24,57 @@ DEVICE_COLUMN_BYTES = 1 << 28
 """A GPU has no cache to stay in, and launches cost more than memory."""
 
 
-def memory_for(xp: Any, x: Any, windows: Windows) -> Any:
-    """Memory for the columns of as many images as fit the budget: ``(batch, channels, taps, outputs)``."""
+class Portion:
+    """Some images, or some output rows of one image: as much as is unrolled at a time."""
+
+    __slots__ = ("images", "rows", "start", "whole", "windows")
+
+    def __init__(self, images: slice, rows: slice, windows: Windows, whole: bool) -> None:
+        self.images = images
+        self.rows = rows
+        self.windows = windows if whole else windows.rows(rows.start, rows.stop)
+        self.whole = whole
+        self.start = rows.start * windows.stride[0]
+
+    def of_input(self, x: Any) -> Any:
+        """What its windows see of padded images."""
+        return x[self.images] if self.whole else x[self.images, :, self.start :]
+
+    def of_output(self, g: Any) -> Any:
+        """Its outputs."""
+        return g[self.images] if self.whole else g[self.images, :, self.rows]
+
+
+def portions(xp: Any, x: Any, windows: Windows) -> tuple[list[Portion], Any]:
+    """All work in portions whose columns fit the budget, and memory for the columns of any of them."""
     batch, channels = x.shape[:2]
-    budget = COLUMN_BYTES if xp is np else DEVICE_COLUMN_BYTES
-    one = channels * prod(windows.kernel) * prod(windows.outputs)
-    count = min(batch, max(1, budget // max(one * x.itemsize, 1)))
-    return xp.empty((count, channels, prod(windows.kernel), prod(windows.outputs)), x.dtype)
+    budget = (COLUMN_BYTES if xp is np else DEVICE_COLUMN_BYTES) // x.itemsize
+    rows = windows.outputs[0]
+    row = channels * prod(windows.kernel) * prod(windows.outputs[1:])
+    images = max(1, budget // max(row * rows, 1))
+    if row * rows <= budget:
+        found = [
+            Portion(slice(i, min(i + images, batch)), slice(0, rows), windows, True) for i in range(0, batch, images)
+        ]
+        return found, xp.empty(min(images, batch) * row * rows, x.dtype)
+    step = max(1, budget // row)
+    found = [
+        Portion(slice(i, i + 1), slice(r, min(r + step, rows)), windows, False)
+        for i in range(batch)
+        for r in range(0, rows, step)
+    ]
+    return found, xp.empty(min(step, rows) * row, x.dtype)
+
+
+def _columns(memory: Any, images: int, channels: int, windows: Windows) -> Any:
+    """The beginning of the memory as columns, ``(images, channels, taps, outputs)``."""
+    shape = (images, channels, prod(windows.kernel), prod(windows.outputs))
+    return memory[: prod(shape)].reshape(shape)
 
 
 def unroll(xp: Any, x: Any, windows: Windows, memory: Any) -> Any:
-    """The columns of a few padded images, in the memory given."""
-    columns = memory[: x.shape[0]]
+    """The columns of a portion of padded images, in the memory given."""
+    columns = _columns(memory, *x.shape[:2], windows)
     steps = x.strides[2:]
     shown = xp.lib.stride_tricks.as_strided(
         x,
@@ -51,16 +90,10 @@ def unroll(xp: Any, x: Any, windows: Windows, memory: Any) -> Any:
 
 
 def roll(columns: Any, windows: Windows, target: Any) -> None:
-    """Add columns up where they came from, in a few padded images; the transpose of :func:`unroll`."""
+    """Add columns up where they came from, in padded images; the transpose of :func:`unroll`."""
     parts = columns.reshape(*target.shape[:2], prod(windows.kernel), *windows.outputs)
     for i, (_, where) in enumerate(windows.taps()):
         target[(..., *where)] += parts[:, :, i]
-
-
-def portions(batch: int, step: int) -> Iterator[slice]:
-    """The batch in portions of ``step``."""
-    for start in range(0, batch, max(step, 1)):
-        yield slice(start, min(start + step, batch))
 
 
 def forward(xp: Any, x: Any, weight: Any, windows: Windows, groups: int, bias: Any = None) -> Any:
@@ -73,17 +106,21 @@ def forward(xp: Any, x: Any, weight: Any, windows: Windows, groups: int, bias: A
         images = x.reshape(batch, groups, channels // groups, prod(x.shape[2:]))
         xp.matmul(rows, images, out=out.reshape(batch, groups, made // groups, images.shape[3]))
         return _with_bias(out, bias)
-    if channels == groups and groups > 1:
-        _depthwise(xp, windows.pad(xp, x), weight, windows, out)
-        return _with_bias(out, bias)
     x = windows.pad(xp, x)
-    memory = memory_for(xp, x, windows)
-    laid = out.reshape(batch, groups, made // groups, memory.shape[3])
-    for portion in portions(batch, memory.shape[0]):
-        columns = unroll(xp, x[portion], windows, memory)
+    if channels == groups and groups > 1:
+        _depthwise(xp, x, weight, windows, out)
+        return _with_bias(out, bias)
+    work, memory = portions(xp, x, windows)
+    laid = out.reshape(batch, groups, made // groups, prod(windows.outputs))
+    for portion in work:
+        columns = unroll(xp, portion.of_input(x), portion.windows, memory)
         columns = columns.reshape(columns.shape[0], groups, rows.shape[2], columns.shape[3])
-        xp.matmul(rows, columns, out=laid[portion])
-        _with_bias(out[portion], bias)
+        into = portion.of_output(out)
+        if portion.whole:
+            xp.matmul(rows, columns, out=laid[portion.images])
+        else:
+            into[...] = xp.matmul(rows, columns).reshape(into.shape)
+        _with_bias(into, bias)
     return out
 
 
@@ -95,8 +132,8 @@ def _tiles(xp: Any, x: Any) -> Iterator[tuple[slice, slice]]:
         yield slice(0, batch), slice(0, channels)
         return
     for i in range(batch):
-        for portion in portions(channels, each):
-            yield slice(i, i + 1), portion
+        for first in range(0, channels, each):
+            yield slice(i, i + 1), slice(first, min(first + each, channels))
 
 
 def _depthwise(xp: Any, x: Any, weight: Any, windows: Windows, out: Any) -> None:
@@ -129,8 +166,8 @@ def input_gradient(xp: Any, g: Any, weight: Any, windows: Windows, groups: int) 
     batch, made = g.shape[:2]
     channels = weight.shape[1] * groups
     grouped = weight.reshape(groups, made // groups, channels // groups, prod(windows.kernel))
-    flat = (batch, groups, made // groups, prod(windows.outputs))
     if windows.pointwise:
+        flat = (batch, groups, made // groups, prod(windows.outputs))
         return xp.matmul(grouped[..., 0].swapaxes(1, 2), g.reshape(flat)).reshape(batch, channels, *windows.extents)
     mirrored = windows.mirrored()
     if mirrored is not None and made <= 2 * channels:
@@ -138,14 +175,14 @@ def input_gradient(xp: Any, g: Any, weight: Any, windows: Windows, groups: int) 
         flipped = grouped[..., ::-1].swapaxes(1, 2).reshape(channels, made // groups, *windows.kernel)
         return forward(xp, g, flipped, mirrored, groups)
     rows = grouped.reshape(groups, made // groups, weight.shape[1] * prod(windows.kernel)).swapaxes(1, 2)
-    g = g.reshape(flat)
     target = xp.zeros((batch, channels, *windows.padded), g.dtype)
-    memory = memory_for(xp, target, windows)
-    for portion in portions(batch, memory.shape[0]):
-        part = g[portion]
-        columns = memory[: part.shape[0]].reshape(part.shape[0], groups, rows.shape[1], flat[3])
-        xp.matmul(rows, part, out=columns)
-        roll(columns, windows, target[portion])
+    work, memory = portions(xp, target, windows)
+    for portion in work:
+        part = portion.of_output(g)
+        columns = _columns(memory, part.shape[0], channels, portion.windows)
+        grouped = columns.reshape(columns.shape[0], groups, rows.shape[1], columns.shape[3])
+        xp.matmul(rows, part.reshape(part.shape[0], groups, made // groups, columns.shape[3]), out=grouped)
+        roll(columns, portion.windows, portion.of_input(target))
     return target[(..., *windows.inside)]
 
 
@@ -155,15 +192,16 @@ def weight_gradient(xp: Any, g: Any, x: Any, windows: Windows, groups: int) -> A
     made = g.shape[1]
     if channels == made == groups and groups > 1:
         return _depthwise_weight(xp, g, windows.pad(xp, x), windows).reshape(made, 1, *windows.kernel)
-    g = g.reshape(batch, groups, made // groups, prod(windows.outputs))
     total = xp.zeros((groups, made // groups, channels // groups * prod(windows.kernel)), g.dtype)
     x = windows.pad(xp, x)
-    memory = memory_for(xp, x, windows)
-    for portion in portions(batch, memory.shape[0]):
-        part = x[portion]
-        columns = part if windows.pointwise else unroll(xp, part, windows, memory)
-        columns = columns.reshape(part.shape[0], groups, total.shape[2], g.shape[3])
-        total += xp.matmul(g[portion], columns.swapaxes(-1, -2)).sum(axis=0)
+    work, memory = portions(xp, x, windows)
+    for portion in work:
+        part, seen = portion.of_output(g), portion.of_input(x)
+        columns = seen if windows.pointwise and portion.whole else unroll(xp, seen, portion.windows, memory)
+        outputs = prod(portion.windows.outputs)
+        columns = columns.reshape(part.shape[0], groups, total.shape[2], outputs)
+        part = part.reshape(part.shape[0], groups, made // groups, outputs)
+        total += xp.matmul(part, columns.swapaxes(-1, -2)).sum(axis=0)
     return total.reshape(made, channels // groups, *windows.kernel)
 
 
