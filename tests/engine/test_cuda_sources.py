@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from gradwire_engine import random
 
 SOURCES = {"random": random._CUDA_SOURCE}

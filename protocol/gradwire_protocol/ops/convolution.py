@@ -17,7 +17,7 @@ from .matrix import fits, need_numbers
 
 Size = int | tuple[int, ...]
 
-COLUMN_BYTES: Final = 1 << 21
+COLUMN_BYTES: Final = 1 << 22
 """A convolution unrolls this many bytes of its input at a time, about what the cache of one core holds."""
 
 
