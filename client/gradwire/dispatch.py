@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from gradwire_protocol import promotion
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentError, DTypeError
-from gradwire_protocol.meta import Inference, Meta
+from gradwire_protocol.errors import ArgumentError, LimitExceeded
+from gradwire_protocol.meta import Inference
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.records import encode_args, wrong_type
 from gradwire_protocol.table import TABLE, Kind, Op, Param, attribute_matches
@@ -45,14 +45,16 @@ class Recipe:
 
     Attributes:
         template: the arguments; ``None`` where they are encoded anew each time.
+        largest: bytes of the largest result that is new memory.
         references: where in the template the reference to a tensor goes.
         numbers: the values that go to the frame's table of scalars, in order.
     """
 
-    __slots__ = ("inferred", "numbers", "references", "template")
+    __slots__ = ("inferred", "largest", "numbers", "references", "template")
 
     def __init__(self, entry: Entry, inferred: Inference, values: list[Any]) -> None:
         self.inferred = inferred
+        self.largest = 0 if inferred.is_view else max((out.nbytes for out in inferred.outs), default=0)
         self.template: list[Any] | None = None
         self.references: tuple[int, ...] = ()
         self.numbers: tuple[int, ...] = ()
@@ -103,6 +105,12 @@ def run(entry: Entry, values: list[Any]) -> Any:
     requires = recording and op.grad_fn is not None and _any_requires(entry, values)
     if target is not None:
         check_inplace(target, op.name, recording)
+    if recipe.largest > session.max_tensor_bytes:
+        raise LimitExceeded(
+            f"{op.name}: the result would take {recipe.largest:,} bytes, a tensor on this server may take "
+            f"{session.max_tensor_bytes:,} (GRADWIRE_MAX_TENSOR_BYTES)",
+            setting="GRADWIRE_MAX_TENSOR_BYTES", limit=session.max_tensor_bytes, value=recipe.largest,
+        )  # fmt: skip
     # What a rule lists beyond the declared results is for backward, and stays on the server.
     outs = inferred.outs if op.results is None else inferred.outs[: op.results]
     first = session.record(op, values, len(outs) if target is None else 0, recipe)
@@ -282,13 +290,3 @@ def _edges(entry: Entry, values: list[Any]) -> tuple[Any, ...]:
         elif value is not None:
             edges.append(None)
     return tuple(edges)
-
-
-def require_float(self: Meta, what: str) -> None:
-    """Check that a tensor is floating point or complex.
-
-    Raises:
-        DTypeError: naming the dtype.
-    """
-    if self.dtype.category < 2:
-        raise DTypeError(f"{what} needs a floating point or complex tensor, not {self.dtype.name}")

@@ -95,7 +95,6 @@ def receivers(start: list[Node]) -> list[Any]:
 
 def reaches(start: list[Node], targets: list[Node]) -> list[bool]:
     """For each target, whether a gradient from the start arrives there."""
-    wanted = set(targets)
     seen = set(start)
     stack = list(seen)
     while stack:
@@ -103,4 +102,4 @@ def reaches(start: list[Node], targets: list[Node]) -> list[bool]:
             if edge is not None and edge[0] not in seen:
                 seen.add(edge[0])
                 stack.append(edge[0])
-    return [t in seen for t in targets] if wanted else []
+    return [t in seen for t in targets]

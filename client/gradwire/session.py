@@ -14,7 +14,7 @@ import numpy as np
 from gradwire_protocol import dtypes, envelope
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import GradwireError, InternalError, from_code
-from gradwire_protocol.frames import ID_BITS, Frame, Problem, Structure, structure_hash
+from gradwire_protocol.frames import ID_BITS, MAX_ID, Frame, Problem, Structure, structure_hash
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.records import encode_args
@@ -85,6 +85,7 @@ class Session:
         self.default_dtype = dtypes.float32
         self.rest = Rest(url, api_key)
         self.link = Link(url, session, api_key, patience)
+        self.max_tensor_bytes = self.link.limits.get("max_tensor_bytes", MAX_ID)
         self.lock = threading.RLock()
         self.dropped: list[int] = []
         self.closed = False

@@ -197,6 +197,15 @@ def test_deferred_errors_name_the_line_and_the_session_lives_on():
     assert (values * 2).tolist() == [2.0, 2.0, 2.0]
 
 
+def test_a_tensor_over_the_limit_is_refused_on_the_spot():
+    with pytest.raises(gradwire.LimitExceeded, match="GRADWIRE_MAX_TENSOR_BYTES"):
+        gradwire.zeros(10**8, 10**7)
+    x = gradwire.ones(10**5, 1)
+    with pytest.raises(gradwire.LimitExceeded, match="mul"):
+        x * x.t()
+    x.expand(10**5, 10**5)
+
+
 def test_parameters_keep_their_values_when_backward_fails():
     weight = gradwire.nn.Parameter(gradwire.ones(2))
     optimizer = gradwire.optim.SGD([weight], lr=1.0)

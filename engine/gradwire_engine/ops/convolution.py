@@ -20,6 +20,9 @@ from ..registry import derivative, kernel
 from ..tensor import Tensor
 from ..windows import Ints, Windows
 
+GATHERED_BYTES = 1 << 20
+"""Several images are unrolled together up to this size, about what the cache of one core holds."""
+
 DEVICE_COLUMN_BYTES = 1 << 28
 """A GPU has no cache to stay in, and launches cost more than memory."""
 
@@ -48,10 +51,11 @@ class Portion:
 def portions(xp: Any, x: Any, windows: Windows) -> tuple[list[Portion], Any]:
     """All work in portions whose columns fit the budget, and memory for the columns of any of them."""
     batch, channels = x.shape[:2]
-    budget = (COLUMN_BYTES if xp is np else DEVICE_COLUMN_BYTES) // x.itemsize
+    most, gathered = (COLUMN_BYTES, GATHERED_BYTES) if xp is np else (DEVICE_COLUMN_BYTES, DEVICE_COLUMN_BYTES)
+    budget = most // x.itemsize
     rows = windows.outputs[0]
     row = channels * prod(windows.kernel) * prod(windows.outputs[1:])
-    images = max(1, budget // max(row * rows, 1))
+    images = max(1, gathered // x.itemsize // max(row * rows, 1))
     if row * rows <= budget:
         found = [
             Portion(slice(i, min(i + images, batch)), slice(0, rows), windows, True) for i in range(0, batch, images)

@@ -18,7 +18,7 @@ from .matrix import fits, need_numbers
 Size = int | tuple[int, ...]
 
 COLUMN_BYTES: Final = 1 << 22
-"""A convolution unrolls this many bytes of its input at a time, about what the cache of one core holds."""
+"""A convolution unrolls at most this many bytes of its input at a time."""
 
 
 def spatial(name: str, value: Size, count: int, what: str) -> tuple[int, ...]:
@@ -319,4 +319,5 @@ def _scratch(bytes_per_position: int, outputs: Shape, geometry: Geometry) -> int
             outputs, geometry.stride, geometry.dilation, geometry.kernel, geometry.before, strict=True
         )
     )
-    return max(bytes_per_position, 0) * padded + 2 * COLUMN_BYTES
+    size = max(bytes_per_position, 0)
+    return size * padded + min(size * prod(outputs) * prod(geometry.kernel), COLUMN_BYTES)
