@@ -28,6 +28,13 @@ def dtype_of(array: Any) -> DType:
     return _FROM_NATIVE[array.dtype]
 
 
+def _flat_bytes(array: Any) -> Any:
+    """The memory of an array whose elements lie without gaps, in whatever order of dimensions."""
+    if not array.flags.c_contiguous:
+        array = array.transpose(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
+    return array.reshape(-1).view(np.uint8)
+
+
 def expect_any_float() -> None:
     """Let NumPy compute infinities and NaN without a word, in this thread: they are values here, as in PyTorch."""
     np.seterr(all="ignore")
@@ -52,12 +59,8 @@ class NumpyBackend:
         return np.ndarray(shape, _NATIVE[dtype], memory, offset * size, tuple(s * size for s in stride))
 
     def memory_of(self, array: Any) -> Any:
-        """The flat uint8 view of a dense array's memory, or ``None`` if the array has gaps."""
-        if not array.flags.c_contiguous:
-            array = array.transpose(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
-            if not array.flags.c_contiguous:
-                return None
-        return array.reshape(-1).view(np.uint8)
+        """The flat uint8 view of a dense array's memory."""
+        return _flat_bytes(array)
 
     def from_host(self, array: np.ndarray[Any, Any]) -> Any:
         """An array of this backend with the values of a NumPy array; may share its memory."""
@@ -99,11 +102,7 @@ class CupyBackend:
         return self.xp.ndarray(shape, _NATIVE[dtype], memory.data + offset * size, tuple(s * size for s in stride))
 
     def memory_of(self, array: Any) -> Any:
-        if not array.flags.c_contiguous:
-            array = array.transpose(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
-            if not array.flags.c_contiguous:
-                return None
-        return array.reshape(-1).view(np.uint8)
+        return _flat_bytes(array)
 
     def from_host(self, array: np.ndarray[Any, Any]) -> Any:
         return self.xp.asarray(array)

@@ -41,13 +41,11 @@ def backward(
     *,
     retain_graph: bool,
     create_graph: bool,
-    accumulating: bool,
 ) -> Generator[Call, list[Tensor | None], Gradients]:
     """Propagate gradients from the roots.
 
-    ``captures`` names the places whose gradients are wanted; only what leads there is computed. With
-    ``accumulating`` they are added to the ``grad`` of the tensors there by the caller; in any case they are
-    returned in order. Without ``captures`` every leaf that is reached accumulates.
+    ``captures`` names the places whose gradients are wanted: only what leads there is computed, and they are returned
+    in order. Without ``captures`` every leaf that is reached accumulates.
     """
     order = _reachable([edge[0] for edge, _ in roots])
     wanted: set[int] | None = None

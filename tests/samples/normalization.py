@@ -210,7 +210,7 @@ def normalize_of_zero(make):
     yield Sample(torch.zeros(2, 3, dtype=make.dtype, requires_grad=True))
 
 
-@samples("cosine_similarity", dtypes=REALS, ref=nnf.cosine_similarity)
+@samples("cosine_similarity", dtypes=FLOATS, ref=nnf.cosine_similarity)
 def cosine_similarity(make):
     yield Sample(make(2, 3), make(2, 3))
     yield Sample(make(2, 3), make(3), dim=0)

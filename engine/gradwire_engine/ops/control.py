@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentError, GraphError, NotFound
+from gradwire_protocol.errors import ArgumentError, GraphError, LimitExceeded, NotFound
 from gradwire_protocol.ops.control import ANOMALY_MODE, GRAD_MODE, INFERENCE_MODE, check_can_require_grad
 
 from ..backward import Call, accumulate, backward, root_edge
@@ -74,7 +74,6 @@ def run_backward(
             captures,
             retain_graph=retain_graph or create_graph,
             create_graph=create_graph,
-            accumulating=True,
         )
     )
     was_enabled, engine.grad_enabled = engine.grad_enabled, create_graph
@@ -106,7 +105,6 @@ def grad(
             captures,
             retain_graph=retain_graph or create_graph,
             create_graph=create_graph,
-            accumulating=False,
         )
     )
     for i, (tensor, gradient) in enumerate(zip(inputs, results, strict=True)):
@@ -205,6 +203,11 @@ def set_default_dtype(engine: Any, dtype: str) -> None:
 def set_name(engine: Any, tensor: Tensor, name: str) -> None:
     if not name or len(name) > 200:
         raise ArgumentError(f"a name has 1 to 200 characters, this one has {len(name)}")
+    limit = engine.account.limits.max_tensors
+    if len(engine.names) >= limit and name not in engine.names:
+        raise LimitExceeded(
+            f"the session has {limit:,} names (GRADWIRE_MAX_TENSORS)", setting="GRADWIRE_MAX_TENSORS", limit=limit
+        )
     engine.names[name] = tensor
 
 

@@ -78,7 +78,7 @@ def _columns(memory: Any, images: int, channels: int, windows: Windows) -> Any:
 
 def unroll(xp: Any, x: Any, windows: Windows, memory: Any) -> Any:
     """The columns of a portion of padded images, in the memory given."""
-    columns = _columns(memory, *x.shape[:2], windows)
+    columns = _columns(memory, x.shape[0], x.shape[1], windows)
     steps = x.strides[2:]
     shown = xp.lib.stride_tricks.as_strided(
         x,
