@@ -138,3 +138,22 @@ def test_the_client_imports_neither_server_nor_engine():
     program = f"import sys, gradwire; print([m for m in sys.modules if m.split('.')[0] in {heavy}])"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_a_long_loop_holds_no_more_than_a_short_one():
+    session = gradwire.connect()
+    model = gradwire.nn.Sequential(gradwire.nn.Linear(8, 16), gradwire.nn.ReLU(), gradwire.nn.Linear(16, 3))
+    optimizer = gradwire.optim.AdamW(model.parameters(), lr=1e-3)
+    held = []
+    for step in range(301):
+        x, target = gradwire.randn(4, 8), gradwire.randint(0, 3, (4,))
+        optimizer.zero_grad()
+        loss = gradwire.nn.functional.cross_entropy(model(x), target)
+        loss.backward()
+        optimizer.step()
+        if step in (100, 300):
+            loss.item()
+            contents = session.describe()["contents"]
+            held.append((contents["tensors"], contents["memory"]["live_bytes"], contents["graph_nodes"]))
+    assert held[0] == held[1]
+    session.close()
