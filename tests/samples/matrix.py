@@ -179,7 +179,7 @@ def trace(make):
     yield Sample(make(3)).fails()
 
 
-@samples("cross", dtypes=NUMBERS)
+@samples("cross", dtypes=(*INTS, *FLOATS, *COMPLEXES))  # PyTorch rounds halves after every product
 def cross(make):
     yield Sample(make(3), make(3))
     yield Sample(make(2, 3), make(2, 3), dim=-1)

@@ -9,6 +9,8 @@ from tests.samples import COMPLEXES, FLOATS, HALVES, Sample, samples
 
 REALS = (*HALVES, *FLOATS)
 LOOSE = dict(tol=(1e-4, 1e-4), grad_tol=(1e-3, 1e-3))
+HALF = dict(tol=(2e-2, 2e-2), grad_tol=(5e-2, 5e-2))
+"""PyTorch rounds statistics and intermediate values to half precision in places."""
 
 
 def last(x):
@@ -16,7 +18,8 @@ def last(x):
         return x.to(memory_format=torch.channels_last).requires_grad_(x.requires_grad)
 
 
-@samples("layer_norm", dtypes=REALS, ref=nnf.layer_norm, **LOOSE)
+@samples("layer_norm", dtypes=HALVES, ref=nnf.layer_norm, **HALF)
+@samples("layer_norm", dtypes=FLOATS, ref=nnf.layer_norm, **LOOSE)
 def layer_norm(make):
     yield Sample(make(2, 3, 4), (4,), make(4), make(4))
     yield Sample(make(2, 3, 4), (4,))
@@ -54,7 +57,8 @@ def layer_norm_backward(make):
     yield Sample(make(2, 3, 4, requires_grad=False), x, mean, rstd, weight, True)
 
 
-@samples("rms_norm", dtypes=REALS, ref=nnf.rms_norm, **LOOSE)
+@samples("rms_norm", dtypes=HALVES, ref=nnf.rms_norm, **HALF)
+@samples("rms_norm", dtypes=FLOATS, ref=nnf.rms_norm, **LOOSE)
 def rms_norm(make):
     yield Sample(make(2, 3, 4), (4,), make(4))
     yield Sample(make(2, 3, 4), (4,))
@@ -85,7 +89,8 @@ def _running(make, n):
     return make(n, requires_grad=False), make(n, low=0.5, high=2, requires_grad=False)
 
 
-@samples("batch_norm", dtypes=REALS, ref=nnf.batch_norm, **LOOSE)
+@samples("batch_norm", dtypes=HALVES, ref=nnf.batch_norm, **HALF)
+@samples("batch_norm", dtypes=FLOATS, ref=nnf.batch_norm, **LOOSE)
 def batch_norm(make):
     for training in (True, False):
         yield Sample(make(4, 3, 5), *_running(make, 3), make(3), make(3), training)
@@ -149,7 +154,8 @@ def batch_norm_backward(make):
             yield Sample(make(*shape, requires_grad=False), x, mean, var, None, training)
 
 
-@samples("instance_norm", dtypes=REALS, ref=nnf.instance_norm, **LOOSE)
+@samples("instance_norm", dtypes=HALVES, ref=nnf.instance_norm, **HALF)
+@samples("instance_norm", dtypes=FLOATS, ref=nnf.instance_norm, **LOOSE)
 def instance_norm(make):
     yield Sample(make(2, 3, 5))
     yield Sample(make(2, 3, 5), *_running(make, 3), make(3), make(3))
@@ -160,7 +166,8 @@ def instance_norm(make):
     yield Sample(make(2, 3, 5), use_input_stats=False).fails()
 
 
-@samples("group_norm", dtypes=REALS, ref=nnf.group_norm, **LOOSE)
+@samples("group_norm", dtypes=HALVES, ref=nnf.group_norm, **HALF)
+@samples("group_norm", dtypes=FLOATS, ref=nnf.group_norm, **LOOSE)
 def group_norm(make):
     yield Sample(make(2, 6, 5), 3, make(6), make(6))
     yield Sample(make(2, 6, 20), 2)
