@@ -61,7 +61,7 @@ def families() -> dict[str, list[Op]]:
     """The ops by family, both in alphabetical order. In-place forms stand with the op they belong to."""
     found: dict[str, list[Op]] = {}
     for name in sorted(TABLE):
-        if TABLE[name].base is None:
+        if TABLE[name].base is None and not TABLE[name].internal:
             found.setdefault(TABLE[name].family, []).append(TABLE[name])
     return dict(sorted(found.items()))
 
@@ -69,7 +69,7 @@ def families() -> dict[str, list[Op]]:
 def ops_page() -> str:
     """The op table as a page."""
     grouped = families()
-    forms = sum(op.base is not None for op in TABLE.values())
+    forms = sum(op.base is not None and not op.internal for op in TABLE.values())
     lines = [
         HEADER.format(source="`protocol/gradwire_protocol/ops/`"),
         "# The op table\n",

@@ -22,6 +22,7 @@ from gradwire_protocol.errors import (
     ReplyForgotten,
     ShapeError,
     TooManyRequests,
+    UnknownOp,
     UnknownStructure,
     UnknownTensor,
     from_code,
@@ -432,6 +433,8 @@ class _Run:
             return
         try:
             op = lookup(name)
+            if op.internal:
+                raise UnknownOp(f"{name!r} is a primitive of derivatives, not an op that a frame may name", op=name)
             if op.results is not None:
                 count = op.results
             if len(session.ids) + len(self.made) >= session.limits.max_tensors:

@@ -142,10 +142,12 @@ def new(
 
 
 def several(*parts: Inference) -> Inference:
-    """Several results of one operation: all new, or all views."""
+    """Several results of one operation: all new, or all views. None at all counts as no views."""
+    if not parts:
+        return Inference((), None, ())
     outs = tuple(out for part in parts for out in part.outs)
-    compute = parts[0].compute if parts else None
-    if parts and parts[0].offsets is not None:
+    compute = parts[0].compute
+    if parts[0].offsets is not None:
         return Inference(outs, compute, tuple(o for part in parts for o in (part.offsets or ())))
     return Inference(outs, compute)
 

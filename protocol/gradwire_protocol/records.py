@@ -36,7 +36,7 @@ def encode_args(
     last, numbers = 0, len(scalars)
     for param, value in zip(op.params, values, strict=True):
         kind = param.kind
-        if value is None and (param.optional or kind is _OPTIONAL_TENSORS):
+        if value is None and param.optional:
             args.append(None)
         elif kind is _TENSOR or kind is _OPERAND:
             if is_tensor(value):
@@ -108,7 +108,7 @@ def decode_args(
     values: list[Any] = []
     for param, arg in zip(params, args, strict=False):
         kind = param.kind
-        if arg is None and (param.optional or kind is _OPTIONAL_TENSORS):
+        if arg is None and param.optional:
             values.append(None)
         elif kind is _TENSOR or kind is _OPERAND:
             if type(arg) is int:

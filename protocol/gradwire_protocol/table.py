@@ -122,12 +122,14 @@ class Op:
         control: it acts on the session (graph, names, random state) rather than computing a value.
         random: it draws from the session's generator.
         dynamic: the shape of its result depends on data.
+        internal: a primitive of derivatives, called by the engine alone. Its rule trusts its arguments, and a frame
+            that names it is refused.
         exposed: where clients offer it: "function", "method", "nn.functional", or nowhere.
         variadic: the parameter that also accepts its ints unpacked (``x.permute(0, 2, 1)``).
     """
 
     __slots__ = (
-        "base", "control", "differentiable", "doc", "dynamic", "exposed", "family", "grad_fn", "mutates",
+        "base", "control", "differentiable", "doc", "dynamic", "exposed", "family", "grad_fn", "internal", "mutates",
         "name", "params", "positions", "random", "results", "rule", "variadic",
     )  # fmt: skip
 
@@ -152,7 +154,8 @@ class Op:
         self.control: bool = facts["control"]
         self.random: bool = facts["random"]
         self.dynamic: bool = facts["dynamic"]
-        self.exposed: tuple[str, ...] = facts["exposed"]
+        self.internal: bool = facts["internal"]
+        self.exposed: tuple[str, ...] = () if self.internal else facts["exposed"]
         self.variadic: str | None = facts["variadic"]
 
     def __repr__(self) -> str:
@@ -232,6 +235,7 @@ def op(
     control: bool = False,
     random: bool = False,
     dynamic: bool = False,
+    internal: bool = False,
     exposed: Sequence[str] = ("function", "method"),
     variadic: str | None = None,
     name: str | None = None,
@@ -249,7 +253,7 @@ def op(
         facts = {
             "grad_fn": grad_fn, "differentiable": differentiable, "results": results, "mutates": mutates,
             "base": None, "control": control, "random": random, "dynamic": dynamic,
-            "exposed": tuple(exposed), "variadic": variadic,
+            "exposed": tuple(exposed), "internal": internal, "variadic": variadic,
         }  # fmt: skip
         base = _add(Op(label, rule, **facts))
         if inplace:

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gradwire_protocol.ops  # noqa: F401  (fills the table)
 from gradwire_engine.memory import Limits
 from gradwire_engine.session import Session
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import ID_BITS, Frame, Payload, Structure, structure_hash
+from gradwire_protocol.table import TABLE
 
 
 def human(session, *ops, reads=(), seq=0, **fields):
@@ -173,9 +175,7 @@ JUNK = st.recursive(
     lambda inner: st.lists(inner, max_size=4),
     max_leaves=10,
 )
-NAMES = st.sampled_from(
-    ["add", "mul_", "sum", "cat", "zeros", "view", "index", "upload", "backward", "grad", "split", "x"]
-)
+NAMES = st.sampled_from([*sorted(TABLE), "no such op"])
 
 
 @settings(max_examples=300, deadline=None)

@@ -177,7 +177,7 @@ def nll_loss(make):
     yield from _class_samples(make)
 
 
-@samples("nll_loss", dtypes=HALVES, ref=NLL_LOSS, tol=(2e-2, 2e-2))  # PyTorch adds up in half precision
+@samples("nll_loss", dtypes=HALVES, ref=NLL_LOSS, tol=(2e-2, 1e-1))  # PyTorch adds up in half precision
 def nll_loss_in_half_precision(make):
     yield from _class_samples(make)
 
@@ -187,7 +187,7 @@ def nll_loss_refusals(make):
     yield from _class_refusals(make)
 
 
-@samples("cross_entropy", dtypes=HALVES, ref=CROSS_ENTROPY, tol=(2e-2, 2e-2))
+@samples("cross_entropy", dtypes=HALVES, ref=CROSS_ENTROPY, tol=(2e-2, 1e-1))
 def cross_entropy_in_half_precision(make):
     yield from _class_samples(make)
 

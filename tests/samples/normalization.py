@@ -89,7 +89,7 @@ def _running(make, n):
     return make(n, requires_grad=False), make(n, low=0.5, high=2, requires_grad=False)
 
 
-@samples("batch_norm", dtypes=HALVES, ref=nnf.batch_norm, **HALF)
+@samples("batch_norm", dtypes=HALVES, ref=nnf.batch_norm, grad=False, **HALF)
 @samples("batch_norm", dtypes=FLOATS, ref=nnf.batch_norm, **LOOSE)
 def batch_norm(make):
     for training in (True, False):
@@ -154,7 +154,7 @@ def batch_norm_backward(make):
             yield Sample(make(*shape, requires_grad=False), x, mean, var, None, training)
 
 
-@samples("instance_norm", dtypes=HALVES, ref=nnf.instance_norm, **HALF)
+@samples("instance_norm", dtypes=HALVES, ref=nnf.instance_norm, grad=False, **HALF)
 @samples("instance_norm", dtypes=FLOATS, ref=nnf.instance_norm, **LOOSE)
 def instance_norm(make):
     yield Sample(make(2, 3, 5))
@@ -166,7 +166,7 @@ def instance_norm(make):
     yield Sample(make(2, 3, 5), use_input_stats=False).fails()
 
 
-@samples("group_norm", dtypes=HALVES, ref=nnf.group_norm, **HALF)
+@samples("group_norm", dtypes=HALVES, ref=nnf.group_norm, grad=False, **HALF)
 @samples("group_norm", dtypes=FLOATS, ref=nnf.group_norm, **LOOSE)
 def group_norm(make):
     yield Sample(make(2, 6, 5), 3, make(6), make(6))

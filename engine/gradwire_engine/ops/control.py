@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentError, GraphError, LimitExceeded, NotFound
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GraphError, LimitExceeded, NotFound
 from gradwire_protocol.ops.control import ANOMALY_MODE, GRAD_MODE, INFERENCE_MODE, check_can_require_grad
 
 from ..backward import Call, accumulate, backward, root_edge
@@ -173,6 +173,8 @@ def set_data(engine: Any, tensor: Tensor, data: Tensor) -> None:
 
 @control("manual_seed")
 def manual_seed(engine: Any, seed: int) -> None:
+    if type(seed) is not int:
+        raise ArgumentTypeError(f"a seed is an int, not {seed!r}")
     engine.generator.manual_seed(int(seed))
 
 

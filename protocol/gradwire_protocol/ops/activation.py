@@ -220,31 +220,31 @@ def _gradient(grad: Meta, *operands: Meta) -> Inference:
     return elementwise(grad, *operands)
 
 
-@op(grad_fn="ThresholdBackwardBackward0", differentiable=("grad",), exposed=())
+@op(grad_fn="ThresholdBackwardBackward0", differentiable=("grad",), internal=True)
 def threshold_backward(grad: Tensor, self: Tensor, threshold: Scalar) -> Inference:
     """``grad`` where ``self`` is above ``threshold`` or NaN, else 0."""
     return _gradient(grad, self)
 
 
-@op(grad_fn="SigmoidBackwardBackward0", exposed=())
+@op(grad_fn="SigmoidBackwardBackward0", internal=True)
 def sigmoid_backward(grad: Tensor, output: Tensor) -> Inference:
     """``grad * output * (1 - output)`` (conjugated): the gradient of a sigmoid that gave ``output``."""
     return _gradient(grad, output)
 
 
-@op(grad_fn="TanhBackwardBackward0", exposed=())
+@op(grad_fn="TanhBackwardBackward0", internal=True)
 def tanh_backward(grad: Tensor, output: Tensor) -> Inference:
     """``grad * (1 - output**2)`` (conjugated): the gradient of a hyperbolic tangent that gave ``output``."""
     return _gradient(grad, output)
 
 
-@op(grad_fn="GeluBackwardBackward0", exposed=())
+@op(grad_fn="GeluBackwardBackward0", internal=True)
 def gelu_backward(grad: Tensor, self: Tensor, approximate: str = "none") -> Inference:
     """The gradient of :func:`gelu` at ``self``."""
     return _gradient(grad, self)
 
 
-@op(grad_fn="SiluBackwardBackward0", exposed=())
+@op(grad_fn="SiluBackwardBackward0", internal=True)
 def silu_backward(grad: Tensor, self: Tensor) -> Inference:
     """The gradient of :func:`silu` at ``self``."""
     return _gradient(grad, self)

@@ -22,7 +22,7 @@ def _into(grad: Meta, size: Ints, added: bool = False) -> Inference:
     return inferred
 
 
-@op(grad_fn="ExpandBackward0", exposed=())
+@op(grad_fn="ExpandBackward0", internal=True)
 def spread(self: Tensor, size: Ints, dim: Ints | int | None = None, keepdim: bool = False) -> Inference:
     """A view that gives every element of a dimension what a reduction over ``dim`` made of them all."""
     gone = canonical_dims(dim, len(size)) if check_size(size) else ()
@@ -32,13 +32,13 @@ def spread(self: Tensor, size: Ints, dim: Ints | int | None = None, keepdim: boo
     return view(self, size, [0 if i in gone else next(kept) for i in range(len(size))])
 
 
-@op(grad_fn="SelectBackwardBackward0", exposed=())
+@op(grad_fn="SelectBackwardBackward0", internal=True)
 def select_backward(grad: Tensor, size: Ints, dim: int, index: Position) -> Inference:
     """Zeros of the given size with ``grad`` at one index of a dimension."""
     return _into(grad, size)
 
 
-@op(grad_fn="SliceBackwardBackward0", exposed=())
+@op(grad_fn="SliceBackwardBackward0", internal=True)
 def slice_backward(
     grad: Tensor, size: Ints, dim: int, start: Position | None, end: Position | None, step: int
 ) -> Inference:
@@ -46,19 +46,19 @@ def slice_backward(
     return _into(grad, size)
 
 
-@op(grad_fn="DiagonalBackwardBackward0", exposed=())
+@op(grad_fn="DiagonalBackwardBackward0", internal=True)
 def diagonal_backward(grad: Tensor, size: Ints, offset: int, dim1: int, dim2: int) -> Inference:
     """Zeros of the given size with ``grad`` on a diagonal."""
     return _into(grad, size)
 
 
-@op(grad_fn="UnfoldBackwardBackward0", exposed=())
+@op(grad_fn="UnfoldBackwardBackward0", internal=True)
 def unfold_backward(grad: Tensor, input_size: Ints, dimension: int, size: int, step: int) -> Inference:
     """Windows added up at the places they came from."""
     return new(check_size(input_size), grad.dtype, grad.device, compute=grad.dtype)
 
 
-@op(grad_fn="RestrideBackward0", exposed=())
+@op(grad_fn="RestrideBackward0", internal=True)
 def restride(
     self: Tensor,
     stride: Ints,
@@ -81,7 +81,7 @@ def restride(
     return inferred
 
 
-@op(grad_fn="GatherBackwardBackward0", differentiable=("grad",), exposed=())
+@op(grad_fn="GatherBackwardBackward0", differentiable=("grad",), internal=True)
 def gather_backward(grad: Tensor, size: Ints, dim: int, index: Tensor, distinct: bool = False) -> Inference:
     """Zeros of the given size with the elements of ``grad`` added at the indices along ``dim``.
 
@@ -90,37 +90,37 @@ def gather_backward(grad: Tensor, size: Ints, dim: int, index: Tensor, distinct:
     return _into(grad, size, added=True)
 
 
-@op(grad_fn="IndexBackwardBackward0", differentiable=("grad",), exposed=())
+@op(grad_fn="IndexBackwardBackward0", differentiable=("grad",), internal=True)
 def index_backward(grad: Tensor, size: Ints, indices: list[Tensor | None]) -> Inference:
     """Zeros of the given size with the elements of ``grad`` added where ``index`` read them."""
     return _into(grad, size, added=True)
 
 
-@op(grad_fn="IndexSelectBackwardBackward0", differentiable=("grad",), exposed=())
+@op(grad_fn="IndexSelectBackwardBackward0", differentiable=("grad",), internal=True)
 def index_select_backward(grad: Tensor, size: Ints, dim: int, index: Tensor) -> Inference:
     """Zeros of the given size with the slices of ``grad`` added at the indices along ``dim``."""
     return _into(grad, size, added=True)
 
 
-@op(grad_fn="TakeBackwardBackward0", differentiable=("grad",), exposed=())
+@op(grad_fn="TakeBackwardBackward0", differentiable=("grad",), internal=True)
 def take_backward(grad: Tensor, size: Ints, index: Tensor) -> Inference:
     """Zeros of the given size with the elements of ``grad`` added at flat indices."""
     return _into(grad, size, added=True)
 
 
-@op(grad_fn="MaskedSelectBackwardBackward0", differentiable=("grad",), exposed=())
+@op(grad_fn="MaskedSelectBackwardBackward0", differentiable=("grad",), internal=True)
 def masked_select_backward(grad: Tensor, size: Ints, mask: Tensor) -> Inference:
     """Zeros of the given size with the elements of ``grad`` where the mask is true; what is left over is dropped."""
     return _into(grad, size)
 
 
-@op(grad_fn="MaskedScatterBackwardBackward0", differentiable=("grad",), exposed=())
+@op(grad_fn="MaskedScatterBackwardBackward0", differentiable=("grad",), internal=True)
 def masked_scatter_backward(grad: Tensor, size: Ints, mask: Tensor) -> Inference:
     """The elements of ``grad`` where the mask is true, followed by zeros, in the given size."""
     return _into(grad, size)
 
 
-@op(grad_fn="EmbeddingDenseBackwardBackward0", differentiable=("grad",), exposed=())
+@op(grad_fn="EmbeddingDenseBackwardBackward0", differentiable=("grad",), internal=True)
 def embedding_backward(
     grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Inference:

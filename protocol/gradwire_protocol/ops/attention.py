@@ -115,7 +115,7 @@ def attention(
     return Inference((out, kept), None, None, node)
 
 
-@op(results=3, exposed=())
+@op(results=3, internal=True)
 def attention_backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, weights: Tensor, scale: float
 ) -> Inference:

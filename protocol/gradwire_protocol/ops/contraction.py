@@ -252,7 +252,7 @@ def einsum(equation: str, operands: list[Tensor]) -> Inference:
     return _contracted("einsum", operands, labels, output)
 
 
-@op(grad_fn="ViewBackward0", exposed=())
+@op(grad_fn="ViewBackward0", internal=True)
 def contract(operands: list[Tensor], labels: tuple[tuple[int, ...], ...], output: tuple[int, ...]) -> Inference:
     """:func:`einsum` with numbers for letters: one tuple of labels per operand, and the output's.
 

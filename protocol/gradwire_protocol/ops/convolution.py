@@ -258,7 +258,7 @@ def conv_transpose3d(
 # The three primitives. ``extents`` says what a stride leaves open; padding is what precedes the first element.
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=())
+@op(grad_fn="ConvolutionBackward0", internal=True)
 def convolution(
     self: Tensor, weight: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
     dilation: tuple[int, ...], groups: int,
@@ -270,7 +270,7 @@ def convolution(
     return _primitive(shape, self, weight, channels, taken, weight.shape[2:], extents, stride, padding, dilation)
 
 
-@op(grad_fn="ConvolutionBackwardBackward0", exposed=())
+@op(grad_fn="ConvolutionBackwardBackward0", internal=True)
 def convolution_input(
     grad: Tensor, weight: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
     dilation: tuple[int, ...], groups: int,
@@ -282,7 +282,7 @@ def convolution_input(
     return _primitive(shape, grad, weight, channels, taken, weight.shape[2:], grad.shape[2:], stride, padding, dilation)
 
 
-@op(grad_fn="ConvolutionBackwardBackward0", exposed=())
+@op(grad_fn="ConvolutionBackwardBackward0", internal=True)
 def convolution_weight(
     grad: Tensor, self: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
     dilation: tuple[int, ...], groups: int,

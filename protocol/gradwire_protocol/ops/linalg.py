@@ -38,7 +38,7 @@ def det(self: Tensor) -> Inference:
     return new(self.shape[:-2], self.dtype, self.device)
 
 
-@op(results=1, exposed=())
+@op(results=1, internal=True)
 def cofactor(self: Tensor) -> Inference:
     """The conjugated cofactors of each square matrix, ``det(A).conj() * inv(A).mH`` where that exists: the gradient of
     the determinant, for singular matrices too."""

@@ -261,7 +261,7 @@ def is_distribution(self: Meta, target: Meta) -> bool:
     return target.shape == self.shape and target.dtype.is_floating_point
 
 
-@op(exposed=())
+@op(internal=True)
 def class_weights(
     target: Tensor, weight: Tensor | None, shape: tuple[int, ...], ignore_index: int, mean: bool,
     label_smoothing: float, dtype: DType,
@@ -278,7 +278,7 @@ def class_weights(
     return new(shape, dtype, target.device)
 
 
-@op(exposed=())
+@op(internal=True)
 def cross_entropy_backward(
     grad: Tensor, log_probabilities: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, mean: bool,
     label_smoothing: float,

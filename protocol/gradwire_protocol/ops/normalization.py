@@ -8,7 +8,16 @@ from ..dtypes import DType, float32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, Shape, meta, new
 from ..promotion import join
-from ..shapes import broadcast, canonical_dim, canonical_dims, channels_last_stride, common_device, like, reduced_shape
+from ..shapes import (
+    broadcast,
+    canonical_dim,
+    canonical_dims,
+    channels_last_stride,
+    check_size,
+    common_device,
+    like,
+    reduced_shape,
+)
 from ..table import Scalar, Tensor, op
 from .matrix import fits
 
@@ -37,6 +46,7 @@ def _normalized(name: str, self: Meta, shape: Shape, *parameters: Meta | None) -
     """Check the normalized shape against the input and its parameters; how many dimensions it has."""
     if not shape:
         raise ArgumentError(f"{name}: normalized_shape must have at least 1 dimension")
+    check_size(shape)
     count = len(shape)
     if self.ndim < count or not all(fits(n, m) for n, m in zip(self.shape[-count:], shape, strict=True)):
         raise ShapeError(f"{name}: an input of shape {list(self.shape)} does not end in normalized_shape {list(shape)}")
@@ -69,7 +79,7 @@ def layer_norm(
     return Inference((meta(self.shape, self.dtype, device), kept, kept), statistics)
 
 
-@op(results=None, exposed=())
+@op(results=None, internal=True)
 def layer_norm_backward(
     grad: Tensor, self: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, bias: bool = False
 ) -> Inference:
@@ -106,7 +116,7 @@ def rms_norm(
     return Inference((meta(self.shape, self.dtype, device), kept), statistics, None, node)
 
 
-@op(results=None, exposed=())
+@op(results=None, internal=True)
 def rms_norm_backward(grad: Tensor, self: Tensor, rstd: Tensor, weight: Tensor | None = None) -> Inference:
     """The gradients of :func:`rms_norm` for its input and, where there is one, for the weight."""
     statistics = _need_real("rms_norm_backward", self.dtype)
@@ -174,7 +184,7 @@ def batch_norm(
     return Inference((out,))
 
 
-@op(grad_fn="NativeBatchNormBackward0", results=3, exposed=())
+@op(grad_fn="NativeBatchNormBackward0", results=3, internal=True)
 def batch_norm_training(
     self: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Inference:
@@ -185,7 +195,7 @@ def batch_norm_training(
     return Inference((out, kept, kept), statistics)
 
 
-@op(grad_fn="NativeBatchNormBackward0", differentiable=("self", "weight", "bias"), exposed=())
+@op(grad_fn="NativeBatchNormBackward0", differentiable=("self", "weight", "bias"), internal=True)
 def batch_norm_inference(
     self: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5,
@@ -196,7 +206,7 @@ def batch_norm_inference(
     return Inference((out,), statistics)
 
 
-@op(results=3, exposed=())
+@op(results=3, internal=True)
 def batch_norm_backward(
     grad: Tensor, self: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, training: bool = True,
     eps: float = 1e-5,
@@ -254,7 +264,7 @@ def group_norm(
     return Inference((out, kept, kept), statistics)
 
 
-@op(results=3, exposed=())
+@op(results=3, internal=True)
 def group_norm_backward(
     grad: Tensor, self: Tensor, mean: Tensor, rstd: Tensor, num_groups: int, weight: Tensor | None = None
 ) -> Inference:

@@ -62,7 +62,7 @@ def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Scala
     return new(shape, self.dtype, self.device, stride=stride, grad_fn=node)
 
 
-@op(grad_fn="PadBackwardBackward0", exposed=())
+@op(grad_fn="PadBackwardBackward0", internal=True)
 def pad_backward(grad: Tensor, pad: tuple[int, ...], mode: str) -> Inference:
     """Fold a gradient's border onto the elements it was copied from: the transpose of :func:`pad` in a mode other than
     ``"constant"``."""

@@ -133,7 +133,7 @@ def max_pool3d_with_indices(
     return _with_indices(_max(3, self, kernel_size, stride, padding, dilation, ceil_mode))
 
 
-@op(grad_fn="MaxPoolBackwardBackward0", differentiable=("grad",), exposed=())
+@op(grad_fn="MaxPoolBackwardBackward0", differentiable=("grad",), internal=True)
 def max_pool_backward(
     grad: Tensor, self: Tensor, result: Tensor, kernel_size: tuple[int, ...], stride: tuple[int, ...],
     padding: tuple[int, ...], dilation: tuple[int, ...],
@@ -143,7 +143,7 @@ def max_pool_backward(
     return new(self.shape, grad.dtype, grad.device, compute=grad.dtype)
 
 
-@op(grad_fn="MaxPoolPickBackward0", differentiable=("tangent",), exposed=())
+@op(grad_fn="MaxPoolPickBackward0", differentiable=("tangent",), internal=True)
 def max_pool_pick(
     tangent: Tensor, self: Tensor, result: Tensor, kernel_size: tuple[int, ...], stride: tuple[int, ...],
     padding: tuple[int, ...], dilation: tuple[int, ...],
@@ -211,7 +211,7 @@ def avg_pool3d(
     return _mean(3, self, kernel_size, stride, padding, ceil_mode, divisor_override)
 
 
-@op(grad_fn="AvgPoolBackwardBackward0", exposed=())
+@op(grad_fn="AvgPoolBackwardBackward0", internal=True)
 def avg_pool_backward(
     grad: Tensor, extents: tuple[int, ...], kernel_size: tuple[int, ...], stride: tuple[int, ...],
     padding: tuple[int, ...], count_include_pad: bool = True, divisor_override: int | None = None,
@@ -277,7 +277,7 @@ def adaptive_avg_pool3d(self: Tensor, output_size: int | tuple[int | None, ...])
     return _adaptive_mean(3, self, output_size)
 
 
-@op(grad_fn="AdaptiveAvgPoolBackwardBackward0", exposed=())
+@op(grad_fn="AdaptiveAvgPoolBackwardBackward0", internal=True)
 def adaptive_avg_pool_backward(grad: Tensor, extents: tuple[int, ...]) -> Inference:
     """Spread a gradient for adaptive means over their windows, in an input with these spatial extents."""
     count = len(extents)

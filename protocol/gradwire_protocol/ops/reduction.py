@@ -186,13 +186,13 @@ def log_softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Inference
 # Primitives that derivatives of this family are written in
 
 
-@op(grad_fn="SoftmaxBackwardDataBackward0", exposed=())
+@op(grad_fn="SoftmaxBackwardDataBackward0", internal=True)
 def softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Inference:
     """Gradient of softmax: ``output * (grad - sum(grad * output))``."""
     return new(output.shape, output.dtype, output.device, compute=output.dtype)
 
 
-@op(grad_fn="LogSoftmaxBackwardDataBackward0", exposed=())
+@op(grad_fn="LogSoftmaxBackwardDataBackward0", internal=True)
 def log_softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Inference:
     """Gradient of log_softmax: ``grad - exp(output) * sum(grad)``."""
     return new(output.shape, output.dtype, output.device, compute=output.dtype)

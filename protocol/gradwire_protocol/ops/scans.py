@@ -62,14 +62,14 @@ def cummin(self: Tensor, dim: int) -> Inference:
 # Primitives that derivatives of running products are written in
 
 
-@op(grad_fn="ShiftBackward0", exposed=())
+@op(grad_fn="ShiftBackward0", internal=True)
 def shift(self: Tensor, dim: int, by: int, fill: Scalar = 0) -> Inference:
     """Elements moved ``by`` places along ``dim``; what falls off is lost and ``fill`` takes the empty places."""
     canonical_dim(dim, self.ndim)
     return new(self.shape, self.dtype, self.device)
 
 
-@op(grad_fn="LinearRecurrenceBackward0", exposed=())
+@op(grad_fn="LinearRecurrenceBackward0", internal=True)
 def linear_recurrence(factor: Tensor, term: Tensor, dim: int, reverse: bool = False) -> Inference:
     """The solution of ``s[i] = term[i] + factor[i] * s[i - 1]`` along ``dim`` (``s[i + 1]`` in reverse).
 

@@ -36,7 +36,7 @@ async def table(if_none_match: Annotated[str | None, Header()] = None) -> Respon
 @cache
 def encoded() -> tuple[bytes, str]:
     """The table as JSON, and its ETag."""
-    rows = [describe(TABLE[name]) for name in sorted(TABLE)]
+    rows = [describe(TABLE[name]) for name in sorted(TABLE) if not TABLE[name].internal]
     body = msgspec.json.encode({"protocol": PROTOCOL_VERSION, "ops": rows})
     return body, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
 
