@@ -15,8 +15,8 @@ from ..modes import detect_anomaly, enable_grad, inference_mode, no_grad, set_de
 from ..tensor import NO_GRAD, PRESENT, Tensor
 
 __all__ = [
-    "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad", "set_detect_anomaly",
-    "set_grad_enabled",
+    "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck", "gradgradcheck", "inference_mode",
+    "no_grad", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip
 
 Tensors = Tensor | Sequence[Tensor]
@@ -170,3 +170,7 @@ def _history(tensor: Tensor, roots: list[Any], gradients: list[Any], starts: lis
         if node.label in _LAST_STEP:
             name = _LAST_STEP[node.label]
     return Node(name, tuple(edges))
+
+
+from . import functional  # noqa: E402  (it uses grad)
+from .gradcheck import gradcheck, gradgradcheck  # noqa: E402  (the function, which hides its module as in PyTorch)

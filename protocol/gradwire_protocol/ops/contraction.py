@@ -6,7 +6,8 @@ over. An extent of 1 broadcasts against another operand's extent under the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..dtypes import INTEGRAL, DType, int64
@@ -21,6 +22,9 @@ Labels = tuple[int, ...]
 
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ELLIPSIS: Final = -1
+
+MOST_COMPARED: Final = 16
+"""So many operands are compared in pairs to find the cheapest product."""
 
 
 def parse(equation: str, ndims: Sequence[int]) -> tuple[tuple[Labels, ...], Labels]:
@@ -125,9 +129,9 @@ class Step:
     __slots__ = ("batch", "left", "pair", "right", "size", "summed")
 
     def __init__(
-        self, pair: tuple[int, int], a: Labels, b: Labels, needed: Iterable[int], sizes: dict[int, int]
+        self, pair: tuple[int, int], a: Labels, b: Labels, uses: Mapping[int, int], sizes: dict[int, int]
     ) -> None:
-        keep = set(needed)
+        keep = {label for label in (*a, *b) if uses[label] > (label in a) + (label in b)}
         self.pair = pair
         self.batch = tuple(label for label in a if label in b and label in keep)
         self.summed = tuple(label for label in a if label in b and label not in keep)
@@ -145,21 +149,27 @@ class Step:
 def plan(operands: Sequence[Labels], output: Labels, sizes: dict[int, int]) -> list[Step]:
     """The order in which to multiply several operands: always the pair with the smallest product next.
 
-    The product of a step takes the place of its first operand; the second is removed.
+    The product of a step takes the place of its first operand; the second is removed. Of very many operands only the
+    first ones are looked at, since looking takes time with the cube of their number.
     """
     rest = list(operands)
+    # How many operands have a label; the output counts as one more.
+    uses = Counter(label for labels in (*rest, output) for label in dict.fromkeys(labels))
     steps: list[Step] = []
     while len(rest) > 1:
         best: Step | None = None
-        for i in range(len(rest)):
-            for j in range(i + 1, len(rest)):
-                others = {label for k, r in enumerate(rest) if k not in (i, j) for label in r}
-                step = Step((i, j), rest[i], rest[j], others | set(output), sizes)
+        seen = min(len(rest), MOST_COMPARED)
+        for i in range(seen):
+            for j in range(i + 1, seen):
+                step = Step((i, j), rest[i], rest[j], uses, sizes)
                 if best is None or step.size < best.size:
                     best = step
         assert best is not None
         steps.append(best)
         i, j = best.pair
+        uses.subtract(rest[i])
+        uses.subtract(rest[j])
+        uses.update(best.result)
         rest[i] = best.result
         del rest[j]
     return steps

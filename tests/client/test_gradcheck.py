@@ -1,0 +1,143 @@
+"""Gradients checked with finite differences: what passes and what fails, as in torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import gradwire
+from gradwire.autograd import gradcheck, gradgradcheck
+from gradwire.autograd.gradcheck import GradcheckError
+
+pytestmark = [
+    pytest.mark.usefixtures("session"),
+    pytest.mark.filterwarnings("ignore:.*double precision"),
+]
+BOTH = pytest.mark.parametrize("lib", [torch, gradwire], ids=["torch", "gradwire"])
+X = np.array([0.5, -1.0, 2.0])
+Z = np.array([1 + 2j, -0.5j])
+
+
+def error_of(lib):
+    return torch.autograd.gradcheck.GradcheckError if lib is torch else GradcheckError
+
+
+def leaf(lib, values):
+    return lib.tensor(values, requires_grad=True)
+
+
+GOOD = {
+    "elementwise": (lambda x: x.exp() * x, X),
+    "several": (lambda x, y: (x * y, (x * y).sum(), x.detach() > 0), X, X + 1),
+    "an unused input": (lambda x, y: x * 2, X, X),
+    "linear": (lambda x: 2 * x, X),
+    "the input itself": (lambda x: x, X),
+    "a matrix": (lambda x: x @ x, np.arange(4.0).reshape(2, 2)),
+    "empty": (lambda x: x[:0], X),
+    "complex": (lambda z: z * z * z.conj(), Z),
+    "complex to real": (lambda z: z.abs(), Z),
+    "real to complex": (lambda x: x * (1 + 2j), X),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("case", GOOD)
+def test_right_gradients_pass(lib, case, fast):
+    func, *arrays = GOOD[case]
+    assert lib.autograd.gradcheck(func, tuple(leaf(lib, a) for a in arrays), fast_mode=fast)
+
+
+@BOTH
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("case", [c for c in GOOD if c != "empty"])
+def test_right_second_gradients_pass(lib, case, fast):
+    func, *arrays = GOOD[case]
+    assert lib.autograd.gradgradcheck(func, tuple(leaf(lib, a) for a in arrays), fast_mode=fast)
+
+
+def wrong(x):
+    """Value x * x, gradient x."""
+    return x * x.detach()
+
+
+@BOTH
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("values", [X, Z])
+def test_wrong_gradients_fail(lib, values, fast):
+    x = leaf(lib, values)
+    with pytest.raises(error_of(lib), match="Jacobian mismatch for output 0 with respect to input 0"):
+        lib.autograd.gradcheck(wrong, (x,), fast_mode=fast)
+    assert lib.autograd.gradcheck(wrong, x, raise_exception=False, fast_mode=fast) is False
+
+
+def test_the_message_names_output_input_and_deviation():
+    with pytest.raises(GradcheckError, match=r"output 1 with respect to input 1: .*deviation is 2, at element 2"):
+        gradcheck(lambda x, y: (x * y, wrong(y)), (leaf(gradwire, X), leaf(gradwire, X)))
+
+
+@BOTH
+def test_wrong_second_gradients_fail(lib):
+    with pytest.raises(error_of(lib)):
+        lib.autograd.gradgradcheck(lambda x: x * x * x.detach() - 0.5 * x.detach() ** 2 * x, leaf(lib, X))
+
+
+@BOTH
+def test_outputs_without_gradients(lib):
+    x = leaf(lib, X)
+    assert lib.autograd.gradcheck(lambda t: lib.tensor([1.0]), x)
+    with pytest.raises(error_of(lib)):
+        lib.autograd.gradcheck(lambda t: t.detach() * 2, x)
+
+
+@BOTH
+def test_inputs_are_left_as_they_were_and_may_be_captured(lib):
+    x = leaf(lib, X)
+    assert lib.autograd.gradcheck(lambda *_: x * x, (x,))
+    assert x.detach().numpy().tolist() == X.tolist()
+    assert x.grad is None
+
+
+@BOTH
+def test_wrong_arguments_are_refused(lib):
+    x = leaf(lib, X)
+    with pytest.raises(ValueError):
+        lib.autograd.gradcheck(wrong, x.detach())
+    with pytest.raises(RuntimeError):
+        lib.autograd.gradcheck(wrong, lib.tensor([1.0]).double().expand(2).requires_grad_())
+    with pytest.raises(AssertionError):
+        lib.autograd.gradcheck(wrong, x, check_backward_ad=False)
+    with pytest.raises(AssertionError):
+        lib.autograd.gradgradcheck(wrong, x, check_rev_over_rev=False)
+    with pytest.warns(UserWarning), pytest.raises(error_of(lib)):
+        lib.autograd.gradcheck(wrong, x.detach().float().requires_grad_())
+
+
+def test_what_gradwire_lacks_is_refused():
+    x = leaf(gradwire, X)
+    with pytest.raises(NotImplementedError, match="forward"):
+        gradcheck(wrong, x, check_forward_ad=True)
+    with pytest.raises(NotImplementedError, match="batched"):
+        gradcheck(wrong, x, check_batched_grad=True)
+    with pytest.raises(NotImplementedError, match="forward"):
+        gradgradcheck(wrong, x, check_fwd_over_rev=True)
+
+
+def test_second_gradients_with_given_or_scattered_vectors():
+    x = leaf(gradwire, X)
+    assert gradgradcheck(lambda t: t**3, x, gradwire.tensor(X))
+    assert gradgradcheck(lambda t: t**3, x, gen_non_contig_grad_outputs=True)
+
+
+@pytest.mark.parametrize("check", [gradcheck, gradgradcheck])
+def test_a_check_is_one_round_trip(check, round_trips):
+    x, y = leaf(gradwire, X), leaf(gradwire, X + 1)
+    round_trips()
+    assert check(lambda a, b: (a * b, a.exp().sum()), (x, y))
+    assert round_trips() == 1
+
+
+def test_the_name_is_the_function_as_in_torch():
+    assert gradwire.autograd.gradcheck is gradcheck
+    assert issubclass(GradcheckError, RuntimeError)
