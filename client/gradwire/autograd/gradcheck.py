@@ -97,8 +97,8 @@ def gradcheck(
 
     Args:
         func: takes the inputs, returns a tensor or a tuple of tensors.
-        inputs: a tensor or a tuple; those that require grad should be float64 or complex128. Their values change while
-            the check records, and are put back.
+        inputs: a tensor or a tuple; those that require grad should be float64 or complex128. They are written to in
+            place and then restored, so that a graph that saved them before can no longer run backward.
         eps: the size of a perturbation.
         atol, rtol: tolerances, as of ``allclose``, with the numerical value as the reference.
         raise_exception: raise on a mismatch rather than return False.
@@ -148,23 +148,23 @@ def _check(func: Callable[..., Any], inputs: tuple[Any, ...], limits: _Limits, u
     directions = [_probes(t, fast) for t in sources]
     recorded = _Recorded(sources[0])
 
-    # Numerical: per input and direction, the outputs on either side.
-    for source, table in zip(sources, directions, strict=True):
-        recorded.perturbed(func, inputs, outputs, source, table * limits.eps)
     # Analytical: per output and seed, the gradients of all inputs, twice.
     seeds = [_probes(outputs[k], fast) for k in live]
     for k, table in zip(live, seeds, strict=True):
         recorded.gradients(outputs[k], sources, table)
-    recorded.zero_gradients([outputs[k] for k in live], sources, undefined)
+    zero_count = recorded.zero_gradients([outputs[k] for k in live], sources, undefined)
+    # Numerical: per input and direction, the outputs on either side. Last, since it writes to the inputs.
+    for source, table in zip(sources, directions, strict=True):
+        recorded.perturbed(func, inputs, outputs, source, table * limits.eps)
 
     values = recorded.read()
-    numerical = [
-        [[next(values) for _ in outputs] for _ in range(2 * len(table))] for table in directions
-    ]  # [input][evaluation][output]
     analytical = [
         [[[next(values) for _ in sources] for _ in range(2)] for _ in table] for table in seeds
     ]  # [output][seed][run][input]
-    zeros = list(values)
+    zeros = [next(values) for _ in range(zero_count)]
+    numerical = [
+        [[next(values) for _ in outputs] for _ in range(2 * len(table))] for table in directions
+    ]  # [input][evaluation][output]
 
     for j, (position, source) in enumerate(zip(positions, sources, strict=True)):
         steps = [
@@ -176,7 +176,7 @@ def _check(func: Callable[..., Any], inputs: tuple[Any, ...], limits: _Limits, u
                 f"no output has a gradient, yet the function is not constant: its finite differences for input "
                 f"{position} are not zero"
             )
-        for n, k in enumerate(live):
+        for n, k in enumerate(live if steps else []):  # an input without elements has none to compare
             rows = [_agreeing(runs[0][j], runs[1][j], source, (k, position), limits) for runs in analytical[n]]
             _compare(
                 np.array([step[k] for step in steps]).reshape(len(steps), -1), np.array(rows), directions[j], seeds[n],
@@ -193,11 +193,11 @@ def _probes(tensor: Any, fast: bool) -> Array:
     count, shape = tensor.numel(), tuple(tensor.shape)
     if fast and count:
         vector = np.random.default_rng().random(count) + 1e-3
-        return (vector / np.linalg.norm(vector)).reshape(1, *shape)
+        return np.asarray(vector / np.linalg.norm(vector)).reshape(1, *shape)
     axes = np.eye(count)
     if tensor.is_complex():
         axes = np.concatenate([axes, 1j * axes])
-    return axes.reshape(len(axes), *shape)
+    return np.asarray(axes.reshape(len(axes), *shape))
 
 
 class _Recorded:
@@ -212,7 +212,7 @@ class _Recorded:
     ) -> None:
         """The outputs at ``source - step`` and at ``source + step``, for each step.
 
-        The input is written to in place, unnoticed by autograd, since a function may also hold it without taking it.
+        The input itself is written to, since a function may also hold it without taking it.
         """
         if not len(steps):
             return
@@ -246,8 +246,8 @@ class _Recorded:
             for _ in range(2):
                 self._gradients([root], sources, [table[i]])
 
-    def zero_gradients(self, outputs: list[Any], sources: list[Any], undefined: bool) -> None:
-        """The gradients where the outputs' are zero, and where moreover one of them is undefined."""
+    def zero_gradients(self, outputs: list[Any], sources: list[Any], undefined: bool) -> int:
+        """The gradients where the outputs' are zero, and where moreover one of them is undefined. Returns how many."""
         groups = [outputs] if outputs else []
         if undefined and len(outputs) > 1:
             groups += [outputs[:k] + outputs[k + 1 :] for k in range(len(outputs))]
@@ -255,6 +255,7 @@ class _Recorded:
             self._gradients(
                 [anchored(o) for o in group], sources, [upload_like(o, np.zeros(tuple(o.shape))) for o in group]
             )
+        return len(groups) * len(sources)
 
     def _gradients(self, roots: list[Any], sources: list[Any], vectors: list[Any]) -> None:
         self._wanted += grad(
@@ -268,7 +269,7 @@ class _Recorded:
 
 def _wide(value: Array) -> Array:
     """Numbers that can be subtracted and divided: bools and integers too."""
-    return value if value.dtype.kind in "fc" else value.astype(np.float64)
+    return np.asarray(value if value.dtype.kind in "fc" else value.astype(np.float64))
 
 
 def _agreeing(one: Array, two: Array, source: Any, names: tuple[int, int], limits: _Limits) -> Array:
