@@ -487,9 +487,8 @@ class Tensor:
     @property
     def data(self) -> Any:
         """The same memory without history; in-place writes to it go unnoticed by autograd."""
-        alias = _call("detach", self)
-        alias._versions = None
-        return alias
+        number = self._session.record(TABLE["data_of"], [self], 1)
+        return Tensor._make(self._session, number, self._known_meta())
 
     @data.setter
     def data(self, value: Any) -> None:

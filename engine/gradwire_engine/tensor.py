@@ -34,6 +34,13 @@ class Storage:
     def __del__(self) -> None:
         self.account.live -= self.nbytes
 
+    def unversioned(self) -> Storage:
+        """The same memory under a version of its own (``Tensor.data``). It is accounted for once."""
+        alias = object.__new__(Storage)
+        alias.array, alias._memory, alias.account = self.array, self._memory, self.account
+        alias.nbytes, alias.version, alias.poison = 0, 0, None
+        return alias
+
     def memory(self, backend: Any) -> Any:
         """The memory as flat uint8, from which strided views are made."""
         if self._memory is None:

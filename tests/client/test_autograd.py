@@ -152,6 +152,17 @@ def test_a_saved_tensor_that_changed_is_noticed(lib):
 
 
 @BOTH
+def test_a_write_through_data_goes_unnoticed(lib):
+    x = leaf(lib, [1.0, 2.0])
+    y = (x * x).sum()
+    x.data.mul_(3)
+    y.backward()
+    assert x.tolist() == [3.0, 6.0]
+    assert x.grad.tolist() == [6.0, 12.0]
+    assert x._version == 0
+
+
+@BOTH
 def test_writing_into_a_view_reaches_the_base(lib):
     x = leaf(lib, [1.0, 2.0, 3.0])
     y = x * 2

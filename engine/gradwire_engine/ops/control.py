@@ -164,6 +164,13 @@ def detach_(engine: Any, tensor: Tensor) -> None:
     tensor.slot = 0
 
 
+@control("data_of")
+def data_of(engine: Any, tensor: Tensor) -> Tensor:
+    alias = Tensor(engine, tensor.array, tensor.meta, tensor.storage.unversioned(), tensor.offset)
+    alias.inference = tensor.inference
+    return alias
+
+
 @control("set_data")
 def set_data(engine: Any, tensor: Tensor, data: Tensor) -> None:
     if tensor.dtype is not data.dtype and tensor.requires_grad and data.dtype.category < dtypes.FLOATING:

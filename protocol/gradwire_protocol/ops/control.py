@@ -132,6 +132,12 @@ def detach_(self: Tensor) -> Inference:
     return nothing()
 
 
+@op(control=True, exposed=())
+def data_of(self: Tensor) -> Inference:
+    """The same memory without history, under a version of its own: writes to it go unnoticed by backward."""
+    return new(self.shape, self.dtype, self.device, stride=self.stride)
+
+
 @op(control=True, results=0, exposed=())
 def set_data(self: Tensor, data: Tensor) -> Inference:
     """Let ``self`` show the memory of ``data`` from now on, keeping its own history and gradient."""
