@@ -98,7 +98,7 @@ def gradcheck(
     Args:
         func: takes the inputs, returns a tensor or a tuple of tensors.
         inputs: a tensor or a tuple; those that require grad should be float64 or complex128. They are written to in
-            place and then restored, so that a graph that saved them before can no longer run backward.
+            place, unnoticed by autograd, and then restored.
         eps: the size of a perturbation.
         atol, rtol: tolerances, as of ``allclose``, with the numerical value as the reference.
         raise_exception: raise on a mismatch rather than return False.
