@@ -22,6 +22,7 @@ from .version import __version__
 
 CHUNK_BYTES: Final = 2 << 20
 IN_FLIGHT_FRAMES: Final = 256
+FAILURES_KEPT: Final = 64
 FIRST_WAIT_S: Final = 0.05
 LONGEST_WAIT_S: Final = 5.0
 _EMPTY: Final = envelope.encode_part(StructureMessage(ops=[]))
@@ -227,8 +228,8 @@ class Link:
                 value.buffer = len(buffers)
                 buffers.append(memoryview(self._downloads.pop(value.download)))
         answer = Answer(reply, buffers, sent.lines, sent.refusal)
-        if reply.errors or sent.refusal is not None:
-            self.failed.append(answer)
+        if (reply.errors or sent.refusal is not None) and len(self.failed) < FAILURES_KEPT:
+            self.failed.append(answer)  # the first cause is among the first; a program that never reads needs no more
         if reply.seq in self._wanted:
             self._answers[reply.seq] = answer
 
