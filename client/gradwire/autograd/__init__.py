@@ -156,6 +156,7 @@ def grad(
     return tuple(results)
 
 
+# The node that the derivative of a scalar function ends with, where it is not a product.
 _LAST_STEP = {"PowBackward0": "MulBackward0", "SumBackward0": "ExpandBackward0"}
 
 

@@ -258,6 +258,22 @@ def jvp(
         )
 
 
+def _first_gradients(
+    name: str, func: Function, inputs: Any, v: Any, create_graph: bool, strict: bool
+) -> tuple[bool, Any, Any, Any, Any]:
+    """What both products with a Hessian begin with: whether several inputs were given, the inputs, the vectors, the
+    function's value, and its recorded gradients."""
+    several, sources = _tupled(inputs, "inputs", name)
+    sources = _fresh(sources, create_graph, True)
+    vectors = _vector(v, name, sources, several, create_graph, "the input")
+    output = func(*sources)
+    _demand(_tupled(output, "what the function returns", name)[1], strict, _OUTPUT)
+    output = _scalar(output, name)
+    first = _grads((output,), sources, None, True, strict)
+    _demand(first, strict, _JACOBIAN)
+    return several, sources, vectors, output, first
+
+
 def vhp(
     func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
@@ -279,14 +295,7 @@ def vhp(
         GraphError: in strict mode.
     """
     with enable_grad():
-        several, sources = _tupled(inputs, "inputs", "vhp")
-        sources = _fresh(sources, create_graph, True)
-        vectors = _vector(v, "vhp", sources, several, create_graph, "the input")
-        output = func(*sources)
-        _demand(_tupled(output, "what the function returns", "vhp")[1], strict, _OUTPUT)
-        output = _scalar(output, "vhp")
-        first = _grads((output,), sources, None, True, strict)
-        _demand(first, strict, _JACOBIAN)
+        several, sources, vectors, output, first = _first_gradients("vhp", func, inputs, v, create_graph, strict)
     with set_grad_enabled(create_graph or is_grad_enabled()):
         grads = _grads(first, sources, vectors, create_graph, strict)
         result = _filled(grads, sources, strict, create_graph, "the first derivative", "input {i}")
@@ -316,14 +325,7 @@ def hvp(
         GraphError: in strict mode.
     """
     with enable_grad():
-        several, sources = _tupled(inputs, "inputs", "hvp")
-        sources = _fresh(sources, create_graph, True)
-        vectors = _vector(v, "hvp", sources, several, create_graph, "the input")
-        output = func(*sources)
-        _demand(_tupled(output, "what the function returns", "hvp")[1], strict, _OUTPUT)
-        output = _scalar(output, "hvp")
-        first = _grads((output,), sources, None, True, strict)
-        _demand(first, strict, _JACOBIAN)
+        several, sources, vectors, output, first = _first_gradients("hvp", func, inputs, v, create_graph, strict)
         dual = tuple(zeros_like(t).detach().requires_grad_() for t in sources)
         second = _grads(first, sources, dual, True, strict)
         _demand(second, strict, _HESSIAN)
