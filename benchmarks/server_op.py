@@ -33,11 +33,11 @@ def frames(session: Session, ops: int, history: bool) -> tuple[bytes, bytes]:
     first = client << 32
     make = [["ones", [[2, 2]]], ["ones", [[2, 2]]]]
     switch = [["requires_grad_", [0, True]]] if history else []
-    made, _ = session.apply(Frame(client=client, first=first + 1, structure=_raw(Structure(ops=make + switch))))
+    made, _ = session.apply(Frame(client=client, first=first + 1, structure=raw(Structure(ops=make + switch))))
     assert made.refused is None, made.refused
     assert not made.errors, made.errors
     record = ["mul", [-1, -2]]
-    structure = _raw(Structure(ops=[record] * ops, drops=list(range(ops))))
+    structure = raw(Structure(ops=[record] * ops, drops=list(range(ops))))
     facts = {"client": client, "first": first + 3, "external": [first + 1, first + 2], "ack": 2**53 - 1}
     key = structure_hash(bytes(structure))
     whole = Frame(structure=structure, hash=key, **facts)
@@ -54,7 +54,7 @@ def run(plan: Plan) -> Iterator[Row]:
         for _ in range(MANY):
             w * x
 
-    with _collector_of_a_server():
+    with collector_of_a_server():
         session = Session()
         many_whole, many_known = frames(session, MANY, history=True)
         one_whole, one_known = frames(session, 1, history=True)
@@ -65,38 +65,47 @@ def run(plan: Plan) -> Iterator[Row]:
             ("in a frame of its own, new", one_whole, 1),
         ]
         for message in (many_whole, one_whole):
-            _apply(session, message)
+            apply(session, message)
         for name, message, ops in cases:
             repeats = plan.of(1000 // ops, 1)
             sides: dict[str, Callable[[], float]] = {
-                "ours": lambda m=message, r=repeats, n=ops: _microseconds(session, m, r) / n,  # type: ignore[misc]
+                "ours": lambda m=message, r=repeats, n=ops: microseconds(session, m, r) / n,  # type: ignore[misc]
                 "theirs": lambda: seconds(local) / MANY * 1e6,
             }
             found = interleave(sides, plan.rounds)
             yield Row("server_op", name, "us/op", found["ours"], found["theirs"], Target(LIMIT_US))
 
 
-def _apply(session: Session, message: bytes) -> None:
+def apply(session: Session, message: bytes) -> None:
+    """Apply a frame from its bytes.
+
+    Raises:
+        RuntimeError: with the first thing that went wrong in it.
+    """
     frame, buffers = envelope.decode(message)
     reply, _ = session.apply(frame, buffers)  # type: ignore[arg-type]
     if reply.refused is not None or reply.errors:
         raise RuntimeError(f"the frame did not run: {reply.refused or reply.errors[0]}")
 
 
-def _microseconds(session: Session, message: bytes, repeats: int) -> float:
+def microseconds(session: Session, message: bytes, repeats: int) -> float:
+    """What it takes to apply a frame from its bytes, on average."""
+
     def several() -> None:
         for _ in range(repeats):
-            _apply(session, message)
+            apply(session, message)
 
     return seconds(several) / repeats * 1e6
 
 
-def _raw(structure: Structure) -> Any:
+def raw(structure: Structure) -> Any:
+    """A structure as the bytes that travel."""
     return msgspec.Raw(envelope.encode_part(structure))
 
 
 @contextmanager
-def _collector_of_a_server() -> Iterator[None]:
+def collector_of_a_server() -> Iterator[None]:
+    """The garbage collector set as a server sets it, for the time of a ``with``."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()

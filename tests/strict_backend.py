@@ -357,3 +357,6 @@ class StrictBackend:
 
     def trim(self) -> None:
         pass
+
+    def pooled_bytes(self) -> int:
+        return 0

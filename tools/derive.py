@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that follow from tables in the code, and tells whether they are still right.
+"""Writes the files that follow from tables in the code, and tells whether they are still right.
 
 ``python -m tools.derive`` writes them; ``python -m tools.derive --check`` exits 1 and names those that are stale.
 
@@ -10,6 +10,9 @@ ops.json      the same                                what ``GET /v1/ops`` answe
 errors.md     ``gradwire_protocol.errors.BY_CODE``    the error vocabulary
 settings.md   ``gradwire_server.settings.Settings``   what the environment sets
 ============= ======================================= ===========================================
+
+Beside these pages of docs/, ``gradwire_protocol/derivatives.json`` is what :mod:`tools.derivatives` finds of the
+engine's derivatives.
 """
 
 from __future__ import annotations
@@ -25,12 +28,14 @@ from typing import Annotated, Any, Final, get_args
 
 import typer
 
-from gradwire_protocol import ops
+from gradwire_protocol import derivatives, ops
 from gradwire_protocol.errors import BY_CODE, GradwireError
 from gradwire_protocol.frames import PROTOCOL_VERSION
 from gradwire_protocol.table import TABLE, Op
 from gradwire_server.routes.ops import encoded
 from gradwire_server.settings import Settings, variable
+
+from .derivatives import derivatives_json
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 HEADER: Final = "<!-- Derived from {source}: change that, and run `make derive`. -->\n"
@@ -206,14 +211,28 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "ops.json": ops_json,
     "errors.md": errors_page,
     "settings.md": settings_page,
+    "derivatives.json": derivatives_json,
 }
+ELSEWHERE: Final = {"derivatives.json": derivatives.FILE}
+"""Where a file belongs that is no page of docs/."""
+
+
+def place(folder: Path, name: str) -> Path:
+    """Where a file is written: all of them in one folder, if that is not docs/."""
+    return ELSEWHERE.get(name, folder / name) if folder == DOCS else folder / name
+
+
+def shown(path: Path) -> str:
+    """A path as messages name it."""
+    root = DOCS.parent
+    return str(path.relative_to(root)) if path.is_relative_to(root) else f"docs/{path.name}"
 
 
 def stale(folder: Path = DOCS) -> list[str]:
     """The pages that are missing there or say something else than the tables."""
 
     def held(name: str) -> str | None:
-        path = folder / name
+        path = place(folder, name)
         return path.read_text(encoding="utf-8") if path.exists() else None
 
     return [name for name, page in PAGES.items() if held(name) != page()]
@@ -227,17 +246,18 @@ def main(
     check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if a page is stale.")] = False,
     folder: Annotated[Path, typer.Option(help="Where the pages are.", show_default="docs")] = DOCS,
 ) -> None:
-    """Write the pages of docs/ that follow from tables in the code."""
+    """Write the files that follow from tables in the code."""
     old = stale(folder)
     if check:
         if old:
-            print(f"stale, run `make derive`: {', '.join(f'docs/{name}' for name in old)}")
+            print(f"stale, run `make derive`: {', '.join(shown(place(folder, name)) for name in old)}")
             raise typer.Exit(1)
         return
     folder.mkdir(parents=True, exist_ok=True)
     for name in old:
-        (folder / name).write_text(PAGES[name](), encoding="utf-8")
-        print(f"written: docs/{name}")
+        path = place(folder, name)
+        path.write_text(PAGES[name](), encoding="utf-8")
+        print(f"written: {shown(path)}")
 
 
 if __name__ == "__main__":

@@ -70,12 +70,14 @@ from .fetch import fetch
 from .modes import (
     enable_grad,
     inference_mode,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
     set_grad_enabled,
 )
-from .predicates import can_cast, is_complex, is_floating_point, is_tensor, result_type
+from .predicates import can_cast, is_complex, is_floating_point, is_inference, is_tensor, result_type
 from .printing import get_printoptions, set_printoptions
 from .session import Session
 from .sessions import connect, current_session, get_default_dtype, open_session, set_default_dtype
@@ -98,5 +100,14 @@ pi, e, inf, nan = _math.pi, _math.e, _math.inf, _math.nan
 for _name, _function in methods.FUNCTIONS.items():
     globals().setdefault(_name, _function)
 
-from . import nn, optim  # noqa: E402  (they use the names above)
+from . import func, nn, optim, utils  # noqa: E402  (they use the names above)
+from .func.vmap import vmap  # noqa: E402
 from .serialization import load, save  # noqa: E402
+
+
+def __getattr__(name: str) -> object:
+    if name == "viz":  # seldom needed, so imported at first mention
+        from importlib import import_module
+
+        return import_module("gradwire.viz")
+    raise AttributeError(f"module 'gradwire' has no attribute {name!r}")

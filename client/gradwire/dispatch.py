@@ -8,26 +8,32 @@ from typing import Any, Final
 from gradwire_protocol import promotion
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, LimitExceeded
-from gradwire_protocol.meta import Inference
+from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.records import encode_args, wrong_type
 from gradwire_protocol.table import TABLE, Kind, Op, Param, attribute_matches
 
+from . import mapping
+from .duals import OPEN, propagate
+from .inplace import check_inplace, rebase
+from .lines import user_line
 from .mirror import Node, edge_of
 from .modes import MODES
+from .saved import Keeping
 from .session import Session
 from .sessions import current_session
 from .size import device
-from .tensor import GRAD_ONLY, Tensor, check_inplace, rebase
+from .tensor import GRAD_ONLY, Tensor
 
 MEMO_LIMIT: Final = 16_384
+_NUMBERS_AS_TENSORS: Final = frozenset({"add", "sub", "mul", "div", "where", "remainder"})
 _LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
 
 
 class Entry:
     """What the client precomputes of one op."""
 
-    __slots__ = ("attributes", "differentiable", "numbers", "op", "payloads", "scalars", "tensors")
+    __slots__ = ("attributes", "differentiable", "keeping_", "numbers", "op", "payloads", "scalars", "tensors")
 
     def __init__(self, op: Op) -> None:
         self.op = op
@@ -38,21 +44,33 @@ class Entry:
         self.payloads = tuple(i for i, k in enumerate(kinds) if k is Kind.PAYLOAD)
         self.numbers = tuple(i for i in self.attributes if {int, float} <= set(op.params[i].check))
         self.differentiable = tuple(i for i in self.tensors if op.params[i].name in op.differentiable)
+        self.keeping_: Keeping | None = None
+
+    @property
+    def keeping(self) -> Keeping:
+        """What its derivative keeps, looked up when it is first recorded."""
+        found = self.keeping_
+        if found is None:
+            found = self.keeping_ = Keeping(self.op)
+        return found
 
 
 class Recipe:
     """What is memoised of a call: the rule's answer, and the record's arguments but for references and numbers.
 
     Attributes:
+        entry, described: the op, and its arguments as the rule sees them.
         template: the arguments; ``None`` where they are encoded anew each time.
         largest: bytes of the largest result that is new memory.
         references: where in the template the reference to a tensor goes.
         numbers: the values that go to the frame's table of scalars, in order.
     """
 
-    __slots__ = ("inferred", "largest", "numbers", "references", "template")
+    __slots__ = ("described", "entry", "inferred", "largest", "numbers", "references", "template")
 
-    def __init__(self, entry: Entry, inferred: Inference, values: list[Any]) -> None:
+    def __init__(self, entry: Entry, described: list[Any], inferred: Inference, values: list[Any]) -> None:
+        self.entry = entry
+        self.described = described
         self.inferred = inferred
         self.largest = 0 if inferred.is_view else max((out.nbytes for out in inferred.outs), default=0)
         self.template: list[Any] | None = None
@@ -71,6 +89,21 @@ class Recipe:
         ]  # fmt: skip
         self.numbers = tuple(taken)
         assert len(self.numbers) == len(scalars)
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """The edges that PyTorch's node lacks, since its form of the op takes a number there."""
+        op, params = self.entry.op, self.entry.op.params
+        if (op if op.base is None else op.base).name in _NUMBERS_AS_TENSORS:
+            return ()
+        places = [i for i in self.entry.differentiable if params[i].kind is Kind.OPERAND]
+        if not places or any(params[i].kind in _LISTS for i in self.entry.differentiable):
+            return ()
+        tensors = any(type(self.described[i]) is Meta for i in places)
+        return tuple(
+            at for at, i in enumerate(self.entry.differentiable)
+            if i in places and type(self.described[i]) is not Meta and not (tensors and self.described[i] is None)
+        )  # fmt: skip
 
 
 ENTRIES: Final[dict[str, Entry]] = {}
@@ -97,6 +130,11 @@ def call(name: str, *args: Any, **kwargs: Any) -> Any:
 def run(entry: Entry, values: list[Any]) -> Any:
     """Record an op on bound values."""
     op = entry.op
+    levels: Any = ()
+    if MODES.maps:
+        if op.random and not any(isinstance(values[i], Tensor) for i in entry.tensors):
+            return mapping.draw(entry, values)
+        levels = mapping.prepare(entry, values)
     described, session = _describe(entry, values)
     recipe = _recipe(entry, described, values, session.default_dtype)
     inferred = recipe.inferred
@@ -104,7 +142,9 @@ def run(entry: Entry, values: list[Any]) -> Any:
     recording = MODES.flags & GRAD_ONLY == 1
     requires = recording and op.grad_fn is not None and _any_requires(entry, values)
     if target is not None:
-        check_inplace(target, op.name, recording)
+        check_inplace(target, op.name, requires)
+        if MODES.mutations is not None:
+            MODES.mutations.before_change(target)
     if recipe.largest > session.max_tensor_bytes:
         raise LimitExceeded(
             f"{op.name}: the result would take {recipe.largest:,} bytes, a tensor on this server may take "
@@ -113,15 +153,41 @@ def run(entry: Entry, values: list[Any]) -> Any:
         )  # fmt: skip
     # What a rule lists beyond the declared results is for backward, and stays on the server.
     outs = inferred.outs if op.results is None else inferred.outs[: op.results]
-    first = session.record(op, values, len(outs) if target is None else 0, recipe)
-    if target is not None:
-        target._bump()
-        if requires:
-            rebase(target, Node(inferred.grad_fn or op.grad_fn or op.name, _edges(entry, values)))
-        return target
+    line = user_line()
+    first = session.record(op, values, len(outs) if target is None else 0, recipe, line)
     node = None
+    if target is not None:
+        if requires:
+            node = Node(inferred.grad_fn or op.grad_fn or op.name, _edges(entry, values), (target._meta,))
+            node.recipe, node.line = recipe, line
+            keeping = entry.keeping_ or entry.keeping
+            places = keeping.whole or keeping.places(node.edges)
+            keeping.keep(node, places, values, target)
+            if keeping.numbers:
+                keeping.keep_numbers(node, values)
+            if MODES.region is not None:
+                MODES.region.note(node)
+        target._bump(op.name, line)
+        if node is not None:
+            rebase(target, node)
+            if places[1]:
+                keeping.keep_results(node, places, [target])
+            if MODES.packing and target._base_tensor is None:
+                _pack(node, op, places, [None if v is target else v for v in values], [target])
+        if OPEN:
+            propagate(entry, values, [target], recording)
+        return target
     if requires and any(o.dtype.category >= 2 for o in outs):
-        node = Node(inferred.grad_fn or op.grad_fn or op.name, _edges(entry, values))
+        node = Node(inferred.grad_fn or op.grad_fn or op.name, _edges(entry, values), inferred.outs)
+        node.recipe, node.line = recipe, line
+        keeping = entry.keeping_ or entry.keeping
+        places = keeping.whole or keeping.places(node.edges)
+        if places[0]:
+            keeping.keep(node, places, values)
+        if keeping.numbers:
+            keeping.keep_numbers(node, values)
+        if MODES.region is not None:
+            MODES.region.note(node)
     results = [Tensor._make(session, first + i, out, node, i) for i, out in enumerate(outs)]
     if inferred.offsets is not None:
         for result in results:
@@ -129,7 +195,22 @@ def run(entry: Entry, values: list[Any]) -> Any:
     elif MODES.flags & 2:
         for result in results:
             result._inference = True
+    if node is not None and places[1]:
+        keeping.keep_results(node, places, results)
+    if MODES.packing and node is not None:
+        _pack(node, op, places, values, results)
+    if levels:
+        for result in results:
+            result._levels = levels
+    if OPEN:
+        propagate(entry, values, results, recording)
     return results[0] if op.results == 1 else tuple(results)
+
+
+def _pack(node: Node, op: Op, places: Any, values: list[Any], results: list[Any]) -> None:
+    from .autograd.saved_tensors import pack
+
+    pack(node, op, places, values, results)
 
 
 def _describe(entry: Entry, values: list[Any]) -> tuple[list[Any], Session]:
@@ -247,7 +328,7 @@ def _recipe(entry: Entry, described: list[Any], values: list[Any], default: DTyp
             if not _resolve_shapes(entry, described, values):
                 raise
             inferred = entry.op.infer(described)
-        found = Recipe(entry, inferred, values)
+        found = Recipe(entry, described, inferred, values)
         if len(_memo) >= MEMO_LIMIT:
             _memo.clear()
         _memo[key] = found
@@ -287,6 +368,6 @@ def _edges(entry: Entry, values: list[Any]) -> tuple[Any, ...]:
             edges.append(edge_of(value))
         elif type(value) is list:
             edges.extend(None if t is None else edge_of(t) for t in value)
-        elif value is not None:
+        else:
             edges.append(None)
     return tuple(edges)

@@ -11,7 +11,7 @@ from typing import Any
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.errors import ArgumentTypeError, DTypeError, ShapeError
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import TABLE, Op
 
@@ -366,17 +366,87 @@ def _matrix_transposed(self: Tensor) -> Any:
     return call("transpose", self, -2, -1)
 
 
+@offer
+def conj(input: Tensor) -> Any:
+    """The complex conjugates, in memory of their own; a real tensor itself."""
+    return call("conj", input) if input.is_complex() else input
+
+
+@offer
+def conj_physical(input: Tensor) -> Any:
+    """The complex conjugates, in memory of their own; a real tensor itself."""
+    return call("conj_physical", input) if input.is_complex() else input
+
+
+@offer
+def resolve_conj(input: Tensor) -> Any:
+    """The tensor itself: conjugates are computed at once, none is left pending."""
+    return input
+
+
+@offer
+def resolve_neg(input: Tensor) -> Any:
+    """The tensor itself: negations are computed at once, none is left pending."""
+    return input
+
+
+@offer
+def is_conj(input: Tensor) -> bool:
+    """False: conjugates are computed at once, none is left pending."""
+    return False
+
+
+@offer
+def is_neg(input: Tensor) -> bool:
+    """False: negations are computed at once, none is left pending."""
+    return False
+
+
+@offer
+def adjoint(input: Tensor) -> Any:
+    """The conjugate transpose of the last two dimensions.
+
+    Raises:
+        ShapeError: for fewer than two dimensions.
+    """
+    if input.ndim < 2:
+        raise ShapeError(f"adjoint takes a matrix or a batch of them, not a tensor of shape {list(input.shape)}")
+    return conj(call("transpose", input, -2, -1))
+
+
+def real(input: Tensor) -> Any:
+    """The real parts, as a view; a real tensor itself."""
+    return call("select", call("view_as_real", input), -1, 0) if input.is_complex() else input
+
+
+def imag(input: Tensor) -> Any:
+    """The imaginary parts of a complex tensor, as a view.
+
+    Raises:
+        DTypeError: for a real tensor.
+    """
+    if not input.is_complex():
+        raise DTypeError(f"imag is not defined for {input.dtype.name} tensors, only for complex ones")
+    return call("select", call("view_as_real", input), -1, 1)
+
+
+offer(real, method=False)
+offer(imag, method=False)
+
+
 @property  # type: ignore[misc]
 def _adjoint(self: Tensor) -> Any:
-    turned = call("transpose", self, 0, 1) if self.ndim == 2 else self
-    return call("conj", turned) if self.dtype.is_complex else turned
+    if self.ndim not in (0, 2):
+        raise ShapeError(f"H is defined for matrices, not for a tensor of shape {list(self.shape)}: see mH")
+    return conj(call("transpose", self, 0, 1) if self.ndim == 2 else self)
 
 
 setattr(Tensor, "T", _transposed)
 setattr(Tensor, "mT", _matrix_transposed)
 setattr(Tensor, "H", _adjoint)
-setattr(Tensor, "real", property(lambda self: call("real", self) if self.dtype.is_complex else self))
-setattr(Tensor, "imag", property(lambda self: call("imag", self)))
+setattr(Tensor, "mH", property(lambda self: conj(call("transpose", self, -2, -1))))
+setattr(Tensor, "real", property(real))
+setattr(Tensor, "imag", property(imag))
 
 # Operators
 

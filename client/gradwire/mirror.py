@@ -6,24 +6,56 @@ without a round trip.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any
 from weakref import ref
+
+from gradwire_protocol.meta import Meta
+
+from .hooks import RemovableHandle
+
+if TYPE_CHECKING:
+    from .participation import Part
 
 _NAMESPACED = ("AccumulateGrad", "CopyBackwards", "CopySlices")
 
 Edge = tuple["Node", int]
 
+_next_seq = count(1).__next__
+
 
 class Node:
-    """One recorded operation: ``grad_fn`` as a program sees it."""
+    """One recorded operation: ``grad_fn`` as a program sees it.
 
-    __slots__ = ("__weakref__", "_name", "edges", "metadata_", "retained")
+    ``seq`` rises with every node, so that descending numbers are an order in which gradients can flow. ``outs``
+    describes what the operation returned. ``part`` is what the program takes part in when gradients pass (hooks, a
+    derivative of its own), or ``None``. ``recipe`` is the recorded call, ``line`` where the program made it, ``numbers``
+    those of its arguments that a derivative may ask for, ``saved`` what it keeps (see :mod:`gradwire.saved`; ``None``
+    once freed). ``inner`` is the node of the write, where this one is a base's ``CopySlices``.
+    """
 
-    def __init__(self, name: str, edges: tuple[Edge | None, ...]) -> None:
+    __slots__ = (
+        "__weakref__", "_name", "edges", "inner", "line", "metadata_", "numbers", "outs", "part", "recipe", "retained",
+        "saved", "seq",
+    )  # fmt: skip
+
+    told = False
+    """Whether the name is what the facts of derivatives say, and not what the program recorded."""
+
+    def __init__(self, name: str, edges: tuple[Edge | None, ...], outs: tuple[Meta, ...]) -> None:
         self._name = name
         self.edges = edges
+        self.outs = outs
+        self.part: Part | None = None
+        self.seq = _next_seq()
         self.retained: list[ref[Any]] | None = None
         self.metadata_: dict[Any, Any] | None = None
+        self.recipe: Any = None
+        self.line: Any = None
+        self.numbers: tuple[Any, ...] = ()
+        self.saved: tuple[Any, ...] | None = ()
+        self.inner: Node | None = None
 
     def name(self) -> str:
         """PyTorch's name of the node, e.g. ``MulBackward0``; with its namespace for those that PyTorch gives one."""
@@ -37,7 +69,26 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """Where the gradients go: pairs of a node (or None) and its output's number."""
-        return tuple((None, 0) if e is None else e for e in self.edges)
+        from .participation import remember_way
+
+        for i, edge in enumerate(self.edges):
+            if edge is not None:
+                remember_way(edge[0], self, i)
+        hidden = self.recipe.hidden if self.recipe is not None else ()
+        return tuple((None, 0) if e is None else e for i, e in enumerate(self.edges) if i not in hidden)
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after each run of this node; what it returns, if anything, replaces
+        ``grad_inputs``."""
+        from .participation import part_of
+
+        return part_of(self).after.register(fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_outputs)`` before each run of this node; what it returns, if anything, replaces them."""
+        from .participation import part_of
+
+        return part_of(self).before.register(fn)
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -45,6 +96,12 @@ class Node:
         if self.metadata_ is None:
             self.metadata_ = {}
         return self.metadata_
+
+    def free(self) -> None:
+        """Backward has gone through, and nothing is kept for another time. A node that kept nothing can run again."""
+        node = self.inner or self
+        if node.saved:
+            node.saved = None
 
     def __repr__(self) -> str:
         return f"<{self._name} object at {id(self):#x}>"
@@ -56,13 +113,14 @@ class AccumulateGrad(Node):
     __slots__ = ("variable",)
 
     def __init__(self, leaf: Any) -> None:
-        super().__init__("AccumulateGrad", ())
+        super().__init__("AccumulateGrad", (), (leaf._meta,))
+        self.part = leaf._part
         self.variable = leaf
 
 
 def edge_of(tensor: Any) -> Edge | None:
     """Where a gradient for this proxy goes."""
-    node = tensor._node if tensor._base_tensor is None else tensor.grad_fn
+    node = tensor._node if tensor._base_tensor is None else tensor._grad_node()
     if node is not None:
         return node, tensor._slot
     if not tensor._requires:
@@ -74,32 +132,13 @@ def edge_of(tensor: Any) -> Edge | None:
     return found, 0
 
 
-def receivers(start: list[Node]) -> list[Any]:
-    """The tensors that a backward from these nodes gives a gradient to: leaves, and those that retain theirs."""
-    seen = set(start)
-    stack = list(seen)
+def receivers(nodes: list[Node]) -> list[Any]:
+    """The tensors among these nodes that a backward gives a gradient to: leaves, and those that retain theirs."""
     found = []
-    while stack:
-        node = stack.pop()
+    for node in nodes:
         if type(node) is AccumulateGrad:
-            found.append(node.variable)
-            continue
-        if node.retained:
+            if node.variable._requires:  # it may have been told to stop since
+                found.append(node.variable)
+        elif node.retained:
             found.extend(t for r in node.retained if (t := r()) is not None)
-        for edge in node.edges:
-            if edge is not None and edge[0] not in seen:
-                seen.add(edge[0])
-                stack.append(edge[0])
     return found
-
-
-def reaches(start: list[Node], targets: list[Node]) -> list[bool]:
-    """For each target, whether a gradient from the start arrives there."""
-    seen = set(start)
-    stack = list(seen)
-    while stack:
-        for edge in stack.pop().edges:
-            if edge is not None and edge[0] not in seen:
-                seen.add(edge[0])
-                stack.append(edge[0])
-    return [t in seen for t in targets]

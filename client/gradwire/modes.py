@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -16,6 +17,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 class _Modes(threading.local):
     flags = GRAD_MODE
+    maps: tuple[Any, ...] = ()  # the vmaps being run, the outermost first
+    anomaly = (False, True)  # whether anomalies are detected, and whether NaN is one
+    region: Any = None  # the checkpointed stretch being run
+    packing: tuple[Any, ...] = ()  # the hooks around what operations save, the innermost last
+    mutations: Any = None  # what is copied before it is changed in place
+    no_packing: str | None = None  # why such hooks are not allowed here
 
 
 MODES = _Modes()
@@ -23,7 +30,7 @@ MODES = _Modes()
 
 def is_grad_enabled() -> bool:
     """Whether operations of this thread are recorded for backward."""
-    return MODES.flags & (GRAD_MODE | INFERENCE_MODE) == GRAD_MODE
+    return bool(MODES.flags & GRAD_MODE)
 
 
 def is_inference_mode_enabled() -> bool:
@@ -52,6 +59,14 @@ class _Mode:
         return _Mode(self._clear, self._add)
 
     def __call__(self, function: Function) -> Function:
+        if inspect.isclass(function):
+            warnings.warn(
+                f"a mode decorates functions: around the class {function.__name__} it holds for __init__ alone",
+                FutureWarning,
+                stacklevel=2,
+            )
+            function.__init__ = self(function.__init__)
+            return function
         if inspect.isgeneratorfunction(function):
             return cast(Function, self._wrap_generator(function))
 
@@ -133,21 +148,77 @@ class inference_mode(_Mode):
         super().__init__(GRAD_MODE if mode else INFERENCE_MODE, INFERENCE_MODE if mode else GRAD_MODE)
 
 
-class set_detect_anomaly(_Mode):
-    """Look for NaN in gradients during backward, from this call on or for the extent of a ``with``."""
+class set_multithreading_enabled(_Mode):
+    """Accepted for PyTorch's sake, from this call on or for a ``with``: how backward runs is the server's affair."""
 
-    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+    def __init__(self, mode: bool) -> None:
+        super().__init__(0, 0)
+        self.mode = mode
+
+
+class _AnomalyMode(_Mode):
+    def __init__(self, mode: bool, check_nan: bool) -> None:
         super().__init__(ANOMALY_MODE, ANOMALY_MODE if mode and check_nan else 0)
-        self._outside = MODES.flags
-        MODES.flags = MODES.flags & ~self._clear | self._add
+        self._wanted = (mode, check_nan or not mode)
+        self._replaced: list[tuple[bool, bool]] = []
 
     def __enter__(self) -> None:
-        self._before.append(self._outside)
-        MODES.flags = MODES.flags & ~self._clear | self._add
+        super().__enter__()
+        self._replaced.append(MODES.anomaly)
+        MODES.anomaly = self._wanted
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        MODES.anomaly = self._replaced.pop()
+
+    def clone(self) -> _Mode:
+        return _AnomalyMode(*self._wanted)
 
 
-class detect_anomaly(_Mode):
-    """Look for NaN in gradients during backward."""
+class set_detect_anomaly(_AnomalyMode):
+    """Detect anomalies or not, from this call on; as a context manager, until its end. See :class:`detect_anomaly`."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        super().__init__(mode, check_nan)
+        self._outside = MODES.flags, MODES.anomaly
+        super().__enter__()
+
+    def __enter__(self) -> None:
+        """It is set already."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        MODES.flags, MODES.anomaly = self._outside
+
+    def __call__(self, function: Function) -> Function:
+        MODES.flags, MODES.anomaly = self._outside  # as a decorator it changes nothing now
+        return super().__call__(function)
+
+
+class detect_anomaly(_AnomalyMode):
+    """Look for NaN in every gradient that a backward computes, and raise an error that names the operation and the
+    line of the program it comes from. Slow: every gradient is looked at.
+
+    With ``check_nan=False`` nothing is looked for. A derivative that fails names its line in any case.
+    """
 
     def __init__(self, check_nan: bool = True) -> None:
-        super().__init__(ANOMALY_MODE, ANOMALY_MODE if check_nan else 0)
+        warnings.warn(
+            "anomaly detection is on: every gradient is searched for NaN, which makes backward slower. Use it to debug",
+            UserWarning,
+            stacklevel=2,
+        )
+        super().__init__(True, check_nan)
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether this thread detects anomalies in backward."""
+    return MODES.anomaly[0]
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether detecting anomalies looks for NaN."""
+    return MODES.anomaly[1]

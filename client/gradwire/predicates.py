@@ -28,6 +28,11 @@ def is_complex(input: Tensor) -> bool:
     return input.is_complex()
 
 
+def is_inference(input: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    return input.is_inference()
+
+
 def can_cast(from_: DType, to: DType) -> bool:
     """Whether in-place operations may write one dtype into the other."""
     return promotion.can_cast(from_, to)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import ml_dtypes
@@ -20,7 +18,9 @@ from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.records import encode_args
 from gradwire_protocol.table import TABLE, Op
 
+from .lines import Line, RecentLines, quote_line, spell_line, user_line
 from .link import Answer, Link
+from .mapping import refuse_reading
 from .modes import MODES
 from .rest import Rest
 
@@ -31,37 +31,10 @@ if TYPE_CHECKING:
 QUIET_S: Final = 0.004
 OPS_PER_FRAME: Final = 2048
 PAYLOAD_BYTES_PER_FRAME: Final = 8 << 20
-PACKAGE: Final = str(Path(__file__).parent)
 NUMPY_DTYPES: Final = {
     d: np.dtype(ml_dtypes.bfloat16 if d is dtypes.bfloat16 else d.name) for d in dtypes.ALL
 }  # fmt: skip
 DTYPES: Final = {native: dtype for dtype, native in NUMPY_DTYPES.items()}
-_inside: dict[Any, bool] = {}
-
-
-def user_line() -> tuple[Any, int]:
-    """The innermost line outside of gradwire, as (code, instruction): cheap now, readable later."""
-    frame = sys._getframe(1)
-    while True:
-        code = frame.f_code
-        inside = _inside.get(code)
-        if inside is None:
-            inside = _inside[code] = code.co_filename.startswith(PACKAGE)
-        if not inside or frame.f_back is None:
-            return code, frame.f_lasti
-        frame = frame.f_back
-
-
-def spell_line(line: tuple[Any, int] | None) -> str:
-    """``file:line`` of what :func:`user_line` returned."""
-    if line is None:
-        return "an unknown line"
-    code, instruction = line
-    found = next(
-        (number for start, end, number in code.co_lines() if start <= instruction < end and number is not None),
-        code.co_firstlineno,
-    )
-    return f"{code.co_filename}:{found}"
 
 
 class Session:
@@ -95,6 +68,8 @@ class Session:
         self._limit = min(OPS_PER_FRAME, self.link.limits.get("max_ops_per_frame", OPS_PER_FRAME))
         self._fresh()
         self._lines_of: dict[tuple[int, int], str] = {}
+        self._recent_lines = RecentLines(self.link.client)
+        self.names: dict[str, int] = {}
         self.frames = 0
         self.ops = 0
         self._stirred = threading.Event()
@@ -111,11 +86,14 @@ class Session:
         self._external: dict[int, int] = {}
         self._first = self._next_id
         self._flags = GRAD_MODE
+        self._region: Any = None
 
-    def record(self, op: Op, values: list[Any], results: int, recipe: Recipe | None = None) -> int:
+    def record(
+        self, op: Op, values: list[Any], results: int, recipe: Recipe | None = None, line: Line | None = None
+    ) -> int:
         """Add an op to the frame. Returns the id of its first result; the others follow.
 
-        A recipe spares the encoding of arguments that were encoded before.
+        A recipe spares the encoding of arguments that were encoded before; a line that is known is not looked for.
         """
         with self.lock:
             if self.closed:
@@ -125,6 +103,10 @@ class Session:
                 self._ops.append(["set_mode", [flags]])
                 self._lines.append(None)
                 self._flags = flags
+            if MODES.region is not self._region:
+                region = self._region = MODES.region
+                self._ops.append(["set_region", [None if region is None else self._ref(region.handle)]])
+                self._lines.append(None)
             first = self._next_id
             if recipe is not None and recipe.template is not None:
                 args = recipe.template.copy()
@@ -135,7 +117,7 @@ class Session:
             else:
                 args = self._encode(op, values)
             self._ops.append([op.name, args] if op.results is not None else [op.name, args, results])
-            self._lines.append(user_line())
+            self._lines.append(user_line() if line is None else line)
             self._next_id = first + results
             if len(self._ops) >= self._limit:
                 self.flush()
@@ -195,7 +177,9 @@ class Session:
             self.frames += 1
             self.ops += len(self._ops)
             self._fresh()
-            return self.link.submit(frame, structure, key, payloads, lines, wait)
+            seq = self.link.submit(frame, structure, key, payloads, lines, wait)
+            self._recent_lines.keep(seq, lines)
+            return seq
 
     def read(self, tensors: list[Tensor]) -> list[np.ndarray[Any, Any] | None]:
         """The values of tensors, in one round trip. ``None`` for an undefined gradient.
@@ -204,6 +188,9 @@ class Session:
             The first error that the server met since the last read, or that one of the tensors depends on.
         """
         with self.lock:
+            for tensor in tensors:
+                if tensor._levels:
+                    refuse_reading(tensor)
             refs = [self._ref(t) for t in tensors]
             seq = self.flush(wait=True, reads=refs)
             assert seq is not None
@@ -247,6 +234,9 @@ class Session:
     def _error(self, problem: Problem) -> GradwireError:
         where = self._lines_of.get((problem.seq, problem.index))
         text = problem.detail if where is None else f"{problem.detail}\n  issued by {problem.op} at {where}"
+        made = self._recent_lines.at(problem.extra.get("position", 0))
+        if made is not None:
+            text += f"\n  {problem.extra['node']} was recorded at {quote_line(made)}"
         return from_code(problem.code, text, **problem.extra, op=problem.op, line=where)
 
     # Tensors
@@ -293,6 +283,30 @@ class Session:
         """What the server says of the session: memory, tensors, expiry."""
         found: dict[str, Any] = self.rest.get(f"/v1/sessions/{self.id}")
         return found
+
+    def memory(self) -> dict[str, int]:
+        """What the session's tensors occupy on the server, in bytes, once everything recorded so far is done.
+
+        ``live_bytes`` is held by tensors and graph, each piece of memory once; ``saved_bytes`` are those of them that
+        the graph keeps for backward; ``pooled_bytes`` is held in reserve by the devices' allocators (0 on the CPU);
+        ``peak_bytes`` was the most that was live at once; ``limit_bytes`` is the session's limit.
+        """
+        self.synchronize()
+        found: dict[str, int] = self.rest.get(f"/v1/sessions/{self.id}/memory")
+        return found
+
+    def reset_peak_memory(self) -> None:
+        """Forget the peak of :meth:`memory`: it becomes what is live once everything recorded so far is done."""
+        self.synchronize()
+        self.rest.delete(f"/v1/sessions/{self.id}/memory/peak")
+
+    def line_of(self, position: int) -> str | None:
+        """``file:line`` of the operation that made a node, by the ``position`` that :meth:`graph` tells.
+
+        ``None`` for another client's, and for one that was sent too long ago.
+        """
+        line = self._recent_lines.at(position)
+        return None if line is None else spell_line(line)
 
     def graph(self, *tensors: Tensor) -> dict[str, Any]:
         """Nodes and edges of the live autograd graph behind these tensors (all, when none are given)."""

@@ -6,7 +6,7 @@ Methods that are ops of the table are attached in :mod:`gradwire.methods`; index
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
@@ -15,6 +15,7 @@ import numpy as np
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GraphError, IndexOutOfRange
+from gradwire_protocol.history import MADE_IN_INFERENCE, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, PLAIN
 from gradwire_protocol.meta import Meta, meta
 from gradwire_protocol.ops.control import (
     GRAD_MODE,
@@ -24,18 +25,20 @@ from gradwire_protocol.ops.control import (
 )
 from gradwire_protocol.table import TABLE
 
-from . import printing
+from . import mapping, printing
+from .hooks import RemovableHandle
+from .inplace import Path, path_of, regenerate
 from .mirror import AccumulateGrad, Node, edge_of
 from .modes import MODES
+from .participation import Part, register_accumulated_hook, register_tensor_hook, remember_origin
 from .size import Size, device
 
 if TYPE_CHECKING:
+    from .lines import Line
     from .session import Session
 
 GRAD_ONLY: Final = GRAD_MODE | INFERENCE_MODE
 NO_GRAD, PRESENT, UNKNOWN_GRAD = 0, 1, 2
-# How a view came to be; see the engine's constants of the same names.
-PLAIN, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, MADE_IN_INFERENCE = range(4)
 
 
 class Tensor:
@@ -54,13 +57,20 @@ class Tensor:
     _requires: bool = False
     _grad_state: int = NO_GRAD
     _grad: Any = None
+    _chosen: Any = ...  # the dtype chosen for gradients, if one was
     _accumulator: ref[Any] | None = None
     _base_tensor: Any = None
-    _versions: list[int] | None = None
+    _versions: list[Any] | None = None
     _seen: int = 0
     _creation: int = PLAIN
+    _path: Path | None = None
     _inference: bool = False
     _retains: bool = False
+    _grad_history: Any = None
+    _duals: Any = None
+    _scope: Any = None
+    _levels: tuple[int, ...] = ()  # the vmaps that it is mapped in
+    _part: Part | None = None
 
     if TYPE_CHECKING:
 
@@ -284,15 +294,17 @@ class Tensor:
     # Printing
 
     def __repr__(self) -> str:
+        if self._levels:
+            return mapping.describe(self)
         described = self._known_meta()
         index = printing.summary_index(described.shape)
         if described.numel == 0:
             values = np.empty(described.shape)
         elif index is None:
-            values = self._session.read([self])[0]  # type: ignore[assignment]
+            values = self._read_and_name(self)  # type: ignore[assignment]
         else:
             values = self._edges_of(index)
-        node = self.grad_fn
+        node = self._grad_node()
         default = self._session.default_dtype
         return printing.format_tensor(
             values,
@@ -314,19 +326,36 @@ class Tensor:
             for dim, positions in enumerate(index):
                 if len(positions) < self._meta.shape[dim]:
                     part = _call("index_select", part, dim, tensor(list(positions), device=part.device))
-            found = self._session.read([part])[0]
+            found = self._read_and_name(part)
         assert found is not None
         return found
+
+    def _read_and_name(self, part: Any) -> np.ndarray[Any, Any] | None:
+        """The values of a part of it. The same round trip brings the name of a node that the server made."""
+        node = self._node
+        if node is None or not node.told:
+            return self._session.read([part])[0]  # type: ignore[no-any-return]
+        values, letters = self._session.read([part, _call("grad_fn_of", self)])
+        name = letters.tobytes().decode() if letters is not None else ""
+        if name:
+            node._name = name
+        else:
+            self._node = None
+        return values
 
     # Autograd
 
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are recorded for it."""
-        return self._requires or self.grad_fn is not None
+        if self._requires or self._node is not None:
+            return True
+        return self._base_tensor is not None and bool(self._base_tensor.requires_grad)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if not self.is_leaf:
+            raise GraphError("requires_grad is set for leaves: the result of an operation follows its operands")
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
@@ -337,7 +366,7 @@ class Tensor:
             GraphError: when it is not a leaf and recording should stop.
         """
         check_can_require_grad(self._meta, requires_grad)
-        if self.grad_fn is not None:
+        if self._grad_node() is not None:
             if not requires_grad:
                 raise GraphError("only a leaf can stop requiring a gradient: use detach() for a tensor without history")
             return self
@@ -351,20 +380,19 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether it was not made by a recorded operation."""
-        return self.grad_fn is None
+        return self._grad_node() is None
 
     @property
     def grad_fn(self) -> Node | None:
         """The node of the operation that made it."""
-        base = self._base_tensor
-        if base is not None and self._seen != self._version:
-            self._seen = self._version
-            if base.requires_grad:
-                self._node, self._slot, self._requires = (
-                    Node("AsStridedBackward0", (edge_of(base),)),
-                    0,
-                    False,
-                )
+        node = self._grad_node()
+        if node is not None:
+            remember_origin(node, self)
+        return node
+
+    def _grad_node(self) -> Node | None:
+        if self._base_tensor is not None and self._seen != self._version:
+            regenerate(self)
         return self._node
 
     @property
@@ -375,6 +403,8 @@ class Tensor:
     @property
     def _version(self) -> int:
         """How often its memory was written to in place."""
+        if self._inference:
+            raise GraphError("a tensor made in inference mode has no version: its writes are not counted")
         return self._versions[0] if self._versions is not None else 0
 
     @property
@@ -385,21 +415,25 @@ class Tensor:
     def _is_view(self) -> bool:
         return self._base_tensor is not None
 
-    def _cell(self) -> list[int]:
+    def _cell(self) -> list[Any]:
         if self._versions is None:
             self._versions = [0]
         return self._versions
 
-    def _bump(self) -> None:
-        self._cell()[0] += 1
+    def _bump(self, op: str | None = None, line: Line | None = None) -> None:
+        """Note a write to its memory; by which op and where, for the error that may come of it."""
+        cell = self._cell()
+        cell[0] += 1
+        cell[1:] = () if op is None else (op, line)
 
     def _view_of(self, source: Any, differentiable: bool, several: bool, recording: bool) -> None:
         cell = self._versions = source._cell()
         self._inference = source._inference
-        if not differentiable:
+        if not differentiable or source._inference:
             return
         self._base_tensor = source._base_tensor if source._base_tensor is not None else source
         self._seen = cell[0]
+        self._path = path_of(source, self._meta)
         if MODES.flags & INFERENCE_MODE:
             self._creation = MADE_IN_INFERENCE
         elif source._base_tensor is not None and source._creation != PLAIN:
@@ -422,10 +456,14 @@ class Tensor:
         if self._grad_state == NO_GRAD:
             return None
         if self._grad is None:
-            found = _call("grad_of", self)
+            found = _call("grad_of", self, None if self._chosen is ... else self._chosen)
             if self._grad_state == UNKNOWN_GRAD and self._session.read([found])[0] is None:
                 self._grad_state = NO_GRAD
                 return None
+            if self._grad_history:
+                from .autograd.history import attach
+
+                attach(found, self._grad_history)
             self._grad = found
         return self._grad
 
@@ -434,17 +472,47 @@ class Tensor:
         if value is None:
             if self._grad_state != NO_GRAD:
                 self._session.record(TABLE["set_grad"], [self, None], 0)
-            self._grad, self._grad_state = None, NO_GRAD
+            self._grad, self._grad_state, self._grad_history = None, NO_GRAD, None
             return
         if not isinstance(value, Tensor):
             raise ArgumentTypeError(f"grad must be a tensor or None, not {type(value).__name__}")
-        check_assigned_grad(self._known_meta(), value._known_meta())
+        if value is self:
+            raise GraphError("a tensor cannot be its own grad: detach() or clone() it")
+        check_assigned_grad(self._known_meta(), value._known_meta(), self._dtype_of_grad())
         self._session.record(TABLE["set_grad"], [self, value], 0)
         self._grad, self._grad_state = value, PRESENT
 
     @grad.deleter
     def grad(self) -> None:
         self.grad = None
+
+    @property
+    def grad_dtype(self) -> DType | None:
+        """The dtype that gradients of this leaf are cast to, by default its own; None lets them keep theirs.
+
+        Raises:
+            GraphError: for the result of an operation; on assignment also when there is a gradient of another dtype.
+        """
+        if not self.is_leaf:
+            raise GraphError("grad_dtype is known for leaves, this tensor is the result of an operation")
+        return self._dtype_of_grad()
+
+    def _dtype_of_grad(self) -> DType | None:
+        found: DType | None = self._meta.dtype if self._chosen is ... else self._chosen
+        return found
+
+    @grad_dtype.setter
+    def grad_dtype(self, dtype: DType | None) -> None:
+        if not self.is_leaf:
+            raise GraphError("grad_dtype is set for leaves, this tensor is the result of an operation")
+        if dtype is not None and not isinstance(dtype, DType):
+            raise GraphError(f"grad_dtype is a dtype or None, not {type(dtype).__name__}")
+        if dtype is not None and (there := self.grad) is not None and there.dtype is not dtype:
+            raise GraphError(
+                f"grad_dtype cannot become {dtype.name} while there is a {there.dtype.name} gradient: set grad to None"
+            )
+        self._session.record(TABLE["set_grad_dtype"], [self, dtype], 0)
+        self._chosen = dtype
 
     def backward(
         self,
@@ -458,11 +526,30 @@ class Tensor:
 
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(gradient)`` in every backward that computes a gradient for this tensor, once it is complete.
+
+        What the hook returns, if anything, takes the gradient's place. The hook of a tensor that is not a leaf stays
+        with the operation that made it, also when the tensor is changed in place later.
+
+        Raises:
+            GraphError: when the tensor does not require grad.
+        """
+        return register_tensor_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(self)`` after each backward step that has added to this leaf's ``grad``.
+
+        Raises:
+            GraphError: when it is no leaf that requires grad.
+        """
+        return register_accumulated_hook(self, hook)
+
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is not a leaf, too."""
         if not self.requires_grad:
             raise GraphError("retain_grad() needs a tensor that requires grad")
-        node = self.grad_fn
+        node = self._grad_node()
         if node is None or self._retains:
             return
         self._retains = True
@@ -488,7 +575,9 @@ class Tensor:
     def data(self) -> Any:
         """The same memory without history; in-place writes to it go unnoticed by autograd."""
         number = self._session.record(TABLE["data_of"], [self], 1)
-        return Tensor._make(self._session, number, self._known_meta())
+        made = Tensor._make(self._session, number, self._known_meta())
+        made._inference = self._inference
+        return made
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -524,6 +613,7 @@ class Tensor:
     def set_name(self, name: str) -> Any:
         """Let any client of the session find this tensor as ``session.tensor(name)``."""
         self._session.record(TABLE["set_name"], [self, name], 0)
+        self._session.names[name] = self._id
         return self
 
 
@@ -542,47 +632,4 @@ def _call(name: str, *args: Any) -> Any:
     return call(name, *args)
 
 
-def check_inplace(target: Tensor, name: str, recording: bool) -> None:
-    """Check that autograd and memory allow an in-place write, as the engine will.
-
-    Raises:
-        GraphError: for a leaf that requires grad, a view of one, and views that cannot take part in history.
-        ArgumentError: when several elements share one place in memory.
-    """
-    described = target._meta
-    if not described.contiguous and any(
-        s == 0 and n > 1 for s, n in zip(described.stride, described.shape, strict=True)
-    ):
-        raise ArgumentError(
-            f"{name}: the {list(described.shape)} tensor is expanded, several of its elements are one place in "
-            "memory: clone it first"
-        )
-    if target._inference and not MODES.flags & INFERENCE_MODE:
-        raise GraphError(f"{name}: a tensor made in inference mode cannot be changed outside of it: clone it first")
-    if not recording:
-        return
-    base = target._base_tensor
-    if base is None:
-        if target._requires:
-            raise GraphError(f"{name}: a leaf that requires grad cannot be changed in place: use no_grad, or clone it")
-        return
-    if target.requires_grad and target._creation in (MADE_IN_NO_GRAD, ONE_OF_SEVERAL):
-        how = "was made with gradients off" if target._creation == MADE_IN_NO_GRAD else "is one of several of one op"
-        raise GraphError(f"{name}: this view {how} and cannot be changed in place with gradients on: clone it first")
-    if target._creation == MADE_IN_INFERENCE:
-        raise GraphError(f"{name}: a view made in inference mode cannot be changed outside of it: clone it first")
-    if base._requires and base.grad_fn is None:
-        raise GraphError(f"{name}: a view of a leaf that requires grad cannot be changed in place: use no_grad")
-
-
-def rebase(target: Tensor, node: Node) -> None:
-    """Let the written tensor's history, and that of its base, begin at ``node``."""
-    base = target._base_tensor
-    if base is None:
-        target._node, target._slot, target._requires = node, 0, False
-        return
-    base._node, base._slot, base._requires = Node("CopySlices", (edge_of(base), *node.edges[1:])), 0, False
-    target._seen = -1
-
-
-__all__ = ["AccumulateGrad", "Tensor", "check_inplace", "rebase"]
+__all__ = ["AccumulateGrad", "Tensor"]

@@ -79,6 +79,10 @@ class NumpyBackend:
     def trim(self) -> None:
         """Give memory that is held in reserve back to the system."""
 
+    def pooled_bytes(self) -> int:
+        """Bytes held in reserve for tensors to come; host memory has no pool that could be asked."""
+        return 0
+
 
 class CupyBackend:
     """Arrays in the memory of one CUDA device."""
@@ -119,6 +123,9 @@ class CupyBackend:
 
     def trim(self) -> None:
         self.xp.get_default_memory_pool().free_all_blocks()
+
+    def pooled_bytes(self) -> int:
+        return int(self.xp.get_default_memory_pool().free_bytes())
 
 
 Backend = Any

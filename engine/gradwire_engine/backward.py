@@ -1,34 +1,29 @@
 """The driver of backward: iterative, in an order that never needs recursion, and a generator.
 
-It yields a :class:`Call` when it meets a node whose derivative lives in the client, and goes on with the
-gradients that are sent in.
+It yields a :class:`~gradwire_engine.pauses.Call` where its client asked it to pause, and goes on with what is sent in.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Generator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from gradwire_protocol.errors import GraphError
-from gradwire_protocol.meta import contiguous_stride, meta
+from gradwire_protocol.errors import GradwireError, GraphError
+from gradwire_protocol.meta import Meta, contiguous_stride, meta
+from gradwire_protocol.ops.callbacks import ACCUMULATED, AFTER, BEFORE, HOLD, INSTEAD
+from gradwire_protocol.ops.control import gradient_meta
 from gradwire_protocol.shapes import is_dense
 
 from .functional import F
+from .pauses import Call, Pauses
+from .regions import Hold
 from .tape import Edge, Node, Saved, edge_of
 from .tensor import Storage, Tensor
 
 if TYPE_CHECKING:
     from .engine import Engine
-
-
-@dataclass
-class Call:
-    """Backward waits here for gradients that only the client can compute."""
-
-    node: Any
-    grads: list[Tensor | None]
 
 
 Gradients = list[Tensor | None]
@@ -41,11 +36,14 @@ def backward(
     *,
     retain_graph: bool,
     create_graph: bool,
-) -> Generator[Call, list[Tensor | None], Gradients]:
+    pauses: Pauses | None = None,
+    accumulate: bool = False,
+) -> Generator[Call, Gradients, Gradients]:
     """Propagate gradients from the roots.
 
     ``captures`` names the places whose gradients are wanted: only what leads there is computed, and they are returned
-    in order. Without ``captures`` every leaf that is reached accumulates.
+    in order; with ``accumulate`` leaves among them accumulate instead. Without ``captures`` every leaf that is reached
+    accumulates. Whoever drives the generator sets ``engine.grad_enabled`` to ``create_graph`` while it runs.
     """
     order = _reachable([edge[0] for edge, _ in roots])
     wanted: set[int] | None = None
@@ -56,42 +54,109 @@ def backward(
         for i, (node, slot) in enumerate(captures):
             capturing.setdefault(id(node), []).append((slot, i))
         wanted = _leading_to(order, set(capturing))
+    if pauses is not None:
+        order = pauses.order(order)
     pending: dict[int, Gradients] = {}
     for (node, slot), gradient in roots:
         _deliver(pending, node, slot, gradient)
     del roots
-    was_enabled, engine.grad_enabled = engine.grad_enabled, create_graph
-    try:
-        for node in order:
-            arrived = pending.pop(id(node), None)
-            if arrived is None:
+    stops: Any = ()
+    for node in order:
+        if type(node) is Hold:
+            yield Call(HOLD, node, [])
+            continue
+        arrived = pending.pop(id(node), None)
+        if pauses is not None:
+            stops = pauses.at(node)
+        if arrived is None:
+            if not stops:
                 continue
-            if node.watchers:
-                _retain(node, arrived)
-            if capturing and id(node) in capturing:
-                for slot, i in capturing[id(node)]:
-                    results[i] = arrived[slot]
-            if wanted is not None and (id(node) not in wanted or not node.edges):
-                continue
-            edges = node.edges
-            needed = [e is not None and (wanted is None or id(e[0]) in wanted) for e in edges]
-            if not any(needed) and edges:
-                continue
-            gradients = (yield Call(node, arrived)) if node.suspends else node.apply(engine, arrived, needed)
-            del arrived
-            if engine.anomaly:
-                _check_nan(node, gradients)
-            for edge, gradient in zip(edges, gradients, strict=True):
-                if edge is not None and gradient is not None:
-                    _deliver(pending, edge[0], edge[1], gradient)
-            # Hold nothing beyond its use: accumulation looks at reference counts.
-            gradient = None  # type: ignore[assignment]
-            del gradients
-            if not retain_graph:
-                node.free()
-    finally:
-        engine.grad_enabled = was_enabled
+            arrived = [None] * len(node.outs)
+        edges = node.edges
+        needed = [e is not None and (wanted is None or id(e[0]) in wanted) for e in edges]
+        runs = any(needed) if edges else wanted is None or (accumulate and id(node) in capturing)
+        captured = capturing.get(id(node)) if capturing else None
+        if captured and runs and not (accumulate and not edges):
+            for slot, i in captured:
+                results[i] = arrived[slot]
+        if BEFORE in stops:
+            replaced = yield Call(BEFORE, node, _materialized(engine, node, arrived))
+            arrived = [a if r is None else r for a, r in zip_longest(arrived, replaced)]
+            del replaced
+        if node.watchers:
+            _retain(node, arrived)
+        if not runs:
+            for slot, i in captured or ():
+                results[i] = arrived[slot]
+            continue
+        if HOLD in stops:
+            yield Call(HOLD, node, [])
+        if INSTEAD in stops:
+            supplied = yield Call(INSTEAD, node, _materialized(engine, node, arrived))
+            gradients = [
+                None if g is None or e is None else _fit(g, e[0].outs[e[1]])
+                for g, e in zip(supplied, edges, strict=True)
+            ]
+            del supplied
+        elif stops and not any(a is not None for a in arrived):
+            gradients = [None] * len(edges)
+        else:
+            try:
+                gradients = node.apply(engine, arrived if AFTER not in stops else list(arrived), needed)
+            except GradwireError as error:
+                _blame(error, node)
+                raise
+        if AFTER in stops:
+            shown = [
+                F.contiguous(g) if g is not None else None if e is None else _zeros(engine, e[0], e[1])
+                for g, e in zip(gradients, edges, strict=False)
+            ]
+            replaced = yield Call(AFTER, node, shown + _materialized(engine, node, arrived))
+            gradients = [g if r is None else r for g, r in zip(gradients, replaced, strict=True)] if edges else []
+            del shown, replaced
+        del arrived
+        if engine.anomaly:
+            _check_nan(node, gradients)
+        if ACCUMULATED in stops:
+            yield Call(ACCUMULATED, node, [])
+        for edge, gradient in zip(edges, gradients, strict=True):
+            if edge is not None and gradient is not None:
+                _deliver(pending, edge[0], edge[1], gradient)
+        # Hold nothing beyond its use: accumulation looks at reference counts.
+        gradient = None  # type: ignore[assignment]
+        del gradients
+        if not retain_graph:
+            node.free()
+    for i, (node, slot) in enumerate(captures or ()):
+        if (gradient := results[i]) is not None:
+            results[i] = _handed_out(gradient, node, slot)
     return results
+
+
+def _handed_out(gradient: Tensor, node: Any, slot: int) -> Tensor:
+    """A gradient as its receiver expects it: for a leaf in its ``grad_dtype``, and laid out as ``grad_of`` says."""
+    leaf = getattr(node, "leaf", None)
+    if leaf is not None and leaf.grad_dtype is not None and gradient.dtype is not leaf.grad_dtype:
+        gradient = F.to(gradient, dtype=leaf.grad_dtype)
+    return _laid_out(gradient, node.outs[slot])
+
+
+def _laid_out(gradient: Tensor, tensor: Meta) -> Tensor:
+    """The gradient with the strides that a gradient of ``tensor`` has; a copy, with history, where it has others."""
+    wanted = gradient_meta(tensor)
+    strides = zip(wanted.shape, gradient.meta.stride, wanted.stride, strict=False)
+    if type(gradient) is not Tensor or wanted.numel == 0 or all(n == 1 or a == b for n, a, b in strides):
+        return gradient
+    order = sorted(range(wanted.ndim), key=lambda dim: -wanted.stride[dim])
+    back = [0] * len(order)
+    for place, dim in enumerate(order):
+        back[dim] = place
+    return cast(Tensor, F.permute(F.contiguous(F.permute(gradient, tuple(order))), tuple(back)))
+
+
+def _materialized(engine: Engine, node: Any, arrived: Gradients) -> Gradients:
+    """Gradients as a client expects them: none undefined, each in row-major order."""
+    return [_zeros(engine, node, i) if a is None else F.contiguous(a) for i, a in enumerate(arrived)]
 
 
 def _reachable(starts: list[Any]) -> list[Any]:
@@ -135,15 +200,26 @@ def _retain(node: Any, arrived: Gradients) -> None:
     for slot, reference in node.watchers.items():
         tensor, gradient = reference(), arrived[slot]
         if tensor is not None and gradient is not None:
-            tensor.grad = gradient if tensor.grad is None else tensor.grad + gradient
+            if tensor.grad is None:
+                tensor.grad = _laid_out(F.clone(gradient), tensor.meta)
+            else:
+                tensor.grad = tensor.grad + gradient
+
+
+def _blame(error: GradwireError, node: Any) -> None:
+    """Note at which node of the graph a derivative failed, and which record made it."""
+    error.details.setdefault("node", node.name)
+    error.details.setdefault("position", node.position)
 
 
 def _check_nan(node: Any, gradients: Gradients) -> None:
     for i, gradient in enumerate(gradients):
         if gradient is not None and gradient.engine.to_numpy(F.any(F.isnan(gradient))).item():
-            raise GraphError(
+            error = GraphError(
                 f"{node.name} returned NaN as gradient {i}, for an operand of shape {list(gradient.shape)}"
             )
+            _blame(error, node)
+            raise error
 
 
 def differentiate(node: Node, engine: Engine, grads: Gradients, needed: list[bool]) -> Gradients:
@@ -153,6 +229,16 @@ def differentiate(node: Node, engine: Engine, grads: Gradients, needed: list[boo
             f"the graph behind {node.name} was freed by an earlier backward: pass retain_graph=True there to go "
             "through it again"
         )
+    return [
+        _fit(gradient, meta) if need and gradient is not None else None
+        for gradient, need, meta in zip(
+            unfitted(node, engine, grads, needed), needed, operand_metas(node), strict=True
+        )
+    ]  # fmt: skip
+
+
+def unfitted(node: Node, engine: Engine, grads: Gradients, needed: list[bool]) -> list[Any]:
+    """What a node's derivative makes of the gradients, one per edge: perhaps still broadcast, or of another dtype."""
     entry = node.row
     saved = Saved(node, needed)
     if len(grads) > 1 and not entry.undefined:
@@ -168,13 +254,11 @@ def differentiate(node: Node, engine: Engine, grads: Gradients, needed: list[boo
             raw.append(rule[1](saved, *grads) if rule is not None else None)
     if len(raw) != len(needed):
         raise GraphError(f"the derivative of {entry.op.name} returned {len(raw)} gradients for {len(needed)} operands")
-    return [
-        _fit(gradient, meta) if need and gradient is not None else None
-        for gradient, need, meta in zip(raw, needed, _operand_metas(node), strict=True)
-    ]
+    return raw
 
 
-def _operand_metas(node: Node) -> list[Any]:
+def operand_metas(node: Node) -> list[Any]:
+    """The metas of the operands, one per edge."""
     metas: list[Any] = []
     for i in node.row.differentiable:
         value = node.values[i]
@@ -189,7 +273,7 @@ def _carries(node: Node, i: int) -> bool:
     return node.outs[i].dtype.category >= 2
 
 
-def _zeros(engine: Engine, node: Node, i: int) -> Tensor:
+def _zeros(engine: Engine, node: Any, i: int) -> Tensor:
     out = node.outs[i]
     zeros: Tensor = engine.call("zeros", out.shape, dtype=out.dtype, device=out.device)
     return zeros
@@ -242,6 +326,8 @@ def accumulate(leaf: Tensor, gradient: Tensor, engine: Engine) -> None:
 
     The first gradient is taken over as it is only when nobody else holds its memory.
     """
+    if leaf.grad_dtype is not None and gradient.dtype is not leaf.grad_dtype:
+        gradient = F.to(gradient, dtype=leaf.grad_dtype)
     if leaf.grad is not None:
         if engine.grad_enabled:
             leaf.grad = leaf.grad + gradient
@@ -249,7 +335,7 @@ def accumulate(leaf: Tensor, gradient: Tensor, engine: Engine) -> None:
             engine.call("add_", leaf.grad, gradient)
         return
     if engine.grad_enabled:
-        leaf.grad = F.clone(gradient)
+        leaf.grad = _laid_out(F.clone(gradient), leaf.meta)
         return
     layout = leaf.meta.stride if is_dense(leaf.shape, leaf.meta.stride) else contiguous_stride(leaf.shape)
     sole = (
@@ -258,7 +344,7 @@ def accumulate(leaf: Tensor, gradient: Tensor, engine: Engine) -> None:
         and gradient.base is None
     )
     if sole and gradient.meta.stride == layout:
-        gradient.grad_fn = None
+        gradient.grad_fn = gradient.tangents = None
         leaf.grad = gradient
     else:
         leaf.grad = fresh_like(gradient, layout, engine)

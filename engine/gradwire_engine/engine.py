@@ -6,6 +6,7 @@ An engine belongs to one session. It has no global state: modes, random numbers 
 from __future__ import annotations
 
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -20,17 +21,19 @@ from gradwire_protocol.errors import (
     OutOfMemory,
     ShapeError,
 )
+from gradwire_protocol.history import MADE_IN_INFERENCE, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, PLAIN
 from gradwire_protocol.meta import Inference, Meta, meta
 from gradwire_protocol.promotion import DEFAULT_FLOAT, ScalarKind
 
-from . import inplace
+from . import forward, inplace
 from .backends import Backends, dtype_of, native
+from .batching import holds_batched, run_batched
 from .memory import Limits, MemoryAccount
 from .random import Generator
 from .recording import any_requires_grad, keep_results, make_node
 from .registry import CONTROLS, Row, row
 from .tape import Node
-from .tensor import MADE_IN_INFERENCE, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, PLAIN, Storage, Tensor
+from .tensor import Storage, Tensor
 
 RULE_MEMO_LIMIT: Final = 16_384
 
@@ -43,6 +46,9 @@ class Engine:
         default_dtype: what Python floats become.
         generator: the session's random numbers.
         account: the session's memory.
+        position: of the record being run; nodes remember it.
+        dual_levels: the levels of forward mode at which tangents are computed now, outermost first.
+        duals: per open level, who has tangents there.
     """
 
     def __init__(
@@ -59,8 +65,14 @@ class Engine:
         self.inference = False
         self.anomaly = False
         self.names: dict[str, Tensor] = {}
+        self.batched = 0  # how many tensors are inside a vmap
+        self.handles: dict[int, Any] = {}
+        self.region: Any = None
+        self.dual_levels: tuple[int, ...] = ()
+        self.duals: dict[int, WeakValueDictionary[int, forward.Tangents]] = {}
         self._rules: dict[tuple[Any, ...], Inference] = {}
         self._seq = 0
+        self.position = 0
 
     # Ways in
 
@@ -87,6 +99,8 @@ class Engine:
 
     def run(self, entry: Row, values: list[Any]) -> Any:
         """Run one op on bound values, in which tensors are engine tensors."""
+        if self.batched and holds_batched(entry, values):
+            return run_batched(self, entry, values)
         op = entry.op
         rule_args, tensors = self._describe(entry, values)
         inferred = self._infer(entry, rule_args)
@@ -107,6 +121,8 @@ class Engine:
         results = self._wrap(arrays, inferred, tensors)
         if entry.has_derivative:
             self._record(entry, values, rule_args, inferred, results)
+        if self.dual_levels:
+            forward.propagate(self, entry, values, rule_args, inferred, results)
         if self.inference:
             for result in results:
                 result.inference = True
@@ -246,11 +262,14 @@ class Engine:
                 result.base = source.base if source.base is not None else source
                 result.seen_version = source.storage.version
                 result.creation = self._creation(entry, source)
+                result.path = inplace.path_of(entry.op.name, source, result)
             if node is not None and (out.dtype.is_floating_point or out.dtype.is_complex):
                 result.grad_fn, result.slot = node, i
             results.append(result)
         if node is not None:
             keep_results(node, results)
+        if self.dual_levels:
+            forward.propagate(self, entry, values, rule_args, inferred, results)
         return results[0] if entry.op.results == 1 else tuple(results)
 
     def _creation(self, entry: Row, source: Tensor) -> int:
@@ -269,12 +288,13 @@ class Engine:
     ) -> Tensor:
         target: Tensor = values[0]
         requires = self.grad_enabled and entry.has_derivative and any_requires_grad(entry, values)
-        inplace.check_writable(target, entry.op.name, self)
+        inplace.check_writable(target, entry.op.name, self, requires)
         if entry.op.base is not None:
             inplace.check_overlap(target, tensors[1:], entry.op.name)
         node = None
         if requires:
             node = make_node(self, entry, rule_args, values, inferred, (target.meta,), overwritten=target)
+        tangents = forward.before_write(self, entry, values) if self.dual_levels else None
         before = target.array
         if entry.writes:
             self._compute(entry, values, tensors, inferred)
@@ -287,6 +307,8 @@ class Engine:
         if node is not None:
             keep_results(node, [target])
             inplace.rebase(target, node, self)
+        if tangents:
+            forward.after_write(self, target, tangents)
         return target
 
     # Record
@@ -296,12 +318,21 @@ class Engine:
     ) -> None:
         if not self.grad_enabled:
             return
-        if not any_requires_grad(entry, values) or not any(r.meta.dtype.category >= 2 for r in results):
+        if not any_requires_grad(entry, values):
             return
-        node = make_node(self, entry, rule_args, values, inferred, tuple([r.meta for r in results]))
-        for i, result in enumerate(results):
-            if result.meta.dtype.category >= 2:
-                result.grad_fn, result.slot = node, i
+        if len(results) == 1:
+            result = results[0]
+            if result.meta.dtype.category < 2:
+                return
+            node = make_node(self, entry, rule_args, values, inferred, (result.meta,))
+            result._grad_fn = node
+        else:
+            carrying = [i for i, result in enumerate(results) if result.meta.dtype.category >= 2]
+            if not carrying:
+                return
+            node = make_node(self, entry, rule_args, values, inferred, tuple([r.meta for r in results]))
+            for i in carrying:
+                results[i]._grad_fn, results[i].slot = node, i
         keep_results(node, results)
 
     def new_node_seq(self) -> int:

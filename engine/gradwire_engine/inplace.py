@@ -6,53 +6,43 @@ of the base get a fresh AsStrided node the next time their history is asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from gradwire_protocol.errors import ArgumentError, GraphError
+from gradwire_protocol.history import PLAIN, UNIFORM, WHY_NOT
 from gradwire_protocol.meta import Meta
 
 from .functional import F
 from .registry import row
 from .tape import Edge, Node, edge_of
-from .tensor import MADE_IN_INFERENCE, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, Tensor
+from .tensor import Tensor
 
 if TYPE_CHECKING:
     from .engine import Engine
 
 
-def check_writable(target: Tensor, name: str, engine: Engine) -> None:
-    """Check that autograd and memory allow an in-place write.
+def check_writable(target: Tensor, name: str, engine: Engine, requires: bool) -> None:
+    """Check that autograd and memory allow an in-place write. ``requires``: whether it will be recorded.
 
     Raises:
         GraphError: for a leaf that requires grad, a view of one, and views that cannot take part in history.
         ArgumentError: when several elements share one place in memory.
     """
     shape, stride = target.meta.shape, target.meta.stride
-    if any(s == 0 and n > 1 for s, n in zip(stride, shape, strict=True)):
+    if name not in UNIFORM and any(s == 0 and n > 1 for s, n in zip(stride, shape, strict=True)):
         raise ArgumentError(
             f"{name}: the {list(shape)} tensor is expanded, several of its elements are one place in memory: "
             "clone it first"
         )
     if target.inference and not engine.inference:
         raise GraphError(f"{name}: a tensor made in inference mode cannot be changed outside of it: clone it first")
-    if not engine.grad_enabled:
+    if not requires:
         return
     if target.base is not None:
-        # Elsewhere a view of a plain tensor: only what requires grad is restricted.
-        restricted = target.requires_grad
-        if target.creation == MADE_IN_NO_GRAD and restricted:
-            raise GraphError(
-                f"{name}: this view of a tensor that requires grad was made with gradients off and is changed with "
-                "gradients on: make both in the same mode"
-            )
-        if target.creation == ONE_OF_SEVERAL and restricted:
-            raise GraphError(
-                f"{name}: this tensor is one of several views returned by one op (split, unbind, ...), which cannot "
-                "be changed in place: clone it, or index the base instead"
-            )
-        if target.creation == MADE_IN_INFERENCE:
-            raise GraphError(f"{name}: a view made in inference mode cannot be changed outside of it: clone it first")
-        if target.base.requires_grad_flag and target.base.is_leaf:
+        if target.creation != PLAIN:
+            raise GraphError(f"{name}: {WHY_NOT[target.creation]}")
+        if target.base.is_leaf and target.requires_grad:
             raise GraphError(f"{name}: a view of a leaf that requires grad cannot be changed in place: use no_grad")
     elif target.requires_grad_flag and target.is_leaf:
         raise GraphError(f"{name}: a leaf that requires grad cannot be changed in place: use no_grad, or clone it")
@@ -116,6 +106,10 @@ class CopySlices:
         return "<CopySlices>"
 
     @property
+    def position(self) -> int:
+        return self.inner.position
+
+    @property
     def outs(self) -> tuple[Meta, ...]:
         return (self.base,)
 
@@ -129,21 +123,27 @@ class CopySlices:
     def apply(self, engine: Engine, grads: list[Tensor | None], needed: list[bool]) -> list[Tensor | None]:
         grad = grads[0]
         assert grad is not None
-        base, place = self.base, (self.view.shape, self.view.stride, self.offset)
+        base, view, place = self.base, self.view, (self.view.shape, self.view.stride, self.offset)
         # The place counts elements of the base's memory, so the gradient must lie in memory as the base does.
         if base.contiguous:
             laid = F.contiguous(grad)
         else:
             laid = F.restride(grad, base.stride, 0, (_reach(base),), (1,), 0)
-        halved = base.dtype.is_complex and not self.view.dtype.is_complex
-        if halved:  # a view of real parts: its place counts reals
+        # Where one is complex and the other real, the place counts reals.
+        halved = base.dtype.is_complex and not view.dtype.is_complex
+        doubled = view.dtype.is_complex and not base.dtype.is_complex
+        if halved:
             laid = F.view_as_real(laid)
+        elif doubled:
+            place = ((*view.shape, 2), (*(2 * n for n in view.stride), 1), 2 * self.offset)
         part = F.as_strided(laid, *place)
+        if doubled:
+            part = F.view_as_complex(part)
         inner = self.inner.apply(engine, [part], [True, *needed[1:]])
         first: Tensor | None = None
         if needed[0]:
             replaced = inner[0] if inner[0] is not None else F.zeros_like(part)
-            first = F.as_strided_scatter(laid, replaced, *place)
+            first = F.as_strided_scatter(laid, F.view_as_real(replaced) if doubled else replaced, *place)
             if halved:
                 first = F.view_as_complex(first)
             if not base.contiguous:
@@ -160,24 +160,69 @@ def rebase(target: Tensor, node: Node, engine: Engine) -> None:
     """Let the written tensor's history, and that of its base, begin at ``node``."""
     base = target.base
     if base is None:
+        before = target._grad_fn, target.slot
         target.grad_fn, target.slot, target.requires_grad_flag = node, 0, False
+        _keep_watching(target, *before)
         return
     former = edge_of(base)
     start = base.offset * base.dtype.itemsize // target.dtype.itemsize
     copied: Any = CopySlices(former, node, base.meta, target.meta, target.offset - start, engine.new_node_seq())
+    before = base._grad_fn, base.slot
     base.grad_fn, base.slot, base.requires_grad_flag = copied, 0, False
+    _keep_watching(base, *before)
     target.seen_version = -1
 
 
+def _keep_watching(tensor: Tensor, node: Any, slot: int) -> None:
+    """A gradient that is retained is the one for the tensor as it is now, so the watch moves from its former node."""
+    if not tensor.retains_grad:
+        return
+    if node is not None and node.watchers is not None:
+        node.watchers.pop(slot, None)
+    made = tensor._grad_fn
+    assert made is not None
+    made.watchers = {tensor.slot: ref(tensor), **(made.watchers or {})}
+
+
+_CROSSINGS: Final = ("view_as_real", "view_as_complex", "real", "imag")
+
+
+def path_of(name: str, source: Tensor, view: Tensor) -> tuple[tuple[Any, ...], ...] | None:
+    """The ops that lead from the base to a view that the op ``name`` made of ``source``; see ``Tensor.path``."""
+    if name not in _CROSSINGS or source.dtype is view.dtype:
+        if source.path is None:
+            return None
+        return (*source.path, ("as_strided", view.meta.shape, view.meta.stride, view.offset - source.offset))
+    before = source.path
+    if before is None:
+        base = source.base
+        before = () if base is None else (
+            ("as_strided", source.meta.shape, source.meta.stride, source.offset - base.offset),
+        )  # fmt: skip
+    return (*before, (name,))
+
+
 def regenerate(view: Tensor) -> None:
-    """Give a view whose base was written to a history that goes through the base."""
+    """Give a view whose base was written to a history that goes through the base.
+
+    Raises:
+        GraphError: for a view that cannot take part in history.
+    """
     base = view.base
     assert base is not None
     version = view.storage.version
-    if not base.requires_grad:
-        view.seen_version = version
+    if not base.requires_grad and view._grad_fn is None:
         return
+    if view.creation != PLAIN:
+        raise GraphError(WHY_NOT[view.creation])
     engine = view.engine
+    if view.path is not None:
+        shown = _follow(view.path, base)
+        before = view._grad_fn, view.slot
+        view.grad_fn, view.slot, view.requires_grad_flag = shown.grad_fn, shown.slot, False
+        view.seen_version = version
+        _keep_watching(view, *before)
+        return
     entry = row("as_strided")
     values: list[Any] = [base.meta, view.meta.shape, view.meta.stride, view.offset - base.offset]
     node = Node(
@@ -190,5 +235,21 @@ def regenerate(view: Tensor) -> None:
         engine.account,
     )
     node.saved = {}
+    before = view._grad_fn, view.slot
     view.grad_fn, view.slot, view.requires_grad_flag = node, 0, False
     view.seen_version = version
+    _keep_watching(view, *before)
+
+
+def _follow(path: tuple[tuple[Any, ...], ...], base: Tensor) -> Tensor:
+    """The view at the end of a path, made anew and recorded, whatever the modes."""
+    engine = base.engine
+    modes = engine.grad_enabled, engine.inference
+    engine.grad_enabled, engine.inference = True, False
+    try:
+        shown = base
+        for name, *arguments in path:
+            shown = engine.call(name, shown, *arguments)
+        return shown
+    finally:
+        engine.grad_enabled, engine.inference = modes

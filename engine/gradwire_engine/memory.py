@@ -72,6 +72,10 @@ class MemoryAccount:
                 setting="GRADWIRE_MAX_GRAPH_NODES", limit=self.limits.max_graph_nodes, value=self.nodes,
             )  # fmt: skip
 
+    def reset_peak(self) -> None:
+        """Let the peak be what is held now."""
+        self.peak = self.live
+
     def add(self, nbytes: int) -> None:
         self.live += nbytes
         if self.live > self.peak:

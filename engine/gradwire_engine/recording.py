@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gradwire_protocol.derivatives import WRAPPING
 from gradwire_protocol.meta import Inference, Meta, meta
 
+from .forward import copy_tangents
 from .registry import Row
 from .tape import Edge, Node, SavedTensor, edge_of
 from .tensor import Storage, Tensor
@@ -19,7 +21,7 @@ def any_requires_grad(entry: Row, values: list[Any]) -> bool:
     for i in entry.differentiable:
         value = values[i]
         if type(value) is Tensor:
-            if value.requires_grad:
+            if value.requires_grad_flag or (value.base is None and value._grad_fn is not None) or value.requires_grad:
                 return True
         elif type(value) in (list, tuple) and any(t is not None and t.requires_grad for t in value):
             return True
@@ -35,7 +37,7 @@ def make_node(
     outs: tuple[Meta, ...],
     overwritten: Tensor | None = None,
 ) -> Node:
-    """A node with its edges and saved operands.
+    """A node with its edges and saved operands. ``rule_args`` becomes the node's own.
 
     ``overwritten`` is an operand about to be written to: it is copied before it is saved.
     """
@@ -43,32 +45,43 @@ def make_node(
     for i in entry.differentiable:
         value = values[i]
         if type(value) is Tensor:
-            edges.append(_edge(value))
+            made = value._grad_fn
+            if made is not None and value.base is None and value.meta.dtype.category >= 2:  # most often
+                edges.append((made, value.slot))
+            else:
+                edges.append(_edge(value))
         elif type(value) in (list, tuple):
             edges.extend([None if t is None else _edge(t) for t in value])
         else:
             edges.append(None)
-    kept = list(rule_args)
     for i in entry.number_like_at:
         if type(values[i]) is not Tensor:
-            kept[i] = values[i]
+            rule_args[i] = values[i]
     op = entry.op
+    account = engine.account
     name = inferred.grad_fn or op.grad_fn or op.name
-    node = Node(name, entry, kept, tuple(edges), outs, engine.new_node_seq(), engine.account)
-    engine.account.check_nodes()
+    node = Node(name, entry, rule_args, tuple(edges), outs, engine.new_node_seq(), account, engine.position)
+    if account.nodes > account.limits.max_graph_nodes:
+        account.check_nodes()
     saved: dict[str, Any] = {}
     node.saved = saved
-    for operand, at in entry.kept(edges).operands:
+    for operand, at in entry.kept(node.edges).operands:
         value = values[at]
         if type(value) is Tensor:
             saved[operand] = SavedTensor(_snapshot(engine, value) if value is overwritten else value)
         elif type(value) in (list, tuple):
             saved[operand] = [SavedTensor(v) if type(v) is Tensor else v for v in value]
+        elif (op if op.base is None else op.base).name in WRAPPING:
+            saved[operand] = value
+    if engine.region is not None:
+        engine.region.note(node)
     return node
 
 
 def keep_results(node: Node, results: list[Tensor]) -> None:
     """Save those results that the node's derivative asked for."""
+    if not node.row.keeps_results:
+        return
     for name, i in node.row.kept(node.edges).results:
         assert node.saved is not None
         node.saved[name] = SavedTensor(results[i], is_result=True)
@@ -84,4 +97,6 @@ def _snapshot(engine: Engine, tensor: Tensor) -> Tensor:
     described = meta(tensor.shape, tensor.dtype, tensor.device)
     copy = Tensor(engine, data, described, Storage(data, engine.account))
     copy.grad_fn, copy.slot, copy.requires_grad_flag = tensor.grad_fn, tensor.slot, tensor.requires_grad_flag
+    if engine.dual_levels:
+        copy_tangents(engine, tensor, copy)
     return copy

@@ -42,8 +42,8 @@ class Row:
     """
 
     __slots__ = (
-        "_kept", "across", "announced", "composite", "differentiable", "half", "has_lists", "joint", "kernel",
-        "number_at", "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at", "static_targets",
+        "_keeps_results", "_kept", "across", "announced", "composite", "differentiable", "half", "has_lists", "joint",
+        "kernel", "number_at", "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at", "static_targets",
         "tensor_at", "undefined", "writes",
     )  # fmt: skip
 
@@ -64,6 +64,7 @@ class Row:
         self.differentiable = tuple(i for i in self.tensor_at if op.params[i].name in op.differentiable)
         self.has_lists = any(op.params[i].kind in _LISTS for i in self.tensor_at)
         self._kept: dict[tuple[bool, ...] | None, Kept] = {}
+        self._keeps_results: bool | None = None
         self.scalar_at = tuple(i for i, p in enumerate(op.params) if p.kind is Kind.SCALAR)
         self.number_like_at = tuple(i for i, p in enumerate(op.params) if p.kind in (Kind.SCALAR, Kind.OPERAND))
         attributes = [i for i, p in enumerate(op.params) if p.kind is Kind.ATTRIBUTE]
@@ -78,12 +79,23 @@ class Row:
 
     def kept(self, edges: Sequence[Any]) -> Kept:
         """What the derivative needs saved, given which operands receive a gradient."""
-        whole = self.joint is not None or self.has_lists
-        mask = None if whole else tuple([e is not None for e in edges])
+        if len(self.differentiable) == 1 or self.joint is not None or self.has_lists:
+            found = self._kept.get(None)  # a node without any edge is not made
+            if found is None:
+                found = self._kept[None] = self._sort(self._needs(None))
+            return found
+        mask = tuple([e is not None for e in edges])
         found = self._kept.get(mask)
         if found is None:
             found = self._kept[mask] = self._sort(self._needs(mask))
         return found
+
+    @property
+    def keeps_results(self) -> bool:
+        """Whether a node of this op may save a result at all."""
+        if self._keeps_results is None:  # asked when the derivatives are registered
+            self._keeps_results = bool(self._sort(self._needs(None)).results)
+        return self._keeps_results
 
     def _needs(self, mask: tuple[bool, ...] | None) -> list[str]:
         if self.joint is not None:

@@ -64,7 +64,7 @@ def places_along(xp: Any, shape: Sequence[int], dim: int, index: Any) -> Any:
     for axis, extent in enumerate(index.shape):
         if axis != dim and extent != 1:
             step = prod(shape[axis + 1 :])
-            steps = xp.arange(0, extent * step, step)
+            steps = xp.arange(extent) * step
             own = own + steps.reshape([-1 if i == axis else 1 for i in range(index.ndim)])
     step = prod(shape[dim + 1 :])
     return (index if step == 1 else index * step) + own
@@ -90,7 +90,7 @@ def places_of_selection(xp: Any, shape: Sequence[int], dims: Sequence[int], indi
     for k, axis in enumerate(rest):
         if shape[axis] != 1:
             position = k if k < at else k + named.ndim
-            own = xp.arange(0, shape[axis] * steps[axis], steps[axis])
+            own = xp.arange(shape[axis]) * steps[axis]
             places = places + own.reshape([-1 if i == position else 1 for i in range(ndim)])
     full = [shape[a] for a in rest]
     return xp.broadcast_to(places, (*full[:at], *named.shape, *full[at:]))

@@ -36,6 +36,7 @@ from gradwire_protocol.frames import (
     Reply,
     Structure,
     Value,
+    position_of,
     structure_hash,
 )
 from gradwire_protocol.records import decode_args
@@ -43,7 +44,7 @@ from gradwire_protocol.table import Op, lookup
 
 from .backends import Backends, native
 from .engine import Engine
-from .graph import describe_graph
+from .graph import describe_graph, saved_bytes
 from .json_values import from_json, to_json
 from .lifetimes import Frees, last_uses
 from .memory import Limits
@@ -63,6 +64,7 @@ JSON_NUMBER_BYTES: Final = 32
 _from_msgpack = msgspec.msgpack.Decoder(Structure)
 _from_json = msgspec.json.Decoder(Structure)
 Buffers = list[memoryview]
+_BACKWARDS: Final = frozenset({"backward", "begin_backward", "advance", "finish_backward"})
 
 
 class Poison:
@@ -316,14 +318,32 @@ class Session:
             "device": self.device,
             "default_dtype": self.engine.default_dtype.name,
             "tensors": len(self.ids),
-            "memory": {
-                "live_bytes": account.live, "peak_bytes": account.peak, "limit_bytes": self.limits.max_session_bytes,
-            },
+            "memory": self.memory(),
             "graph_nodes": account.nodes,
             "frames_applied": self.frames_applied,
             "ops_run": self.ops_run,
             "clients": len(self.clients) - 2,
         }  # fmt: skip
+
+    def memory(self) -> dict[str, int]:
+        """What the session's tensors occupy, in bytes.
+
+        ``saved_bytes`` are those of ``live_bytes`` that the graph keeps for backward, each piece of memory once;
+        ``pooled_bytes`` what the devices' allocators hold in reserve, for all sessions of the process.
+        """
+        account = self.engine.account
+        tensors = [held for held in self.ids.values() if isinstance(held, Tensor)]
+        return {
+            "live_bytes": account.live,
+            "saved_bytes": saved_bytes([*tensors, *self.engine.names.values()]),
+            "pooled_bytes": sum(backend.pooled_bytes() for backend in self.engine.backends.opened()),
+            "peak_bytes": account.peak,
+            "limit_bytes": self.limits.max_session_bytes,
+        }
+
+    def reset_peak_memory(self) -> None:
+        """Let ``peak_bytes`` be ``live_bytes``."""
+        self.engine.account.reset_peak()
 
     def tensors(self) -> list[dict[str, Any]]:
         """One row per live tensor id."""
@@ -340,18 +360,20 @@ class Session:
                 })  # fmt: skip
         return rows
 
-    def graph(self, refs: list[int] | None = None) -> dict[str, Any]:
-        """Nodes and edges of the live autograd graph behind these tensors (all, when none are named)."""
+    def graph(self, refs: list[int] | None = None, most: int | None = None) -> dict[str, Any]:
+        """Nodes and edges of the live autograd graph behind these tensors (all, when none are named).
+
+        Raises:
+            UnknownTensor: for an id that is not there.
+            LimitExceeded: for a graph of more nodes than ``most``.
+        """
+        everything = {i: t for i, t in self.ids.items() if isinstance(t, Tensor)}
         try:
-            chosen = (
-                {i: self.tensor(i) for i in refs}
-                if refs
-                else {i: t for i, t in self.ids.items() if isinstance(t, Tensor)}
-            )
+            chosen = {i: self.tensor(i) for i in refs} if refs else everything
         except _Poisoned as poisoned:
             cause = poisoned.problem
             raise from_code(cause.code, cause.detail, **(cause.extra | {"op": cause.op})) from None
-        return describe_graph(chosen)
+        return describe_graph(chosen, everything, most)
 
     def close(self) -> None:
         """Release everything."""
@@ -394,12 +416,17 @@ class _Run:
         session, engine = self.session, self.session.engine
         self._check_first()
         engine.grad_enabled, engine.inference, engine.anomaly = True, False, False
+        engine.region = None
         scalars, payloads = iter(self.frame.scalars), iter(self.frame.payloads)
+        begin = position_of(self.client.number, self.seq, 0)
         for index, record in enumerate(self.structure.ops):
             self.index = index
+            engine.position = begin + index
             self._step(record, scalars, payloads)
             for slot in self.frees[index]:
                 self.made[slot] = _GONE
+        if engine.region is not None:
+            engine.region.settle()
         session.ops_run += len(self.structure.ops)
         values, out = self._read()
         self._settle()
@@ -476,7 +503,7 @@ class _Run:
         if op.mutates is not None and values and isinstance(values[0], Tensor):
             values[0].storage.poison = problem
             self.client.failed_writes.append(values[0].storage)
-        if op.name == "backward" and self.client.failed_backward is None:
+        if op.name in _BACKWARDS and self.client.failed_backward is None:
             self.client.failed_backward = problem
 
     def _note(self, error: GradwireError, name: str) -> Problem:

@@ -31,6 +31,7 @@ class Node:
         saved: what the derivative asked to keep, by parameter name; ``None`` once freed.
         watchers: the tensors, by output, whose gradient is retained.
         seq: rises with every node, so that a node's operands were always made by nodes with lower numbers.
+        position: the record that made it, as ``gradwire_protocol.frames.position_of`` numbers them.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class Node:
         "edges",
         "name",
         "outs",
+        "position",
         "row",
         "saved",
         "seq",
@@ -50,7 +52,7 @@ class Node:
 
     def __init__(
         self, name: str, row: Row, values: list[Any], edges: tuple[Edge | None, ...], outs: tuple[Meta, ...], seq: int,
-        account: Any,
+        account: Any, position: int = 0,
     ) -> None:  # fmt: skip
         self.name = name
         self.row = row
@@ -59,6 +61,7 @@ class Node:
         self.outs = outs
         self.saved: dict[str, Any] | None = None
         self.seq = seq
+        self.position = position
         self.account = account
         self.watchers: dict[int, ref[Tensor]] | None = None
         account.nodes += 1
@@ -98,6 +101,7 @@ class AccumulateGrad:
 
     name = "AccumulateGrad"
     suspends = False
+    position = 0
     watchers = None
     saved_bytes = 0
     edges: tuple[Edge | None, ...] = ()
@@ -118,7 +122,7 @@ class AccumulateGrad:
         from .backward import accumulate
 
         gradient = grads.pop()
-        if gradient is not None:
+        if gradient is not None and self.leaf.requires_grad_flag:
             accumulate(self.leaf, gradient, engine)
         return []
 
@@ -140,6 +144,7 @@ class SavedTensor:
         self.slot = tensor.slot
         if is_result:
             alias = Tensor(tensor.engine, tensor.array, tensor.meta, tensor.storage, tensor.offset)
+            alias.tangents = tensor.tangents
             self.tensor = alias
         else:
             self.tensor = tensor
@@ -160,6 +165,7 @@ class SavedTensor:
         if self.is_result:
             alias = Tensor(tensor.engine, tensor.array, tensor.meta, tensor.storage, tensor.offset)
             alias.grad_fn, alias.slot = node, self.slot
+            alias.tangents = tensor.tangents
             return alias
         return tensor
 

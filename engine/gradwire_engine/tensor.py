@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from gradwire_protocol.dtypes import DType
+from gradwire_protocol.history import PLAIN
 from gradwire_protocol.meta import Inference, Meta, Shape
 
 if TYPE_CHECKING:
     from .engine import Engine
+    from .forward import Tangents
     from .tape import Node
 
 
@@ -48,10 +50,6 @@ class Storage:
         return self._memory
 
 
-# How a view came to be decides whether it may be written to while gradients are recorded.
-PLAIN, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, MADE_IN_INFERENCE = range(4)
-
-
 class Tensor:
     """A strided view of a storage, plus autograd metadata. It belongs to one engine.
 
@@ -60,15 +58,20 @@ class Tensor:
         offset: distance in elements from the start of the storage.
         base: for a differentiable view, the tensor that is no view.
         seen_version: for a view, the version at which ``grad_fn`` was last right.
-        creation: for a view, one of the constants above.
+        creation: for a view, one of the constants of ``gradwire_protocol.history``.
+        path: for a view that shows complex memory as real or the other way round, the ops that lead to it from the
+            base, as names with arguments. Every other view of the base is one ``as_strided`` away.
         slot: which output of ``grad_fn`` this is.
         accumulator: weak reference to the leaf's AccumulateGrad node.
+        grad_dtype: what gradients of a leaf are cast to; None where they keep their own dtype.
         inference: made in inference mode: no version, cannot be saved for backward.
+        tangents: derivatives of forward mode, by level.
     """
 
     __slots__ = (
-        "__weakref__", "_grad_fn", "accumulator", "array", "base", "creation", "engine", "grad", "inference",
-        "meta", "offset", "requires_grad_flag", "retains_grad", "seen_version", "slot", "storage",
+        "__weakref__", "_grad_fn", "accumulator", "array", "base", "creation", "engine", "grad", "grad_dtype", "inference",
+        "meta", "offset", "path", "requires_grad_flag", "retains_grad", "seen_version", "slot", "storage",
+        "tangents",
     )  # fmt: skip
 
     def __init__(self, engine: Engine, array: Any, meta: Meta, storage: Storage, offset: int = 0) -> None:
@@ -79,14 +82,17 @@ class Tensor:
         self.offset = offset
         self.requires_grad_flag = False
         self.grad: Tensor | None = None
+        self.grad_dtype: DType | None = meta.dtype
         self._grad_fn: Node | None = None
         self.slot = 0
         self.base: Tensor | None = None
         self.creation = PLAIN
+        self.path: tuple[tuple[Any, ...], ...] | None = None
         self.seen_version = 0
         self.retains_grad = False
         self.accumulator: ref[Node] | None = None
         self.inference = False
+        self.tangents: Tangents | None = None
 
     @property
     def shape(self) -> Shape:
@@ -110,11 +116,9 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
-        if self.requires_grad_flag:
+        if self.requires_grad_flag or self._grad_fn is not None:
             return True
-        if self.base is not None and self.seen_version != self.storage.version:
-            return self.grad_fn is not None
-        return self._grad_fn is not None
+        return self.base is not None and self.base.requires_grad
 
     @property
     def is_leaf(self) -> bool:

@@ -92,6 +92,12 @@ class GraphError(GradwireError, RuntimeError):
     code, status = "graph_error", 422
 
 
+class CheckpointError(GraphError):
+    """A checkpointed computation was not the same when backward ran it again."""
+
+    code, status = "checkpoint_error", 422
+
+
 class KernelError(GradwireError, RuntimeError):
     """A computation that failed on its values: integer division by zero, a singular matrix, ..."""
 

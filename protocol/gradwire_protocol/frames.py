@@ -20,6 +20,22 @@ MAX_ID: Final = 2**53 - 1
 ID_BITS: Final = 32
 """A tensor id is ``client << 32 | counter``: several clients of one session never collide."""
 
+_INDEX_BITS: Final = 18
+_SEQ_BITS: Final = 23
+
+
+def position_of(client: int, seq: int, index: int) -> int:
+    """One number for a record: its client, the frame (modulo 2**23) and the place in it. 0 stands for none."""
+    return (client << _SEQ_BITS | seq & (1 << _SEQ_BITS) - 1) << _INDEX_BITS | index
+
+
+def place_of_position(position: int) -> tuple[int, int, int]:
+    """The client, the frame (modulo 2**23) and the index that :func:`position_of` was given."""
+    frame, index = divmod(position, 1 << _INDEX_BITS)
+    client, seq = divmod(frame, 1 << _SEQ_BITS)
+    return client, seq, index
+
+
 Record = Annotated[list[Any], msgspec.Meta(min_length=2, max_length=3)]
 """One op: its name, its arguments, and the number of results where the name does not settle it.
 

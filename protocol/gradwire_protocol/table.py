@@ -37,6 +37,7 @@ Position = Annotated[int, "data"]
 Number = bool | int | float | complex
 """A Python number that is part of the structure, since the result's shape depends on it (``arange``)."""
 Ints = tuple[int, ...]
+Strings = tuple[str, ...]
 
 
 class Payload:

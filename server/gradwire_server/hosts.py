@@ -72,11 +72,15 @@ class Host(Protocol):
     async def tensors(self) -> list[dict[str, Any]]:
         """One row per live tensor."""
 
-    async def graph(self, ids: list[int] | None) -> dict[str, Any]:
+    async def memory(self, reset_peak: bool = False) -> dict[str, int]:
+        """What the session's tensors occupy; the peak is reset after it was looked at."""
+
+    async def graph(self, ids: list[int] | None, most: int | None = None) -> dict[str, Any]:
         """Nodes and edges of the autograd graph behind these tensors, or all.
 
         Raises:
             UnknownTensor: for an id that is not there.
+            LimitExceeded: for a graph of more nodes than ``most``.
         """
 
     def drain(self) -> None:
@@ -275,8 +279,17 @@ class InlineHost:
     async def tensors(self) -> list[dict[str, Any]]:
         return await self._call(lambda engine: engine.tensors())
 
-    async def graph(self, ids: list[int] | None) -> dict[str, Any]:
-        return await self._call(lambda engine: engine.graph(ids))
+    async def memory(self, reset_peak: bool = False) -> dict[str, int]:
+        def look(engine: EngineSession) -> dict[str, int]:
+            found = engine.memory()
+            if reset_peak:
+                engine.reset_peak_memory()
+            return found
+
+        return await self._call(look)
+
+    async def graph(self, ids: list[int] | None, most: int | None = None) -> dict[str, Any]:
+        return await self._call(lambda engine: engine.graph(ids, most))
 
     def drain(self) -> None:
         self._draining = True

@@ -76,6 +76,18 @@ class SessionList(BaseModel):
     sessions: list[SessionView]
 
 
+class MemoryView(BaseModel):
+    """What a session's tensors occupy, in bytes."""
+
+    live_bytes: int = Field(description="Held by tensors and by the graph, each piece of memory once.")
+    saved_bytes: int = Field(description="Those of them that the graph keeps for backward.")
+    pooled_bytes: int = Field(
+        description="Held in reserve by the devices' allocators, for all sessions of the server; 0 on the CPU."
+    )
+    peak_bytes: int = Field(description="The most that was live at once, since the session began or it was reset.")
+    limit_bytes: int = Field(description="The session's limit for what is live.")
+
+
 class ClientView(BaseModel):
     """A client of a session."""
 
@@ -176,8 +188,12 @@ class GraphView(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    nodes: list[dict[str, Any]]
-    edges: list[dict[str, Any]]
+    nodes: list[dict[str, Any]] = Field(
+        description="Each with its id, name, shapes and dtypes of its results, saved_bytes (kept for backward), freed "
+        "(by an earlier backward, or to be computed again), position (of the record that made it) and ids of the tensors it made."
+    )
+    edges: list[dict[str, Any]] = Field(description="From a node, to the node that its gradient flows to, at slot.")
+    saved_bytes: int = Field(description="What the nodes keep for backward together, each piece of memory once.")
 
 
 class ParamView(BaseModel):

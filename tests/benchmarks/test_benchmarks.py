@@ -10,9 +10,10 @@ import json
 import time
 
 import pytest
+from benchmarks import soak
 from benchmarks.__main__ import NAMES, main
 from benchmarks.delay import Relay, precise_loop
-from benchmarks.report import Row, Target
+from benchmarks.report import Plan, Row, Target
 from benchmarks.timing import Figures, interleave, paired_ratio
 
 
@@ -142,3 +143,10 @@ def test_a_server_that_is_not_there_closes_the_connection() -> None:
             assert await asyncio.wait_for(reader.read(-1), 10) == b""
 
     asyncio.run(run())
+
+
+def test_the_soak_fails_when_something_is_left_behind(monkeypatch) -> None:
+    held = iter(range(100))
+    monkeypatch.setattr(soak, "_held", lambda opened: {"tensors": next(held)})
+    with pytest.raises(AssertionError, match=r"after 40 steps, \{'tensors': 1\} is held; before, \{'tensors': 0\}"):
+        list(soak.run(Plan(1, quick=True)))

@@ -185,7 +185,7 @@ def test_wrong_arguments_are_refused(lib):
         f.jacobian(lambda t: t * t, x, strategy="sideways")
 
 
-def test_forward_mode_is_refused():
+def test_forward_mode_without_vectorize_is_refused():
     x = gradwire.tensor(X)
     with pytest.raises(NotImplementedError, match="forward-mode"):
         jacobian(lambda t: t, x, strategy="forward-mode")

@@ -116,14 +116,51 @@ def test_wrong_arguments_are_refused(lib):
         lib.autograd.gradcheck(wrong, x.detach().float().requires_grad_())
 
 
-def test_what_gradwire_lacks_is_refused():
+EVERYTHING = {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
+
+
+@BOTH
+@pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
+@pytest.mark.parametrize("name", [n for n in GOOD if "unused" not in n and "empty" not in n])
+def test_forward_mode_and_batched_derivatives_pass(name, fast, lib):
+    func, *values = GOOD[name]
+    leaves = tuple(leaf(lib, v) for v in values)
+    everything = EVERYTHING
+    if lib is torch and name == "complex":
+        everything = {"check_forward_ad": True}  # PyTorch cannot batch this one
+    assert lib.autograd.gradcheck(func, leaves, **everything, fast_mode=fast)
+    assert lib.autograd.gradcheck(func, leaves, check_forward_ad=True, check_backward_ad=False, fast_mode=fast)
+
+
+@BOTH
+@pytest.mark.parametrize("values", [X, Z], ids=["real", "complex"])
+def test_second_derivatives_by_forward_over_reverse_pass(values, lib):
+    x = leaf(lib, values)
+    func = lambda t: t * t.sin()  # noqa: E731
+    assert lib.autograd.gradgradcheck(func, x, check_fwd_over_rev=True, check_batched_grad=True)
+    only_forward = {"check_rev_over_rev": False, "check_fwd_over_rev": True, "check_undefined_grad": False}
+    assert lib.autograd.gradgradcheck(func, x, **only_forward)
+
+
+@BOTH
+@pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
+def test_a_wrong_forward_derivative_is_reported(fast, lib):
+    def half_constant(t):
+        return t * t.detach()
+
+    with pytest.raises(error_of(lib), match="(?i)forward"):
+        lib.autograd.gradcheck(
+            half_constant, leaf(lib, X), check_forward_ad=True, check_backward_ad=False, fast_mode=fast
+        )
+    kinds = {"check_forward_ad": True, "check_backward_ad": False, "raise_exception": False}
+    assert not lib.autograd.gradcheck(half_constant, leaf(lib, X), **kinds)
+
+
+def test_a_check_of_everything_is_one_round_trip(round_trips):
     x = leaf(gradwire, X)
-    with pytest.raises(NotImplementedError, match="forward"):
-        gradcheck(wrong, x, check_forward_ad=True)
-    with pytest.raises(NotImplementedError, match="batched"):
-        gradcheck(wrong, x, check_batched_grad=True)
-    with pytest.raises(NotImplementedError, match="forward"):
-        gradgradcheck(wrong, x, check_fwd_over_rev=True)
+    round_trips()
+    assert gradcheck(lambda a: (a.exp(), a.sum() * a), x, **EVERYTHING)
+    assert round_trips() == 1
 
 
 def test_second_gradients_with_given_or_scattered_vectors():

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,18 @@ def test_curl_shows_the_problem_when_its_key_is_wrong() -> None:
         done = run("bash", str(EXAMPLES / "curl.sh"), GRADWIRE_URL=server.url, GRADWIRE_API_KEY="wrong")
         assert done.returncode != 0
         assert "unauthorized" in done.stdout + done.stderr
+
+
+def test_the_drawing_shows_a_networks_loss_and_what_backward_frees(tmp_path: Path) -> None:
+    done = run(sys.executable, str(EXAMPLES / "draw_graph.py"), str(tmp_path / "loss.svg"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    root = ElementTree.parse(tmp_path / "loss.svg").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"loss", "0.weight", "0.bias", "2.weight", "2.bias", "Relu"} <= set(texts)
+    assert any("draw_graph.py:" in (text or "") for text in texts)
+    kept = re.search(r"kept for backward: ([\d,]+) bytes before it, 0 after it", done.stdout)
+    assert kept is not None and int(kept[1].replace(",", "")) > 500_000
 
 
 @needs_curl

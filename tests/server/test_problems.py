@@ -38,6 +38,22 @@ FAILING: list[tuple[str, dict[str, Any]]] = [
     ("malformed_frame", frame([UP2], payloads=[{"values": [1, "x"]}])),
     ("malformed_frame", frame([UP2], payloads=[{"buffer": 3}])),
     ("malformed_frame", frame([UP2, ["mul", [0, "int"]]], payloads=[TWO], scalars=["three"])),
+    (
+        "checkpoint_error",
+        frame(
+            [
+                UP2,
+                ["requires_grad_", [0]],
+                ["new_region", []],
+                ["set_region", [1]],
+                ["exp", [0]],
+                ["set_region", []],
+                ["new_region", [1]],
+                ["hand_over", [3]],
+            ],
+            payloads=[TWO],
+        ),
+    ),
     ("kernel_failed", frame([INT2, ["div", [0, "int", "floor"]]], payloads=[TWO], scalars=[0])),
 ]
 

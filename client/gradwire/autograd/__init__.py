@@ -7,16 +7,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, GraphError
-from gradwire_protocol.ops.control import check_gradient
+from gradwire_protocol.ops.control import check_gradient, gradient_meta
 from gradwire_protocol.table import TABLE
 
-from ..mirror import Node, edge_of, reaches, receivers
-from ..modes import detect_anomaly, enable_grad, inference_mode, no_grad, set_detect_anomaly, set_grad_enabled
-from ..tensor import NO_GRAD, PRESENT, Tensor
+from ..duals import OPEN, inherit
+from ..mapping import unbatch
+from ..mirror import Node, edge_of, receivers
+from ..modes import (
+    MODES,
+    detect_anomaly,
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_detect_anomaly,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
+from ..saved import check, executed, free
+from ..tensor import Tensor
+from . import batched
+from .driver import Run, arrives, on_the_way, reachable, takes_part
+from .history import attach, play
 
 __all__ = [
     "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck", "gradgradcheck", "inference_mode",
-    "no_grad", "set_detect_anomaly", "set_grad_enabled",
+    "no_grad", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 
 Tensors = Tensor | Sequence[Tensor]
@@ -66,6 +81,13 @@ def backward(
     Raises:
         GraphError: when there is nothing to differentiate, or a gradient is missing or does not fit.
     """
+    if MODES.maps:
+        raise GraphError("backward() inside vmap is not possible: use gradwire.func.grad, or call it outside")
+    if grad_variables is not None:
+        warnings.warn("grad_variables is the former name of grad_tensors", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise GraphError("grad_tensors and grad_variables are two names of one argument: give the first alone")
+        grad_tensors = grad_variables
     roots = _as_list(tensors)
     gradients = [None] * len(roots) if grad_tensors is None else _as_list(grad_tensors)
     starts = _roots(roots, gradients)
@@ -76,6 +98,8 @@ def backward(
         for i, tensor in enumerate(inputs):
             if not tensor.requires_grad:
                 raise GraphError(f"input {i} does not require grad")
+            if not tensor.is_leaf:
+                tensor.retain_grad()
     if create_graph:
         warnings.warn(
             "backward(create_graph=True) lets a leaf's .grad refer to a graph that refers to the leaf: use "
@@ -83,21 +107,29 @@ def backward(
             UserWarning,
             stacklevel=2,
         )
-    session = roots[0]._session
     keep = create_graph if retain_graph is None else retain_graph
+    nodes = reachable(starts)
+    passed = executed(nodes, None if inputs is None else [e[0] for e in map(edge_of, inputs) if e is not None])
+    check(passed, roots[0]._session)
+    if takes_part(nodes):
+        Run(roots, gradients, nodes, inputs, accumulate=True, retain_graph=keep, create_graph=create_graph)()
+        roots[0]._session.flush()
+        return
+    session = roots[0]._session
+    arrivals = {}
+    if create_graph:
+        targets = None if inputs is None else [e for e in map(edge_of, inputs) if e is not None]
+        arrivals = play(roots, gradients, nodes, targets)[1]
     session.record(TABLE["backward"], [roots, gradients, inputs, keep, create_graph], 0)
     if inputs is None:
-        reached = receivers(starts)
+        reached = receivers(nodes)
     else:
-        edges = [edge_of(t) for t in inputs]
-        hits = reaches(starts, [e[0] for e in edges if e is not None])
-        reached = [t for t, hit in zip(inputs, hits, strict=True) if hit]
+        reached = receivers(on_the_way(nodes, inputs))
     for tensor in reached:
-        if create_graph or tensor._grad_state == NO_GRAD:
-            tensor._grad = None
-        tensor._grad_state = PRESENT
-        if tensor._grad is not None:
-            tensor._grad._bump()
+        node, slot = edge_of(tensor) or (None, 0)
+        arrives(tensor, create_graph, arrivals[node][slot] if node in arrivals else None)
+    if not keep:
+        free(passed)
     session.flush()
 
 
@@ -114,9 +146,14 @@ def grad(
 ) -> tuple[Any, ...]:
     """The gradients of ``outputs`` with respect to ``inputs``, leaving every ``.grad`` alone.
 
+    With ``is_grads_batched`` the first dimension of each gradient in ``grad_outputs`` is mapped over, and the results
+    have it in front: as many gradients as there are rows, in one backward.
+
     Returns one tensor per input; None for an input that was not used, where ``allow_unused``.
 
     Raises:
+        ArgumentError: for ``is_grads_batched`` with a gradient whose shape after the first dimension is not its
+            output's.
         GraphError: when an input is unused or does not require grad, or there is nothing to differentiate.
         ArgumentValueError: for ``materialize_grads=True`` with ``allow_unused=False``.
     """
@@ -126,8 +163,9 @@ def grad(
         raise ArgumentError("grad needs at least one input")
     if materialize_grads and allow_unused is False:
         raise ArgumentValueError("materialize_grads=True fills in unused inputs, allow_unused=False forbids them")
+    entered = None
     if is_grads_batched:
-        raise NotImplementedError("is_grads_batched=True is not supported by gradwire yet: loop over the rows")
+        gradients, entered = batched.enter(roots, gradients)
     unused_allowed = materialize_grads if allow_unused is None else allow_unused
     starts = _roots(roots, gradients)
     targets = []
@@ -136,7 +174,9 @@ def grad(
         if edge is None:
             raise GraphError(f"input {i}, a {tensor._meta!r} tensor, does not require grad")
         targets.append(edge[0])
-    hits = reaches(starts, targets)
+    nodes = reachable(starts)
+    found = set(nodes)
+    hits = [target in found for target in targets]
     for i, hit in enumerate(hits):
         if not hit and not unused_allowed:
             raise GraphError(
@@ -144,34 +184,39 @@ def grad(
                 "to get None for it, or materialize_grads=True to get zeros"
             )
     session = roots[0]._session
+    passed = executed(nodes, targets)
+    check(passed, session)
     keep = create_graph if retain_graph is None else retain_graph
-    values = [roots, sources, gradients, keep, create_graph, unused_allowed, materialize_grads]
+    levels = batched.result_levels(roots, sources, gradients)
+    if takes_part(nodes):
+        run = Run(roots, gradients, nodes, sources, accumulate=False, retain_graph=keep, create_graph=create_graph)
+        made = run(unused_allowed, materialize_grads)
+        if OPEN:
+            inherit(list(made), [*roots, *(g for g in gradients if g is not None)])
+        session.flush()
+        return tuple(made)
+    filled = materialize_grads or is_grads_batched  # what is not there cannot be unbatched
+    edges = [(node, tensor._slot) for node, tensor in zip(targets, sources, strict=True)]
+    histories = play(roots, gradients, nodes, edges)[0] if create_graph else []
+    values = [roots, sources, gradients, keep, create_graph, unused_allowed, filled]
     first = session.record(TABLE["grad"], values, len(sources))
     results = []
     for i, (tensor, hit) in enumerate(zip(sources, hits, strict=True)):
-        node = _history(tensor, roots, gradients, starts) if create_graph and hit else None
-        made = Tensor._make(session, first + i, tensor._known_meta(), node)
+        made = Tensor._make(session, first + i, gradient_meta(tensor._known_meta(), tensor._dtype_of_grad()))
+        if hit and histories:
+            attach(made, histories[i])
+        made._levels = levels[i]
+        if entered is not None and hit:
+            made = unbatch(made, entered.level, 0, entered.size)
         results.append(made if hit or materialize_grads else None)
+    if OPEN:
+        inherit(results, [*roots, *(g for g in gradients if g is not None)])
+    if not keep:
+        free(passed)
     session.flush()
     return tuple(results)
 
 
-# The node that the derivative of a scalar function ends with, where it is not a product.
-_LAST_STEP = {"PowBackward0": "MulBackward0", "SumBackward0": "ExpandBackward0"}
-
-
-def _history(tensor: Tensor, roots: list[Any], gradients: list[Any], starts: list[Node]) -> Node:
-    """The mirror's node of a gradient that was itself recorded.
-
-    Its own derivative reaches whatever the graph that it was computed from reaches.
-    """
-    edges = [edge_of(r) for r in roots] + [edge_of(g) for g in gradients if isinstance(g, Tensor)]
-    name = "MulBackward0"
-    for node in starts:
-        if node.label in _LAST_STEP:
-            name = _LAST_STEP[node.label]
-    return Node(name, tuple(edges))
-
-
-from . import functional  # noqa: E402  (it uses grad)
+from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph  # noqa: E402  (functional uses grad)
+from .function import Function  # noqa: E402
 from .gradcheck import gradcheck, gradgradcheck  # noqa: E402  (the function, which hides its module as in PyTorch)

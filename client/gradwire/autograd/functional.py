@@ -16,9 +16,12 @@ from gradwire_protocol.meta import meta
 
 from ..creation import ones_like, zeros_like
 from ..dispatch import call
+from ..duals import duals_of
 from ..modes import enable_grad, is_grad_enabled, set_grad_enabled
+from ..scopes import anchored
 from ..tensor import Tensor
 from . import grad
+from .forward_jacobian import forward_jacobian
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -49,9 +52,11 @@ def _single(results: Tensors, several: bool) -> Any:
 def _fresh(tensors: Tensors, create_graph: bool, requires_grad: bool) -> Tensors:
     """Tensors of our own, so that a derivative is for the arguments and not for what the function captured."""
     return tuple(
-        t.view(t.shape) if create_graph and t.requires_grad else t.detach().requires_grad_(requires_grad)
+        t.view(t.shape) if create_graph and t.requires_grad
+        else t.view(t.shape).requires_grad_() if requires_grad and duals_of(t)  # detach() would take the tangent
+        else t.detach().requires_grad_(requires_grad)
         for t in tensors
-    )
+    )  # fmt: skip
 
 
 def _finished(tensors: Tensors, create_graph: bool) -> Tensors:
@@ -89,17 +94,6 @@ def _scalar(outputs: Any, name: str) -> Any:
 
 
 # Gradients
-
-
-def anchored(tensor: Any) -> Any:
-    """The same values, with a history for certain.
-
-    The client's graph says of a recorded gradient that it depends on everything its graph reaches. The server knows
-    better (the gradient of a linear function is a constant) and refuses to differentiate a constant; added to a zero
-    that requires grad it is none. The derivatives are as before.
-    """
-    with enable_grad():
-        return tensor + upload_like(tensor, np.zeros(())).requires_grad_()
 
 
 def upload_like(tensor: Any, array: np.ndarray[Any, Any]) -> Any:
@@ -338,11 +332,9 @@ def hvp(
 # Matrices
 
 
-def _refuse_strategy(name: str, option: str, strategy: str) -> None:
+def _check_strategy(name: str, option: str, strategy: str) -> None:
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError(f"{name}: {option} is 'reverse-mode' (or 'forward-mode'), not {strategy!r}")
-    if strategy == "forward-mode":
-        raise NotImplementedError(f"{name}: {option}='forward-mode' is not supported by gradwire")
+        raise AssertionError(f"{name}: {option} is 'reverse-mode' or 'forward-mode', not {strategy!r}")
 
 
 def jacobian(
@@ -361,9 +353,10 @@ def jacobian(
         create_graph: let the result be differentiable.
         strict: refuse an output that does not depend on an input, instead of answering zeros. Waits for the server
             once per row.
-        vectorize: accepted for compatibility, and the rows are found in a loop all the same. As in PyTorch it excludes
-            ``strict`` and admits complex outputs.
-        strategy: ``"reverse-mode"`` only.
+        vectorize: find all rows by one backward, mapped over them, instead of one after another. As in PyTorch it
+            excludes ``strict`` and admits complex outputs.
+        strategy: ``"reverse-mode"``, or ``"forward-mode"`` for a column at a time; this needs ``vectorize`` and excludes
+            ``create_graph`` and ``strict``.
 
     Returns:
         For one output and one input a tensor of shape ``output.shape + input.shape`` with the input's dtype; a tuple of
@@ -373,9 +366,12 @@ def jacobian(
         ArgumentTypeError: when inputs or outputs are not tensors.
         GraphError: in strict mode, and for a complex output without ``vectorize``.
         ArgumentError: for ``strict`` with ``vectorize``.
-        NotImplementedError: for ``strategy="forward-mode"``.
+        NotImplementedError: for ``strategy="forward-mode"`` with ``create_graph`` or without ``vectorize``.
     """
-    _refuse_strategy("jacobian", "strategy", strategy)
+    _check_strategy("jacobian", "strategy", strategy)
+    if strategy == "forward-mode":
+        several, sources = _tupled(inputs, "inputs", "jacobian")
+        return forward_jacobian(func, sources, several, create_graph, strict, vectorize)
     with enable_grad():
         several, sources = _tupled(inputs, "inputs", "jacobian")
         sources = _fresh(sources, create_graph, True)
@@ -387,9 +383,27 @@ def jacobian(
         for i, output in enumerate(outputs):
             if output.is_complex() and not vectorize:
                 raise GraphError(f"jacobian: output {i} is {output.dtype}: pass vectorize=True for complex outputs")
-            row = _rows(i, output, sources, create_graph, strict)
+            row = (_rows_at_once if vectorize else _rows)(i, output, sources, create_graph, strict)
             rows.append(_single(_finished(row, create_graph), several))
     return _single(tuple(rows), several_out)
+
+
+def _rows_at_once(i: int, output: Any, sources: Tensors, create_graph: bool, strict: bool) -> Tensors:
+    """The Jacobian of one output for every input, by one backward that is mapped over the rows."""
+    count = output.numel()
+    shape = tuple(output.shape)
+    found: Sequence[Any] = [None] * len(sources)
+    if output.requires_grad and count:
+        flat = anchored(output.reshape(-1))
+        seeds = call("eye", count, None, output.dtype, output._meta.device)
+        found = grad(
+            [flat], sources, [seeds], retain_graph=True, create_graph=create_graph, allow_unused=True,
+            is_grads_batched=True,
+        )  # fmt: skip
+    return tuple(
+        call("zeros", (*shape, *t.shape), t.dtype, t._meta.device) if g is None else g.reshape(shape + tuple(t.shape))
+        for g, t in zip(found, sources, strict=True)
+    )
 
 
 def _rows(i: int, output: Any, sources: Tensors, create_graph: bool, strict: bool) -> Tensors:
@@ -425,8 +439,8 @@ def hessian(
         inputs: a tensor, or a tuple of tensors, floating point or complex.
         create_graph: let the result be differentiable.
         strict: refuse a derivative that does not depend on an input, instead of answering zeros. Waits for the server.
-        vectorize: accepted for compatibility, and the rows are found in a loop all the same.
-        outer_jacobian_strategy: ``"reverse-mode"`` only.
+        vectorize: find all rows by one backward, mapped over them.
+        outer_jacobian_strategy: how the gradient is differentiated, see ``strategy`` of :func:`jacobian`.
 
     Returns:
         For one input a tensor of shape ``input.shape + input.shape``; for a tuple of inputs a tuple of tuples, entry
@@ -436,10 +450,13 @@ def hessian(
         ArgumentTypeError: when inputs or output are not tensors.
         ArgumentError: when the output is not one tensor of one element, and for ``strict`` with ``vectorize``.
         GraphError: in strict mode.
-        NotImplementedError: for ``outer_jacobian_strategy="forward-mode"``.
+        NotImplementedError: for ``outer_jacobian_strategy="forward-mode"`` with ``create_graph`` or without
+            ``vectorize``.
     """
     several, sources = _tupled(inputs, "inputs", "hessian")
-    _refuse_strategy("hessian", "outer_jacobian_strategy", outer_jacobian_strategy)
+    _check_strategy("hessian", "outer_jacobian_strategy", outer_jacobian_strategy)
+    if outer_jacobian_strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError("hessian: outer_jacobian_strategy='forward-mode' is for vectorize=True only")
 
     def value(*arguments: Any) -> Any:
         output = func(*arguments)
@@ -451,5 +468,5 @@ def hessian(
         _demand(found, strict, _JACOBIAN)
         return found
 
-    result = jacobian(first, sources, create_graph, strict, vectorize)
+    result = jacobian(first, sources, create_graph, strict, vectorize, outer_jacobian_strategy)
     return result if several else result[0][0]

@@ -1,4 +1,4 @@
-"""Gradients compared with finite differences: ``gradcheck`` and ``gradgradcheck``.
+"""Derivatives compared with finite differences: ``gradcheck`` and ``gradgradcheck``.
 
 Every perturbed evaluation and every gradient is recorded first; one round trip then reads them all.
 """
@@ -15,28 +15,30 @@ import numpy as np
 from gradwire_protocol import dtypes
 
 from ..modes import no_grad
+from ..scopes import anchored
 from ..tensor import Tensor
 from . import grad
-from .functional import anchored, upload_like
+from .functional import upload_like
+from .gradcheck_modes import Batched, ForwardMode, GradcheckError, compare_slopes
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 Array = np.ndarray[Any, Any]
 
 
-class GradcheckError(RuntimeError):
-    """A gradient that differs from the finite differences, or that backward computes in an inadmissible way."""
-
-
 @dataclass
 class _Limits:
-    """What counts as equal."""
+    """What is checked, and what counts as equal."""
 
     eps: float
     atol: float
     rtol: float
     nondet_tol: float
     dtypes: bool
+    backward: bool
+    forward: bool
+    batched: bool
+    batched_forward: bool
 
 
 def _tupled(value: Any) -> tuple[Any, ...]:
@@ -105,7 +107,10 @@ def gradcheck(
         nondet_tol: how far two runs of backward may differ.
         check_undefined_grad: check that outputs may lack a gradient while others have one.
         check_grad_dtypes: check that gradients have their inputs' dtypes.
-        check_backward_ad: must be True, as nothing else is checked.
+        check_batched_grad: check that gradients under ``vmap`` are those computed one by one.
+        check_batched_forward_grad: the same for forward mode.
+        check_forward_ad: compare derivatives of forward mode, too.
+        check_backward_ad: compare those of backward.
         fast_mode: compare one random projection instead of whole Jacobians; complex functions are compared whole.
         masked: accepted for compatibility; it concerns sparse tensors, which do not exist here.
 
@@ -117,7 +122,6 @@ def gradcheck(
         ValueError: when no input requires grad.
         RuntimeError: for an input that is expanded.
         AssertionError: for options that exclude each other, or an output whose shape depends on the values.
-        NotImplementedError: for ``check_forward_ad``, ``check_batched_grad`` and ``check_batched_forward_grad``.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("gradcheck: check_forward_ad and check_backward_ad are both off: nothing to check")
@@ -125,11 +129,10 @@ def gradcheck(
         raise AssertionError("gradcheck: check_batched_grad needs check_backward_ad")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("gradcheck: check_batched_forward_grad needs check_forward_ad")
-    if check_forward_ad:
-        raise NotImplementedError("gradcheck: gradwire has no forward mode, check_forward_ad must be False")
-    if check_batched_grad:
-        raise NotImplementedError("gradcheck: gradwire has no batched gradients, check_batched_grad must be False")
-    limits = _Limits(eps, atol, rtol, nondet_tol, check_grad_dtypes)
+    limits = _Limits(
+        eps, atol, rtol, nondet_tol, check_grad_dtypes, check_backward_ad, check_forward_ad, check_batched_grad,
+        check_batched_forward_grad,
+    )  # fmt: skip
     try:
         _check(func, _tupled(inputs), limits, check_undefined_grad, fast_mode)
     except GradcheckError:
@@ -143,7 +146,8 @@ def _check(func: Callable[..., Any], inputs: tuple[Any, ...], limits: _Limits, u
     positions = _checked_inputs(inputs)
     sources = [inputs[i] for i in positions]
     outputs = _tupled(func(*inputs))
-    live = [k for k, o in enumerate(outputs) if o.requires_grad]
+    live = [k for k, o in enumerate(outputs) if o.requires_grad] if limits.backward else []
+    numbers = [k for k, o in enumerate(outputs) if o.is_floating_point() or o.is_complex()]
     fast = fast and not any(t.is_complex() for t in (*sources, *outputs))
     directions = [_probes(t, fast) for t in sources]
     recorded = _Recorded(sources[0])
@@ -153,6 +157,13 @@ def _check(func: Callable[..., Any], inputs: tuple[Any, ...], limits: _Limits, u
     for k, table in zip(live, seeds, strict=True):
         recorded.gradients(outputs[k], sources, table)
     zero_count = recorded.zero_gradients([outputs[k] for k in live], sources, undefined)
+    forward = ForwardMode(func, inputs, positions, directions, undefined) if limits.forward else None
+    batched = Batched()
+    for k in live if limits.batched else []:
+        batched.backward(outputs[k], k, sources)
+    for position in positions if limits.batched_forward else []:
+        batched.forward(func, inputs, position)
+    recorded.add([*(forward.wanted if forward else []), *batched.wanted])
     # Numerical: per input and direction, the outputs on either side. Last, since it writes to the inputs.
     for source, table in zip(sources, directions, strict=True):
         recorded.perturbed(func, inputs, outputs, source, table * limits.eps)
@@ -162,6 +173,8 @@ def _check(func: Callable[..., Any], inputs: tuple[Any, ...], limits: _Limits, u
         [[[next(values) for _ in sources] for _ in range(2)] for _ in table] for table in seeds
     ]  # [output][seed][run][input]
     zeros = [next(values) for _ in range(zero_count)]
+    slopes = forward.take(values) if forward else []  # [input][direction][output among the numbers]
+    batched.compare(values)
     numerical = [
         [[next(values) for _ in outputs] for _ in range(2 * len(table))] for table in directions
     ]  # [input][evaluation][output]
@@ -171,11 +184,15 @@ def _check(func: Callable[..., Any], inputs: tuple[Any, ...], limits: _Limits, u
             [(_wide(b) - _wide(a)).reshape(-1) / (2 * limits.eps) for a, b in zip(low, high, strict=True)]
             for low, high in zip(numerical[j][::2], numerical[j][1::2], strict=True)
         ]  # [direction][output]
-        if not live and any(np.any(part != 0) for step in steps for part in step):
+        if limits.backward and not live and any(np.any(part != 0) for step in steps for part in step):
             raise GradcheckError(
                 f"no output has a gradient, yet the function is not constant: its finite differences for input "
                 f"{position} are not zero"
             )
+        for n, k in enumerate(numbers if forward and steps else []):
+            atol = limits.atol * (float(directions[j].sum()) if fast else 1.0)
+            where = f"output {k} with respect to input {position}"
+            compare_slopes([s[k] for s in steps], [s[n] for s in slopes[j]], where, atol, limits.rtol)
         for n, k in enumerate(live if steps else []):  # an input without elements has none to compare
             rows = [_agreeing(runs[0][j], runs[1][j], source, (k, position), limits) for runs in analytical[n]]
             _compare(
@@ -261,6 +278,10 @@ class _Recorded:
         self._wanted += grad(
             roots, sources, vectors, retain_graph=True, allow_unused=True, materialize_grads=True
         )  # fmt: skip
+
+    def add(self, tensors: list[Any]) -> None:
+        """More to read."""
+        self._wanted += tensors
 
     def read(self) -> Any:
         """An iterator over the values. The one round trip."""
@@ -348,10 +369,10 @@ def gradgradcheck(
     Args:
         grad_outputs: a tensor per output that has a gradient; random ones that require grad by default.
         gen_non_contig_grad_outputs: let the random ones be non-contiguous.
-        check_rev_over_rev: must be True, as nothing else is checked.
+        check_fwd_over_rev: differentiate the gradient by forward mode.
+        check_rev_over_rev: differentiate it by backward.
 
-    The other arguments, the result and the errors are those of :func:`gradcheck`. NotImplementedError is raised for
-    ``check_fwd_over_rev`` and ``check_batched_grad``.
+    The other arguments, the result and the errors are those of :func:`gradcheck`.
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("gradgradcheck: check_fwd_over_rev and check_rev_over_rev are both off")
@@ -359,8 +380,6 @@ def gradgradcheck(
         raise AssertionError("gradgradcheck: check_undefined_grad needs check_rev_over_rev")
     if check_batched_grad and not check_rev_over_rev:
         raise AssertionError("gradgradcheck: check_batched_grad needs check_rev_over_rev")
-    if check_fwd_over_rev:
-        raise NotImplementedError("gradgradcheck: gradwire has no forward mode, check_fwd_over_rev must be False")
     tensors = _tupled(inputs)
     if grad_outputs is None:
         outputs = _differentiable(func(*tensors))
@@ -368,9 +387,13 @@ def gradgradcheck(
     else:
         vectors = _tupled(grad_outputs)
 
-    def gradient(*arguments: Any) -> tuple[Any, ...]:
-        split = len(arguments) - len(vectors)
-        sources = [t for t in arguments[:split] if isinstance(t, Tensor) and t.requires_grad]
+    wanted = {i for i, t in enumerate((*tensors, *vectors)) if isinstance(t, Tensor) and t.requires_grad}
+
+    def gradient(*given: Any) -> tuple[Any, ...]:
+        split = len(given) - len(vectors)
+        # Forward mode calls this with detached inputs.
+        arguments = tuple(t.requires_grad_() if i in wanted else t for i, t in enumerate(given))
+        sources = [t for i, t in enumerate(arguments[:split]) if i in wanted]
         roots: Sequence[Any] = _differentiable(func(*arguments[:split]))
         found = grad(roots, sources, arguments[split:], create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
@@ -378,7 +401,8 @@ def gradgradcheck(
     return gradcheck(
         gradient, tensors + vectors, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
         nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
-        check_batched_grad=check_batched_grad, fast_mode=fast_mode, masked=masked,
+        check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked,
     )  # fmt: skip
 
 

@@ -14,14 +14,15 @@ from ..dispatch import call
 from ..modes import no_grad
 from ..size import device as Device
 from ..tensor import NO_GRAD, Tensor
-from .hooks import HookTable, RemovableHandle
+from .global_hooks import BUFFERS, MODULES, PARAMETERS, replaced
+from .hooked import Hooked
 from .parameter import Buffer, Parameter, clear_gradients
 from .state import Stateful
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 
 
-class Module(Stateful):
+class Module(Hooked, Stateful):
     """The base of all layers and models.
 
     Parameters, buffers and modules that are assigned as attributes are registered under the attribute's name.
@@ -37,44 +38,11 @@ class Module(Stateful):
         plain(self, "_buffers", {})
         plain(self, "_non_persistent_buffers_set", set())
         plain(self, "_modules", {})
-        plain(self, "_forward_pre_hooks", HookTable())
-        plain(self, "_forward_hooks", HookTable())
+        self._init_hooks()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the result. Every subclass defines its own."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward()")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._forward_pre_hooks and not self._forward_hooks:
-            return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
-
-    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for hook, with_kwargs in list(self._forward_pre_hooks.values()):
-            changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
-            if changed is None:
-                continue
-            if with_kwargs:
-                if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise ArgumentError(f"a pre-hook with kwargs returns None or (args, kwargs), not {changed!r:.60}")
-                args, kwargs = changed
-            else:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        pending = list(self._forward_hooks.values())
-        done = 0
-        try:
-            result = self.forward(*args, **kwargs)
-            for hook, with_kwargs, _ in pending:
-                done += 1
-                changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-                if changed is not None:
-                    result = changed
-        except Exception:
-            for hook, with_kwargs, always in pending[done:]:
-                if always:
-                    hook(self, args, kwargs, None) if with_kwargs else hook(self, args, None)
-            raise
-        return result
 
     # Registration
 
@@ -85,14 +53,14 @@ class Module(Stateful):
             raise ArgumentTypeError(f"parameter {name!r} must be a Parameter or None, not {type(param).__name__}")
         if param is not None and not param.is_leaf:
             raise ArgumentError(f"parameter {name!r} was computed: a parameter is a leaf, made from values alone")
-        self._parameters[name] = param
+        self._parameters[name] = replaced(PARAMETERS, self, name, param) if PARAMETERS else param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Keep a tensor that is not trained under ``name``. Only persistent buffers are part of the state dict."""
         self._check_name(name, "buffer", "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise ArgumentTypeError(f"buffer {name!r} must be a tensor or None, not {type(tensor).__name__}")
-        self._buffers[name] = tensor
+        self._buffers[name] = replaced(BUFFERS, self, name, tensor) if BUFFERS else tensor
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -100,7 +68,7 @@ class Module(Stateful):
         self._check_name(name, "module", "_modules")
         if module is not None and not isinstance(module, Module):
             raise ArgumentTypeError(f"module {name!r} must be a Module or None, not {type(module).__name__}")
-        self._modules[name] = module
+        self._modules[name] = replaced(MODULES, self, name, module) if MODULES else module
 
     def register_module(self, name: str, module: Module | None) -> None:
         """The same as :meth:`add_module`."""
@@ -135,7 +103,7 @@ class Module(Stateful):
             self._release(name, "_modules")
             if "_modules" not in slots:
                 raise AttributeError("a module cannot be assigned before Module.__init__() was called")
-            self._modules[name] = value
+            self._modules[name] = replaced(MODULES, self, name, value) if MODULES else value
         elif isinstance(value, Buffer) and name not in slots.get("_buffers", ()):
             self._release(name, "_buffers")
             made: Any = value
@@ -143,15 +111,15 @@ class Module(Stateful):
         elif name in slots.get("_parameters", ()):
             if value is not None:
                 raise ArgumentTypeError(f"parameter {name!r} takes a Parameter or None, not {type(value).__name__}")
-            self._parameters[name] = None
+            self._parameters[name] = replaced(PARAMETERS, self, name, None) if PARAMETERS else None
         elif name in slots.get("_modules", ()):
             if value is not None:
                 raise ArgumentTypeError(f"module {name!r} takes a Module or None, not {type(value).__name__}")
-            self._modules[name] = None
+            self._modules[name] = replaced(MODULES, self, name, None) if MODULES else None
         elif name in slots.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
                 raise ArgumentTypeError(f"buffer {name!r} takes a tensor or None, not {type(value).__name__}")
-            self._buffers[name] = value
+            self._buffers[name] = replaced(BUFFERS, self, name, value) if BUFFERS else value
         else:
             object.__setattr__(self, name, value)
 
@@ -392,35 +360,6 @@ class Module(Stateful):
     def cuda(self, device: Any = None) -> Self:
         """Move to a GPU of the server."""
         return self.to("cuda" if device is None else device)
-
-    # Hooks
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """Call ``hook(module, args)`` before each forward; what it returns, if not None, replaces the arguments."""
-        return self._forward_pre_hooks.register((hook, with_kwargs), first=prepend)
-
-    def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
-    ) -> RemovableHandle:
-        """Call ``hook(module, args, result)`` after each forward; what it returns, if not None, replaces the result.
-
-        With ``always_call`` it is called after a failed forward, too, with None for the result.
-        """
-        return self._forward_hooks.register((hook, with_kwargs, always_call), first=prepend)
-
-    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Not available: gradients are computed on the server, which calls nothing in the client."""
-        raise Unsupported("backward hooks of modules are not supported by gradwire")
-
-    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Not available, like :meth:`register_full_backward_hook`."""
-        raise Unsupported("backward hooks of modules are not supported by gradwire")
-
-    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Not available, like :meth:`register_full_backward_hook`."""
-        raise Unsupported("backward hooks of modules are not supported by gradwire")
 
     # Printing
 

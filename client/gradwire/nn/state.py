@@ -14,7 +14,7 @@ from ..creation import tensor
 from ..dispatch import call
 from ..modes import no_grad
 from ..tensor import Tensor
-from .hooks import HookTable, RemovableHandle
+from ..hooks import RemovableHandle
 from .parameter import Parameter
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ class Stateful:
     _buffers: dict[str, Any]
     _modules: dict[str, Any]
     _non_persistent_buffers_set: set[str]
-    _forward_pre_hooks: HookTable
-    _forward_hooks: HookTable
 
     def state_dict(
         self, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False

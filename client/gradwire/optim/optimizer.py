@@ -14,7 +14,7 @@ from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsu
 from ..creation import tensor, zeros_like
 from ..dispatch import call
 from ..modes import enable_grad, no_grad
-from ..nn.hooks import HookTable, RemovableHandle
+from ..hooks import HookTable, RemovableHandle
 from ..nn.parameter import clear_gradients
 from ..tensor import NO_GRAD, Tensor
 

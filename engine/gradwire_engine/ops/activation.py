@@ -53,7 +53,11 @@ derivative("relu", self=("result", lambda s, g: F.threshold_backward(g, s.result
 derivative("relu6", self=("self", lambda s, g: _strictly_within(g, s.self, 0, 6)))
 derivative("hardtanh", self=("self", lambda s, g: _strictly_within(g, s.self, s.min_val, s.max_val)))
 derivative("threshold", self=("self", lambda s, g: F.threshold_backward(g, s.self, s.threshold)))
-derivative("threshold_backward", grad=("self", lambda s, g: F.threshold_backward(g, s.self, s.threshold)))
+derivative(
+    "threshold_backward",
+    grad=("self", lambda s, g: F.threshold_backward(g, s.self, s.threshold)),
+    self=lambda s, g: F.zeros_like(g),
+)
 
 
 # Straight above zero, something else below

@@ -8,10 +8,25 @@ from typing import Any
 import numpy as np
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GraphError, LimitExceeded, NotFound
-from gradwire_protocol.ops.control import ANOMALY_MODE, GRAD_MODE, INFERENCE_MODE, check_can_require_grad
+from gradwire_protocol.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    GraphError,
+    InternalError,
+    LimitExceeded,
+    NotFound,
+)
+from gradwire_protocol.ops.control import (
+    ANOMALY_MODE,
+    GRAD_MODE,
+    INFERENCE_MODE,
+    check_assigned_grad,
+    check_can_require_grad,
+)
 
-from ..backward import Call, accumulate, backward, root_edge
+from ..backward import backward, root_edge
+from ..pauses import Call
 from ..registry import control
 from ..tape import Edge, edge_of
 from ..tensor import Tensor
@@ -24,7 +39,8 @@ def set_mode(engine: Any, flags: int) -> None:
     engine.anomaly = bool(flags & ANOMALY_MODE)
 
 
-def _roots(engine: Any, tensors: list[Tensor], gradients: list[Tensor | None]) -> list[tuple[Edge, Tensor]]:
+def roots_of(engine: Any, tensors: list[Tensor], gradients: list[Tensor | None]) -> list[tuple[Edge, Tensor]]:
+    """Where backward starts: the edges of the tensors, each with its initial gradient."""
     roots = []
     for tensor, gradient in zip(tensors, gradients, strict=True):
         if gradient is None:
@@ -35,18 +51,24 @@ def _roots(engine: Any, tensors: list[Tensor], gradients: list[Tensor | None]) -
     return roots
 
 
-def _finish(run: Generator[Call, Any, list[Tensor | None]]) -> list[Tensor | None]:
-    """Run a backward that nobody in the client takes part in."""
+def run_to_end(
+    engine: Any, run: Generator[Call, Any, list[Tensor | None]], create_graph: bool
+) -> list[Tensor | None]:
+    """Run a backward that does not pause."""
+    was_enabled, engine.grad_enabled = engine.grad_enabled, create_graph
     try:
         call = next(run)
     except StopIteration as stop:
         results: list[Tensor | None] = stop.value
         return results
+    finally:
+        engine.grad_enabled = was_enabled
     run.close()
-    raise GraphError(f"{call.node.name} has its derivative in a client, which this engine is not connected to")
+    raise InternalError(f"backward paused at {call.node.name}, although nobody asked for that")
 
 
-def _input_edges(inputs: list[Tensor]) -> list[Edge]:
+def edges_of(inputs: list[Tensor]) -> list[Edge]:
+    """The places of tensors that a gradient is wanted for."""
     edges = []
     for i, tensor in enumerate(inputs):
         edge = edge_of(tensor)
@@ -65,24 +87,20 @@ def run_backward(
     retain_graph: bool,
     create_graph: bool,
 ) -> None:
-    captures = None if inputs is None else _input_edges(inputs)
-    roots = _roots(engine, tensors, gradients)
-    results = _finish(
-        backward(
-            engine,
-            roots,
-            captures,
-            retain_graph=retain_graph or create_graph,
-            create_graph=create_graph,
-        )
-    )
-    was_enabled, engine.grad_enabled = engine.grad_enabled, create_graph
-    try:
-        for tensor, gradient in zip(inputs or (), results, strict=True):
-            if gradient is not None:
-                accumulate(tensor, gradient, engine)
-    finally:
-        engine.grad_enabled = was_enabled
+    captures = None if inputs is None else edges_of(inputs)
+    receive_gradients(engine, inputs or [])
+    run = backward(
+        engine, roots_of(engine, tensors, gradients), captures,
+        retain_graph=retain_graph, create_graph=create_graph, accumulate=True,
+    )  # fmt: skip
+    run_to_end(engine, run, create_graph)
+
+
+def receive_gradients(engine: Any, inputs: list[Tensor]) -> None:
+    """Let those of the inputs that are no leaves keep the gradient that arrives, as leaves do."""
+    for tensor in inputs:
+        if tensor.grad_fn is not None:
+            retain_grad(engine, tensor)
 
 
 @control("grad")
@@ -96,17 +114,17 @@ def grad(
     allow_unused: bool,
     materialize_grads: bool,
 ) -> tuple[Tensor | None, ...]:
-    captures = _input_edges(inputs)
-    roots = _roots(engine, outputs, grad_outputs)
-    results = _finish(
-        backward(
-            engine,
-            roots,
-            captures,
-            retain_graph=retain_graph or create_graph,
-            create_graph=create_graph,
-        )
-    )
+    run = backward(
+        engine, roots_of(engine, outputs, grad_outputs), edges_of(inputs),
+        retain_graph=retain_graph, create_graph=create_graph,
+    )  # fmt: skip
+    return wanted_gradients(engine, inputs, run_to_end(engine, run, create_graph), allow_unused, materialize_grads)
+
+
+def wanted_gradients(
+    engine: Any, inputs: list[Tensor], results: list[Tensor | None], allow_unused: bool, materialize_grads: bool
+) -> tuple[Tensor | None, ...]:
+    """The results of ``grad``, with what was not used refused, filled in or left out."""
     for i, (tensor, gradient) in enumerate(zip(inputs, results, strict=True)):
         if gradient is None and materialize_grads:
             results[i] = engine.call("zeros", tensor.shape, dtype=tensor.dtype, device=tensor.device)
@@ -119,13 +137,24 @@ def grad(
 
 
 @control("grad_of")
-def grad_of(engine: Any, tensor: Tensor) -> Tensor | None:
+def grad_of(engine: Any, tensor: Tensor, dtype: dtypes.DType | None) -> Tensor | None:
     return tensor.grad
 
 
 @control("set_grad")
 def set_grad(engine: Any, tensor: Tensor, gradient: Tensor | None) -> None:
+    if gradient is not None:
+        check_assigned_grad(tensor.meta, gradient.meta, tensor.grad_dtype)
     tensor.grad = gradient
+
+
+@control("set_grad_dtype")
+def set_grad_dtype(engine: Any, tensor: Tensor, dtype: dtypes.DType | None) -> None:
+    if tensor.grad_fn is not None:
+        raise GraphError("grad_dtype is set for a leaf, not for the result of an operation")
+    if dtype is not None and tensor.grad is not None and tensor.grad.dtype is not dtype:
+        raise DTypeError(f"grad_dtype cannot become {dtype.name} while there is a {tensor.grad.dtype.name} gradient")
+    tensor.grad_dtype = dtype
 
 
 @control("requires_grad_")
@@ -175,6 +204,8 @@ def data_of(engine: Any, tensor: Tensor) -> Tensor:
 def set_data(engine: Any, tensor: Tensor, data: Tensor) -> None:
     if tensor.dtype is not data.dtype and tensor.requires_grad and data.dtype.category < dtypes.FLOATING:
         raise ArgumentError(f"data of dtype {data.dtype.name} cannot stand in a tensor that requires grad")
+    if tensor.grad_dtype is tensor.dtype:
+        tensor.grad_dtype = data.dtype
     tensor.array, tensor.meta, tensor.storage, tensor.offset = data.array, data.meta, data.storage, data.offset
 
 
@@ -226,6 +257,13 @@ def by_name(engine: Any, name: str) -> Tensor:
     if tensor is None:
         raise NotFound(f"no tensor of this session is named {name!r}")
     return tensor
+
+
+@control("grad_fn_of")
+def grad_fn_of(engine: Any, tensor: Tensor) -> Tensor:
+    node = tensor.grad_fn
+    letters: Tensor = engine.from_numpy(np.frombuffer((node.name if node is not None else "").encode(), np.uint8))
+    return letters
 
 
 @control("shape_of")

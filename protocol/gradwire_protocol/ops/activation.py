@@ -220,7 +220,7 @@ def _gradient(grad: Meta, *operands: Meta) -> Inference:
     return elementwise(grad, *operands)
 
 
-@op(grad_fn="ThresholdBackwardBackward0", differentiable=("grad",), internal=True)
+@op(grad_fn="ThresholdBackwardBackward0", internal=True)
 def threshold_backward(grad: Tensor, self: Tensor, threshold: Scalar) -> Inference:
     """``grad`` where ``self`` is above ``threshold`` or NaN, else 0."""
     return _gradient(grad, self)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ..dtypes import DType
 from ..errors import ArgumentError, DTypeError, GraphError, ShapeError
 from ..meta import Inference, Meta, meta, new, nothing
+from ..shapes import is_dense
 from ..table import Scalar, Tensor, op
 
 GRAD_MODE, INFERENCE_MODE, ANOMALY_MODE = 1, 2, 4
@@ -27,6 +29,10 @@ def check_gradient(tensor: Meta, gradient: Meta | None) -> None:
         ShapeError, DTypeError: when it does not fit.
     """
     if gradient is None:
+        if tensor.dtype.is_complex:
+            raise GraphError(
+                f"a gradient can be left out only for a real tensor, this one is {tensor.dtype.name}: pass gradient="
+            )
         if tensor.known and tensor.numel != 1:
             raise GraphError(
                 f"a gradient can be left out only for a tensor of one element, this one has shape "
@@ -69,34 +75,50 @@ def grad(
     materialize_grads: bool = False,
 ) -> Inference:
     """The gradients of ``outputs`` with respect to ``inputs``, one result per input, leaving every ``grad`` as it
-    is. A result for an unused input is undefined (null when read) unless ``materialize_grads``."""
+    is, laid out as :func:`grad_of` says. A result for an unused input is undefined (null when read) unless
+    ``materialize_grads``."""
     if len(grad_outputs) != len(outputs):
         raise ArgumentError(f"{len(outputs)} outputs come with {len(grad_outputs)} gradients")
     for tensor, gradient in zip(outputs, grad_outputs, strict=True):
         check_gradient(tensor, gradient)
-    return Inference(tuple(meta(i.shape, i.dtype, i.device) for i in inputs))
+    return Inference(tuple(gradient_meta(i) for i in inputs))
+
+
+def gradient_meta(tensor: Meta, dtype: DType | None = None) -> Meta:
+    """What the gradient for a tensor looks like: its strides where they leave no gaps, else row-major order."""
+    dtype = dtype or tensor.dtype
+    if not tensor.known or not is_dense(tensor.shape, tensor.stride):
+        return meta(tensor.shape, dtype, tensor.device)
+    return meta(tensor.shape, dtype, tensor.device, tensor.stride)
 
 
 @op(control=True, exposed=())
-def grad_of(self: Tensor) -> Inference:
-    """The tensor that ``self.grad`` is; undefined where there is none."""
-    return new(self.shape, self.dtype, self.device)
+def grad_of(self: Tensor, dtype: DType | None = None) -> Inference:
+    """The tensor that ``self.grad`` is, of the given dtype where that is not the tensor's own; undefined where there
+    is none. It has the strides of ``self`` where these leave no gaps, else it is in row-major order."""
+    return Inference((gradient_meta(self, dtype),))
 
 
 @op(control=True, results=0, exposed=())
 def set_grad(self: Tensor, grad: Tensor | None = None) -> Inference:
-    """Make ``grad`` the gradient of ``self``, or remove it."""
+    """Make ``grad`` the gradient of ``self``, or remove it. Its dtype is the one set by :func:`set_grad_dtype`."""
     if grad is not None:
-        check_assigned_grad(self, grad)
+        check_assigned_grad(self, grad, None)
     return nothing()
 
 
-def check_assigned_grad(self: Meta, grad: Meta) -> None:
-    """Check a tensor that is assigned to ``.grad``: same shape, dtype and device."""
+@op(control=True, results=0, exposed=())
+def set_grad_dtype(self: Tensor, dtype: DType | None = None) -> Inference:
+    """The dtype that gradients of a leaf are cast to; null lets them keep their own. By default the leaf's dtype."""
+    return nothing()
+
+
+def check_assigned_grad(self: Meta, grad: Meta, dtype: DType | None) -> None:
+    """Check a tensor that is assigned to ``.grad``: same shape and device, and the dtype if one is given."""
     if grad.shape != self.shape:
         raise ShapeError(f"the assigned grad has shape {list(grad.shape)}, the tensor {list(self.shape)}")
-    if grad.dtype is not self.dtype:
-        raise DTypeError(f"the assigned grad is {grad.dtype.name}, the tensor {self.dtype.name}")
+    if dtype is not None and grad.dtype is not dtype:
+        raise DTypeError(f"the assigned grad is {grad.dtype.name}, gradients of the tensor are {dtype.name}")
     if grad.device != self.device:
         raise ArgumentError(f"the assigned grad is on {grad.device}, the tensor on {self.device}")
 
@@ -182,6 +204,14 @@ def by_name(name: str) -> Inference:
     from ..dtypes import float32
 
     return new((-1,), float32, "cpu")
+
+
+@op(control=True, exposed=(), dynamic=True)
+def grad_fn_of(self: Tensor) -> Inference:
+    """The name of the node that made the tensor, as a uint8 tensor of its letters; without elements for a leaf."""
+    from ..dtypes import uint8
+
+    return new((-1,), uint8, "cpu")
 
 
 @op(control=True, exposed=())

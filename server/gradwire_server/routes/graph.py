@@ -6,12 +6,10 @@ from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Header, Query, Response
 
-from gradwire_protocol.errors import LimitExceeded
 from gradwire_protocol.frames import MAX_ID
 
 from ..models import GraphView
 from ..openapi import PROBLEMS
-from ..settings import variable
 from ..state import TheServer, TheSession
 from ..tensor_formats import JSON, negotiate
 from .bodies import as_json
@@ -34,14 +32,7 @@ async def get(
 ) -> Response:
     """Nodes and edges of the graph that backward would walk."""
     form = {"json": JSON, "dot": DOT}[format] if format is not None else negotiate(accept, (JSON, DOT))
-    count = (await session.host.describe())["graph_nodes"]
-    most = server.settings.max_graph_export
-    if count > most:
-        raise LimitExceeded(
-            f"the graph has {count:,} nodes, {most:,} may be exported ({variable('max_graph_export')})",
-            setting=variable("max_graph_export"), limit=most, value=count,
-        )  # fmt: skip
-    graph = await session.host.graph(tensor)
+    graph = await session.host.graph(tensor, server.settings.max_graph_export)
     if form == DOT:
         return Response(to_dot(graph), media_type=f"{DOT}; charset=utf-8", headers={"Vary": "Accept"})
     return as_json(graph, headers={"Vary": "Accept"})

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
-from ..models import SessionDetail, SessionList, SessionRequest, SessionView
+from ..models import MemoryView, SessionDetail, SessionList, SessionRequest, SessionView
 from ..openapi import PROBLEMS
 from ..state import TheServer, TheSession, TheTenant
 
@@ -44,6 +44,18 @@ async def list_(server: TheServer, tenant: TheTenant) -> dict[str, Any]:
 async def get(session: TheSession) -> dict[str, Any]:
     """A session, with counts and sizes of what it holds."""
     return session.summary() | {"contents": await session.host.describe()}
+
+
+@router.get("/{session_id}/memory", response_model=MemoryView)
+async def memory(session: TheSession) -> dict[str, int]:
+    """What the session's tensors occupy, in bytes."""
+    return await session.host.memory()
+
+
+@router.delete("/{session_id}/memory/peak", response_model=MemoryView)
+async def reset_peak(session: TheSession) -> dict[str, int]:
+    """Forget the peak: from now on it is the most that is held from now on. Returns what was there before."""
+    return await session.host.memory(reset_peak=True)
 
 
 @router.delete("/{session_id}", status_code=204)

@@ -1,0 +1,419 @@
+"""A backward in which the program takes part: hooks, and derivatives of its own.
+
+The mirror knows the graph, so the order in which the program will be called is known before anything runs. The server
+pauses at those places, and the gradients that stand there are proxies like any other: nothing waits, and
+a backward with all its callbacks costs no round trip.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from heapq import heapify, heappop, heappush
+from typing import Any, Final
+
+from gradwire_protocol.errors import ArgumentTypeError, GraphError
+from gradwire_protocol.meta import Meta, meta
+from gradwire_protocol.ops.callbacks import ACCUMULATED, AFTER, BEFORE, HOLD, INSTEAD
+from gradwire_protocol.ops.control import GRAD_MODE, INFERENCE_MODE, gradient_meta
+from gradwire_protocol.table import TABLE
+
+from ..mirror import AccumulateGrad, Edge, Node, edge_of
+from ..modes import MODES
+from ..participation import place_of
+from ..regions import Region
+from ..tensor import NO_GRAD, PRESENT, Tensor
+from .history import CONSTANT, Gradient, accumulated, added, attach, begin, step
+from .saved_tensors import Packed
+
+Gradients = list[Any]
+
+
+class _Runs(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Run] = []
+
+
+_RUNS: Final = _Runs()
+
+
+def current_run() -> Run:
+    """The backward whose callback this thread is in."""
+    return _RUNS.stack[-1]
+
+
+def reachable(starts: list[Node]) -> list[Node]:
+    """All nodes that gradients from these nodes can reach."""
+    seen = set(starts)
+    stack = list(seen)
+    found = list(stack)
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is not None and edge[0] not in seen:
+                seen.add(edge[0])
+                found.append(edge[0])
+                stack.append(edge[0])
+    return found
+
+
+def takes_part(nodes: list[Node]) -> bool:
+    """Whether the program is called while gradients pass these nodes."""
+    return any(node.part is not None and node.part.acts for node in nodes)
+
+
+def on_the_way(nodes: list[Node], inputs: list[Any]) -> list[Node]:
+    """Those of the nodes that gradients pass on their way to the inputs, the inputs' own included."""
+    leading = _leading_to(_in_order(nodes), {e[0] for e in map(edge_of, inputs) if e is not None})
+    return [node for node in nodes if node in leading]
+
+
+def arrives(tensor: Any, create_graph: bool, gradient: Gradient = None) -> None:
+    """Note that a gradient was added to the tensor's ``grad``. With ``create_graph``, which: it becomes history."""
+    if create_graph:
+        tensor._grad_history = accumulated(tensor, gradient)
+    elif tensor._grad_state == NO_GRAD:
+        tensor._grad_history = None
+    if create_graph or tensor._grad_state == NO_GRAD:
+        tensor._grad = None
+    tensor._grad_state = PRESENT
+    if tensor._grad is not None:
+        tensor._grad._bump()
+
+
+class Run:
+    """One backward with callbacks.
+
+    Args:
+        roots, gradients: where it starts; ``None`` for a gradient of ones.
+        nodes: all nodes that can be reached from there.
+        inputs: what gradients are wanted for; ``None`` for all leaves.
+        accumulate: whether they go to ``grad`` or are returned.
+    """
+
+    def __init__(
+        self,
+        roots: list[Any],
+        gradients: Gradients,
+        nodes: list[Node],
+        inputs: list[Any] | None,
+        *,
+        accumulate: bool,
+        retain_graph: bool,
+        create_graph: bool,
+    ) -> None:
+        self._session = roots[0]._session
+        self._roots = roots
+        self._gradients = gradients
+        self._inputs = inputs
+        self._accumulate = accumulate
+        self._keep = retain_graph
+        self._create = create_graph
+        self._order = _in_order(nodes)
+        self._places = set(nodes)
+        self._captures: set[Node] = set()
+        self._wanted: set[Node] | None = None
+        if inputs is not None:
+            self._captures = {e[0] for e in map(edge_of, inputs) if e is not None}
+            self._wanted = _leading_to(self._order, self._captures)
+        self._arrived: dict[Node, list[Gradient]] = {}
+        self._captured: dict[Node, list[Gradient]] = {}
+        self._handle: Any = None
+        self._step = 0
+        self._supplied: Gradients = []
+        self._repetitions: dict[Region, Region] = {}
+        self._packed: list[Packed] = []
+        self._endings: list[Callable[[], Any]] = []
+
+    def passes(self, node: Node) -> bool:
+        """Whether gradients may pass this node."""
+        return node in self._places and (self._wanted is None or node in self._wanted)
+
+    @property
+    def to_all_leaves(self) -> bool:
+        """Whether gradients go to every leaf, rather than to named inputs."""
+        return self._inputs is None
+
+    def at_end(self, action: Callable[[], Any]) -> None:
+        """Call ``action`` when this backward is over, however it ends."""
+        self._endings.append(action)
+
+    def __call__(self, allow_unused: bool = False, materialize_grads: bool = False) -> list[Any]:
+        """Run to the end. Gradients of the inputs where they do not accumulate."""
+        plan: list[tuple[Any, int]] = []
+        for node in self._order:
+            for region in self._regions(node):
+                self._repetitions[region] = region
+                plan.append((region.handle, HOLD))
+            plan.extend((place_of(node), stage) for stage in self._stages(node))
+        self._repetitions.clear()
+        values = [
+            self._roots, self._gradients, self._inputs, [place for place, _ in plan],
+            tuple(stage for _, stage in plan), self._keep, self._create, self._accumulate,
+        ]  # fmt: skip
+        self._handle = self._record("begin_backward", values, [meta((0,), self._roots[0].dtype, "cpu")])[0]
+        for root, gradient in zip(self._roots, self._gradients, strict=True):
+            edge = edge_of(root)
+            assert edge is not None
+            self._deliver(edge, begin(root, gradient) if self._create else CONSTANT)
+        _RUNS.stack.append(self)
+        try:
+            for node in self._order:
+                self._pass(node)
+            return self._finish(allow_unused, materialize_grads)
+        except BaseException:
+            self._record("abandon_backward", [self._handle], [])
+            raise
+        finally:
+            _RUNS.stack.pop()
+            for region in self._repetitions:
+                region.forget()
+            for packed in self._packed:
+                packed.let_go()
+            for action in self._endings:
+                action()
+
+    def _stages(self, node: Node) -> list[int]:
+        part = node.part
+        if part is None or not part.acts or (self._wanted is not None and node not in self._wanted):
+            return []
+        runs = self._runs(node)
+        stages = []
+        if any(part.arriving.values()) or (runs and part.before):
+            stages.append(BEFORE)
+        if not runs:
+            return stages
+        if part.packed is not None:
+            stages.append(HOLD)
+        if part.custom:
+            stages.append(INSTEAD)
+        if part.after:
+            stages.append(AFTER)
+        if part.accumulated:
+            stages.append(ACCUMULATED)
+        return stages
+
+    def _runs(self, node: Node) -> bool:
+        """Whether the node's derivative is computed, and not only what arrives there."""
+        if isinstance(node, AccumulateGrad):
+            return self._wanted is None or (self._accumulate and node in self._captures)
+        return any(self._leads(e) for e in node.edges)
+
+    def _leads(self, edge: Edge | None) -> bool:
+        return edge is not None and (self._wanted is None or edge[0] in self._wanted)
+
+    # One node
+
+    def _regions(self, node: Node) -> list[Region]:
+        """The regions that have to be computed again before the node can run, the outermost first."""
+        part = node.part
+        if part is None or part.region is None or not self._leads((node, 0)) or not self._runs(node):
+            return []
+        return [region for region in part.region.chain if region not in self._repetitions]
+
+    def _pass(self, node: Node) -> None:
+        for region in self._regions(node):
+            self._advance([])
+            region.compute_again(self._repetitions)
+        arrived = self._arrived.pop(node, None)
+        stages = self._stages(node)
+        if arrived is None:
+            if not stages:
+                return
+            arrived = [None] * len(node.outs)
+        part = node.part
+        runs = self._runs(node)
+        if runs and node in self._captures:
+            self._captured[node] = list(arrived)
+        if BEFORE in stages:
+            self._before(node, arrived, runs)
+        for tensor in [r() for r in node.retained or ()]:
+            if tensor is not None and arrived[tensor._slot] is not None:
+                arrives(tensor, self._create, arrived[tensor._slot])
+        if not runs:
+            if node in self._captures:
+                self._captured[node] = arrived
+            return
+        if HOLD in stages:
+            assert part is not None and part.packed is not None
+            self._advance([])
+            part.packed.bring_back()
+            self._packed.append(part.packed)
+        if isinstance(node, AccumulateGrad) and arrived[0] is not None:
+            arrives(node.variable, self._create, arrived[0])
+        if INSTEAD in stages:
+            given = self._instead(node, arrived)
+        elif all(a is None for a in arrived):
+            given = [None] * len(node.edges)
+        elif self._create:
+            given = step(node, arrived, [self._leads(e) for e in node.edges])
+        else:
+            given = [CONSTANT if self._leads(e) else None for e in node.edges]
+        if AFTER in stages:
+            self._after(node, given, arrived)
+        if ACCUMULATED in stages:
+            assert part is not None
+            self._advance([])
+            with self._modes():
+                for hook in list(part.accumulated.values()):
+                    if hook(node.variable) is not None:  # type: ignore[attr-defined]
+                        raise GraphError("a hook that runs after accumulation returns nothing: change .grad instead")
+        for edge, gradient in zip(node.edges, given, strict=True):
+            if edge is not None and gradient is not None:
+                self._deliver(edge, gradient)
+        if not self._keep:
+            node.free()
+
+    def _before(self, node: Node, arrived: list[Gradient], runs: bool) -> None:
+        part = node.part
+        assert part is not None
+        found = self._advance(list(node.outs), arrived)
+        values = [None if gradient is None else v for v, gradient in zip(found, arrived, strict=True)]
+        with self._modes():
+            for slot, table in part.arriving.items():
+                for hook in list(table.values()):
+                    values[slot] = _replaced(values[slot], hook(values[slot]), "a tensor's hook")
+            if runs:
+                for hook in list(part.before.values()):
+                    values = _replaced_all(values, hook(tuple(values)), "a node's pre-hook")
+        self._supply(arrived, values, found)
+
+    def _instead(self, node: Any, arrived: list[Gradient]) -> list[Gradient]:
+        found = self._advance(list(node.outs), arrived)
+        with self._modes():
+            gradients = node.differentiate(found, [a is not None for a in arrived])
+        self._supplied = [g if self._leads(e) else None for g, e in zip(gradients, node.edges, strict=True)]
+        return [None if g is None else _history(g) for g in self._supplied]
+
+    def _after(self, node: Node, given: list[Gradient], arrived: list[Gradient]) -> None:
+        part = node.part
+        assert part is not None
+        count = len(node.edges)
+        metas = [e[0].outs[e[1]] if e is not None else node.outs[0] for e in node.edges]
+        found = self._advance([*metas, *node.outs], [*given, *arrived])
+        values = [None if gradient is None else v for v, gradient in zip(found[:count], given, strict=True)]
+        outputs = tuple([None if a is None else v for v, a in zip(found[count:], arrived, strict=True)])
+        with self._modes():
+            for hook in list(part.after.values()):
+                values = _replaced_all(values, hook(tuple(values), outputs), "a node's hook")
+        self._supply(given, values, found[:count])
+
+    def _supply(self, gradients: list[Gradient], values: list[Any], found: list[Any]) -> None:
+        """Give the server back what hooks have replaced."""
+        self._supplied = [None if new is old else new for new, old in zip(values, found, strict=True)]
+        for i, new in enumerate(self._supplied):
+            if new is not None:
+                gradients[i] = _history(new)
+
+    def _deliver(self, edge: Edge, gradient: Gradient) -> None:
+        node, slot = edge
+        if node not in self._arrived:
+            self._arrived[node] = [None] * max(len(node.outs), slot + 1)
+        arrived = self._arrived[node]
+        arrived[slot] = added(arrived[slot], gradient, node.outs[min(slot, len(node.outs) - 1)])
+
+    # The server's side
+
+    def _advance(self, metas: list[Meta], gradients: Sequence[Gradient] = ()) -> list[Any]:
+        values = [self._handle, self._step, self._supplied, len(metas)]
+        self._step += 1
+        self._supplied = []
+        return self._record("advance", values, metas, gradients)
+
+    def _finish(self, allow_unused: bool, materialize_grads: bool) -> list[Any]:
+        wanted = [] if self._accumulate else list(self._inputs or ())
+        values = [self._handle, self._step, self._supplied, allow_unused, materialize_grads]
+        edges = [edge_of(t) for t in wanted]
+        gradients = [None if e is None or e[0] not in self._captured else self._captured[e[0]][e[1]] for e in edges]
+        metas = [gradient_meta(t._known_meta(), t._dtype_of_grad()) for t in wanted]
+        results = self._record("finish_backward", values, metas, gradients)
+        return [None if g is None and not materialize_grads else r for r, g in zip(results, gradients, strict=True)]
+
+    def _record(self, op: str, values: list[Any], metas: list[Meta], gradients: Sequence[Gradient] = ()) -> list[Any]:
+        first = self._session.record(TABLE[op], values, len(metas))
+        made = [Tensor._make(self._session, first + i, m) for i, m in enumerate(metas)]
+        if self._create:
+            for tensor, gradient in zip(made, gradients, strict=False):
+                attach(tensor, gradient)
+        return made
+
+    @contextmanager
+    def _modes(self) -> Iterator[None]:
+        """Callbacks record gradients exactly when the backward is itself recorded."""
+        before = MODES.flags
+        MODES.flags = before & ~(GRAD_MODE | INFERENCE_MODE) | (GRAD_MODE if self._create else 0)
+        try:
+            yield
+        finally:
+            MODES.flags = before
+
+
+def _history(tensor: Any) -> Gradient:
+    edge = edge_of(tensor)
+    return CONSTANT if edge is None else edge
+
+
+def _in_order(nodes: list[Node]) -> list[Node]:
+    """Each node after those that feed gradients to it; later ones first, but leaves as soon as they can."""
+    feeding = dict.fromkeys(nodes, 0)
+    for node in nodes:
+        for edge in node.edges:
+            if edge is not None:
+                feeding[edge[0]] += 1
+    ready = [(_priority(node), i, node) for i, node in enumerate(nodes) if not feeding[node]]
+    heapify(ready)
+    number = len(nodes)
+    order = []
+    while ready:
+        node = heappop(ready)[2]
+        order.append(node)
+        for edge in node.edges:
+            if edge is not None:
+                feeding[edge[0]] -= 1
+                if not feeding[edge[0]]:
+                    number += 1
+                    heappush(ready, (_priority(edge[0]), number, edge[0]))
+    return order
+
+
+def _priority(node: Node) -> int:
+    return -(1 << 62) if isinstance(node, AccumulateGrad) else -node.seq
+
+
+def _leading_to(order: list[Node], targets: set[Node]) -> set[Node]:
+    leading = set(targets)
+    for node in reversed(order):
+        if any(e is not None and e[0] in leading for e in node.edges):
+            leading.add(node)
+    return leading
+
+
+def _replaced(old: Any, new: Any, who: str) -> Any:
+    """What a hook made of a gradient.
+
+    Raises:
+        ArgumentTypeError: when it returned neither a tensor nor None.
+        GraphError: when it made a gradient of another shape, or one where there was none.
+    """
+    if new is None:
+        return old
+    if not isinstance(new, Tensor):
+        raise ArgumentTypeError(f"{who} returns a tensor or None, not {type(new).__name__}")
+    if old is None:
+        raise ArgumentTypeError(f"{who} returned a gradient where there is none")
+    if new._known_meta().shape != old._known_meta().shape:
+        raise GraphError(f"{who} changed a gradient of shape {list(old.shape)} to shape {list(new.shape)}")
+    if new.dtype is not old.dtype:
+        raise GraphError(f"{who} changed a gradient of dtype {old.dtype.name} to {new.dtype.name}")
+    return new
+
+
+def _replaced_all(old: Sequence[Any], new: Any, who: str) -> list[Any]:
+    if new is None:
+        return list(old)
+    items = [new] if isinstance(new, Tensor) else new
+    if not isinstance(items, (tuple, list)):
+        raise ArgumentTypeError(f"{who} returns a tuple of tensors or None, not {type(new).__name__}")
+    if len(items) != len(old):
+        raise GraphError(f"{who} returned {len(items)} gradients where there are {len(old)}")
+    return [n if o is None or n is None else _replaced(o, n, who) for o, n in zip(old, items, strict=True)]

@@ -1,0 +1,310 @@
+"""Backward played through on the mirror: what history a gradient gets that was itself recorded.
+
+With ``create_graph`` the server records how it computes gradients. The derived facts tell the steps, so the mirror can
+take the same steps without values: whether a gradient requires grad, what it depends on, the names of its nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from gradwire_protocol.derivatives import Facts, leaves
+from gradwire_protocol.errors import GradwireError
+from gradwire_protocol.meta import Meta, meta
+from gradwire_protocol.table import TABLE, Kind, Op
+
+from ..dispatch import entry_of
+from ..mirror import AccumulateGrad, Edge, Node, edge_of
+from ..saved import KEPT, executed
+
+CONSTANT: Final = ()
+"""A gradient that is there and depends on nothing. ``None`` is one that is not there, an edge one with a history."""
+
+Gradient = Edge | tuple[()] | None
+_LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+
+
+class Told(Node):
+    """A node of a gradient's own history, which the facts tell of. ``op`` is what the server recorded."""
+
+    __slots__ = ("op",)
+
+    told = True
+
+    def __init__(self, told: str, edges: Iterable[Edge | None], outs: tuple[Meta, ...]) -> None:
+        op, _, name = told.partition(":")
+        self.op: Op | None = TABLE.get(op)
+        if not name:
+            name = (self.op.grad_fn if self.op is not None else None) or op
+        super().__init__(name, tuple(edges), outs)
+        if self.op is not None and self.op.grad_fn is not None:
+            keeping = entry_of(self.op).keeping
+            if len(self.edges) == len(keeping.at) and any(keeping.places(self.edges)):
+                self.saved = (KEPT,)
+
+
+def play(
+    roots: list[Any], gradients: list[Any], nodes: list[Node], targets: list[Edge] | None
+) -> tuple[list[Gradient], dict[Node, list[Gradient]]]:
+    """The gradients at the targets, in order; and by node what arrives there, for leaves and where it is retained."""
+    pending: dict[Node, list[Gradient]] = {}
+    for root, gradient in zip(roots, gradients, strict=True):
+        edge = edge_of(root)
+        assert edge is not None
+        _deliver(pending, edge, begin(root, gradient))
+    ran = set(executed(nodes, None if targets is None else [e[0] for e in targets]))
+    leading = ran | {e[0] for e in targets or ()}
+    wanted = {e[0] for e in targets or ()}
+    arrivals: dict[Node, list[Gradient]] = {}
+    for node in sorted(nodes, key=_last_first):
+        arrived = pending.pop(node, None)
+        if arrived is None:
+            continue
+        if node in wanted or node.retained or isinstance(node, AccumulateGrad):
+            arrivals[node] = arrived
+        if node not in ran:
+            continue
+        needed = [e is not None and (targets is None or e[0] in leading) for e in node.edges]
+        for edge, gradient in zip(node.edges, step(node, arrived, needed), strict=True):
+            if edge is not None and gradient is not None:
+                _deliver(pending, edge, gradient)
+    found = [_at(arrivals.get(node), slot) for node, slot in targets or ()]
+    return found, arrivals
+
+
+def begin(root: Any, gradient: Any) -> Gradient:
+    """The gradient that backward starts with at a root."""
+    if gradient is None:
+        return CONSTANT
+    edge = edge_of(gradient)
+    if edge is None:
+        return CONSTANT
+    return edge if gradient.dtype is root.dtype else (Told("to", (edge,), (root._meta,)), 0)
+
+
+def accumulated(leaf: Any, gradient: Gradient) -> Gradient:
+    """The history of a leaf's ``grad`` once this gradient is added to it."""
+    if gradient is None:
+        return _of_grad(leaf)
+    if leaf._grad_state == 0:
+        return CONSTANT if gradient == CONSTANT else (Told(_first_name(leaf), (gradient,), (leaf._meta,)), 0)
+    return added(_of_grad(leaf), gradient, leaf._meta)
+
+
+def _first_name(leaf: Any) -> str:
+    return "clone:CopyBackwards" if leaf.is_leaf else "clone"
+
+
+def added(first: Gradient, second: Gradient, described: Meta) -> Gradient:
+    """The history of a sum of two gradients."""
+    if first is None or second is None:
+        return second if first is None else first
+    if first == CONSTANT and second == CONSTANT:
+        return CONSTANT
+    return Told("add", (first or None, second or None), (described,)), 0
+
+
+def _of_grad(leaf: Any) -> Gradient:
+    if leaf._grad is not None:
+        return edge_of(leaf._grad) or CONSTANT
+    return leaf._grad_history or CONSTANT
+
+
+def attach(tensor: Any, gradient: Gradient) -> None:
+    """Give a proxy for a gradient its history."""
+    if not gradient or tensor.dtype.category < 2:
+        return
+    node, slot = gradient
+    if isinstance(node, AccumulateGrad):  # the gradient is a leaf that was passed on
+        leaf = node.variable
+        tensor._requires, tensor._accumulator = True, leaf._accumulator
+        tensor._versions = leaf._cell()
+        return
+    tensor._node, tensor._slot = node, slot
+
+
+def _deliver(pending: dict[Node, list[Gradient]], edge: Edge, gradient: Gradient) -> None:
+    node, slot = edge
+    arrived = pending.get(node)
+    if arrived is None:
+        arrived = pending[node] = [None] * max(len(node.outs), slot + 1)
+    arrived[slot] = added(arrived[slot], gradient, node.outs[slot] if slot < len(node.outs) else node.outs[0])
+
+
+def _at(arrived: list[Gradient] | None, slot: int) -> Gradient:
+    return arrived[slot] if arrived is not None and slot < len(arrived) else None
+
+
+def _last_first(node: Node) -> float:
+    return float("inf") if isinstance(node, AccumulateGrad) else -node.seq
+
+
+# One node
+
+
+def step(node: Node, arrived: list[Gradient], needed: list[bool]) -> list[Gradient]:
+    """The gradients that a node's derivative makes of those that arrived, one per edge."""
+    if node.inner is not None:
+        return _through_slice(node, node.inner, arrived, needed)
+    op = node.recipe.entry.op if node.recipe is not None else getattr(node, "op", None)
+    facts = entry_of(op).keeping.facts if op is not None else None
+    if op is None or facts is None:
+        return _anything(node, arrived, needed)
+    if len(arrived) > 1:
+        arrived = [CONSTANT if a is None else a for a in arrived]
+    elif arrived[0] is None:
+        return [None] * len(node.edges)
+    return _Play(node, op, facts, arrived).all(needed)
+
+
+def _anything(node: Node, arrived: list[Gradient], needed: list[bool]) -> list[Gradient]:
+    """What nothing is known of may depend on all there is."""
+    inputs = [a for a in arrived if a] + [e for e in node.edges if e is not None]
+    return [(Told(f":{node.label}", inputs, (_out(e),)), 0) if need and e is not None else None
+            for e, need in zip(node.edges, needed, strict=True)]  # fmt: skip
+
+
+def _out(edge: Edge) -> Meta:
+    node, slot = edge
+    return node.outs[slot] if slot < len(node.outs) else node.outs[0]
+
+
+def _through_slice(node: Node, inner: Node, arrived: list[Gradient], needed: list[bool]) -> list[Gradient]:
+    """A base's gradient less the part that was written to; that part goes to the operands of the write."""
+    gradient = arrived[0]
+    if gradient is None:
+        return [None] * len(node.edges)
+    part: Gradient = (Told("as_strided", (gradient,), inner.outs), 0) if gradient else CONSTANT
+    found = step(inner, [part], [True, *needed[1:]])
+    first: Gradient = None
+    if needed[0]:
+        replaced = found[0]
+        first = CONSTANT
+        if gradient or replaced:
+            first = Told("as_strided_scatter", (gradient or None, replaced or None), node.outs), 0
+    return [first, *found[1:]]
+
+
+class _Play:
+    """The steps of one node's derivative."""
+
+    def __init__(self, node: Node, op: Op, facts: Facts, arrived: list[Gradient]) -> None:
+        self.node = node
+        self.op = op
+        self.facts = facts
+        self.arrived = arrived
+        self.recipe = node.recipe
+        self.places: list[tuple[str, int, int | None]] = []
+        self.edges: dict[str, list[Edge | None]] = {}
+        keeping = entry_of(op).keeping
+        at = 0
+        for position in keeping.at:
+            name = op.params[position].name
+            count, listed = 1, op.params[position].kind in _LISTS
+            if listed:
+                count = len(self.recipe.described[position] or ()) if self.recipe is not None else 0
+            self.edges[name] = list(node.edges[at : at + count])
+            self.places.extend((name, position, k if listed else None) for k in range(count))
+            at += count
+        self.fits = at == len(node.edges)
+        asked = (op.params[i].name for i in keeping.numbers)
+        self.numbers = dict(zip(asked, node.numbers, strict=False))
+
+    def all(self, needed: list[bool]) -> list[Gradient]:
+        if not self.fits:
+            return _anything(self.node, self.arrived, needed)
+        return [self._one(*place) if need else None for place, need in zip(self.places, needed, strict=True)]
+
+    def _one(self, name: str, position: int, item: int | None) -> Gradient:
+        if self.recipe is None:
+            # Of a gradient's gradient the facts are not all known: it may depend on whatever any case depends on.
+            return self._replayed(self._likeliest(self.facts.outcomes(name)), name, item, None)
+        described = self.recipe.described
+        outs = self.node.outs
+        outcome = self.facts.outcome(name, self.op, described, outs, self.numbers)
+        operand = described[position] if item is None else described[position][item]
+        gradient = self._replayed(outcome, name, item, operand)
+        if name in self.facts.spread or type(outcome) is str:
+            gradient = _fitted(gradient, operand, outs[0])
+        return gradient
+
+    def _likeliest(self, outcomes: list[Any]) -> Any:
+        """The outcome that uses the most of what there is, and nothing that there is not."""
+        there = [{leaf for leaf in leaves(o) if leaf not in self.edges or any(self.edges[leaf])} for o in outcomes]
+        every = set().union(*there)
+        whole = [o for o, used in zip(outcomes, there, strict=True) if used == every]
+        sound = [o for o in whole if set(leaves(o)) <= every]
+        if whole:
+            return min(sound or whole, key=len) if type((sound or whole)[0]) is list else whole[0]
+        last = max((o for o in outcomes if type(o) is list and o), key=len)[-1][0]
+        return [[last, *sorted(every)]]
+
+    def _replayed(self, outcome: Any, name: str, item: int | None, operand: Meta | None) -> Gradient:
+        if outcome is None:
+            return None
+        if type(outcome) is str:
+            found = self._leaf(outcome, name, item)
+            return (found[0] if found else None) or CONSTANT
+        outs = (operand if operand is not None else self.node.outs[0],)
+        made: list[Edge | None] = []
+        for told, *inputs in outcome:
+            edges: list[Edge | None] = []
+            for i in inputs:
+                if type(i) is str:
+                    edges.extend(self._leaf(i, name, item))
+                elif type(i) is list:
+                    step = made[i[0]]
+                    edges.append(None if step is None else (step[0], i[1]))
+                else:
+                    edges.append(None if i is None else made[i])
+            if told == ":":
+                made.append(edges[0])
+            else:
+                made.append((Told(told, edges, outs), 0) if any(e is not None for e in edges) else None)
+        return (made[-1] if made else None) or CONSTANT
+
+    def _leaf(self, leaf: str, name: str, item: int | None) -> list[Edge | None]:
+        if leaf == "grads":
+            return [a or None for a in self.arrived]
+        if leaf[-1] in ".!":
+            listed = self.edges.get(leaf[:-1], [])
+            same = leaf[:-1] == name
+            if leaf[-1] == ".":
+                return [listed[item]] if same and item is not None and item < len(listed) else [None]
+            return [e for k, e in enumerate(listed) if not same or k != item]
+        if leaf in self.edges:
+            return [self.edges[leaf][0]]
+        number = int(leaf.lstrip("gradesult") or 0) if leaf[-1].isdigit() else 0
+        if leaf.startswith("grad"):
+            return [(self.arrived[number] or None) if number < len(self.arrived) else None]
+        outs = self.node.outs
+        carries = number < len(outs) and outs[number].dtype.category >= 2
+        return [(self.node, number) if carries else None]
+
+
+def _fitted(gradient: Gradient, operand: Any, out: Meta) -> Gradient:
+    """A gradient in the shape and dtype of the result, brought to those of the operand."""
+    if not gradient or type(operand) is not Meta:
+        return gradient
+    if operand.known and out.known and operand.shape != out.shape:
+        gradient = Told(f"sum_to_size:{_sum_name(out, operand)}", (gradient,), (operand,)), 0
+    if operand.dtype is not out.dtype:
+        if out.dtype.is_complex and not operand.dtype.is_complex:
+            gradient = Told("real", (gradient,), (operand,)), 0
+            if out.dtype.to_real() is operand.dtype:
+                return gradient
+        gradient = Told("to", (gradient,), (operand,)), 0
+    return gradient
+
+
+def _sum_name(out: Meta, operand: Meta) -> str:
+    op = TABLE["sum_to_size"]
+    try:
+        found = op.infer([meta(out.shape, out.dtype, out.device), tuple(operand.shape)])
+    except GradwireError:
+        return op.grad_fn or op.name
+    return found.grad_fn or op.grad_fn or op.name
+
+
+__all__ = ["CONSTANT", "Gradient", "Told", "accumulated", "added", "attach", "begin", "play", "step"]

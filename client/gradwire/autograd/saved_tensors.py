@@ -1,0 +1,163 @@
+"""Tensors that a custom Function keeps for its derivative, and the hooks a program may put around keeping them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+from weakref import ref
+
+from gradwire_protocol.errors import ArgumentTypeError, GraphError
+from gradwire_protocol.table import TABLE, Op
+
+from ..mirror import AccumulateGrad, edge_of
+from ..modes import MODES, no_grad
+from ..participation import place_of, remember_tensor
+from ..saved import KEPT
+from ..tensor import Tensor
+
+class saved_tensors_hooks:
+    """Call ``pack_hook`` on each tensor that an operation inside keeps for backward, and ``unpack_hook`` on what it
+    returned when backward needs the tensor again. Hooks may nest; the innermost ones are called.
+
+    A pack hook may return anything; the unpack hook has to turn it into a tensor with the same values.
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        if MODES.no_packing is not None:
+            raise GraphError(MODES.no_packing)
+        MODES.packing = (*MODES.packing, (self.pack_hook, self.unpack_hook))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        MODES.packing = MODES.packing[:-1]
+
+
+class SavedTensor:
+    """A tensor kept for backward, with the version it had.
+
+    A result of the node that keeps it is held without the node, which would be a cycle, and is put back in its place
+    when it is asked for.
+    """
+
+    __slots__ = ("_kept", "_node", "_own", "_packed", "_seen", "_slot", "_unpack", "_version")
+
+    def __init__(self, tensor: Any, node: Any, is_result: bool) -> None:
+        if tensor._inference:
+            raise GraphError("a tensor made in inference mode cannot be saved for backward: clone it outside first")
+        self._version: int = tensor._version
+        self._unpack: Callable[[Any], Any] | None = None
+        self._packed: Any = None
+        self._slot: int = tensor._slot
+        self._seen = ref(tensor)
+        self._own: Any = ref(node) if is_result else None
+        edge = None if is_result else edge_of(tensor)
+        self._node = None if edge is None else edge[0]
+        if MODES.packing:
+            pack, self._unpack = MODES.packing[-1]
+            if self._node is not None and not isinstance(self._node, AccumulateGrad):
+                remember_tensor(self._node, tensor)  # while it still stands there
+            with no_grad():
+                self._packed = pack(tensor)
+            self._kept: Any = None
+        elif is_result:
+            with no_grad():
+                self._kept = tensor.detach()
+        else:
+            self._kept = tensor
+            self._node = None
+
+    def unpack(self) -> Any:
+        """The tensor as it was saved.
+
+        Raises:
+            GraphError: when it was changed in place since.
+        """
+        if self._unpack is not None:
+            return self._rejoined(self._unpacked(), self._own() if self._own is not None else self._node)
+        if self._kept._version != self._version:
+            raise GraphError(
+                f"a {self._kept._meta!r} tensor that was saved for backward has been changed in place since (it is at "
+                f"version {self._kept._version}, saved at {self._version}): clone it first, or change it out of place"
+            )
+        if self._own is None:
+            return self._kept
+        alive = self._seen()
+        return alive if alive is not None else self._rejoined(self._kept, self._own())
+
+    def value(self) -> Any:
+        """What the hooks give back, for the server to put in its place: a result of the node without its history."""
+        return self._unpacked() if self._own is not None else self.unpack()
+
+    def _unpacked(self) -> Any:
+        assert self._unpack is not None
+        with no_grad():
+            value = self._unpack(self._packed)
+        if not isinstance(value, Tensor):
+            raise ArgumentTypeError(f"an unpack hook returns a tensor, not {type(value).__name__}")
+        return value
+
+    def _rejoined(self, value: Any, node: Any) -> Any:
+        """The value with the history that the saved tensor had, where that can matter."""
+        if node is None:
+            return value
+        place = place_of(node)
+        session = value._session
+        number = session.record(TABLE["rejoin"], [value, place, self._slot], 1)
+        if not isinstance(node, AccumulateGrad):
+            return Tensor._make(session, number, value._meta, node, self._slot)
+        leaf = Tensor._make(session, number, value._meta)
+        leaf._requires, leaf._accumulator = True, ref(node)
+        return leaf
+
+
+class Packed:
+    """What the hooks made of the tensors that one operation saves, by the name of the operand or result."""
+
+    __slots__ = ("_items", "_place")
+
+    def __init__(self, place: Any, items: list[tuple[str, int, SavedTensor]]) -> None:
+        self._place = place
+        self._items = items
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Let the server forget these tensors; what the program made of them is all there is."""
+        names, at = tuple([i[0] for i in self._items]), tuple([i[1] for i in self._items])
+        self._place._session.record(TABLE["let_go"], [self._place, names, at], 0)
+
+    def bring_back(self) -> None:
+        """Give the tensors to the server again, from the program's unpack hooks."""
+        session = self._place._session
+        for name, at, saved in self._items:
+            session.record(TABLE["bring_back"], [self._place, saved.value(), name, at], 0)
+
+
+def pack(node: Any, op: Op, places: Any, values: list[Any], results: list[Any]) -> None:
+    """Call the innermost hooks on what a recorded operation saves, in the server's stead."""
+    from ..participation import Part
+
+    items = []
+    for at in places[0]:
+        name, value = op.params[at].name, values[at]
+        if isinstance(value, Tensor):
+            items.append((name, -1, SavedTensor(value, node, False)))
+        elif isinstance(value, list):
+            items.extend((name, i, SavedTensor(v, node, False)) for i, v in enumerate(value) if v is not None)
+    for number in places[1]:
+        if number < len(results):
+            name = "result" if op.results == 1 else f"result{number}"
+            items.append((name, -1, SavedTensor(results[number], node, True)))
+    if not items:
+        return
+    # Whatever is changed in place, the hooks keep what they keep.
+    node.saved = (KEPT,)
+    remember_tensor(node, results[0])
+    part: Part = node.part
+    with no_grad():
+        part.packed = Packed(part.place, items)

@@ -1,0 +1,203 @@
+"""``vmap``: a function of one sample, applied to many at once.
+
+The function runs once, on proxies that have the shapes of one sample; the server computes every op for all samples.
+Nothing waits: a mapped computation is one round trip when a result is read.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from gradwire_protocol.errors import ArgumentError, ArgumentValueError
+from gradwire_protocol.ops.batching import RANDOMNESS
+from gradwire_protocol.table import TABLE
+
+from ..dispatch import call
+from ..mapping import Map, batch, mapped, materialize, unbatch
+from ..tensor import Tensor
+from .pytree import TreeSpec, broadcast_prefix, tree_flatten, tree_unflatten
+
+__all__ = ["materialize", "vmap"]
+
+Dim = int | None
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that maps ``func`` over a dimension of its arguments.
+
+    Args:
+        func: takes tensors, or tuples, lists and dicts of them, as they are for one sample; returns such, too.
+        in_dims: the dimension to map over of each argument: an int for all, or a tuple with one entry per argument,
+            each an int, ``None`` (not mapped: every sample gets the whole) or a structure like the argument. Keyword
+            arguments are not mapped.
+        out_dims: where the mapped dimension goes in each result: an int, ``None`` for a result that is not mapped, or
+            a structure like the results.
+        randomness: what random ops do: ``"error"`` refuses them, ``"different"`` draws for each sample, ``"same"``
+            once for all.
+        chunk_size: map over at most this many samples at a time, for less memory.
+
+    Raises:
+        ArgumentValueError: when the mapped function is called with ``in_dims`` that do not fit its arguments, or
+            ``out_dims`` its results; for a ``chunk_size`` that is not positive.
+        ArgumentError: for an unknown ``randomness``, and inside for what cannot be mapped: ``item()`` and its kin,
+            results whose shape depends on data, and in-place writes of samples to a tensor they share.
+    """
+    if randomness not in RANDOMNESS:
+        raise ArgumentError(f"vmap: randomness is one of {', '.join(map(repr, RANDOMNESS))}, not {randomness!r}")
+    if chunk_size is not None and chunk_size <= 0:
+        raise ArgumentValueError(f"vmap: chunk_size is None or positive, not {chunk_size}")
+
+    @functools.wraps(func)
+    def mapped_function(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = tree_flatten(args)
+        dims = _in_dims(func, in_dims, args, leaves, spec)
+        size = _size(leaves, dims)
+        if chunk_size is None or chunk_size >= size:
+            return _run(func, leaves, dims, spec, size, out_dims, randomness, kwargs)
+        return _run_in_chunks(func, leaves, dims, spec, size, out_dims, randomness, kwargs, chunk_size)
+
+    return mapped_function
+
+
+def _name(func: Any) -> str:
+    return getattr(func, "__name__", type(func).__name__)
+
+
+# Arguments
+
+
+def _in_dims(func: Any, in_dims: Any, args: tuple[Any, ...], leaves: list[Any], spec: TreeSpec) -> list[Dim]:
+    """The mapped dimension of each leaf, counted from the front."""
+    name = _name(func)
+    if not isinstance(in_dims, (int, tuple)):
+        raise ArgumentValueError(
+            f"vmap of {name}: in_dims is an int, or a tuple with an entry for each argument, not {in_dims!r} of type "
+            f"{type(in_dims).__name__}"
+        )
+    if not args:
+        raise ArgumentValueError(f"vmap of {name}: it was called without positional arguments, which are what it maps")
+    dims = broadcast_prefix(in_dims, spec)
+    if dims is None:
+        raise ArgumentValueError(
+            f"vmap of {name}: in_dims {in_dims!r} does not have the structure of the arguments, {spec!r}"
+        )
+    return [_in_dim(name, dim, leaf) for dim, leaf in zip(dims, leaves, strict=True)]
+
+
+def _in_dim(name: str, dim: Any, leaf: Any) -> Dim:
+    if dim is None:
+        return None
+    if not isinstance(dim, int):
+        raise ArgumentValueError(f"vmap of {name}: an entry of in_dims is an int or None, not {dim!r}")
+    if not isinstance(leaf, Tensor):
+        raise ArgumentValueError(
+            f"vmap of {name}: in_dims has {dim} for an argument of type {type(leaf).__name__}; only tensors are "
+            "mapped, say None for it"
+        )
+    if not -leaf.ndim <= dim < leaf.ndim:
+        raise ArgumentValueError(
+            f"vmap of {name}: in_dims has {dim} for a tensor of shape {list(leaf.shape)}, which has dimensions "
+            f"{-leaf.ndim} to {leaf.ndim - 1}"
+            if leaf.ndim
+            else f"vmap of {name}: in_dims has {dim} for a 0-dim tensor, which has no dimension to map over"
+        )
+    return dim + leaf.ndim if dim < 0 else dim
+
+
+def _size(leaves: list[Any], dims: list[Dim]) -> int:
+    sizes = [leaf.shape[dim] for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
+    if not sizes:
+        raise ArgumentValueError("vmap: in_dims maps over none of the arguments, it must map over at least one tensor")
+    if len(set(sizes)) > 1:
+        raise ArgumentValueError(f"vmap: the mapped dimensions of the arguments have different sizes, {sizes}")
+    return int(sizes[0])
+
+
+# Running
+
+
+def _run(
+    func: Any, leaves: list[Any], dims: list[Dim], spec: TreeSpec, size: int, out_dims: Any, randomness: str,
+    kwargs: dict[str, Any],
+) -> Any:  # fmt: skip
+    results, out_spec, places = _results(func, leaves, dims, spec, size, out_dims, randomness, kwargs)
+    return tree_unflatten(results, out_spec)
+
+
+def _results(
+    func: Any, leaves: list[Any], dims: list[Dim], spec: TreeSpec, size: int, out_dims: Any, randomness: str,
+    kwargs: dict[str, Any],
+) -> tuple[list[Any], TreeSpec, list[Dim]]:  # fmt: skip
+    """The leaves of the results, their structure, and where the mapped dimension went."""
+    with mapped(size, randomness) as entered:
+        samples = [leaf if dim is None else batch(leaf, dim, entered) for leaf, dim in zip(leaves, dims, strict=True)]
+        found, out_spec = tree_flatten(func(*tree_unflatten(samples, spec), **kwargs))
+        places = _out_dims(func, out_dims, found, out_spec)
+        results = [_leave(func, r, place, entered) for r, place in zip(found, places, strict=True)]
+    return results, out_spec, places
+
+
+def _leave(func: Any, result: Any, dim: Dim, entered: Map) -> Any:
+    if dim is None:
+        if isinstance(result, Tensor) and entered.level in result._levels:
+            raise ArgumentValueError(
+                f"vmap of {_name(func)}: out_dims has None for a result that differs between samples: say where its "
+                "mapped dimension goes"
+            )
+        return result
+    if not isinstance(result, Tensor):
+        raise ArgumentValueError(
+            f"vmap of {_name(func)}: it must return tensors, not {type(result).__name__}, unless out_dims has None "
+            "for what is none"
+        )
+    return unbatch(result, entered.level, dim, entered.size)
+
+
+def _out_dims(func: Any, out_dims: Any, found: list[Any], spec: TreeSpec) -> list[Dim]:
+    given = tree_flatten(out_dims)[0]
+    if not all(dim is None or isinstance(dim, int) for dim in given):
+        raise ArgumentValueError(
+            f"vmap of {_name(func)}: out_dims is an int, None, or a structure of them like the results, not "
+            f"{out_dims!r}"
+        )
+    if spec.is_leaf and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        return list(given)
+    dims = broadcast_prefix(out_dims, spec)
+    if dims is None:
+        raise ArgumentValueError(
+            f"vmap of {_name(func)}: out_dims {out_dims!r} does not have the structure of the results, {spec!r}"
+        )
+    return dims
+
+
+def _run_in_chunks(
+    func: Any, leaves: list[Any], dims: list[Dim], spec: TreeSpec, size: int, out_dims: Any, randomness: str,
+    kwargs: dict[str, Any], chunk_size: int,
+) -> Any:  # fmt: skip
+    state = call("get_rng_state") if randomness == "same" else None
+    parts = []
+    for start in range(0, size, chunk_size):
+        count = min(chunk_size, size - start)
+        chunk = [
+            leaf if dim is None else call("narrow", leaf, dim, start, count)
+            for leaf, dim in zip(leaves, dims, strict=True)
+        ]
+        if state is not None:
+            state._session.record(TABLE["set_rng_state"], [state], 0)
+        parts.append(_results(func, chunk, dims, spec, count, out_dims, randomness, kwargs))
+    _, out_spec, places = parts[0]
+    columns = zip(*(results for results, _, _ in parts), strict=True)
+    joined = [
+        column[0] if dim is None else call("cat", list(column), dim)
+        for column, dim in zip(columns, places, strict=True)
+    ]
+    return tree_unflatten(joined, out_spec)

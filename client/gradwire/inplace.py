@@ -1,0 +1,113 @@
+"""In-place writes as the client sees them: what the engine will refuse, and whose history changes.
+
+The engine has a module of the same name; both follow :mod:`gradwire_protocol.history`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import ref
+
+from gradwire_protocol.errors import ArgumentError, GraphError
+from gradwire_protocol.history import PLAIN, UNIFORM, WHY_NOT
+from gradwire_protocol.meta import Meta
+from gradwire_protocol.ops.control import INFERENCE_MODE
+
+from .mirror import Edge, Node, edge_of
+from .modes import MODES
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+Path = tuple[tuple[str, Meta], ...]
+"""Names of the nodes between a base and a view, with what each shows; see ``Tensor.path`` of the engine."""
+
+
+def check_inplace(target: Tensor, name: str, requires: bool) -> None:
+    """Check that autograd and memory allow an in-place write, as the engine will.
+
+    Args:
+        requires: whether the write will be recorded.
+
+    Raises:
+        GraphError: for a leaf that requires grad, a view of one, and views that cannot take part in history.
+        ArgumentError: when several elements share one place in memory.
+    """
+    described = target._meta
+    if not described.contiguous and name not in UNIFORM and any(
+        s == 0 and n > 1 for s, n in zip(described.stride, described.shape, strict=True)
+    ):  # fmt: skip
+        raise ArgumentError(
+            f"{name}: the {list(described.shape)} tensor is expanded, several of its elements are one place in "
+            "memory: clone it first"
+        )
+    if target._inference and not MODES.flags & INFERENCE_MODE:
+        raise GraphError(f"{name}: a tensor made in inference mode cannot be changed outside of it: clone it first")
+    if not requires:
+        return
+    base = target._base_tensor
+    if base is None:
+        if target._requires:
+            raise GraphError(f"{name}: a leaf that requires grad cannot be changed in place: use no_grad, or clone it")
+        return
+    if target._creation != PLAIN:
+        raise GraphError(f"{name}: {WHY_NOT[target._creation]}")
+    if base._node is None and target.requires_grad:
+        raise GraphError(f"{name}: a view of a leaf that requires grad cannot be changed in place: use no_grad")
+
+
+def rebase(target: Tensor, node: Node) -> None:
+    """Let the written tensor's history, and that of its base, begin at ``node``."""
+    base = target._base_tensor
+    if base is None:
+        before, target._node, target._slot, target._requires = target._node, node, 0, False
+        _keep_watching(target, before)
+        return
+    copied = Node("CopySlices", (edge_of(base), *node.edges[1:]), (base._meta,))
+    copied.inner = node
+    before, base._node, base._slot, base._requires = base._node, copied, 0, False
+    _keep_watching(base, before)
+    target._seen = -1
+
+
+def _keep_watching(tensor: Tensor, node: Node | None) -> None:
+    """A gradient that is retained is the one for the tensor as it is now, so the watch moves from its former node."""
+    if not tensor._retains:
+        return
+    if node is not None and node.retained:
+        node.retained = [r for r in node.retained if r() is not tensor]
+    made = tensor._node
+    assert made is not None
+    made.retained = [*(made.retained or ()), ref(tensor)]
+
+
+def path_of(source: Tensor, described: Meta) -> Path | None:
+    """The path to a view of ``source``; None for one that is an ``as_strided`` away from the base."""
+    crosses = source._meta.dtype.is_complex != described.dtype.is_complex
+    before = source._path
+    if not crosses:
+        return None if before is None else (*before, ("AsStridedBackward0", described))
+    if before is None:
+        before = () if source._base_tensor is None else (("AsStridedBackward0", source._meta),)
+    name = "ViewAsComplexBackward0" if described.dtype.is_complex else "ViewAsRealBackward0"
+    return (*before, (name, described))
+
+
+def regenerate(view: Tensor) -> None:
+    """Give a view whose memory was written to since a history that goes through its base.
+
+    Raises:
+        GraphError: for a view that cannot take part in history.
+    """
+    base = view._base_tensor
+    if view._node is None and not base.requires_grad:
+        return
+    if view._creation != PLAIN:
+        raise GraphError(WHY_NOT[view._creation])
+    edge: Edge | None = edge_of(base)
+    for name, described in view._path or (("AsStridedBackward0", view._meta),):
+        edge = Node(name, (edge,), (described,)), 0
+    assert edge is not None
+    before, view._node, view._slot, view._requires = view._node, edge[0], 0, False
+    view._seen = view._version
+    _keep_watching(view, before)

@@ -1,0 +1,88 @@
+"""Which line of the program an operation comes from."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections import OrderedDict, deque
+from pathlib import Path
+from typing import Any, Final
+
+from gradwire_protocol.frames import place_of_position, position_of
+
+PACKAGE: Final = str(Path(__file__).parent)
+_inside: dict[Any, bool] = {}
+
+Line = tuple[Any, int]
+"""A code object and an instruction in it: cheap to note, and spelled out when it is needed."""
+
+LINES_KEPT: Final = 100_000
+"""Records whose lines a session remembers after it sent them: those of graphs that are alive, as a rule."""
+FRAMES_KEPT: Final = 4096
+LIKE_BEFORE: Final = 8
+"""In a loop a frame is like one of the last few; the same list then serves both."""
+
+
+class RecentLines:
+    """The lines of the frames that a client sent last, for nodes of the graph, which know their records' positions."""
+
+    def __init__(self, client: int) -> None:
+        self._client = client
+        self._frames: OrderedDict[int, list[Line | None]] = OrderedDict()
+        self._count = 0
+        self._latest: deque[list[Line | None]] = deque(maxlen=LIKE_BEFORE)
+
+    def keep(self, seq: int, lines: list[Line | None]) -> None:
+        """Remember the lines of a frame, and forget those of the oldest frames where they are too many."""
+        if not lines:
+            return
+        known = next((before for before in self._latest if before == lines), None)
+        if known is None:
+            self._latest.append(lines)
+        _, number, _ = place_of_position(position_of(self._client, seq, 0))
+        self._frames[number] = lines if known is None else known
+        self._count += len(lines)
+        while len(self._frames) > FRAMES_KEPT or (self._count > LINES_KEPT and len(self._frames) > 1):
+            self._count -= len(self._frames.popitem(last=False)[1])
+
+    def at(self, position: int) -> Line | None:
+        """The line of the record at this position (``gradwire_protocol.frames.position_of``), if it is remembered."""
+        client, seq, index = place_of_position(position)
+        lines = self._frames.get(seq) if client == self._client else None
+        return lines[index] if lines is not None and index < len(lines) else None
+
+
+def user_line() -> Line:
+    """The innermost line outside of gradwire."""
+    frame = sys._getframe(1)
+    while True:
+        code = frame.f_code
+        inside = _inside.get(code)
+        if inside is None:
+            inside = _inside[code] = code.co_filename.startswith(PACKAGE)
+        if not inside or frame.f_back is None:
+            return code, frame.f_lasti
+        frame = frame.f_back
+
+
+def spell_line(line: Line | None) -> str:
+    """``file:line`` of what :func:`user_line` returned."""
+    if line is None:
+        return "an unknown line"
+    return "{}:{}".format(*_place(line))
+
+
+def quote_line(line: Line) -> str:
+    """``file:line``, and below it what stands there, where the file can be read."""
+    name, number = _place(line)
+    text = linecache.getline(name, number).strip()
+    return f"{name}:{number}" + (f"\n    {text}" if text else "")
+
+
+def _place(line: Line) -> tuple[str, int]:
+    code, instruction = line
+    found = next(
+        (number for start, end, number in code.co_lines() if start <= instruction < end and number is not None),
+        code.co_firstlineno,
+    )
+    return code.co_filename, found

@@ -1,0 +1,228 @@
+"""What recording an op means inside ``vmap``: which dimensions its results are mapped over, and random numbers.
+
+Proxies inside a map have the shapes of one sample. The server knows the rest; the client remembers of a proxy only the
+levels at which it is mapped, to refuse at once what cannot be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradwire_protocol.dtypes import bool_, float64, uint8
+from gradwire_protocol.errors import ArgumentError
+
+from .modes import MODES
+
+if TYPE_CHECKING:
+    from .dispatch import Entry
+    from .tensor import Tensor
+
+Levels = tuple[int, ...]
+
+
+class Map(NamedTuple):
+    """One ``vmap`` that is being run: its depth, how many samples it has, and what random ops do in it."""
+
+    level: int
+    size: int
+    randomness: str
+
+
+def next_map(size: int, randomness: str = "error") -> Map:
+    """The map that would be the innermost one now."""
+    return Map(len(MODES.maps) + 1, size, randomness)
+
+
+@contextmanager
+def mapped(size: int, randomness: str = "error") -> Iterator[Map]:
+    """A map over ``size`` samples, for the extent of a ``with``."""
+    outer = MODES.maps
+    entered = next_map(size, randomness)
+    MODES.maps = (*outer, entered)
+    try:
+        yield entered
+    finally:
+        MODES.maps = outer
+
+
+class _Outside:
+    """Records ops as they are, whatever maps are being run."""
+
+    def __enter__(self) -> None:
+        self._maps = MODES.maps
+        MODES.maps = ()
+
+    def __exit__(self, *_: object) -> None:
+        MODES.maps = self._maps
+
+
+def batch(tensor: Tensor, dim: int, entered: Map) -> Any:
+    """The tensor with one dimension mapped over."""
+    from .dispatch import call
+
+    with _Outside():
+        made = call("batch", tensor, dim, entered.level, entered.randomness)
+    made._levels = tuple(sorted((*tensor._levels, entered.level)))
+    return made
+
+
+def unbatch(tensor: Tensor, level: int, dim: int, size: int) -> Any:
+    """The tensor with the dimension mapped at a level in its place again; one not mapped there is repeated."""
+    from .dispatch import call
+
+    with _Outside():
+        made = call("unbatch", tensor, level, dim, size)
+    made._levels = tuple(n for n in tensor._levels if n != level)
+    return made
+
+
+def materialize(tensor: Tensor) -> Any:
+    """The tensor, mapped at every level that is active now; it is repeated where it was not.
+
+    Derivatives inside ``vmap`` are per sample only for what is mapped: a gradient for a tensor that all samples share
+    would be the sum over them. ``gradwire.func.grad`` and its kin therefore call this on their inputs. Without an
+    active ``vmap`` it is the tensor itself.
+    """
+    from .dispatch import call
+
+    for entered in MODES.maps:
+        if entered.level not in tensor._levels:
+            with _Outside():
+                full = call("expand", call("unsqueeze", tensor, 0), (entered.size, *tensor.shape))
+            full._levels = tensor._levels
+            tensor = batch(full, 0, entered)
+    return tensor
+
+
+def levels_of(entry: Entry, values: Sequence[Any]) -> Levels:
+    """The levels at which some operand is mapped."""
+    found: set[int] = set()
+    for i in entry.tensors:
+        value = values[i]
+        if type(value) in (list, tuple):
+            for item in value:
+                found.update(getattr(item, "_levels", ()))
+        else:
+            found.update(getattr(value, "_levels", ()))
+    return tuple(sorted(found))
+
+
+def prepare(entry: Entry, values: list[Any]) -> Levels:
+    """Check an op that is recorded inside a map. Returns the levels of its results.
+
+    Raises:
+        ArgumentError: for random ops where the map forbids them, for writes that several samples would make to one
+            place, and for ops whose result's shape depends on data that differs between samples.
+    """
+    op = entry.op
+    if op.random and _draws(entry, values):
+        _prepare_random(entry, values)
+    levels = levels_of(entry, values)
+    if op.control:
+        return levels if op.name != "shape_of" else ()
+    if op.mutates is not None:
+        shared = set(levels) - set(values[0]._levels)
+        if shared:
+            raise ArgumentError(
+                f"{op.name}: the {values[0]._meta!r} tensor written to is the same for all samples of the vmap, and "
+                "what is written differs between them: use the out-of-place form"
+            )
+    if op.dynamic and levels:
+        _check_dynamic(entry, values)
+    return levels
+
+
+def _draws(entry: Entry, values: list[Any]) -> bool:
+    positions = entry.op.positions
+    if "training" in positions:
+        return bool(values[positions["training"]]) and values[positions["p"]] != 0
+    return True
+
+
+def _prepare_random(entry: Entry, values: list[Any]) -> None:
+    _refuse_randomness(entry)
+    target = values[0] if entry.op.mutates is not None else None
+    different = [m for m in MODES.maps if m.randomness == "different"]
+    if target is not None:
+        if any(m.level not in target._levels for m in different):
+            raise ArgumentError(
+                f"{entry.op.name}: randomness='different' would write different numbers for each sample into a "
+                f"{target._meta!r} tensor that all of them share"
+            )
+    elif different:
+        for i in entry.tensors:
+            if hasattr(values[i], "_levels"):
+                values[i] = materialize(values[i])
+
+
+def _refuse_randomness(entry: Entry) -> None:
+    if any(m.randomness == "error" for m in MODES.maps):
+        raise ArgumentError(
+            f"{entry.op.name} draws random numbers inside vmap(randomness='error'): say randomness='different' for "
+            "numbers that differ between samples, or 'same'"
+        )
+
+
+def _check_dynamic(entry: Entry, values: list[Any]) -> None:
+    op = entry.op
+    masks: list[Any] = []
+    if op.name == "index":
+        masks = [i for i in values[1] if i is not None and i.dtype in (bool_, uint8)]
+    elif op.name == "masked_select":
+        masks = [values[1]]
+    elif op.name == "one_hot" and values[1] >= 0:
+        return
+    else:
+        masks = [v for v in values if hasattr(v, "_levels")]
+    if any(m._levels for m in masks):
+        raise ArgumentError(
+            f"{op.name}: the shape of its result depends on data that differs between the samples of a vmap, which "
+            "must all have one shape: use where(), or give the size"
+        )
+
+
+def draw(entry: Entry, values: list[Any]) -> Any:
+    """Random numbers made inside a map without an operand: of each sample's own where they are to differ."""
+    from .dispatch import call, run
+
+    _refuse_randomness(entry)
+    op = entry.op
+    different = [m for m in MODES.maps if m.randomness == "different"]
+    sizes = tuple(m.size for m in different)
+    with _Outside():
+        if op.name == "randperm" and different:
+            n, dtype, device = values
+            made = call("argsort", call("rand", (*sizes, n), float64, device), -1)
+            made = call("to", made, dtype)
+        else:
+            at = op.positions.get("size")
+            if at is not None and values[at] is not None:
+                values[at] = (*sizes, *values[at])
+            made = run(entry, values)
+    for entered in different:
+        made = batch(made, 0, entered)
+    return made
+
+
+def refuse_reading(tensor: Tensor) -> None:
+    """Refuse to look at values inside a map.
+
+    Raises:
+        ArgumentError: always, naming the tensor.
+    """
+    raise ArgumentError(
+        f"the values of a {tensor._meta!r} tensor inside vmap differ from sample to sample: item(), bool(), float(), "
+        "tolist() and numpy() cannot be used on it, nor control flow that depends on it; use where()"
+    )
+
+
+def describe(tensor: Tensor) -> str:
+    """A mapped tensor as text, with the values of all samples. Costs a round trip."""
+    level = tensor._levels[-1]
+    size = next((m.size for m in MODES.maps if m.level == level), None)
+    if size is None:
+        return f"BatchedTensor(lvl={level}, outside of the vmap it belongs to, {tensor._meta!r})"
+    inner = repr(unbatch(tensor, level, 0, size)).replace("\n", "\n    ")
+    return f"BatchedTensor(lvl={level}, bdim=0, value=\n    {inner}\n)"

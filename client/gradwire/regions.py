@@ -1,0 +1,181 @@
+"""Checkpointed stretches of a program: what they record keeps nothing for backward, and is computed again for it.
+
+The program's function runs again in the client, at the line that calls backward, and records its operations as it did the
+first time; nothing is waited for. The server hands what the second run saved to the nodes of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+from weakref import ref
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.errors import CheckpointError
+from gradwire_protocol.meta import meta
+from gradwire_protocol.table import TABLE
+
+from .mirror import Node
+from .modes import MODES, enable_grad
+from .participation import Part
+from .session import Session
+
+Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
+
+
+def control(session: Session, op: str, values: list[Any]) -> Any:
+    """Record a control op whose result is a tensor that names something."""
+    from .tensor import Tensor
+
+    number = session.record(TABLE[op], values, 1)
+    return Tensor._make(session, number, meta((0,), dtypes.uint8, "cpu"))
+
+
+class Region:
+    """One call of a checkpointed function, or (with a ``source``) its repetition.
+
+    Attributes:
+        parent: the region inside which it was called.
+        children: of a repetition, the regions that were called inside it.
+        inner: regions called inside, whose inputs are known again after a repetition.
+        handle: the tensor by which the server knows it.
+    """
+
+    def __init__(
+        self, session: Session, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+        *, preserve_rng_state: bool = True, compare: bool = True, again: AbstractContextManager[Any] | None = None,
+        source: Region | None = None,
+    ) -> None:  # fmt: skip
+        self._session = session
+        self._function = function
+        self._compare = compare
+        self._again = again
+        self._preserve = preserve_rng_state
+        self.source = source
+        outside = MODES.region
+        self.parent: Region | None = None
+        self.number = 0
+        self.children: list[Region] = []
+        if outside is not None and source is None:
+            self.parent = outside.source if outside.source is not None else outside
+            self.number = len(outside.children)
+            outside.children.append(self)
+        # Inside another region the inputs are that region's to compute again.
+        inside = self.parent is not None and outside.source is None
+        self.inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None if inside else (args, kwargs)
+        self._state = control(session, "get_rng_state", []) if preserve_rng_state and source is None else None
+        self.handle = control(session, "new_region", [None if source is None else source.handle])
+        self._nodes: list[Any] = []
+        self._described: list[tuple[str, Any]] = []
+        self._contexts: list[Any] = []
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function with what it records noted here."""
+        before, MODES.region = MODES.region, self
+        try:
+            return self._function(*args, **kwargs)
+        finally:
+            MODES.region = before
+
+    def note(self, node: Node) -> None:
+        """A node was made inside."""
+        self._described.append((node.label, node.outs))
+        if self.source is not None:
+            self._nodes.append(node)
+            return
+        if node.part is None:
+            node.part = Part()
+        node.part.region = self
+
+    def note_function(self, context: Any) -> None:
+        """A custom Function was called inside: what it saved is dropped, or collected when it is run again."""
+        self.note(context)
+        if self.source is None:
+            self._contexts.append(ref(context))
+            context.let_go()
+        else:
+            self._contexts.append(context)
+
+    @property
+    def chain(self) -> list[Region]:
+        """This region and those around it, the outermost first."""
+        found = [self]
+        while (parent := found[-1].parent) is not None:
+            found.append(parent)
+        return found[::-1]
+
+    def compute_again(self, repetitions: dict[Region, Region]) -> None:
+        """Run the function once more and hand over what it saves. ``repetitions`` holds those of this backward.
+
+        Raises:
+            CheckpointError: when the function did not do the same again.
+        """
+        if self.inputs is not None:
+            args, kwargs = self.inputs
+        else:
+            assert self.parent is not None
+            children = repetitions[self.parent].children
+            if self.number >= len(children):
+                raise CheckpointError(
+                    f"the checkpointed function called {self.number + 1} or more checkpointed functions the first time, "
+                    f"and {len(children)} when backward ran it again"
+                )
+            found = children[self.number].inputs
+            assert found is not None
+            args, kwargs = found
+        session = self._session
+        again = Region(
+            session, self._function, args, kwargs, preserve_rng_state=self._preserve, compare=self._compare, source=self
+        )
+        repetitions[self] = again
+        now = control(session, "get_rng_state", []) if self._state is not None else None
+        if self._state is not None:
+            session.record(TABLE["set_rng_state"], [self._state], 0)
+        flags, region = MODES.flags, MODES.region
+        MODES.region = None
+        try:
+            with enable_grad():
+                if self._again is not None:
+                    with self._again:
+                        results = again.run(args, kwargs)
+                else:
+                    results = again.run(args, kwargs)
+        finally:
+            MODES.flags, MODES.region = flags, region
+            if now is not None:
+                session.record(TABLE["set_rng_state"], [now], 0)
+        self._check(again)
+        session.record(TABLE["hand_over"], [again.handle], 0)
+        for reference, context in zip(self._contexts, again._contexts, strict=True):
+            known = reference()
+            if known is not None:
+                known.take_over(context)
+        again._nodes.clear()
+        again._contexts.clear()
+        del results
+
+    def _check(self, again: Region) -> None:
+        before, after = self._described, again._described
+        if len(before) != len(after):
+            raise CheckpointError(
+                f"the checkpointed function recorded {len(before)} operations the first time, and {len(after)} when "
+                "backward ran it again: it has to do the same each time"
+            )
+        if not self._compare:
+            return
+        for i, ((name, outs), (name_again, outs_again)) in enumerate(zip(before, after, strict=True)):
+            if name != name_again or outs != outs_again:
+                raise CheckpointError(
+                    f"operation {i} of the checkpointed function was {name} with results {list(outs)!r} the first time, "
+                    f"and {name_again} with {list(outs_again)!r} when backward ran it again: it has to do the same "
+                    "each time"
+                )
+
+    def forget(self) -> None:
+        """Backward has passed: let go of what was computed again."""
+        self._session.record(TABLE["forget_region"], [self.handle], 0)
+        for reference in self._contexts:
+            context = reference()
+            if context is not None:
+                context.let_go()

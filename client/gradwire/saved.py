@@ -1,0 +1,190 @@
+"""What recorded operations keep for backward, as far as a client must know: which memory, and at which version.
+
+No tensor is kept alive by it, and it is looked at before a backward is recorded. So what PyTorch finds out while it
+runs backward, gradwire tells at the line that calls it: a graph that was freed, a tensor that was changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from gradwire_protocol.derivatives import WRAPPING, Facts, facts_of
+from gradwire_protocol.errors import GraphError
+from gradwire_protocol.table import Kind, Op
+
+from .lines import spell_line
+
+if TYPE_CHECKING:
+    from .mirror import Node
+
+Saved = tuple[Any, int, int, int, Any]
+"""The version cell of the memory (``None`` where no write matters), the version, the position of the operand (below 0,
+-1 - the number of the result), the tensor's id, its meta."""
+
+KEPT: Saved = (None, 0, 0, 0, None)
+"""Something that is kept where no write changes it."""
+_NO_TENSOR: Final = frozenset({bool, int, float, complex, list, type(None)})
+_LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+_Places = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class Keeping:
+    """What the derivative of one op keeps, depending on which operands receive a gradient.
+
+    Attributes:
+        at: positions of the parameters that gradients flow to.
+        numbers: positions of the parameters whose value, if a number, decides how the derivative goes.
+        whole: what is kept whichever operands receive a gradient; ``None`` where that matters.
+    """
+
+    __slots__ = ("_op", "_pairs", "_places", "_wraps", "at", "facts", "numbers", "whole")
+
+    def __init__(self, op: Op) -> None:
+        self._op = op
+        self.facts: Facts | None = facts_of(op)
+        self.at = tuple(i for i, parameter in enumerate(op.params) if parameter.name in op.differentiable)
+        self._places: dict[tuple[bool, ...], _Places] = {}
+        self._pairs: list[_Places | None] = [None] * 4
+        self.whole: _Places | None = None
+        saves = self.facts.saves if self.facts is not None else {}
+        if "" in saves or len(self.at) < 2 or not saves or any(op.params[i].kind in _LISTS for i in self.at):
+            self.whole = self._sorted(name for names in saves.values() for name in names)
+        self._wraps = (op if op.base is None else op.base).name in WRAPPING
+        asked = self.facts.numbers if self.facts is not None else ()
+        self.numbers = tuple(i for i, parameter in enumerate(op.params) if parameter.name in asked)
+
+    def places(self, edges: tuple[Any, ...]) -> _Places:
+        """The positions of the operands that are kept, and the numbers of the results: ``whole``, if that is set."""
+        if len(edges) == 2:  # most often
+            pair = self._pairs[(edges[0] is None) + 2 * (edges[1] is None)]
+            if pair is not None:
+                return pair
+        if self.whole is not None:
+            return self.whole
+        key = tuple([edge is None for edge in edges])
+        found = self._places.get(key)
+        if found is None:
+            saves = self.facts.saves if self.facts is not None else {}
+            wanted = [self._op.params[i].name for i, none in zip(self.at, key, strict=True) if not none]
+            found = self._places[key] = self._sorted(name for w in wanted for name in saves.get(w, ()))
+            if len(key) == 2:
+                self._pairs[key[0] + 2 * key[1]] = found
+        return found
+
+    def _sorted(self, names: Iterable[str]) -> _Places:
+        unique = dict.fromkeys(names)
+        positions = self._op.positions
+        return (
+            tuple(positions[n] for n in unique if n in positions),
+            tuple(int(n.removeprefix("result") or 0) for n in unique if n not in positions),
+        )
+
+    def keep(self, node: Node, places: _Places, values: list[Any], overwritten: Any = KEPT) -> None:
+        """Note what a node keeps of its operands. What is about to be overwritten is kept as a copy."""
+        if len(places[0]) == 1:
+            at = places[0][0]
+            value = values[at]
+            if type(value) not in _NO_TENSOR and value is not overwritten:
+                cell = value._versions or value._cell()
+                node.saved = ((cell, cell[0], at, value._id, value._meta),)
+                return
+        saved: list[Saved] = []
+        for at in places[0]:
+            value = values[at]
+            if type(value) is list:
+                saved.extend([_watched(item, at) for item in value if item is not None])
+            elif value is overwritten:
+                saved.append(KEPT)
+            elif hasattr(value, "_meta"):
+                cell = value._versions or value._cell()
+                saved.append((cell, cell[0], at, value._id, value._meta))
+            elif self._wraps and value is not None:
+                saved.append(KEPT)
+        if saved:
+            node.saved = tuple(saved)
+
+    def keep_numbers(self, node: Node, values: list[Any]) -> None:
+        """Note the numbers that decide how the derivative goes."""
+        node.numbers = tuple([None if hasattr(values[i], "_meta") else values[i] for i in self.numbers])
+
+    @staticmethod
+    def keep_results(node: Node, places: _Places, results: Sequence[Any]) -> None:
+        """Note what a node keeps of its results. Those beyond what the program gets stay on the server."""
+        kept = [_watched(results[i], -1 - i) if i < len(results) else KEPT for i in places[1]]
+        node.saved = (*(node.saved or ()), *kept)
+
+
+def _watched(tensor: Any, at: int) -> Saved:
+    cell = tensor._versions or tensor._cell()
+    return cell, cell[0], at, tensor._id, tensor._meta
+
+
+def check(nodes: Iterable[Node], session: Any) -> None:
+    """Check that backward can go through these nodes, in this order.
+
+    Raises:
+        GraphError: for a node that was freed, or that kept a tensor which was changed in place since.
+    """
+    for outer in nodes:
+        node = outer.inner or outer
+        if node.saved is None:
+            raise GraphError(
+                f"an earlier backward went through {_described(node)} and freed what it had kept: pass "
+                "retain_graph=True there to go through it again"
+            )
+        if outer.part is not None and (outer.part.region is not None or outer.part.packed):
+            continue  # it is computed again, or unpacked, from what the memory holds then
+        if node.part is not None and node.part.region is not None:
+            continue  # what it needs is computed again
+        for cell, version, at, number, meta in node.saved:
+            if cell is not None and cell[0] != version:
+                raise GraphError(_changed(node, cell, version, _what(node, at, number, meta, session)))
+
+
+def executed(nodes: list[Node], targets: Iterable[Node] | None) -> list[Node]:
+    """Those of the nodes whose derivative will run, in that order; with targets, only on the way to them."""
+    inner = [node for node in nodes if node.edges]
+    inner.sort(key=_seq)
+    if targets is not None:
+        leading = set(targets)
+        found = []
+        for node in inner:
+            if any(edge is not None and edge[0] in leading for edge in node.edges):
+                leading.add(node)
+                found.append(node)
+        inner = found
+    inner.reverse()
+    return inner
+
+
+def free(nodes: Iterable[Node]) -> None:
+    """Note that backward went through these nodes, and that nothing is kept for another time."""
+    for node in nodes:
+        node.free()
+
+
+def _seq(node: Node) -> int:
+    return node.seq
+
+
+def _described(node: Node) -> str:
+    op = f" ({node.recipe.entry.op.name})" if node.recipe is not None else ""
+    return f"{node.label}{op}" + (f", recorded at {spell_line(node.line)}," if node.line is not None else "")
+
+
+def _what(node: Node, at: int, number: int, meta: Any, session: Any) -> str:
+    name = next((name for name, held in session.names.items() if held == number), None)
+    if at < 0:
+        place = "its result" if node.recipe.entry.op.results == 1 else f"its result {-1 - at}"
+    else:
+        place = f"its operand {node.recipe.entry.op.params[at].name!r}"
+    return f"{place}, {f'the tensor named {name!r}' if name is not None else f'a {meta!r} tensor'}"
+
+
+def _changed(node: Node, cell: list[Any], version: int, what: str) -> str:
+    how = f"{cell[1]} changed it in place at {spell_line(cell[2])}" if len(cell) > 1 else "it was changed in place"
+    return (
+        f"{_described(node)} keeps {what}, for backward; {how} (it is at version {cell[0]}, and was kept at "
+        f"{version}). Use the operation that is not in place, or clone the tensor first"
+    )

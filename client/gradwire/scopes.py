@@ -1,0 +1,107 @@
+"""Whose derivative is being taken: the leaves that function transforms make, and whether a result outlives them.
+
+A transform differentiates for aliases of its inputs. What it returns is attached to the program's own graph, or to a
+transform around it, where it depends on tensors of theirs, and to nothing otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from gradwire_protocol.errors import ArgumentValueError
+
+from .dispatch import call
+from .duals import duals_of, make_dual, primal_of, tangent_of
+from .mapping import materialize
+from .mirror import AccumulateGrad, edge_of
+from .modes import MODES, enable_grad
+from .tensor import Tensor
+
+
+class Scope:
+    """The extent of a transform: its leaves count as outside for the transforms inside of it."""
+
+    __slots__ = ("active",)
+
+    def __init__(self) -> None:
+        self.active = False
+
+    def __enter__(self) -> Scope:
+        self.active = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.active = False
+
+
+ENDED: Final = Scope()
+"""The scope of leaves that nobody differentiates for."""
+
+
+def alias(tensor: Any, scope: Scope) -> Any:
+    """The same values, to differentiate for: a leaf of the scope, or a view where something outside is differentiated.
+
+    Raises:
+        ArgumentValueError: for what is no tensor.
+        DTypeError: for integers and bools.
+    """
+    if not isinstance(tensor, Tensor):
+        raise ArgumentValueError(f"a transform differentiates for tensors, not for {type(tensor).__name__}")
+    tensor = _for_each_sample(tensor)
+    with enable_grad():
+        attached = tensor.requires_grad or duals_of(tensor)
+        made = tensor.view(tensor.shape) if attached else tensor.detach()
+    if not made.requires_grad:
+        made.requires_grad_()
+        made._scope = scope
+    return made
+
+
+def _for_each_sample(tensor: Any) -> Any:
+    """The tensor mapped at every level of the vmaps being run, and its tangents with it."""
+    if all(m.level in tensor._levels for m in MODES.maps):
+        return tensor
+    levels = list(duals_of(tensor))
+    if not levels:
+        return materialize(tensor)
+    inner = levels[-1]
+    return make_dual(_for_each_sample(primal_of(tensor, inner)), _for_each_sample(tangent_of(tensor, inner)), inner)
+
+
+def anchored(tensor: Any) -> Any:
+    """The same values, with a history for certain.
+
+    The client's graph says of a recorded gradient that it depends on everything its graph reaches. The server knows
+    better (the gradient of a linear function is a constant) and refuses to differentiate a constant; added to a zero
+    that requires grad it is none. The derivatives are as before.
+    """
+    with enable_grad():
+        zero = call("zeros", (), dtype=tensor.dtype, device=tensor._meta.device).requires_grad_()
+        zero._scope = ENDED
+        return tensor + zero
+
+
+def depends_outside(tensors: list[Any]) -> bool:
+    """Whether some tensor depends on one that requires grad outside of the scopes that have ended."""
+    stack = [edge[0] for t in tensors if (edge := edge_of(t)) is not None]
+    seen = set(stack)
+    while stack:
+        node = stack.pop()
+        if type(node) is AccumulateGrad and (node.variable._scope is None or node.variable._scope.active):
+            return True
+        for edge in node.edges:
+            if edge is not None and edge[0] not in seen:
+                seen.add(edge[0])
+                stack.append(edge[0])
+    return False
+
+
+def released(value: Any, recording: bool) -> Any:
+    """A result as it leaves a transform: without history unless it depends on something outside."""
+    if not isinstance(value, Tensor) or not value.requires_grad:
+        return value
+    if duals_of(value):
+        return value  # detach() would take its tangents: the transform they belong to lets go of the history
+    if recording and depends_outside([value]):
+        return value
+    return value.detach()

@@ -1,0 +1,123 @@
+"""Control ops on mapped tensors: entering and leaving a map, gradients, flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from gradwire_protocol.errors import ArgumentError
+
+from ..functional import F
+from ..registry import CONTROLS
+from ..tensor import Tensor
+from .batched import enter, leave, levels_of, physical
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+
+def batch(engine: Engine, tensor: Tensor, dim: int, level: int, randomness: str) -> Tensor:
+    dim += tensor.ndim if dim < 0 else 0
+    # The tensor itself where it can be: a write to a sample is a write to it.
+    return enter(F.movedim(tensor, dim, 0) if dim else tensor, level, randomness)
+
+
+def unbatch(engine: Engine, tensor: Tensor, level: int, dim: int, size: int) -> Tensor:
+    found = next((n for at, n, _ in levels_of(tensor) if at == level), size)
+    if found != size:
+        raise ArgumentError(f"unbatch: the tensor is mapped over {found} samples, not {size}")
+    value = leave(tensor, level, size)
+    laid: Tensor = F.contiguous(value) if not value.meta.contiguous else F.alias(value)
+    return F.movedim(laid, 0, dim + value.ndim if dim < 0 else dim) if dim else laid
+
+
+def grad(
+    engine: Engine,
+    outputs: list[Tensor],
+    inputs: list[Tensor],
+    grad_outputs: list[Tensor | None],
+    *options: Any,
+) -> Any:
+    """Gradients of what is mapped, per sample: of the tensors inside, which carry the graph.
+
+    A gradient may be mapped at levels that its output is not: derivatives are made of ops, and these of rules.
+    """
+    gradients = []
+    for output, gradient in zip(outputs, grad_outputs, strict=True):
+        if gradient is not None:
+            for level, size, _ in levels_of(output):
+                gradient = leave(gradient, level, size)
+        gradients.append(gradient)
+    found = CONTROLS["grad"](engine, [physical(o) for o in outputs], [physical(i) for i in inputs], gradients, *options)
+    return tuple([None if g is None else _as_mapped(g, i) for g, i in zip(found, inputs, strict=True)])
+
+
+def _as_mapped(gradient: Tensor, like: Tensor) -> Tensor:
+    for level, _, randomness in reversed(levels_of(like)):
+        gradient = enter(gradient, level, randomness)
+    return gradient
+
+
+def _inside(name: str) -> Callable[..., Any]:
+    def apply(engine: Engine, tensor: Tensor, *options: Any) -> Any:
+        return CONTROLS[name](engine, physical(tensor), *options)
+
+    return apply
+
+
+def _mapped_again(name: str) -> Callable[..., Any]:
+    def apply(engine: Engine, tensor: Tensor, *options: Any) -> Any:
+        found = CONTROLS[name](engine, physical(tensor), *options)
+        return None if found is None else _as_mapped(found, tensor)
+
+    return apply
+
+
+def shape_of(engine: Engine, tensor: Tensor) -> Tensor:
+    shape: Tensor = engine.from_numpy(np.array(tensor.shape, dtype=np.int64))
+    return shape
+
+
+def set_grad(engine: Engine, tensor: Tensor, gradient: Tensor | None) -> None:
+    if gradient is not None:
+        if {n for n, _, _ in levels_of(gradient)} - {n for n, _, _ in levels_of(tensor)}:
+            raise ArgumentError("set_grad: the gradient is mapped over, the tensor is not")
+        for level, size, _ in levels_of(tensor):
+            gradient = leave(gradient, level, size)
+    CONTROLS["set_grad"](engine, physical(tensor), gradient)
+
+
+def make_dual(engine: Engine, primal: Tensor, tangent: Tensor, level: int) -> Tensor:
+    for at, size, randomness in reversed(levels_of(tangent)):
+        if all(at != n for n, _, _ in levels_of(primal)):
+            primal = enter(leave(primal, at, size), at, randomness)
+    for at, size, _ in levels_of(primal):
+        tangent = leave(tangent, at, size)
+    dual: Tensor = CONTROLS["make_dual"](engine, physical(primal), tangent, level)
+    return _as_mapped(dual, primal)
+
+
+def _part_of_dual(name: str) -> Callable[..., Any]:
+    def apply(engine: Engine, tensor: Tensor, level: int) -> Any:
+        return _as_mapped(CONTROLS[name](engine, physical(tensor), level), tensor)
+
+    return apply
+
+
+ON_BATCHED: Final[dict[str, Callable[..., Any]]] = {
+    "batch": batch,
+    "unbatch": unbatch,
+    "grad": grad,
+    "set_grad": set_grad,
+    "shape_of": shape_of,
+    "grad_of": _mapped_again("grad_of"),
+    "data_of": _mapped_again("data_of"),
+    "requires_grad_": _inside("requires_grad_"),
+    "retain_grad": _inside("retain_grad"),
+    "detach_": _inside("detach_"),
+    "make_dual": make_dual,
+    "primal_of": _part_of_dual("primal_of"),
+    "tangent_of": _part_of_dual("tangent_of"),
+}

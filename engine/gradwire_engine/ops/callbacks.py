@@ -1,0 +1,257 @@
+"""What the control ops of a backward with client callbacks do."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+from gradwire_protocol.errors import ArgumentError, GraphError, LimitExceeded
+
+from ..backward import backward
+from ..pauses import Backward, ClientNode, Pauses
+from ..regions import Region
+from ..registry import control
+from ..tape import AccumulateGrad, SavedTensor, edge_of
+from ..tensor import Tensor
+from .control import edges_of, receive_gradients, roots_of, wanted_gradients
+
+SUSPENDED_AT_ONCE = 1000
+"""Backwards of one session that have begun and not ended: callbacks may call backward in turn."""
+
+
+def _empty(engine: Any, dtype: Any, device: str) -> Tensor:
+    made: Tensor = engine.call("empty", (0,), dtype=dtype, device=device)
+    return made
+
+
+def _node_of(place: Tensor) -> Any:
+    edge = edge_of(place)
+    if edge is None:
+        raise GraphError(f"a {place.meta!r} tensor without history is no place in a graph")
+    return edge[0]
+
+
+@control("place_of")
+def place_of(engine: Any, tensor: Tensor) -> Tensor:
+    place = _empty(engine, tensor.dtype, tensor.device)
+    place.grad_fn, place.slot = _node_of(tensor), tensor.slot
+    return place
+
+
+@control("next_place")
+def next_place(engine: Any, tensor: Tensor, edge: int) -> Tensor:
+    edges = _node_of(tensor).edges
+    if edge >= len(edges) or edges[edge] is None:
+        raise ArgumentError(f"{_node_of(tensor).name} has no edge {edge} that leads anywhere")
+    place = _empty(engine, tensor.dtype, tensor.device)
+    place.grad_fn, place.slot = edges[edge]
+    return place
+
+
+@control("rejoin")
+def rejoin(engine: Any, tensor: Tensor, place: Tensor, slot: int) -> Tensor:
+    node = _node_of(place)
+    if not 0 <= slot < len(node.outs) or node.outs[slot].shape != tensor.shape:
+        raise ArgumentError(f"{node.name} has no output {slot} of shape {list(tensor.shape)}")
+    joined = Tensor(engine, tensor.array, tensor.meta, tensor.storage, tensor.offset)
+    if type(node) is AccumulateGrad:
+        joined.requires_grad_flag, joined.accumulator = True, ref(node)
+    else:
+        joined.grad_fn, joined.slot = node, slot
+    return joined
+
+
+@control("bump_version")
+def bump_version(engine: Any, tensor: Tensor) -> None:
+    tensor.storage.version += 1
+
+
+@control("attach_function")
+def attach_function(
+    engine: Any,
+    name: str,
+    inputs: list[Tensor],
+    outputs: list[Tensor | None],
+    attached: tuple[int, ...],
+    changed: tuple[int, ...],
+) -> Tensor:
+    blank = _empty(engine, inputs[0].dtype, inputs[0].device)
+    outs = tuple([blank.meta if t is None else t.meta for t in outputs])
+    edges = tuple([edge_of(t) if t.dtype.category >= 2 else None for t in inputs])
+    node: Any = ClientNode(name, edges, outs, engine.new_node_seq(), engine.account, engine.position)
+    engine.account.check_nodes()
+    for i in changed:
+        output = outputs[i]
+        assert output is not None
+        if output.base is not None:
+            raise GraphError(f"{name} changes a view in place, which a function with its derivative in a client cannot")
+        output.storage.version += 1
+    for i in attached:
+        output = outputs[i]
+        assert output is not None
+        output.grad_fn, output.slot, output.requires_grad_flag = node, i, False
+        output.seen_version = output.storage.version
+    place = _empty(engine, inputs[0].dtype, inputs[0].device)
+    place.grad_fn = node
+    return place
+
+
+@control("begin_backward")
+def begin_backward(
+    engine: Any,
+    tensors: list[Tensor],
+    gradients: list[Tensor | None],
+    inputs: list[Tensor] | None,
+    places: list[Tensor],
+    stages: tuple[int, ...],
+    retain_graph: bool,
+    create_graph: bool,
+    accumulate: bool,
+) -> Tensor:
+    begun = sum(type(named) is Backward for _, named in engine.handles.values())
+    if begun >= SUSPENDED_AT_ONCE:
+        raise LimitExceeded(
+            f"{begun} backwards have begun and not ended: do not call backward from its own callbacks "
+            "without end",
+            limit=SUSPENDED_AT_ONCE,
+        )
+    if accumulate:
+        receive_gradients(engine, inputs or [])
+    generator = backward(
+        engine,
+        roots_of(engine, tensors, gradients),
+        None if inputs is None else edges_of(inputs),
+        retain_graph=retain_graph or create_graph,
+        create_graph=create_graph,
+        pauses=Pauses([_place_named(engine, p) for p in places], list(stages)),
+        accumulate=accumulate,
+    )
+    return _handle(engine, Backward(engine, generator, inputs, accumulate, create_graph))
+
+
+def _handle(engine: Any, named: Any) -> Tensor:
+    """A tensor without elements that names something for a client, for as long as the client holds it."""
+    handle = _empty(engine, None, "cpu")
+    number = id(handle)
+    handles = engine.handles
+    handles[number] = (ref(handle, lambda _: handles.pop(number, None)), named)
+    return handle
+
+
+def _run_of(engine: Any, handle: Tensor) -> Backward:
+    found = engine.handles.get(id(handle))
+    if found is None or type(found[1]) is not Backward:
+        raise GraphError("this backward is over, or was never begun")
+    run: Backward = found[1]
+    return run
+
+
+def _region_of(engine: Any, handle: Tensor) -> Region:
+    found = engine.handles.get(id(handle))
+    if found is None or type(found[1]) is not Region:
+        raise ArgumentError(f"a {handle.meta!r} tensor does not name a region")
+    region: Region = found[1]
+    return region
+
+
+def _place_named(engine: Any, place: Tensor) -> Any:
+    found = engine.handles.get(id(place))
+    return found[1] if found is not None and type(found[1]) is Region else _node_of(place)
+
+
+@control("let_go")
+def let_go(engine: Any, place: Tensor, names: tuple[str, ...], at: tuple[int, ...]) -> None:
+    saved = getattr(_node_of(place), "saved", None)
+    for label, i in zip(names, at, strict=True):
+        name = _saved_name(saved or {}, label)
+        if saved and name in saved:
+            entry = saved[name]
+            if type(entry) is list and 0 <= i < len(entry):
+                entry[i] = None
+            elif i < 0:
+                saved[name] = None
+
+
+@control("bring_back")
+def bring_back(engine: Any, place: Tensor, tensor: Tensor, name: str, at: int) -> None:
+    node = _node_of(place)
+    saved = getattr(node, "saved", None)
+    name = _saved_name(saved or {}, name)
+    entry = saved if saved is None else saved.get(name, saved)
+    if entry is saved or (type(entry) is list and not 0 <= at < len(entry)):
+        raise ArgumentError(f"{node.name} saved nothing under the name {name!r} at {at}")
+    is_result = name not in node.row.op.positions
+    kept = SavedTensor(tensor, is_result)
+    if is_result:
+        kept.slot = int(name.removeprefix("result") or 0)
+    if type(entry) is list:
+        entry[at] = kept
+    else:
+        saved[name] = kept
+
+
+def _saved_name(saved: dict[str, Any], name: str) -> str:
+    """A first result may have been saved as ``result`` or as ``result0``."""
+    return "result0" if name == "result" and "result0" in saved else name
+
+
+@control("new_region")
+def new_region(engine: Any, source: Tensor | None) -> Tensor:
+    return _handle(engine, Region(None if source is None else _region_of(engine, source)))
+
+
+@control("set_region")
+def set_region(engine: Any, region: Tensor | None) -> None:
+    if engine.region is not None:
+        engine.region.settle()
+    engine.region = None if region is None else _region_of(engine, region)
+
+
+@control("hand_over")
+def hand_over(engine: Any, handle: Tensor) -> None:
+    region = _region_of(engine, handle)
+    if region.source is None:
+        raise ArgumentError("a region without a source has nothing to hand over")
+    region.hand_over()
+
+
+@control("forget_region")
+def forget_region(engine: Any, handle: Tensor) -> None:
+    _region_of(engine, handle).forget()
+
+
+@control("advance")
+def advance(
+    engine: Any, handle: Tensor, step: int, supplied: list[Tensor | None], results: int
+) -> tuple[Tensor | None, ...]:
+    call, _ = _run_of(engine, handle).advance(engine, step, supplied)
+    if call is None:
+        raise GraphError("backward came to its end before the pause that was expected")
+    return tuple(call.tensors[:results])
+
+
+@control("finish_backward")
+def finish_backward(
+    engine: Any,
+    handle: Tensor,
+    step: int,
+    supplied: list[Tensor | None],
+    allow_unused: bool,
+    materialize_grads: bool,
+) -> tuple[Tensor | None, ...]:
+    run = _run_of(engine, handle)
+    call, results = run.advance(engine, step, supplied)
+    engine.handles.pop(id(handle), None)
+    if call is not None:
+        run.close()
+        raise GraphError(f"backward pauses at {call.node.name} where its end was expected")
+    if run.accumulate:
+        return ()
+    return wanted_gradients(engine, run.inputs or [], results, allow_unused, materialize_grads)
+
+
+@control("abandon_backward")
+def abandon_backward(engine: Any, handle: Tensor) -> None:
+    found = engine.handles.pop(id(handle), None)
+    if found is not None:
+        found[1].close()

@@ -1,0 +1,90 @@
+"""Stretches of the graph that keep nothing for backward: they are computed again when backward comes by.
+
+Nodes made while a region is open give up what they would save. When a client runs the same computation again, it
+opens a second region over the first, and what the second saved is handed over, node by node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+from gradwire_protocol.errors import CheckpointError
+
+
+class Region:
+    """The nodes made while it was open, in order.
+
+    Attributes:
+        source: the region that is being computed again, or ``None`` the first time.
+    """
+
+    __slots__ = ("__weakref__", "_latest", "_nodes", "source")
+
+    def __init__(self, source: Region | None = None) -> None:
+        self.source = source
+        # What is computed again must live until it is handed over; the first time, the graph alone decides.
+        self._nodes: list[Any] = []
+        self._latest: Any = None
+
+    def note(self, node: Any) -> None:
+        """Count a node in that was just made. What it saves is given up as soon as that is complete."""
+        if self.source is None:
+            self.settle()
+            self._nodes.append(ref(node))
+            self._latest = ref(node)
+        else:
+            self._nodes.append(node)
+
+    def settle(self) -> None:
+        """Give up what the latest node saved: its results are known by now."""
+        latest = self._latest() if self._latest is not None else None
+        if latest is not None:
+            latest.free()
+        self._latest = None
+
+    def nodes(self) -> list[Any]:
+        """The nodes that still live."""
+        if self.source is not None:
+            return list(self._nodes)
+        return [node for reference in self._nodes if (node := reference()) is not None]
+
+    def hand_over(self) -> None:
+        """Give the nodes of the source what was saved anew.
+
+        Raises:
+            CheckpointError: when the computation was not the same.
+        """
+        source = self.source
+        assert source is not None
+        if len(source._nodes) != len(self._nodes):
+            raise CheckpointError(
+                f"the checkpointed computation recorded {len(source._nodes)} operations the first time, and "
+                f"{len(self._nodes)} when backward ran it again"
+            )
+        for i, (reference, again) in enumerate(zip(source._nodes, self._nodes, strict=True)):
+            node = reference()
+            if node is None:
+                continue
+            if node.name != again.name or [m.shape for m in node.outs] != [m.shape for m in again.outs]:
+                raise CheckpointError(
+                    f"operation {i} of the checkpointed computation was {node.name} with results of shape "
+                    f"{[list(m.shape) for m in node.outs]}, and is {again.name} with {[list(m.shape) for m in again.outs]} "
+                    "when backward runs it again"
+                )
+            node.saved = again.saved
+        self._nodes.clear()
+
+    def forget(self) -> None:
+        """Give up again what was handed over."""
+        for node in self.nodes():
+            node.free()
+
+
+class Hold:
+    """Stands in the order of a backward where a region is about to be passed."""
+
+    __slots__ = ("region",)
+
+    def __init__(self, region: Region) -> None:
+        self.region = region

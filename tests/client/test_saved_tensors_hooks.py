@@ -1,0 +1,160 @@
+"""Hooks around what operations save for backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import gradwire
+from tests.side_by_side import Claims, name_of, raises, same
+
+claim = Claims()
+
+
+@claim
+def what_is_packed_is_unpacked_in_backward(torch: Any) -> Any:
+    order = []
+
+    def pack(x: Any) -> Any:
+        order.append(("pack", x.tolist(), x.requires_grad))
+        return x.tolist()
+
+    def unpack(values: Any) -> Any:
+        order.append(("unpack", values))
+        return torch.tensor(values) * 10
+
+    a, b = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([3.0, 4.0], requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        y = (a * b).exp() + a
+    y.sum().backward()
+    return order, a.grad.tolist(), b.grad.tolist(), y
+
+
+@claim
+def the_innermost_hooks_are_called(torch: Any) -> Any:
+    order = []
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with hooks(lambda t: (order.append("outer"), t)[1], lambda t: t):
+        y = x * x
+        with hooks(lambda t: (order.append("inner"), t)[1], lambda t: t):
+            z = y.sin()
+        z = z.exp()
+    z.sum().backward()
+    return order, x.grad
+
+
+@claim
+def higher_derivatives_go_through_hooks(torch: Any) -> Any:
+    x = torch.tensor([0.5, 2.0], requires_grad=True, dtype=torch.float64)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t.clone()):
+        y = (x**3).exp() * x
+        (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        (h,) = torch.autograd.grad(g.sum(), x)
+    return g.tolist(), h.tolist()
+
+
+@claim
+def custom_functions_are_hooked_too(torch: Any) -> Any:
+    order = []
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2 * ctx.saved_tensors[0]
+
+    x = torch.tensor([0.5, 2.0], requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: (order.append("pack"), t)[1], lambda t: (order.append("unpack"), t * 2)[1]
+    ):
+        y = Square.apply(x)
+    y.sum().backward()
+    return order, x.grad
+
+
+@claim
+def hooks_can_be_forbidden(torch: Any) -> Any:
+    graph = torch.autograd.graph
+
+    def enter() -> Any:
+        with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            return 1
+
+    with graph.disable_saved_tensors_hooks("not here"):
+        found = raises(enter)
+    return found, enter()
+
+
+@claim
+def an_unpack_hook_returns_a_tensor(torch: Any) -> Any:
+    x = torch.tensor([0.5, 2.0], requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: 5):
+        y = x * x
+    return raises(lambda: y.sum().backward())
+
+
+@claim
+def a_retained_graph_is_unpacked_again(torch: Any) -> Any:
+    order = []
+    x = torch.tensor([0.5, 2.0], requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: (order.append(1), t)[1]):
+        y = x.exp().sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    return order, x.grad, raises(y.backward)
+
+
+@claim
+def saved_on_cpu_gradients_are_the_same(torch: Any) -> Any:
+    x = torch.tensor([0.5, 2.0], requires_grad=True)
+    with torch.autograd.graph.save_on_cpu():
+        y = (x * x).exp().sum()
+    y.backward()
+    return x.grad
+
+
+@claim
+def saved_tensors_may_be_changed_where_that_is_allowed(torch: Any) -> Any:
+    x = torch.tensor([0.5, 2.0], requires_grad=True)
+    with torch.autograd.graph.allow_mutation_on_saved_tensors() as kept:
+        a = x * 1
+        y = (a**2).sum()
+        z = (a * a).exp()
+        z.mul_(3)
+        a.sin_()
+        (y + z.sum() + a.sum()).backward()
+        found = x.grad.tolist()
+        out = x.exp().sum()
+        nested = raises(lambda: torch.autograd.graph.allow_mutation_on_saved_tensors().__enter__())
+    return found, raises(out.backward), nested, a, z, len(kept.cloned)
+
+
+@pytest.mark.parametrize("run", claim.all, ids=name_of)
+def test_as_in_pytorch(run: Any) -> None:
+    same(run)
+
+
+def test_hooks_that_look_at_nothing_cost_no_round_trip(round_trips: Any) -> None:
+    x = gradwire.ones(3, requires_grad=True)
+    with gradwire.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2):
+        y = (x * x).exp().sum()
+    y.backward()
+    assert round_trips() == 0
+    assert x.grad.tolist() == pytest.approx([2 * 2.718281828] * 3)
+    assert round_trips() == 1
+
+
+def test_the_server_keeps_what_the_hooks_returned_and_nothing_else(session: Any) -> None:
+    x = gradwire.ones(100_000, requires_grad=True)
+    before = session.memory()["live_bytes"]
+    with gradwire.autograd.graph.saved_tensors_hooks(lambda t: None, lambda _: gradwire.ones(100_000)):
+        y = x.exp().exp().exp().sum()
+    assert session.memory()["live_bytes"] - before < 100_000
+    y.backward()
+    assert x.grad.sum().item() == 100_000

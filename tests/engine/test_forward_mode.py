@@ -1,0 +1,217 @@
+"""Forward mode of every op against PyTorch's, or where PyTorch has none against its reverse mode taken twice.
+
+Each sample of ``tests/samples`` that has a gradient is run with random tangents, so that op, derivative and linearity
+declarations are all held against the oracle; so are the forms that write in place.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import warnings
+import zlib
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.autograd.forward_ad as fwd
+
+from gradwire_engine.engine import Engine
+from gradwire_engine.tensor import Tensor
+from gradwire_protocol.table import TABLE
+from tests.engine.test_parity import Oracle, Ours, close, convert, from_numpy, listed, plain, random_like, to_dtype, to_ours
+from tests.samples import Sample, Samples, load
+
+SEED = int(os.environ.get("GRADWIRE_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
+TOLERANCE = (1e-8, 1e-8)
+REVERSE = ("scatter_reduce", "linalg_cholesky", "pow-complex128", "atan2", "clamp", "logcumsumexp")
+"""Where PyTorch's two modes differ, and not for the better: at kinks, for perturbations of a Cholesky factor's input
+that are not symmetric, for real exponents of complex numbers, and by rounding. The oracle is its reverse mode, taken
+twice."""
+LEVELS = count(1)
+
+
+def cases() -> Iterator[Any]:
+    for name, declared in load().items():
+        for i, samples in enumerate(declared):
+            for dtype in ("float64", "complex128"):
+                if dtype in samples.dtypes and samples.grad and samples.ref is not None:
+                    yield pytest.param(samples, dtype, id=f"{name}-{dtype}" + (f"-{i}" if i else ""))
+
+
+class Duals:
+    """Tensors of a sample, each made dual once, for one of the two sides."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, Any] = {}
+        self.tangents: dict[int, torch.Tensor] = {}
+
+
+@pytest.mark.parametrize(("samples", "dtype"), list(cases()))
+def test_tangents_agree_with_pytorch(samples: Samples, dtype: str) -> None:
+    seed = zlib.crc32(f"{samples.op}{dtype}{SEED}".encode())
+    torch.manual_seed(seed)
+    engine = Engine()
+    ran = False
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for sample in samples.draw(dtype, seed):
+            if sample.expects_error or not sample.gradients or not ordinary(samples.op, sample):
+                continue
+            try:
+                ran |= compare(engine, samples, sample, dtype)
+            except Exception as error:
+                raise AssertionError(
+                    f"{samples.op}{sample!r}\n{type(error).__name__}: {error}\n(GRADWIRE_TEST_SEED={SEED})"
+                ) from error
+    if not ran:
+        pytest.skip("no sample has a tangent in PyTorch")
+
+
+def compare(engine: Engine, samples: Samples, sample: Sample, dtype: str) -> bool:
+    tangents: dict[int, torch.Tensor] = {}
+    for given in tensors_of(sample):
+        if given.requires_grad:
+            tangents[id(given)] = random_like(given)
+    if not tangents:
+        return False
+    expected = oracle_tangents(samples, sample, tangents, dtype)
+    if expected is None:
+        return False
+    level = next(LEVELS)
+    engine.call("enter_dual_level", level)
+    try:
+        made: dict[int, Tensor] = {}
+
+        def dual(given: torch.Tensor) -> Tensor:
+            if id(given) not in made:
+                mine = to_ours(engine, given)
+                mine.requires_grad_flag = False
+                if id(given) in tangents:
+                    mine = engine.call("make_dual", mine, to_ours(engine, tangents[id(given)]), level)
+                made[id(given)] = mine
+            return made[id(given)]
+
+        args = [convert(a, dual, to_dtype) for a in sample.args]
+        kwargs = {k: convert(v, dual, to_dtype) for k, v in sample.kwargs.items()}
+        for i, (result, wanted) in enumerate(zip(listed(engine.call(samples.op, *args, **kwargs)), expected, strict=True)):
+            if wanted is None:
+                continue
+            mine = engine.call("tangent_of", result, level)
+            assert mine.dtype is result.dtype
+            assert mine.shape == result.shape
+            assert [s for s, n in zip(mine.meta.stride, mine.shape, strict=True) if n > 1] == [
+                s for s, n in zip(result.meta.stride, result.shape, strict=True) if n > 1
+            ], "the tangent lies in memory in another order"
+            agree(f"tangent of result {i}", mine, wanted)
+        check_in_place(engine, samples, sample, level, tangents, expected)
+    finally:
+        engine.call("exit_dual_level", level)
+    return True
+
+
+def check_in_place(
+    engine: Engine, samples: Samples, sample: Sample, level: int, tangents: dict[int, torch.Tensor], expected: Any
+) -> None:
+    """The form that writes to ``self`` gives ``self`` the tangent that the result has."""
+    form = TABLE.get(samples.op + "_")
+    first = sample.args[0] if sample.args else None
+    if form is None or form.base is None or not isinstance(first, torch.Tensor) or id(first) not in tangents:
+        return
+    if len(expected) != 1 or expected[0] is None or expected[0].shape != first.shape or form.random:
+        return
+    if expected[0].dtype != first.dtype or any(s == 0 for s in first.stride()):
+        return
+
+    def dual(given: torch.Tensor) -> Tensor:
+        mine = to_ours(engine, given)
+        mine.requires_grad_flag = False
+        if id(given) in tangents:
+            tangent = engine.call("clone", to_ours(engine, tangents[id(given)]))
+            mine = engine.call("make_dual", mine, tangent, level)
+        return mine
+
+    args = [convert(a, dual, to_dtype) for a in sample.args]
+    kwargs = {k: convert(v, dual, to_dtype) for k, v in sample.kwargs.items()}
+    target = args[0]
+    held = engine.call("tangent_of", target, level)
+    engine.call(form.name, *args, **kwargs)
+    mine = engine.call("tangent_of", target, level)
+    assert mine is held, "the tangent was replaced rather than written to"
+    agree("tangent in place", mine, expected[0])
+
+
+def agree(what: str, mine: Tensor, wanted: torch.Tensor) -> None:
+    """Equal, except where PyTorch knows no answer."""
+    known = ~wanted.resolve_conj().isnan()
+    close(what, from_numpy(plain(mine).copy())[known], wanted.resolve_conj()[known], TOLERANCE, slack=16)
+
+
+def ordinary(op: str, sample: Sample) -> bool:
+    """Whether the derivative is defined, and elements have memory of their own."""
+    zero = sample.args and isinstance(sample.args[0], torch.Tensor) and bool((sample.args[0] == 0).any())
+    if op == "prelu" and zero:
+        return False  # PyTorch takes the slope in one mode and 1 in the other
+    return all(
+        not t.requires_grad
+        or (bool(t.isfinite().all()) and t.numel() and not any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape)))
+        for t in tensors_of(sample)
+    )
+
+
+def tensors_of(sample: Sample) -> list[torch.Tensor]:
+    found = []
+    for value in [*sample.args, *sample.kwargs.values()]:
+        for item in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(item, torch.Tensor):
+                found.append(item)
+    return found
+
+
+def oracle_tangents(
+    samples: Samples, sample: Sample, tangents: dict[int, torch.Tensor], dtype: str
+) -> list[torch.Tensor | None] | None:
+    """One tangent per result, None where PyTorch gives none; None where the sample cannot be differentiated."""
+    if samples.op in REVERSE or f"{samples.op}-{dtype}" in REVERSE:
+        return by_double_backward(samples, sample, tangents)
+    try:
+        with fwd.dual_level():
+            made: dict[int, torch.Tensor] = {}
+
+            def dual(given: torch.Tensor) -> torch.Tensor:
+                if id(given) not in made:
+                    tangent = tangents.get(id(given))
+                    plain = given.detach()
+                    made[id(given)] = plain if tangent is None else fwd.make_dual(plain, tangent)
+                return made[id(given)]
+
+            args = [convert(a, dual, lambda d: d) for a in sample.args]
+            kwargs = {k: convert(v, dual, lambda d: d) for k, v in sample.kwargs.items()}
+            return [fwd.unpack_dual(r).tangent for r in listed(samples.ref(*args, **kwargs))]
+    except (NotImplementedError, RuntimeError):
+        return by_double_backward(samples, sample, tangents)
+
+
+def by_double_backward(samples: Samples, sample: Sample, tangents: dict[int, torch.Tensor]) -> Any:
+    theirs = Oracle(samples.ref, sample)
+    try:
+        results = theirs.call()
+        live = [r for r in results if r.requires_grad]
+        if not live:
+            return None
+        leaves = [leaf for leaf in theirs.leaves if leaf.requires_grad]
+        originals = {id(made): key for key, made in theirs.made.items()}
+        seeds = [torch.zeros_like(r).requires_grad_() for r in live]
+        gradients = torch.autograd.grad(live, leaves, seeds, create_graph=True, allow_unused=True)
+        pairs = [
+            (g, tangents[originals[id(leaf)]])
+            for g, leaf in zip(gradients, leaves, strict=True)
+            if g is not None and g.requires_grad
+        ]
+        found = iter(torch.autograd.grad([g for g, _ in pairs], seeds, [t for _, t in pairs], allow_unused=True))
+    except (NotImplementedError, RuntimeError):
+        return None
+    return [next(found) if r.requires_grad else None for r in results]
