@@ -26,7 +26,10 @@ from .size import device
 from .tensor import GRAD_ONLY, Tensor
 
 MEMO_LIMIT: Final = 16_384
-_NUMBERS_AS_TENSORS: Final = frozenset({"add", "sub", "mul", "div", "where", "remainder"})
+_NUMBERS_AS_TENSORS: Final = frozenset({
+    ("add", "other"), ("sub", "other"), ("mul", "other"), ("div", "other"), ("where", "self"), ("where", "other"),
+    ("remainder", "self"),
+})  # fmt: skip
 _LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
 
 
@@ -60,17 +63,19 @@ class Recipe:
 
     Attributes:
         entry, described: the op, and its arguments as the rule sees them.
+        kept: what its derivative keeps, by which operands receive a gradient.
         template: the arguments; ``None`` where they are encoded anew each time.
         largest: bytes of the largest result that is new memory.
         references: where in the template the reference to a tensor goes.
         numbers: the values that go to the frame's table of scalars, in order.
     """
 
-    __slots__ = ("described", "entry", "inferred", "largest", "numbers", "references", "template")
+    __slots__ = ("described", "entry", "inferred", "kept", "largest", "numbers", "references", "template")
 
     def __init__(self, entry: Entry, described: list[Any], inferred: Inference, values: list[Any]) -> None:
         self.entry = entry
         self.described = described
+        self.kept: dict[Any, Any] = {}
         self.inferred = inferred
         self.largest = 0 if inferred.is_view else max((out.nbytes for out in inferred.outs), default=0)
         self.template: list[Any] | None = None
@@ -94,8 +99,7 @@ class Recipe:
     def hidden(self) -> tuple[int, ...]:
         """The edges that PyTorch's node lacks, since its form of the op takes a number there."""
         op, params = self.entry.op, self.entry.op.params
-        if (op if op.base is None else op.base).name in _NUMBERS_AS_TENSORS:
-            return ()
+        name = (op if op.base is None else op.base).name
         places = [i for i in self.entry.differentiable if params[i].kind is Kind.OPERAND]
         if not places or any(params[i].kind in _LISTS for i in self.entry.differentiable):
             return ()
@@ -103,6 +107,7 @@ class Recipe:
         return tuple(
             at for at, i in enumerate(self.entry.differentiable)
             if i in places and type(self.described[i]) is not Meta and not (tensors and self.described[i] is None)
+            and (name, params[i].name) not in _NUMBERS_AS_TENSORS
         )  # fmt: skip
 
 
@@ -154,14 +159,15 @@ def run(entry: Entry, values: list[Any]) -> Any:
     # What a rule lists beyond the declared results is for backward, and stays on the server.
     outs = inferred.outs if op.results is None else inferred.outs[: op.results]
     line = user_line()
+    edges = _edges(entry, values) if requires else ()  # before the record: a view may refuse
     first = session.record(op, values, len(outs) if target is None else 0, recipe, line)
     node = None
     if target is not None:
         if requires:
-            node = Node(inferred.grad_fn or op.grad_fn or op.name, _edges(entry, values), (target._meta,))
+            node = Node(inferred.grad_fn or op.grad_fn or op.name, edges, (target._meta,))
             node.recipe, node.line = recipe, line
             keeping = entry.keeping_ or entry.keeping
-            places = keeping.whole or keeping.places(node.edges)
+            places = keeping.whole or keeping.places(node.edges, recipe)
             keeping.keep(node, places, values, target)
             if keeping.numbers:
                 keeping.keep_numbers(node, values)
@@ -178,10 +184,10 @@ def run(entry: Entry, values: list[Any]) -> Any:
             propagate(entry, values, [target], recording)
         return target
     if requires and any(o.dtype.category >= 2 for o in outs):
-        node = Node(inferred.grad_fn or op.grad_fn or op.name, _edges(entry, values), inferred.outs)
+        node = Node(inferred.grad_fn or op.grad_fn or op.name, edges, inferred.outs)
         node.recipe, node.line = recipe, line
         keeping = entry.keeping_ or entry.keeping
-        places = keeping.whole or keeping.places(node.edges)
+        places = keeping.whole or keeping.places(node.edges, recipe)
         if places[0]:
             keeping.keep(node, places, values)
         if keeping.numbers:
@@ -306,6 +312,8 @@ def normalise(op: Op, param: Param, value: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, (bool, int, float, str)) or value is None:
         return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(v) for v in value)
     if hasattr(value, "__index__"):
         return operator.index(value)
     return value.item() if hasattr(value, "item") else value

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 OPEN: Final[list[Level]] = []
-"""The levels that are open in any thread. Looked at on the path of every op: it is empty unless forward mode is used."""
+"""The levels that are open in any thread, looked at on the path of every op. Empty unless forward mode is used."""
 
 ABSENT: Final = object()
 """Marks a view that is not dual at a level though its base is."""
@@ -39,12 +39,13 @@ STACK: Final = _Stack()
 
 
 class Level:
-    """One level of forward mode, open for the extent of a ``with``. A session hears of it when it is first used there."""
+    """One level of forward mode, open for the extent of a ``with``. A session hears of it when it is first used."""
 
-    __slots__ = ("_numbers",)
+    __slots__ = ("_numbers", "mapped")
 
     def __init__(self) -> None:
         self._numbers: dict[Session, int] = {}
+        self.mapped: set[int] = set()
 
     def number(self, session: Session) -> int:
         """The level's number in a session: above those of the levels around it."""
@@ -120,10 +121,9 @@ def _meta_of(tensor: Any) -> Meta:
 def make_dual(primal: Any, tangent: Any, level: Level) -> Any:
     """A view of ``primal`` with a tangent at a level."""
     from .dispatch import call
-    from .mapping import materialize
-
-    primal, tangent = materialize(primal), materialize(tangent)
     dual = call("make_dual", primal, tangent, level.number(primal._session))
+    dual._levels = primal._levels  # where only the tangent is mapped, the values are the same for all samples
+    level.mapped.update(tangent._levels)
     _as_view(dual, primal)
     edge = edge_of(tangent) if is_grad_enabled() else None
     dual._duals = {**duals_of(primal), level: edge}
@@ -155,6 +155,7 @@ def tangent_of(tensor: Any, level: Level) -> Any:
     if level not in duals:
         return None
     found = call("tangent_of", tensor, level.number(tensor._session))
+    found._levels = tuple(sorted({*tensor._levels, *level.mapped}))
     edge = duals[level]
     if edge is not None and is_grad_enabled():
         found._node = Node("AliasBackward0", (edge,), (tensor._meta,))

@@ -65,6 +65,16 @@ def user_line() -> Line:
         frame = frame.f_back
 
 
+def user_depth() -> int:
+    """The ``stacklevel`` with which the caller's warning names the innermost line outside of gradwire."""
+    frame = sys._getframe(1)
+    depth = 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+        depth += 1
+    return depth
+
+
 def spell_line(line: Line | None) -> str:
     """``file:line`` of what :func:`user_line` returned."""
     if line is None:

@@ -87,6 +87,8 @@ def materialize(tensor: Tensor) -> Any:
     """
     from .dispatch import call
 
+    if tensor._duals and not all(m.level in tensor._levels for m in MODES.maps):
+        return _materialized_dual(tensor)
     for entered in MODES.maps:
         if entered.level not in tensor._levels:
             with _Outside():
@@ -94,6 +96,21 @@ def materialize(tensor: Tensor) -> Any:
             full._levels = tensor._levels
             tensor = batch(full, 0, entered)
     return tensor
+
+
+def _materialized_dual(tensor: Any) -> Any:
+    """A dual tensor mapped together with its tangents, which may be mapped already where it is not."""
+    from .duals import duals_of, make_dual, primal_of, tangent_of
+
+    levels = sorted(duals_of(tensor), key=lambda level: level.number(tensor._session))
+    if not levels:
+        plain = tensor.view(tensor.shape)
+        plain._duals = None
+        return materialize(plain)
+    inner = levels[-1]
+    primal = primal_of(tensor, inner)
+    primal._duals = {level: edge for level, edge in primal._duals.items() if level in levels[:-1]}
+    return make_dual(materialize(primal), materialize(tangent_of(tensor, inner)), inner)
 
 
 def levels_of(entry: Entry, values: Sequence[Any]) -> Levels:
@@ -131,6 +148,8 @@ def prepare(entry: Entry, values: list[Any]) -> Levels:
             )
     if op.dynamic and levels:
         _check_dynamic(entry, values)
+    if "running_mean" in op.positions and levels:
+        _check_running(entry, values)
     return levels
 
 
@@ -180,6 +199,18 @@ def _check_dynamic(entry: Entry, values: list[Any]) -> None:
         raise ArgumentError(
             f"{op.name}: the shape of its result depends on data that differs between the samples of a vmap, which "
             "must all have one shape: use where(), or give the size"
+        )
+
+
+def _check_running(entry: Entry, values: list[Any]) -> None:
+    """Running averages are written to, like the target of an in-place op."""
+    positions = entry.op.positions
+    running = values[positions["running_mean"]]
+    trains = values[positions["training" if "training" in positions else "use_input_stats"]]
+    if trains and running is not None and set(values[0]._levels) - set(running._levels):
+        raise ArgumentError(
+            f"{entry.op.name}: running averages that all samples of a vmap share would be moved by each of them: use "
+            "eval(), track_running_stats=False, or map over the averages, too"
         )
 
 

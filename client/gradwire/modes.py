@@ -65,7 +65,7 @@ class _Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-            function.__init__ = self(function.__init__)
+            setattr(function, "__init__", self(getattr(function, "__init__")))  # noqa: B009, B010
             return function
         if inspect.isgeneratorfunction(function):
             return cast(Function, self._wrap_generator(function))

@@ -16,8 +16,8 @@ from gradwire_protocol.table import TABLE
 from .hooks import HookTable, RemovableHandle
 
 if TYPE_CHECKING:
-    from .mirror import Node
     from .autograd.saved_tensors import Packed
+    from .mirror import Node
     from .regions import Region
 
 
@@ -139,6 +139,8 @@ def register_tensor_hook(tensor: Any, hook: Callable[..., Any]) -> RemovableHand
         raise ArgumentTypeError(f"a hook is a function, not {type(hook).__name__}")
     if not tensor.requires_grad:
         raise GraphError(f"a {tensor._meta!r} tensor that does not require grad receives no gradient to hook")
+    if tensor._levels:
+        raise GraphError(f"a hook on a {tensor._meta!r} tensor inside vmap is not possible: hook the result outside")
     part = _part_of_tensor(tensor)
     table = part.arriving.get(tensor._slot)
     if table is None:

@@ -1,7 +1,7 @@
 """Checkpointed stretches of a program: what they record keeps nothing for backward, and is computed again for it.
 
-The program's function runs again in the client, at the line that calls backward, and records its operations as it did the
-first time; nothing is waited for. The server hands what the second run saved to the nodes of the first.
+The program's function runs again in the client, at the line that calls backward, and records its operations as it did
+the first time; nothing is waited for. The server hands what the second run saved to the nodes of the first.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Region:
         inside = self.parent is not None and outside.source is None
         self.inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None if inside else (args, kwargs)
         self._state = control(session, "get_rng_state", []) if preserve_rng_state and source is None else None
-        self.handle = control(session, "new_region", [None if source is None else source.handle])
+        self.handle: Any = control(session, "new_region", [None if source is None else source.handle])
         self._nodes: list[Any] = []
         self._described: list[tuple[str, Any]] = []
         self._contexts: list[Any] = []
@@ -118,7 +118,7 @@ class Region:
             children = repetitions[self.parent].children
             if self.number >= len(children):
                 raise CheckpointError(
-                    f"the checkpointed function called {self.number + 1} or more checkpointed functions the first time, "
+                    f"the checkpointed function called {self.number + 1} or more of its kind the first time, "
                     f"and {len(children)} when backward ran it again"
                 )
             found = children[self.number].inputs
@@ -167,7 +167,7 @@ class Region:
         for i, ((name, outs), (name_again, outs_again)) in enumerate(zip(before, after, strict=True)):
             if name != name_again or outs != outs_again:
                 raise CheckpointError(
-                    f"operation {i} of the checkpointed function was {name} with results {list(outs)!r} the first time, "
+                    f"operation {i} of the checkpointed function was {name} with results {list(outs)!r} at first, "
                     f"and {name_again} with {list(outs_again)!r} when backward ran it again: it has to do the same "
                     "each time"
                 )

@@ -6,16 +6,19 @@ runs backward, gradwire tells at the line that calls it: a graph that was freed,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from gradwire_protocol.derivatives import WRAPPING, Facts, facts_of
 from gradwire_protocol.errors import GraphError
+from gradwire_protocol.meta import Meta
 from gradwire_protocol.table import Kind, Op
 
 from .lines import spell_line
 
 if TYPE_CHECKING:
+    from .dispatch import Recipe
     from .mirror import Node
 
 Saved = tuple[Any, int, int, int, Any]
@@ -38,38 +41,42 @@ class Keeping:
         whole: what is kept whichever operands receive a gradient; ``None`` where that matters.
     """
 
-    __slots__ = ("_op", "_pairs", "_places", "_wraps", "at", "facts", "numbers", "whole")
+    __slots__ = ("_op", "_wraps", "at", "facts", "numbers", "whole")
 
     def __init__(self, op: Op) -> None:
         self._op = op
         self.facts: Facts | None = facts_of(op)
         self.at = tuple(i for i, parameter in enumerate(op.params) if parameter.name in op.differentiable)
-        self._places: dict[tuple[bool, ...], _Places] = {}
-        self._pairs: list[_Places | None] = [None] * 4
         self.whole: _Places | None = None
         saves = self.facts.saves if self.facts is not None else {}
-        if "" in saves or len(self.at) < 2 or not saves or any(op.params[i].kind in _LISTS for i in self.at):
+        if "" in saves or not saves or len(self.at) < 2 or any(op.params[i].kind in _LISTS for i in self.at):
             self.whole = self._sorted(name for names in saves.values() for name in names)
         self._wraps = (op if op.base is None else op.base).name in WRAPPING
         asked = self.facts.numbers if self.facts is not None else ()
         self.numbers = tuple(i for i, parameter in enumerate(op.params) if parameter.name in asked)
 
-    def places(self, edges: tuple[Any, ...]) -> _Places:
+    def places(self, edges: tuple[Any, ...], recipe: Recipe | None) -> _Places:
         """The positions of the operands that are kept, and the numbers of the results: ``whole``, if that is set."""
-        if len(edges) == 2:  # most often
-            pair = self._pairs[(edges[0] is None) + 2 * (edges[1] is None)]
-            if pair is not None:
-                return pair
         if self.whole is not None:
             return self.whole
-        key = tuple([edge is None for edge in edges])
-        found = self._places.get(key)
+        key = (edges[0] is None) + 2 * (edges[1] is None) if len(edges) == 2 else tuple([e is None for e in edges])
+        if recipe is None:
+            return self._sorted(self._needed(edges, None))
+        found = recipe.kept.get(key)
         if found is None:
-            saves = self.facts.saves if self.facts is not None else {}
-            wanted = [self._op.params[i].name for i, none in zip(self.at, key, strict=True) if not none]
-            found = self._places[key] = self._sorted(name for w in wanted for name in saves.get(w, ()))
-            if len(key) == 2:
-                self._pairs[key[0] + 2 * key[1]] = found
+            found = recipe.kept[key] = self._sorted(self._needed(edges, recipe.described))
+        return found
+
+    def _needed(self, edges: tuple[Any, ...], described: Sequence[Any] | None) -> list[str]:
+        """As PyTorch: what several gradients need, and results, are kept whichever of the tensors require grad."""
+        saves = self.facts.saves if self.facts is not None else {}
+        uses = Counter(name for names in saves.values() for name in names)
+        found: list[str] = []
+        for at, edge in zip(self.at, edges, strict=True):
+            tensor = described is None or type(described[at]) is Meta
+            names = saves.get(self._op.params[at].name, ())
+            always = [name for name in names if tensor and (uses[name] > 1 or name not in self._op.positions)]
+            found.extend(always if edge is None else names)
         return found
 
     def _sorted(self, names: Iterable[str]) -> _Places:

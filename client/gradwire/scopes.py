@@ -11,10 +11,10 @@ from typing import Any, Final
 from gradwire_protocol.errors import ArgumentValueError
 
 from .dispatch import call
-from .duals import duals_of, make_dual, primal_of, tangent_of
+from .duals import duals_of
 from .mapping import materialize
 from .mirror import AccumulateGrad, edge_of
-from .modes import MODES, enable_grad
+from .modes import enable_grad
 from .tensor import Tensor
 
 
@@ -47,7 +47,7 @@ def alias(tensor: Any, scope: Scope) -> Any:
     """
     if not isinstance(tensor, Tensor):
         raise ArgumentValueError(f"a transform differentiates for tensors, not for {type(tensor).__name__}")
-    tensor = _for_each_sample(tensor)
+    tensor = materialize(tensor)
     with enable_grad():
         attached = tensor.requires_grad or duals_of(tensor)
         made = tensor.view(tensor.shape) if attached else tensor.detach()
@@ -55,17 +55,6 @@ def alias(tensor: Any, scope: Scope) -> Any:
         made.requires_grad_()
         made._scope = scope
     return made
-
-
-def _for_each_sample(tensor: Any) -> Any:
-    """The tensor mapped at every level of the vmaps being run, and its tangents with it."""
-    if all(m.level in tensor._levels for m in MODES.maps):
-        return tensor
-    levels = list(duals_of(tensor))
-    if not levels:
-        return materialize(tensor)
-    inner = levels[-1]
-    return make_dual(_for_each_sample(primal_of(tensor, inner)), _for_each_sample(tangent_of(tensor, inner)), inner)
 
 
 def anchored(tensor: Any) -> Any:

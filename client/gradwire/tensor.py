@@ -497,10 +497,6 @@ class Tensor:
             raise GraphError("grad_dtype is known for leaves, this tensor is the result of an operation")
         return self._dtype_of_grad()
 
-    def _dtype_of_grad(self) -> DType | None:
-        found: DType | None = self._meta.dtype if self._chosen is ... else self._chosen
-        return found
-
     @grad_dtype.setter
     def grad_dtype(self, dtype: DType | None) -> None:
         if not self.is_leaf:
@@ -513,6 +509,10 @@ class Tensor:
             )
         self._session.record(TABLE["set_grad_dtype"], [self, dtype], 0)
         self._chosen = dtype
+
+    def _dtype_of_grad(self) -> DType | None:
+        found: DType | None = self._meta.dtype if self._chosen is ... else self._chosen
+        return found
 
     def backward(
         self,
@@ -577,6 +577,7 @@ class Tensor:
         number = self._session.record(TABLE["data_of"], [self], 1)
         made = Tensor._make(self._session, number, self._known_meta())
         made._inference = self._inference
+        made._levels = self._levels
         return made
 
     @data.setter

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from gradwire_protocol.errors import GradwireError, GraphError
@@ -17,7 +16,7 @@ from gradwire_protocol.ops.control import gradient_meta
 from gradwire_protocol.shapes import is_dense
 
 from .functional import F
-from .pauses import Call, Pauses
+from .pauses import Call, Pauses, with_replaced
 from .regions import Hold
 from .tape import Edge, Node, Saved, edge_of
 from .tensor import Storage, Tensor
@@ -81,7 +80,7 @@ def backward(
                 results[i] = arrived[slot]
         if BEFORE in stops:
             replaced = yield Call(BEFORE, node, _materialized(engine, node, arrived))
-            arrived = [a if r is None else r for a, r in zip_longest(arrived, replaced)]
+            arrived = with_replaced(arrived, replaced)
             del replaced
         if node.watchers:
             _retain(node, arrived)
@@ -92,7 +91,11 @@ def backward(
         if HOLD in stops:
             yield Call(HOLD, node, [])
         if INSTEAD in stops:
-            supplied = yield Call(INSTEAD, node, _materialized(engine, node, arrived))
+            shown = _materialized(engine, node, arrived)
+            supplied = yield Call(INSTEAD, node, shown if node.maps is None else node.maps.shown(shown))
+            if node.maps is not None:
+                supplied = node.maps.taken(supplied)
+            del shown
             gradients = [
                 None if g is None or e is None else _fit(g, e[0].outs[e[1]])
                 for g, e in zip(supplied, edges, strict=True)
@@ -112,18 +115,18 @@ def backward(
                 for g, e in zip(gradients, edges, strict=False)
             ]
             replaced = yield Call(AFTER, node, shown + _materialized(engine, node, arrived))
-            gradients = [g if r is None else r for g, r in zip(gradients, replaced, strict=True)] if edges else []
+            gradients = with_replaced(gradients, replaced)
             del shown, replaced
         del arrived
         if engine.anomaly:
             _check_nan(node, gradients)
         if ACCUMULATED in stops:
             yield Call(ACCUMULATED, node, [])
-        for edge, gradient in zip(edges, gradients, strict=True):
-            if edge is not None and gradient is not None:
-                _deliver(pending, edge[0], edge[1], gradient)
+        for edge, given in zip(edges, gradients, strict=True):
+            if edge is not None and given is not None:
+                _deliver(pending, edge[0], edge[1], given)
         # Hold nothing beyond its use: accumulation looks at reference counts.
-        gradient = None  # type: ignore[assignment]
+        given = None  # type: ignore[assignment]
         del gradients
         if not retain_graph:
             node.free()

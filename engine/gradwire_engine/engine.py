@@ -74,6 +74,11 @@ class Engine:
         self._seq = 0
         self.position = 0
 
+    @property
+    def differentiates(self) -> bool:
+        """Whether what is computed now is differentiated in turn: derivatives avoid kernels that have none then."""
+        return self.grad_enabled or bool(self.dual_levels)
+
     # Ways in
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:

@@ -289,7 +289,7 @@ def _scaled(
         if term is not None:
             total = term if total is None else total + term
     if total is None:
-        return F.zeros_like(result)  # type: ignore[no-any-return]
+        return F.zeros_like(result)
     found: Tensor = total
     return found
 
@@ -392,6 +392,10 @@ def _written(entry: Row, values: list[Any], level: int) -> Given:
     return [_of_number(values[0], level), *_given(entry, values, level)]
 
 
+def _mapped_zero(tangent: Any) -> Any:
+    return 0 if type(tangent) is Tensor else F.sum(F.zeros_like(tangent))
+
+
 def after_write(engine: Engine, target: Tensor, after: dict[int, Tensor | None]) -> None:
     """Write the new tangents: into the memory of the old ones, and where there are none into new ones of the base."""
     visible = engine.dual_levels
@@ -403,7 +407,8 @@ def after_write(engine: Engine, target: Tensor, after: dict[int, Tensor | None])
                 continue
             if place is None:
                 base = target.base if target.base is not None else target
-                set_tangent(engine, base, level, F.zeros_like(base))
+                # A tangent may be mapped by vmap where the tensor is not: its product with zeros is, too.
+                set_tangent(engine, base, level, F.zeros_like(base) + _mapped_zero(tangent))
                 if base is not target:
                     assert base.tangents is not None
                     _keep(engine, target, level, _part(base.tangents[level], base, target))

@@ -139,7 +139,7 @@ class CopySlices:
         part = F.as_strided(laid, *place)
         if doubled:
             part = F.view_as_complex(part)
-        inner = self.inner.apply(engine, [part], [True, *needed[1:]])
+        inner = self.inner.apply(engine, [part], list(needed))
         first: Tensor | None = None
         if needed[0]:
             replaced = inner[0] if inner[0] is not None else F.zeros_like(part)

@@ -9,33 +9,39 @@ from typing import Any, Final
 
 from .functional import F
 
-LINEAR: Final = frozenset(
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+LINEAR: Final = _names(
     """
     clone contiguous to reshape flatten unflatten repeat tile flip roll rot90 tril triu diag diag_embed sum_to_size
     sum mean trace cumsum neg positive add sub rsub real imag conj conj_physical cat stack repeat_interleave
     avg_pool1d avg_pool2d avg_pool3d avg_pool_backward adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
     adaptive_avg_pool_backward spread select_backward slice_backward diagonal_backward unfold_backward restride
     index_select take index gather embedding view_as_real view_as_complex deg2rad rad2deg
-    """.split()
+    """
 )
 """Linear in all their differentiable operands together."""
 
-MULTILINEAR: Final = frozenset(
-    "mul matmul mm bmm mv dot vdot inner outer kron tensordot einsum contract convolution convolution_input "
-    "convolution_weight".split()
+MULTILINEAR: Final = _names(
+    """
+    mul matmul mm bmm mv dot vdot inner outer kron tensordot einsum contract convolution convolution_input
+    convolution_weight
+    """
 )
 """Linear in each of their differentiable operands, the others held fixed."""
 
-ELEMENTWISE: Final = frozenset(
+ELEMENTWISE: Final = _names(
     """
-    div remainder fmod pow square abs sign sgn fmin clamp clamp_min clamp_max where masked_fill
-    lerp addcmul addcdiv hypot xlogy logaddexp logaddexp2 copysign
-    reciprocal exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh
-    atanh sigmoid logit erf erfc erfinv sinc floor ceil trunc round frac nan_to_num
-    relu relu6 hardtanh leaky_relu elu selu celu gelu silu mish softplus logsigmoid softsign tanhshrink hardshrink
-    softshrink hardsigmoid hardswish threshold dropout
-    threshold_backward sigmoid_backward tanh_backward gelu_backward silu_backward
-    """.split()
+    div remainder fmod pow square abs sign sgn fmin clamp clamp_min clamp_max where masked_fill lerp addcmul addcdiv
+    hypot xlogy logaddexp logaddexp2 copysign reciprocal exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan
+    asin acos atan sinh cosh tanh asinh acosh atanh sigmoid logit erf erfc erfinv sinc floor ceil trunc round frac
+    nan_to_num relu relu6 hardtanh leaky_relu elu selu celu gelu silu mish softplus logsigmoid softsign tanhshrink
+    hardshrink softshrink hardsigmoid hardswish threshold dropout threshold_backward sigmoid_backward tanh_backward
+    gelu_backward silu_backward
+    """
 )
 """Element i of the result depends on element i of the (broadcast) operands only."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final
 
-from gradwire_protocol.errors import GradwireError, GraphError
+from gradwire_protocol.errors import ArgumentError, GradwireError, GraphError
 from gradwire_protocol.meta import Meta
-from gradwire_protocol.ops.callbacks import HOLD
+from gradwire_protocol.ops.callbacks import AFTER, BEFORE, INSTEAD
 
 from .regions import Hold, Region
 from .tape import Edge
@@ -24,7 +25,7 @@ Gradients = list[Tensor | None]
 class ClientNode:
     """A node of the graph whose derivative is a client's: a custom Function."""
 
-    __slots__ = ("__weakref__", "account", "edges", "name", "outs", "position", "seq", "watchers")
+    __slots__ = ("__weakref__", "account", "edges", "maps", "name", "outs", "position", "seq", "watchers")
 
     saved_bytes = 0
     suspends = True
@@ -38,6 +39,7 @@ class ClientNode:
         self.seq = seq
         self.position = position
         self.account = account
+        self.maps: Any = None  # how operands and results are mapped, inside vmap
         self.watchers: dict[int, Any] | None = None
         account.nodes += 1
 
@@ -143,6 +145,15 @@ class Pauses:
         return order
 
 
+REMOVED: Final[Any] = object()
+"""Stands for a gradient that a client has removed."""
+
+
+def with_replaced(gradients: Gradients, supplied: Gradients) -> Gradients:
+    """Gradients after a client has replaced some, or removed them."""
+    return [old if new is None else None if new is REMOVED else new for old, new in zip_longest(gradients, supplied)]
+
+
 class Backward:
     """A backward between two of its pauses.
 
@@ -162,26 +173,37 @@ class Backward:
         self._generator = generator
         self._anomaly = engine.anomaly
         self._step = 0
+        self._call: Call | None = None
         self._failure: GradwireError | None = None
         self.inputs = inputs
+        self.result_maps: Any = None  # how the inputs are mapped, inside vmap
         self.accumulate = accumulate
         self.create_graph = create_graph
 
-    def advance(self, engine: Engine, step: int, supplied: Gradients) -> tuple[Call | None, Gradients]:
+    def advance(
+        self, engine: Engine, step: int, supplied: Gradients, removed: tuple[int, ...] = ()
+    ) -> tuple[Call | None, Gradients]:
         """Go on; the next call, or None and the results when it is over.
 
         Raises:
+            ArgumentError: when a gradient is removed that is not there.
             GraphError: when an earlier step failed, or steps are not taken one after another.
         """
         if self._failure is not None:
             raise self._failure
+        if removed:
+            if not all(0 <= i < len(supplied) for i in removed):
+                raise ArgumentError(f"of {len(supplied)} gradients those at {list(removed)} cannot be removed")
+            supplied = [REMOVED if i in removed else g for i, g in enumerate(supplied)]
         if step != self._step:
             raise GraphError(f"backward stands at its pause {self._step}, and cannot go on from pause {step}")
+        self._check(supplied)
         self._step += 1
         before = engine.grad_enabled, engine.anomaly
         engine.grad_enabled, engine.anomaly = self.create_graph, self._anomaly
         try:
-            return self._generator.send(supplied if step else None), []  # type: ignore[arg-type]
+            self._call = self._generator.send(supplied if step else None)  # type: ignore[arg-type]
+            return self._call, []
         except StopIteration as stop:
             return None, stop.value
         except GradwireError as error:
@@ -189,6 +211,16 @@ class Backward:
             raise
         finally:
             engine.grad_enabled, engine.anomaly = before
+
+    def _check(self, supplied: Gradients) -> None:
+        call = self._call
+        expected = 0
+        if call is not None and call.stage == BEFORE:
+            expected = len(call.node.outs)
+        elif call is not None and call.stage in (INSTEAD, AFTER):
+            expected = len(call.node.edges)
+        if len(supplied) > expected or (call is not None and call.stage == INSTEAD and len(supplied) < expected):
+            raise ArgumentError(f"backward waits for {expected} gradients, {len(supplied)} are supplied")
 
     def close(self) -> None:
         self._generator.close()

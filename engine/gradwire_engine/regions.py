@@ -69,8 +69,8 @@ class Region:
             if node.name != again.name or [m.shape for m in node.outs] != [m.shape for m in again.outs]:
                 raise CheckpointError(
                     f"operation {i} of the checkpointed computation was {node.name} with results of shape "
-                    f"{[list(m.shape) for m in node.outs]}, and is {again.name} with {[list(m.shape) for m in again.outs]} "
-                    "when backward runs it again"
+                    f"{[list(m.shape) for m in node.outs]}, and is {again.name} with "
+                    f"{[list(m.shape) for m in again.outs]} when backward runs it again"
                 )
             node.saved = again.saved
         self._nodes.clear()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 PLAIN, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, MADE_IN_INFERENCE, MADE_IN_FUNCTION = range(5)
-"""How a view was made: with gradients on, with gradients off, as one of several results of an op, in inference mode, by a
-custom Function."""
+"""How a view was made: with gradients on, with gradients off, as one of several results of an op, in inference mode, by
+a custom Function."""
 
 WHY_NOT: Final = {
     MADE_IN_NO_GRAD: (
@@ -14,8 +14,8 @@ WHY_NOT: Final = {
         "change in the same mode"
     ),
     ONE_OF_SEVERAL: (
-        "this tensor is one of several views returned by one op (split, unbind, ...), whose memory cannot be changed in "
-        "place with gradients on: clone it, or index the base instead"
+        "this tensor is one of several views returned by one op (split, unbind, ...), whose memory cannot be changed "
+        "in place with gradients on: clone it, or index the base instead"
     ),
     MADE_IN_INFERENCE: (
         "this view was made in inference mode, and its memory is changed outside of it: make the view outside, or "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.side_by_side import Claims, name_of, raises, same
 
 pytestmark = pytest.mark.usefixtures("session")

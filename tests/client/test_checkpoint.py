@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from tests.side_by_side import Claims, name_of, raises, same
 
 import gradwire
-from tests.side_by_side import Claims, name_of, raises, same
 
 claim = Claims()
 
@@ -91,13 +91,11 @@ def a_graph_kept_is_run_again(torch: Any) -> Any:
 def grad_and_inputs_need_the_form_that_is_not_reentrant(torch: Any) -> Any:
     def run(checkpoint: Any) -> Any:
         x = torch.tensor([0.1, 0.2], requires_grad=True)
-        found = []
-        for attempt in (
+        attempts = (
             lambda: torch.autograd.grad(checkpoint(lambda x: x.sin().exp(), x).sum(), x)[0],
             lambda: checkpoint(lambda x: x.sin().exp(), x).sum().backward(inputs=[x]),
-        ):
-            found.append(raises(attempt))
-        return found, x.grad
+        )
+        return [raises(attempt) for attempt in attempts], x.grad
 
     return each_form(torch, run)
 

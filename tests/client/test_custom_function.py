@@ -6,10 +6,9 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from tests.side_by_side import Claims, built_in, name_of, same
 
 import gradwire
-
-from tests.side_by_side import Claims, built_in, name_of, same
 
 claim = Claims()
 
@@ -231,6 +230,32 @@ def a_saved_tensor_that_was_changed_is_refused(lib: Any) -> Any:
     y = kind.apply(a)
     a.add_(1)
     return error_of(y.sum().backward)
+
+
+@claim
+def jvp_gives_tangents_in_forward_mode(torch: Any) -> Any:
+    forward_mode = submodule(torch, "autograd.forward_ad")
+    seen = []
+
+    def forward(ctx: Any, a: Any, k: int, b: Any) -> Any:
+        ctx.k = k
+        ctx.save_for_forward(a, b)
+        return a * b * k, a.sum()
+
+    def jvp(ctx: Any, at: Any, kt: Any, bt: Any) -> Any:
+        a, b = ctx.saved_tensors
+        seen.extend([at.tolist(), kt, bt.tolist()])
+        return (at * b + a * bt) * ctx.k, at.sum()
+
+    kind = make(torch, forward, lambda ctx, g, h: (g, None, g), jvp=jvp)
+    without = make(torch, lambda ctx, a: a * 1, lambda ctx, g: g)
+    two = make(torch, lambda ctx, a: a * 1, lambda ctx, g: g, jvp=lambda ctx, t: (t, t))
+    with forward_mode.dual_level():
+        x = forward_mode.make_dual(torch.ones(2), torch.tensor([1.0, 2.0]))
+        y, s = kind.apply(x, 2, torch.ones(2) * 3)
+        found = [forward_mode.unpack_dual(t).tangent.tolist() for t in (y, s)]
+        errors = error_of(lambda: without.apply(x)), error_of(lambda: two.apply(x))
+    return seen, found, errors
 
 
 @pytest.mark.parametrize("run", claim.all, ids=name_of)

@@ -7,9 +7,9 @@ import warnings
 
 import pytest
 import torch
+from tests.side_by_side import Claims, name_of, raises, same
 
 import gradwire
-from tests.side_by_side import Claims, name_of, raises, same
 
 pytestmark = pytest.mark.usefixtures("session")
 claim = Claims()

@@ -136,7 +136,7 @@ def test_forward_mode_and_batched_derivatives_pass(name, fast, lib):
 @pytest.mark.parametrize("values", [X, Z], ids=["real", "complex"])
 def test_second_derivatives_by_forward_over_reverse_pass(values, lib):
     x = leaf(lib, values)
-    func = lambda t: t * t.sin()  # noqa: E731
+    func = lambda t: t * t.sin()
     assert lib.autograd.gradgradcheck(func, x, check_fwd_over_rev=True, check_batched_grad=True)
     only_forward = {"check_rev_over_rev": False, "check_fwd_over_rev": True, "check_undefined_grad": False}
     assert lib.autograd.gradgradcheck(func, x, **only_forward)
@@ -148,7 +148,7 @@ def test_a_wrong_forward_derivative_is_reported(fast, lib):
     def half_constant(t):
         return t * t.detach()
 
-    with pytest.raises(error_of(lib), match="(?i)forward"):
+    with pytest.raises(error_of(lib), match=r"(?i)forward"):
         lib.autograd.gradcheck(
             half_constant, leaf(lib, X), check_forward_ad=True, check_backward_ad=False, fast_mode=fast
         )

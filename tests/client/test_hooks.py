@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.side_by_side import Claims, name_of, raises, same
 
 import gradwire
-from tests.side_by_side import Claims, name_of, raises, same
 
 claim = Claims()
 

@@ -1,4 +1,4 @@
-"""Grad modes: context managers, decorators, functions, nesting, threads, inference tensors, under torch and gradwire."""
+"""Grad modes: with, decorators, functions, nesting, threads, sessions, inference tensors, under torch and gradwire."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import itertools
 import threading
 
 import pytest
+from tests.side_by_side import Claims, name_of, raises, same
 
 import gradwire
 from gradwire import sessions
-from tests.side_by_side import Claims, name_of, raises, same
 
 pytestmark = pytest.mark.usefixtures("session")
 claim = Claims()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.side_by_side import Claims, name_of, raises, same
 
 pytestmark = pytest.mark.usefixtures("session")
@@ -478,8 +477,9 @@ def which_ops_give_views(torch):
     made = {
         "view": x.view(6, 4), "reshape": x.reshape(4, 6), "reshape copy": x.transpose(0, 1).reshape(-1),
         "flatten": x.flatten(), "unflatten": x.unflatten(2, (2, 2)), "t": x[0].t(), "transpose": x.transpose(0, 2),
-        "permute": x.permute(2, 0, 1), "movedim": x.movedim(0, 2), "select": x.select(1, 0), "narrow": x.narrow(2, 1, 2),
-        "index int": x[1], "index slice": x[:, 1:], "index list": x[:, [0, 1]], "index none": x[None],
+        "permute": x.permute(2, 0, 1), "movedim": x.movedim(0, 2), "select": x.select(1, 0),
+        "narrow": x.narrow(2, 1, 2), "index int": x[1], "index slice": x[:, 1:], "index list": x[:, [0, 1]],
+        "index none": x[None],
         "ellipsis": x[..., 0], "expand": x[:, :1].expand(2, 3, 4), "expand_as": x[:1].expand_as(x),
         "squeeze": x[:1].squeeze(0), "unsqueeze": x.unsqueeze(1), "diagonal": x.diagonal(0, 0, 1),
         "unfold": x.unfold(2, 2, 1), "as_strided": x.as_strided((2, 2), (1, 2), 1), "T": x[0].T, "mT": x.mT,

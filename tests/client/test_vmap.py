@@ -139,6 +139,9 @@ def test_gradients_through_mapped_functions(case):
     same(answers[1], answers[0])
 
 
+ALONE = ("dicts", "no samples", "same for all")
+
+
 def test_nested_maps():
     x, y = draw(2, 3, 4), draw(3, 4)
     answers = []
@@ -146,6 +149,14 @@ def test_nested_maps():
         inner = lib.vmap(lambda a, b: (a * b).cumsum(0), in_dims=(0, 0), out_dims=1)
         outer = lib.vmap(inner, in_dims=(0, None), out_dims=2)
         answers.append(outer(lib.tensor(x), lib.tensor(y)))
+    same(answers[1], answers[0])
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if not CASES[c][2] and c not in ALONE])
+def test_mapped_functions_in_a_second_map(case):
+    func, specs, _ = CASES[case]
+    arrays = [np.stack([drawn(s) for _ in range(2)], 1) for s in specs]
+    answers = [lib.vmap(lib.vmap(partial(func, lib)), in_dims=1, out_dims=1)(*map(lib.tensor, arrays)) for lib in LIBS]
     same(answers[1], answers[0])
 
 
@@ -297,6 +308,43 @@ def test_a_mapped_tensor_prints_all_samples():
         lib.vmap(lambda v: printed.append(repr(v)) or v)(lib.tensor(X))
         lib.vmap(lib.vmap(lambda v: printed.append(repr(v)) or v))(lib.tensor(X))
     assert printed[2:] == printed[:2]
+
+
+@BOTH
+def test_running_averages_that_samples_share_cannot_be_moved(lib):
+    layer = lib.nn.BatchNorm1d(4)
+    with pytest.raises(RuntimeError):
+        lib.vmap(layer)(lib.ones(3, 5, 4))
+    layer.eval()
+    assert tuple(lib.vmap(layer)(lib.ones(3, 5, 4)).shape) == (3, 5, 4)
+
+
+def test_running_averages_of_each_sample_are_moved():
+    x, mean, var = draw(3, 5, 4), draw(3, 4), draw(3, 4) ** 2
+    answers = []
+    for lib in LIBS:
+        averages = lib.tensor(mean), lib.tensor(var)
+        move = lib.vmap(lambda v, m, s, lib=lib: NN[lib].batch_norm(v, m, s, training=True))
+        answers.append((move(lib.tensor(x), *averages), *averages))
+    same(answers[1], answers[0])
+
+
+def test_many_models_at_once():
+    answers = []
+    models = [
+        [lib.nn.Sequential(lib.nn.Linear(4, 5), lib.nn.Tanh(), lib.nn.Linear(5, 2)) for _ in "abc"] for lib in LIBS
+    ]
+    for theirs, mine in zip(*models, strict=True):
+        mine.load_state_dict({k: gradwire.tensor(v.numpy()) for k, v in theirs.state_dict().items()})
+    x = draw(6, 4).astype("float32")
+    for lib, group in zip(LIBS, models, strict=True):
+        parameters, buffers = lib.func.stack_module_state(group)
+        run = partial(lib.func.functional_call, group[0])
+        out = lib.vmap(lambda p, b, v, run=run: run((p, b), (v,)), (0, 0, None))(parameters, buffers, lib.tensor(x))
+        out.square().sum().backward()
+        answers.append((out, *(p.grad for p in parameters.values())))
+    for mine, theirs in zip(answers[1], answers[0], strict=True):
+        np.testing.assert_allclose(mine.detach().numpy(), theirs.detach().numpy(), rtol=1e-4, atol=1e-4)
 
 
 # Random numbers

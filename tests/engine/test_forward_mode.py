@@ -22,7 +22,17 @@ import torch.autograd.forward_ad as fwd
 from gradwire_engine.engine import Engine
 from gradwire_engine.tensor import Tensor
 from gradwire_protocol.table import TABLE
-from tests.engine.test_parity import Oracle, Ours, close, convert, from_numpy, listed, plain, random_like, to_dtype, to_ours
+from tests.engine.test_parity import (
+    Oracle,
+    close,
+    convert,
+    from_numpy,
+    listed,
+    plain,
+    random_like,
+    to_dtype,
+    to_ours,
+)
 from tests.samples import Sample, Samples, load
 
 SEED = int(os.environ.get("GRADWIRE_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
@@ -97,7 +107,8 @@ def compare(engine: Engine, samples: Samples, sample: Sample, dtype: str) -> boo
 
         args = [convert(a, dual, to_dtype) for a in sample.args]
         kwargs = {k: convert(v, dual, to_dtype) for k, v in sample.kwargs.items()}
-        for i, (result, wanted) in enumerate(zip(listed(engine.call(samples.op, *args, **kwargs)), expected, strict=True)):
+        results = listed(engine.call(samples.op, *args, **kwargs))
+        for i, (result, wanted) in enumerate(zip(results, expected, strict=True)):
             if wanted is None:
                 continue
             mine = engine.call("tangent_of", result, level)
@@ -166,8 +177,7 @@ def tensors_of(sample: Sample) -> list[torch.Tensor]:
     found = []
     for value in [*sample.args, *sample.kwargs.values()]:
         for item in value if isinstance(value, (list, tuple)) else [value]:
-            if isinstance(item, torch.Tensor):
-                found.append(item)
+            found += [item] if isinstance(item, torch.Tensor) else []
     return found
 
 
@@ -215,3 +225,100 @@ def by_double_backward(samples: Samples, sample: Sample, tangents: dict[int, tor
     except (NotImplementedError, RuntimeError):
         return None
     return [next(found) if r.requires_grad else None for r in results]
+
+
+@pytest.mark.parametrize(("samples", "dtype"), list(cases()))
+def test_second_derivatives_agree_in_every_order(samples: Samples, dtype: str) -> None:
+    """Forward over reverse, reverse over forward and reverse over reverse of the same function."""
+    if not samples.gradgrad or samples.op in ("polar", "linalg_cholesky"):
+        pytest.skip("it has no second derivative")
+    seed = zlib.crc32(f"{samples.op}{dtype}{SEED}".encode())
+    torch.manual_seed(seed)
+    engine = Engine()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for sample in samples.draw(dtype, seed):
+            if sample.expects_error or not sample.gradients or not ordinary(samples.op, sample):
+                continue
+            try:
+                Oracle(samples.ref, sample).call()
+            except Exception:
+                continue  # there is no such function
+            try:
+                Second(engine, samples, sample).compare()
+            except Exception as error:
+                raise AssertionError(
+                    f"{samples.op}{sample!r}\n{type(error).__name__}: {error}\n(GRADWIRE_TEST_SEED={SEED})"
+                ) from error
+
+
+class Second:
+    """The derivative along ``tangents`` of the gradient of ``<weights, results>``, in three ways."""
+
+    def __init__(self, engine: Engine, samples: Samples, sample: Sample) -> None:
+        self.engine, self.op, self.sample = engine, samples.op, sample
+        self.given = [t for t in {id(t): t for t in tensors_of(sample)}.values() if t.requires_grad]
+        self.tangents = [to_ours(engine, random_like(t).detach()) for t in self.given]
+        self.weights: list[torch.Tensor] = []
+
+    def leaves(self) -> dict[int, Tensor]:
+        return {id(t): to_ours(self.engine, t) for t in self.given}
+
+    def results(self, made: dict[int, Tensor]) -> list[Tensor]:
+        def tensor(given: torch.Tensor) -> Tensor:
+            if id(given) not in made:
+                made[id(given)] = to_ours(self.engine, given)
+            return made[id(given)]
+
+        args = [convert(a, tensor, to_dtype) for a in self.sample.args]
+        kwargs = {k: convert(v, tensor, to_dtype) for k, v in self.sample.kwargs.items()}
+        live = [r for r in listed(self.engine.call(self.op, *args, **kwargs)) if r.requires_grad]
+        while len(self.weights) < len(live):
+            self.weights.append(random_like(from_numpy(plain(live[len(self.weights)]).copy())))
+        return live
+
+    def grad(self, results: list[Tensor], inputs: list[Tensor], weights: list[Tensor], again: bool) -> list[Any]:
+        pairs = [(r, w) for r, w in zip(results, weights, strict=True) if r is not None and r.requires_grad]
+        if not pairs:
+            return [None] * len(inputs)
+        return list(
+            self.engine.call(
+                "grad", [r for r, _ in pairs], inputs, [w for _, w in pairs], create_graph=again, allow_unused=True,
+                retain_graph=True,
+            )  # fmt: skip
+        )
+
+    def compare(self) -> None:
+        engine = self.engine
+        made = self.leaves()
+        inputs = list(made.values())
+        if not inputs or not (results := self.results(made)):
+            return
+        weights = [to_ours(engine, w) for w in self.weights]
+        gradients = self.grad(results, inputs, weights, True)
+        reverse_reverse = self.grad(gradients, inputs, self.tangents, False)
+
+        level = next(LEVELS)
+        engine.call("enter_dual_level", level)
+        made = self.leaves()
+        inputs = list(made.values())
+        duals = {
+            key: engine.call("make_dual", leaf, t, level)
+            for (key, leaf), t in zip(made.items(), self.tangents, strict=True)
+        }
+        points = list(duals.values())
+        results = self.results(duals)
+        gradients = self.grad(results, points, weights, False)
+        forward_reverse = [None if g is None else engine.call("tangent_of", g, level) for g in gradients]
+        tangents = [engine.call("tangent_of", r, level) for r in results]
+        reverse_forward = self.grad(tangents, inputs, weights, False)
+        engine.call("exit_dual_level", level)
+        for i, (one, two, three) in enumerate(zip(reverse_reverse, forward_reverse, reverse_forward, strict=True)):
+            zeros = np.zeros(self.given[i].shape)
+            wanted = zeros if one is None else plain(one)
+            known = ~np.isnan(wanted)
+            for name, other in (("forward over reverse", two), ("reverse over forward", three)):
+                got = zeros if other is None else plain(other)
+                np.testing.assert_allclose(
+                    got[known], wanted[known], rtol=1e-7, atol=1e-7, err_msg=f"{name}, operand {i}"
+                )

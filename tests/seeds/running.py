@@ -32,6 +32,7 @@ TRAINING = (
     GIVEN
     + """
 import torch.nn as nn
+torch.set_default_dtype(torch.float64)  # so that rounding does not show in the digits printed
 model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
 with torch.no_grad():
     for parameter in model.parameters():
@@ -40,6 +41,7 @@ X, y = given(8, 3), given(8, 1)
 dataloader = [(X, y), (X * 0.5, y - 1)]
 loss_fn = nn.MSELoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+torch.set_default_dtype(torch.float32)
 """
 )
 
@@ -62,13 +64,13 @@ class Ran:
 def run(code: str, library: str, before: str = "") -> Ran:
     """Run a block under ``"torch"`` or ``"gradwire"``, after set-up code whose output does not count."""
     space: dict[str, object] = {"__name__": "block"}
-    exec(compile(translated(before, library), "<set-up>", "exec"), space)
+    exec(compile(translated(before, library), "<set-up>", "exec"), space)  # noqa: S102
     out = io.StringIO()
     raised = None
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out):
         warnings.simplefilter("always")
         try:
-            exec(compile(translated("import torch\n" + code, library), "<block>", "exec"), space)
+            exec(compile(translated("import torch\n" + code, library), "<block>", "exec"), space)  # noqa: S102
             if library == "gradwire":
                 gradwire.current_session().synchronize()  # an error that depends on values is raised at a read
         except Exception as error:

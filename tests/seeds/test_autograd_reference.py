@@ -124,8 +124,11 @@ with torch.autograd.detect_anomaly():
     # If NaN/Inf detected, provides detailed error
 print(x.grad)
 """,
-    # What follows the call is not in the document; the mode is turned off again.
+    # What follows the call is not in the document; the mode is turned off again. Where the operation was called, torch
+    # tells in a warning, gradwire in the error.
     "set_detect_anomaly": """
+import warnings
+warnings.simplefilter("ignore")
 torch.autograd.set_detect_anomaly(True)
 # Now all backward passes check for anomalies
 x = torch.tensor([-1., 2.], requires_grad=True)

@@ -48,7 +48,7 @@ def test_a_hook_before_and_after_a_node(http: httpx.Client, session: str) -> Non
         ["mul", [5, "float"]],  # 6
         ["advance", [4, 1, [6], 2], 2],  # 7, 8: the gradient for the operand, and what arrived
         ["zeros_like", [7]],  # 9
-        ["finish_backward", [4, 2, [9, None]], 1],  # 10
+        ["finish_backward", [4, 2, [9]], 1],  # 10
     ]
     reply = post(http, session, frame(ops, reads=[8, 7, 10], payloads=TWO, scalars=[3.0]))
     assert values(reply) == [3.0, 3.0]
@@ -62,6 +62,7 @@ def test_a_hook_before_and_after_a_node(http: httpx.Client, session: str) -> Non
         (["advance", [4, 1, [], 1], 1], "graph_error"),  # not the step it stands at
         (["finish_backward", [4, 0, []], 0], "graph_error"),  # there is a pause before the end
         (["advance", [3, 0, [], 1], 1], "graph_error"),  # not a backward
+        (["finish_backward", [4, 0, [0]], 0], "invalid_argument"),  # nothing is asked for yet
         (["hand_over", [2]], "invalid_argument"),  # not a region
         (["next_place", [2, 7]], "invalid_argument"),
         (["let_go", [2, ["self"], [0, 1]]], "invalid_argument"),

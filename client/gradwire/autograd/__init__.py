@@ -190,7 +190,15 @@ def grad(
     levels = batched.result_levels(roots, sources, gradients)
     if takes_part(nodes):
         run = Run(roots, gradients, nodes, sources, accumulate=False, retain_graph=keep, create_graph=create_graph)
-        made = run(unused_allowed, materialize_grads)
+        made = run(unused_allowed, materialize_grads or is_grads_batched)
+        for i, hit in enumerate(hits):
+            if made[i] is None:
+                continue
+            made[i]._levels = levels[i]
+            if entered is not None and hit:
+                made[i] = unbatch(made[i], entered.level, 0, entered.size)
+            if not hit and not materialize_grads:
+                made[i] = None
         if OPEN:
             inherit(list(made), [*roots, *(g for g in gradients if g is not None)])
         session.flush()

@@ -103,6 +103,8 @@ class Run:
         create_graph: bool,
     ) -> None:
         self._session = roots[0]._session
+        of_roots = {level for t in roots for level in t._levels}
+        self._levels = tuple(sorted({n for t in gradients if t is not None for n in t._levels} - of_roots))
         self._roots = roots
         self._gradients = gradients
         self._inputs = inputs
@@ -121,6 +123,8 @@ class Run:
         self._handle: Any = None
         self._step = 0
         self._supplied: Gradients = []
+        self._removed: tuple[int, ...] = ()
+        self._beside: Gradients = []
         self._repetitions: dict[Region, Region] = {}
         self._packed: list[Packed] = []
         self._endings: list[Callable[[], Any]] = []
@@ -235,7 +239,8 @@ class Run:
                 self._captured[node] = arrived
             return
         if HOLD in stages:
-            assert part is not None and part.packed is not None
+            assert part is not None
+            assert part.packed is not None
             self._advance([])
             part.packed.bring_back()
             self._packed.append(part.packed)
@@ -282,6 +287,7 @@ class Run:
         found = self._advance(list(node.outs), arrived)
         with self._modes():
             gradients = node.differentiate(found, [a is not None for a in arrived])
+        self._beside = [None if self._leads(e) else g for g, e in zip(gradients, node.edges, strict=True)]
         self._supplied = [g if self._leads(e) else None for g, e in zip(gradients, node.edges, strict=True)]
         return [None if g is None else _history(g) for g in self._supplied]
 
@@ -293,17 +299,23 @@ class Run:
         found = self._advance([*metas, *node.outs], [*given, *arrived])
         values = [None if gradient is None else v for v, gradient in zip(found[:count], given, strict=True)]
         outputs = tuple([None if a is None else v for v, a in zip(found[count:], arrived, strict=True)])
+        if part.custom:  # its hooks see all that backward has returned, wanted or not
+            values = [v if b is None else b for v, b in zip(values, self._beside, strict=True)]
         with self._modes():
             for hook in list(part.after.values()):
                 values = _replaced_all(values, hook(tuple(values), outputs), "a node's hook")
+        values = [None if gradient is None else v for v, gradient in zip(values, given, strict=True)]
         self._supply(given, values, found[:count])
 
     def _supply(self, gradients: list[Gradient], values: list[Any], found: list[Any]) -> None:
-        """Give the server back what hooks have replaced."""
+        """Give the server back what hooks have replaced, or removed."""
+        self._removed = tuple([i for i, v in enumerate(values) if v is None and gradients[i] is not None])
         self._supplied = [None if new is old else new for new, old in zip(values, found, strict=True)]
         for i, new in enumerate(self._supplied):
             if new is not None:
                 gradients[i] = _history(new)
+        for i in self._removed:
+            gradients[i] = None
 
     def _deliver(self, edge: Edge, gradient: Gradient) -> None:
         node, slot = edge
@@ -315,14 +327,14 @@ class Run:
     # The server's side
 
     def _advance(self, metas: list[Meta], gradients: Sequence[Gradient] = ()) -> list[Any]:
-        values = [self._handle, self._step, self._supplied, len(metas)]
+        values = [self._handle, self._step, self._supplied, len(metas), self._removed]
         self._step += 1
-        self._supplied = []
+        self._supplied, self._removed = [], ()
         return self._record("advance", values, metas, gradients)
 
     def _finish(self, allow_unused: bool, materialize_grads: bool) -> list[Any]:
         wanted = [] if self._accumulate else list(self._inputs or ())
-        values = [self._handle, self._step, self._supplied, allow_unused, materialize_grads]
+        values = [self._handle, self._step, self._supplied, allow_unused, materialize_grads, self._removed]
         edges = [edge_of(t) for t in wanted]
         gradients = [None if e is None or e[0] not in self._captured else self._captured[e[0]][e[1]] for e in edges]
         metas = [gradient_meta(t._known_meta(), t._dtype_of_grad()) for t in wanted]
@@ -332,6 +344,8 @@ class Run:
     def _record(self, op: str, values: list[Any], metas: list[Meta], gradients: Sequence[Gradient] = ()) -> list[Any]:
         first = self._session.record(TABLE[op], values, len(metas))
         made = [Tensor._make(self._session, first + i, m) for i, m in enumerate(metas)]
+        for tensor in made:
+            tensor._levels = self._levels
         if self._create:
             for tensor, gradient in zip(made, gradients, strict=False):
                 attach(tensor, gradient)
@@ -400,7 +414,7 @@ def _replaced(old: Any, new: Any, who: str) -> Any:
     if not isinstance(new, Tensor):
         raise ArgumentTypeError(f"{who} returns a tensor or None, not {type(new).__name__}")
     if old is None:
-        raise ArgumentTypeError(f"{who} returned a gradient where there is none")
+        raise GraphError(f"{who} returned a gradient where there is none")
     if new._known_meta().shape != old._known_meta().shape:
         raise GraphError(f"{who} changed a gradient of shape {list(old.shape)} to shape {list(new.shape)}")
     if new.dtype is not old.dtype:
@@ -411,9 +425,8 @@ def _replaced(old: Any, new: Any, who: str) -> Any:
 def _replaced_all(old: Sequence[Any], new: Any, who: str) -> list[Any]:
     if new is None:
         return list(old)
-    items = [new] if isinstance(new, Tensor) else new
-    if not isinstance(items, (tuple, list)):
+    if not isinstance(new, tuple):
         raise ArgumentTypeError(f"{who} returns a tuple of tensors or None, not {type(new).__name__}")
-    if len(items) != len(old):
-        raise GraphError(f"{who} returned {len(items)} gradients where there are {len(old)}")
-    return [n if o is None or n is None else _replaced(o, n, who) for o, n in zip(old, items, strict=True)]
+    if len(new) != len(old):
+        raise GraphError(f"{who} returned {len(new)} gradients where there are {len(old)}")
+    return [None if n is None else _replaced(o, n, who) for o, n in zip(old, new, strict=True)]

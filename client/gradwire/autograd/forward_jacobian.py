@@ -26,7 +26,7 @@ def forward_jacobian(
     from ..func.vmap import vmap
 
     if create_graph:
-        raise NotImplementedError("strategy='forward-mode' does not go with create_graph=True: use gradwire.func.jacfwd")
+        raise NotImplementedError("strategy='forward-mode' excludes create_graph=True: use gradwire.func.jacfwd")
     if strict:
         raise ArgumentError("strategy='forward-mode' does not go with strict=True: use 'reverse-mode'")
     if not vectorize:

@@ -14,10 +14,13 @@ from gradwire_protocol.meta import meta
 from gradwire_protocol.shapes import broadcast
 from gradwire_protocol.table import TABLE
 
+from ..duals import OPEN, Level, duals_of, make_dual, primal_of, tangent_of
+from ..duals import STACK as DUAL_LEVELS
 from ..mirror import Edge, Node, edge_of
 from ..modes import MODES, no_grad
 from ..participation import Part
 from ..tensor import GRAD_ONLY, Tensor
+from .mapped_function import apply_rule, rule_of
 from .saved_tensors import SavedTensor
 
 _NO_TENSOR = meta((0,), dtypes.float32)
@@ -40,6 +43,7 @@ class FunctionCtx(Node):
         self.dirty_tensors: tuple[Any, ...] = ()
         self.to_save: tuple[Any, ...] | None = None
         self.saved_for_forward: tuple[Any, ...] | None = None
+        self.jvp_tensors: tuple[Any, ...] | None = None
         self._saved: list[SavedTensor | None] | None = None
         self._released = False
         self._tensor_at: tuple[bool, ...] = ()
@@ -79,13 +83,22 @@ class FunctionCtx(Node):
         """Whether ``backward`` gets zeros for results without a gradient (the default), or ``None``."""
         self.materialize_grads = value
 
+    def no_tangent(self, value: Any) -> Any:
+        """The tangent of an argument that has none: zeros for a tensor, where gradients are materialized."""
+        if not isinstance(value, Tensor) or not self.materialize_grads or value._meta.dtype.category < 2:
+            return None
+        with no_grad():
+            return value.detach().new_zeros(tuple(value.shape))
+
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was saved.
+        """What was saved: in ``jvp`` for it, elsewhere for ``backward``.
 
         Raises:
             GraphError: when backward has freed it, or one of the tensors was changed in place since.
         """
+        if self.jvp_tensors is not None:
+            return self.jvp_tensors
         if self._released:
             raise GraphError(
                 f"what {self.label} saved was freed by an earlier backward: pass retain_graph=True there to go through "
@@ -150,7 +163,7 @@ class FunctionCtx(Node):
         if not isinstance(gradient, Tensor):
             raise GraphError(f"{self.label} returned {type(gradient).__name__} as gradient {i}: a tensor or None")
         if edge is None:
-            return None
+            return gradient
         wanted = edge[0].outs[edge[1]].shape
         try:
             fits = broadcast(gradient._known_meta().shape, wanted) == gradient._meta.shape
@@ -194,7 +207,6 @@ class Function(metaclass=_FunctionMeta):
     """
 
     _context: type[FunctionCtx]
-    generate_vmap_rule = False
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -224,6 +236,15 @@ class Function(metaclass=_FunctionMeta):
         """Compute the tangents of the results. To be defined by the subclass for forward-mode differentiation."""
         raise NotImplementedError("a Function needs a static method jvp for forward-mode differentiation")
 
+    generate_vmap_rule = False
+    """Whether ``vmap`` may map what forward and backward do, which then must consist of mappable operations."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """Compute the function for all samples of a ``vmap``: ``in_dims`` says which dimension of each argument is
+        mapped. Returns the results and their ``out_dims``. To be defined by the subclass."""
+        raise NotImplementedError("a Function needs a static method vmap, or generate_vmap_rule = True")
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run ``forward`` and record one node for it.
@@ -234,6 +255,15 @@ class Function(metaclass=_FunctionMeta):
         separate = cls.setup_context is not Function.setup_context
         if separate or kwargs:
             args = _bound(cls, args, kwargs, separate)
+        if MODES.maps and (rule := rule_of(cls, Function)) is not None:
+            return apply_rule(cls, rule, args)
+        return cls._called(args, separate)[1]
+
+    @classmethod
+    def _called(cls, args: tuple[Any, ...], separate: bool) -> tuple[Any, Any]:
+        """The context of a call, and its result."""
+        if OPEN and (level := _innermost_level(args)) is not None:
+            return _with_tangents(cls, args, separate, level)
         context: Any = cls._context(cls.__name__ + "Backward")
         context._tensor_at = tuple([isinstance(a, Tensor) for a in args])
         context.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
@@ -247,7 +277,46 @@ class Function(metaclass=_FunctionMeta):
         outputs = list(output) if isinstance(output, tuple) else [output]
         recording = MODES.flags & GRAD_ONLY == 1 and any(context.needs_input_grad)
         results = _wrap(cls, context, inputs, outputs, recording)
-        return tuple(results) if isinstance(output, tuple) else results[0]
+        return context, tuple(results) if isinstance(output, tuple) else results[0]
+
+
+def _innermost_level(args: tuple[Any, ...]) -> Level | None:
+    """The innermost level of forward mode at which some argument is dual."""
+    found = {level for a in args if isinstance(a, Tensor) for level in duals_of(a)}
+    return next((level for level in reversed(DUAL_LEVELS.levels) if level in found), None)
+
+
+def _with_tangents(cls: type[Function], args: tuple[Any, ...], separate: bool, level: Level) -> tuple[Any, Any]:
+    """The call without the tangents of one level, and dual results with those that ``jvp`` computes.
+
+    Raises:
+        NotImplementedError: when the Function has no ``jvp``.
+        GraphError: when it returns another number of tangents than there are results, or none for one of them.
+    """
+    if cls.jvp is Function.jvp:
+        raise NotImplementedError(f"{cls.__name__} has no jvp: define it to use the function in forward mode")
+    dual = [isinstance(a, Tensor) and level in duals_of(a) for a in args]
+    plain = tuple([primal_of(a, level) if d else a for a, d in zip(args, dual, strict=True)])
+    context, result = cls._called(plain, separate)
+    given = [tangent_of(a, level) if d else context.no_tangent(a) for a, d in zip(args, dual, strict=True)]
+    context.jvp_tensors = context.saved_for_forward
+    try:
+        returned = cls.jvp(context, *given)
+    finally:
+        context.jvp_tensors = None
+    results = result if isinstance(result, tuple) else (result,)
+    tangents = returned if isinstance(returned, tuple) else (returned,)
+    if len(tangents) != len(results):
+        raise GraphError(f"the jvp of {cls.__name__} returned {len(tangents)} tangents for {len(results)} results")
+    made = []
+    for i, (value, tangent) in enumerate(zip(results, tangents, strict=True)):
+        if not isinstance(value, Tensor) or value._meta.dtype.category < 2:
+            made.append(value)
+            continue
+        if not isinstance(tangent, Tensor):
+            raise GraphError(f"the jvp of {cls.__name__} returned {type(tangent).__name__} as tangent {i}: a tensor")
+        made.append(make_dual(value, tangent, level))
+    return context, tuple(made) if isinstance(result, tuple) else made[0]
 
 
 def _bound(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool) -> tuple[Any, ...]:

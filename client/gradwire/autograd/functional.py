@@ -355,8 +355,8 @@ def jacobian(
             once per row.
         vectorize: find all rows by one backward, mapped over them, instead of one after another. As in PyTorch it
             excludes ``strict`` and admits complex outputs.
-        strategy: ``"reverse-mode"``, or ``"forward-mode"`` for a column at a time; this needs ``vectorize`` and excludes
-            ``create_graph`` and ``strict``.
+        strategy: ``"reverse-mode"``, or ``"forward-mode"`` for a column at a time; this needs ``vectorize`` and
+            excludes ``create_graph`` and ``strict``.
 
     Returns:
         For one output and one input a tensor of shape ``output.shape + input.shape`` with the input's dtype; a tuple of

@@ -1,4 +1,4 @@
-"""What :func:`gradwire.autograd.gradcheck` records and compares besides backward: forward mode, and batched derivatives.
+"""What ``gradcheck`` records and compares besides backward: forward mode, and batched derivatives.
 
 Each check records tensors first, and looks at their values once all have been read.
 """
@@ -85,9 +85,7 @@ class ForwardMode:
         return found
 
 
-def compare_slopes(
-    numerical: Sequence[Array], forward: Sequence[Array], where: str, atol: float, rtol: float
-) -> None:
+def compare_slopes(numerical: Sequence[Array], forward: Sequence[Array], where: str, atol: float, rtol: float) -> None:
     """Compare finite differences with forward mode, a row for each direction.
 
     Raises:
@@ -100,7 +98,7 @@ def compare_slopes(
     deviation = np.where(near, -1.0, np.nan_to_num(np.abs(two - one), nan=np.inf))
     worst = np.unravel_index(int(np.argmax(deviation)), near.shape)
     raise GradcheckError(
-        f"Jacobian computed with forward mode mismatch for {where}: {int((~near).sum())} of {near.size} entries differ, "
+        f"Jacobian mismatch in forward mode for {where}: {int((~near).sum())} of {near.size} entries differ, "
         f"the largest deviation is {deviation[worst]:.6g}, along direction {int(worst[0])} at element {int(worst[1])}, "
         f"where numerical is {one[worst]:.6g} and analytical {two[worst]:.6g} (atol {atol:g}, rtol {rtol:g})\n"
         f"numerical:\n{one}\nanalytical:\n{two}"

@@ -17,8 +17,8 @@ from .mutation import allow_mutation_on_saved_tensors
 from .saved_tensors import saved_tensors_hooks
 
 __all__ = [
-    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
-    "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
+    "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip
 
 
@@ -99,9 +99,7 @@ class _MultiHandle(RemovableHandle):
             handle.remove()
 
 
-def register_multi_grad_hook(
-    tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all"
-) -> RemovableHandle:
+def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> RemovableHandle:
     """Call ``fn`` once a backward has computed the gradients of all these tensors (of any of them).
 
     With ``mode="all"`` it gets a list with one gradient per tensor, ``None`` for those that the backward does not

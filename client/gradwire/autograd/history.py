@@ -40,7 +40,7 @@ class Told(Node):
         super().__init__(name, tuple(edges), outs)
         if self.op is not None and self.op.grad_fn is not None:
             keeping = entry_of(self.op).keeping
-            if len(self.edges) == len(keeping.at) and any(keeping.places(self.edges)):
+            if len(self.edges) == len(keeping.at) and any(keeping.places(self.edges, None)):
                 self.saved = (KEPT,)
 
 

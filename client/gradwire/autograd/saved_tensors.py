@@ -16,6 +16,7 @@ from ..participation import place_of, remember_tensor
 from ..saved import KEPT
 from ..tensor import Tensor
 
+
 class saved_tensors_hooks:
     """Call ``pack_hook`` on each tensor that an operation inside keeps for backward, and ``unpack_hook`` on what it
     returned when backward needs the tensor again. Hooks may nest; the innermost ones are called.
@@ -110,8 +111,11 @@ class SavedTensor:
         session = value._session
         number = session.record(TABLE["rejoin"], [value, place, self._slot], 1)
         if not isinstance(node, AccumulateGrad):
-            return Tensor._make(session, number, value._meta, node, self._slot)
+            joined = Tensor._make(session, number, value._meta, node, self._slot)
+            joined._levels = value._levels
+            return joined
         leaf = Tensor._make(session, number, value._meta)
+        leaf._levels = value._levels
         leaf._requires, leaf._accumulator = True, ref(node)
         return leaf
 

@@ -128,9 +128,13 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
     if len({m.training for m in models}) > 1:
         raise ArgumentError("stack_module_state: some models are in training mode and some are not")
     return (
-        {name: _stacked([dict(m.named_parameters())[name] for m in models]) for name, _ in models[0].named_parameters()},
-        {name: _stacked([dict(m.named_buffers())[name] for m in models]) for name, _ in models[0].named_buffers()},
+        _stacked_by_name([dict(m.named_parameters()) for m in models]),
+        _stacked_by_name([dict(m.named_buffers()) for m in models]),
     )
+
+
+def _stacked_by_name(states: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: _stacked([state[name] for state in states]) for name in states[0]}
 
 
 def _stacked(tensors: list[Any]) -> Any:

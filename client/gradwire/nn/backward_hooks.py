@@ -10,6 +10,7 @@ from weakref import ref
 from gradwire_protocol.errors import ArgumentTypeError, GraphError
 
 from ..autograd.function import Function
+from ..lines import user_depth
 from ..modes import is_grad_enabled
 from ..tensor import Tensor
 
@@ -60,7 +61,7 @@ class Passage:
             warnings.warn(
                 f"{type(self._module).__name__} returned {type(result).__name__}: its backward hooks are called only "
                 "for a tensor or a tuple of tensors",
-                stacklevel=5,
+                stacklevel=user_depth(),
             )
         several = isinstance(result, tuple)
         results, self._results = _through(result if several else (result,), self._arriving)
@@ -83,7 +84,7 @@ class Passage:
         warnings.warn(
             f"no input of {type(self._module).__name__} requires grad: its full backward hooks are called with the "
             "gradients of its results alone",
-            stacklevel=2,
+            stacklevel=user_depth(),
         )
         nothing = self._inputs.spread(())
         for hook in self._hooks:
@@ -175,7 +176,7 @@ def watch_result(module: Any, hooks: Sequence[Hook], args: Any, result: Any) -> 
             f"a backward hook of {type(module).__name__} will not see all gradients, since {missing}: "
             "use register_full_backward_hook",
             FutureWarning,
-            stacklevel=4,
+            stacklevel=user_depth(),
         )
 
 

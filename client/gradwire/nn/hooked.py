@@ -9,6 +9,7 @@ from typing import Any
 from gradwire_protocol.errors import ArgumentError, GraphError
 
 from ..hooks import HookTable, RemovableHandle
+from ..lines import user_depth
 from .backward_hooks import Passage, watch_result
 from .global_hooks import BACKWARD, BACKWARD_PRE, CALLS, FORWARD, FORWARD_PRE, MIXED, calls_of
 
@@ -93,7 +94,7 @@ class Hooked:
         except Exception as error:
             warnings.warn(
                 f"a forward hook of {type(self).__name__} with always_call raised {error!r} after forward had failed",
-                stacklevel=5,
+                stacklevel=user_depth(),
             )
 
     def _backward_by_kind(self) -> tuple[list[Any], list[Any]]:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, Unsupported
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 
 from ..creation import empty, place
 from ..dispatch import call
@@ -53,7 +53,7 @@ class Module(Hooked, Stateful):
             raise ArgumentTypeError(f"parameter {name!r} must be a Parameter or None, not {type(param).__name__}")
         if param is not None and not param.is_leaf:
             raise ArgumentError(f"parameter {name!r} was computed: a parameter is a leaf, made from values alone")
-        self._parameters[name] = replaced(PARAMETERS, self, name, param) if PARAMETERS else param
+        self._parameters[name] = replaced(PARAMETERS, self, name, param) if PARAMETERS and param is not None else param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Keep a tensor that is not trained under ``name``. Only persistent buffers are part of the state dict."""
@@ -111,7 +111,7 @@ class Module(Hooked, Stateful):
         elif name in slots.get("_parameters", ()):
             if value is not None:
                 raise ArgumentTypeError(f"parameter {name!r} takes a Parameter or None, not {type(value).__name__}")
-            self._parameters[name] = replaced(PARAMETERS, self, name, None) if PARAMETERS else None
+            self._parameters[name] = None
         elif name in slots.get("_modules", ()):
             if value is not None:
                 raise ArgumentTypeError(f"module {name!r} takes a Module or None, not {type(value).__name__}")

@@ -12,9 +12,9 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, Unsupport
 
 from ..creation import tensor
 from ..dispatch import call
+from ..hooks import RemovableHandle
 from ..modes import no_grad
 from ..tensor import Tensor
-from ..hooks import RemovableHandle
 from .parameter import Parameter
 
 if TYPE_CHECKING:

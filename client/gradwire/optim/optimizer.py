@@ -13,8 +13,8 @@ from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsu
 
 from ..creation import tensor, zeros_like
 from ..dispatch import call
-from ..modes import enable_grad, no_grad
 from ..hooks import HookTable, RemovableHandle
+from ..modes import enable_grad, no_grad
 from ..nn.parameter import clear_gradients
 from ..tensor import NO_GRAD, Tensor
 

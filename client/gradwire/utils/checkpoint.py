@@ -75,7 +75,7 @@ def checkpoint(
     """
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint() without use_reentrant takes the reentrant form: pass use_reentrant=False (recommended) or True",
+            "checkpoint() without use_reentrant takes the reentrant form: pass use_reentrant=False (better) or True",
             UserWarning,
             stacklevel=2,
         )
@@ -147,9 +147,7 @@ class CheckpointFunction(Function):
             if now is not None:
                 session.record(TABLE["set_rng_state"], [now], 0)
         outputs = output if isinstance(output, tuple) else (output,)
-        pairs = [
-            (o, g) for o, g in zip(outputs, gradients, strict=True) if isinstance(o, Tensor) and o.requires_grad
-        ]
+        pairs = [(o, g) for o, g in zip(outputs, gradients, strict=True) if isinstance(o, Tensor) and o.requires_grad]
         if not pairs:
             raise GraphError(
                 "none of the results of the checkpointed function requires grad: checkpoint() is not needed there"

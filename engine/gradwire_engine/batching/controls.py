@@ -9,13 +9,16 @@ import numpy as np
 
 from gradwire_protocol.errors import ArgumentError
 
+from ..forward import tangent_at, without
 from ..functional import F
 from ..registry import CONTROLS
 from ..tensor import Tensor
 from .batched import enter, leave, levels_of, physical
+from .functions import as_mapped, attach_function, begin_backward, passed_on
 
 if TYPE_CHECKING:
     from ..engine import Engine
+    from .level import Level
 
 
 def batch(engine: Engine, tensor: Tensor, dim: int, level: int, randomness: str) -> Tensor:
@@ -55,9 +58,7 @@ def grad(
 
 
 def _as_mapped(gradient: Tensor, like: Tensor) -> Tensor:
-    for level, _, randomness in reversed(levels_of(like)):
-        gradient = enter(gradient, level, randomness)
-    return gradient
+    return as_mapped(gradient, levels_of(like))
 
 
 def _inside(name: str) -> Callable[..., Any]:
@@ -89,10 +90,24 @@ def set_grad(engine: Engine, tensor: Tensor, gradient: Tensor | None) -> None:
     CONTROLS["set_grad"](engine, physical(tensor), gradient)
 
 
+def with_its_tangents(x: Level, value: Any) -> Any:
+    """A value that is the same for all samples of a map, mapped if a tangent of it differs between them."""
+    if type(value) in (list, tuple):
+        return [with_its_tangents(x, v) for v in value]
+    if not isinstance(value, Tensor) or x.has(value):
+        return value
+    for level in reversed(x.engine.dual_levels):
+        tangent = tangent_at(value, level)
+        if tangent is not None and any(at == x.level for at, _, _ in levels_of(tangent)):
+            primal = with_its_tangents(x, without(x.engine, value, level))
+            if not x.has(primal):
+                primal = enter(leave(primal, x.level, x.size), x.level, x.randomness)
+            return make_dual(x.engine, primal, tangent, level)
+    return value
+
+
 def make_dual(engine: Engine, primal: Tensor, tangent: Tensor, level: int) -> Tensor:
-    for at, size, randomness in reversed(levels_of(tangent)):
-        if all(at != n for n, _, _ in levels_of(primal)):
-            primal = enter(leave(primal, at, size), at, randomness)
+    """The primal may be mapped at fewer levels than the tangent: what all samples share is computed once."""
     for at, size, _ in levels_of(primal):
         tangent = leave(tangent, at, size)
     dual: Tensor = CONTROLS["make_dual"](engine, physical(primal), tangent, level)
@@ -117,6 +132,10 @@ ON_BATCHED: Final[dict[str, Callable[..., Any]]] = {
     "requires_grad_": _inside("requires_grad_"),
     "retain_grad": _inside("retain_grad"),
     "detach_": _inside("detach_"),
+    "attach_function": attach_function,
+    "begin_backward": begin_backward,
+    "advance": passed_on("advance"),
+    "finish_backward": passed_on("finish_backward"),
     "make_dual": make_dual,
     "primal_of": _part_of_dual("primal_of"),
     "tangent_of": _part_of_dual("tangent_of"),

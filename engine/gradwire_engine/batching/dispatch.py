@@ -11,7 +11,7 @@ from ..functional import F
 from ..registry import Row, row
 from ..tensor import Tensor
 from .batched import Batched
-from .controls import ON_BATCHED
+from .controls import ON_BATCHED, with_its_tangents
 from .level import RULES, Level, sample_by_sample
 from .pointwise import ELEMENTWISE_RANDOM
 
@@ -46,6 +46,8 @@ def run_batched(engine: Engine, entry: Row, values: list[Any]) -> Any:
             raise ArgumentError(f"{op.name} is not possible on a tensor inside vmap")
         return handler(engine, *values)
     x = Level(engine, entry, inferred, tensors)
+    if engine.dual_levels:
+        values = [with_its_tangents(x, v) for v in values]
     if op.random:
         return _random(x, values)
     if op.mutates is not None:

@@ -109,7 +109,7 @@ def attention_gradient(s: Any, g: Tensor | None, g_weights: Tensor | None) -> tu
     query, key, value, weights = s.query, s.key, s.value, s.result1
     alike = query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
     mask_needs = s.attn_mask is not None and s.needs("attn_mask")
-    if g is not None and g_weights is None and alike and not mask_needs and not query.engine.grad_enabled:
+    if g is not None and g_weights is None and alike and not mask_needs and not query.engine.differentiates:
         return (*F.attention_backward(g, query, key, value, weights, s.scale), None)
     g_value = None
     through = g_weights

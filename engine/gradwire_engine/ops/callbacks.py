@@ -8,6 +8,7 @@ from weakref import ref
 from gradwire_protocol.errors import ArgumentError, GraphError, LimitExceeded
 
 from ..backward import backward
+from ..batching.functions import as_mapped
 from ..pauses import Backward, ClientNode, Pauses
 from ..regions import Region
 from ..registry import control
@@ -50,12 +51,13 @@ def next_place(engine: Any, tensor: Tensor, edge: int) -> Tensor:
 
 @control("rejoin")
 def rejoin(engine: Any, tensor: Tensor, place: Tensor, slot: int) -> Tensor:
-    node = _node_of(place)
+    node: Any = _node_of(place)
     if not 0 <= slot < len(node.outs) or node.outs[slot].shape != tensor.shape:
         raise ArgumentError(f"{node.name} has no output {slot} of shape {list(tensor.shape)}")
     joined = Tensor(engine, tensor.array, tensor.meta, tensor.storage, tensor.offset)
-    if type(node) is AccumulateGrad:
-        joined.requires_grad_flag, joined.accumulator = True, ref(node)
+    if isinstance(node, AccumulateGrad):
+        accumulator: Any = node
+        joined.requires_grad_flag, joined.accumulator = True, ref(accumulator)
     else:
         joined.grad_fn, joined.slot = node, slot
     return joined
@@ -104,15 +106,14 @@ def begin_backward(
     inputs: list[Tensor] | None,
     places: list[Tensor],
     stages: tuple[int, ...],
-    retain_graph: bool,
+    retain_graph: bool | None,
     create_graph: bool,
     accumulate: bool,
 ) -> Tensor:
     begun = sum(type(named) is Backward for _, named in engine.handles.values())
     if begun >= SUSPENDED_AT_ONCE:
         raise LimitExceeded(
-            f"{begun} backwards have begun and not ended: do not call backward from its own callbacks "
-            "without end",
+            f"{begun} backwards have begun and not ended: do not call backward from its own callbacks without end",
             limit=SUSPENDED_AT_ONCE,
         )
     if accumulate:
@@ -121,7 +122,7 @@ def begin_backward(
         engine,
         roots_of(engine, tensors, gradients),
         None if inputs is None else edges_of(inputs),
-        retain_graph=retain_graph or create_graph,
+        retain_graph=create_graph if retain_graph is None else retain_graph,
         create_graph=create_graph,
         pauses=Pauses([_place_named(engine, p) for p in places], list(stages)),
         accumulate=accumulate,
@@ -175,9 +176,9 @@ def let_go(engine: Any, place: Tensor, names: tuple[str, ...], at: tuple[int, ..
 @control("bring_back")
 def bring_back(engine: Any, place: Tensor, tensor: Tensor, name: str, at: int) -> None:
     node = _node_of(place)
-    saved = getattr(node, "saved", None)
-    name = _saved_name(saved or {}, name)
-    entry = saved if saved is None else saved.get(name, saved)
+    saved: dict[str, Any] = getattr(node, "saved", None) or {}
+    name = _saved_name(saved, name)
+    entry = saved.get(name, saved)
     if entry is saved or (type(entry) is list and not 0 <= at < len(entry)):
         raise ArgumentError(f"{node.name} saved nothing under the name {name!r} at {at}")
     is_result = name not in node.row.op.positions
@@ -222,9 +223,9 @@ def forget_region(engine: Any, handle: Tensor) -> None:
 
 @control("advance")
 def advance(
-    engine: Any, handle: Tensor, step: int, supplied: list[Tensor | None], results: int
+    engine: Any, handle: Tensor, step: int, supplied: list[Tensor | None], results: int, removed: tuple[int, ...]
 ) -> tuple[Tensor | None, ...]:
-    call, _ = _run_of(engine, handle).advance(engine, step, supplied)
+    call, _ = _run_of(engine, handle).advance(engine, step, supplied, removed)
     if call is None:
         raise GraphError("backward came to its end before the pause that was expected")
     return tuple(call.tensors[:results])
@@ -238,16 +239,20 @@ def finish_backward(
     supplied: list[Tensor | None],
     allow_unused: bool,
     materialize_grads: bool,
+    removed: tuple[int, ...],
 ) -> tuple[Tensor | None, ...]:
     run = _run_of(engine, handle)
-    call, results = run.advance(engine, step, supplied)
+    call, results = run.advance(engine, step, supplied, removed)
     engine.handles.pop(id(handle), None)
     if call is not None:
         run.close()
         raise GraphError(f"backward pauses at {call.node.name} where its end was expected")
     if run.accumulate:
         return ()
-    return wanted_gradients(engine, run.inputs or [], results, allow_unused, materialize_grads)
+    found = wanted_gradients(engine, run.inputs or [], results, allow_unused, materialize_grads)
+    if run.result_maps is None:
+        return found
+    return tuple([None if g is None else as_mapped(g, m) for g, m in zip(found, run.result_maps, strict=True)])
 
 
 @control("abandon_backward")

@@ -84,14 +84,14 @@ def run_backward(
     tensors: list[Tensor],
     gradients: list[Tensor | None],
     inputs: list[Tensor] | None,
-    retain_graph: bool,
+    retain_graph: bool | None,
     create_graph: bool,
 ) -> None:
     captures = None if inputs is None else edges_of(inputs)
     receive_gradients(engine, inputs or [])
     run = backward(
         engine, roots_of(engine, tensors, gradients), captures,
-        retain_graph=retain_graph, create_graph=create_graph, accumulate=True,
+        retain_graph=create_graph if retain_graph is None else retain_graph, create_graph=create_graph, accumulate=True,
     )  # fmt: skip
     run_to_end(engine, run, create_graph)
 
@@ -109,14 +109,14 @@ def grad(
     outputs: list[Tensor],
     inputs: list[Tensor],
     grad_outputs: list[Tensor | None],
-    retain_graph: bool,
+    retain_graph: bool | None,
     create_graph: bool,
     allow_unused: bool,
     materialize_grads: bool,
 ) -> tuple[Tensor | None, ...]:
     run = backward(
         engine, roots_of(engine, outputs, grad_outputs), edges_of(inputs),
-        retain_graph=retain_graph, create_graph=create_graph,
+        retain_graph=create_graph if retain_graph is None else retain_graph, create_graph=create_graph,
     )  # fmt: skip
     return wanted_gradients(engine, inputs, run_to_end(engine, run, create_graph), allow_unused, materialize_grads)
 

@@ -76,7 +76,7 @@ def _matrix(x: Tensor) -> Tensor:
 
 
 def _det(s: Any, g: Tensor) -> Tensor:
-    if s.self.engine.grad_enabled:
+    if s.self.engine.differentiates:
         return _matrix(g * conj(s.result)) * adjoint(F.inverse(s.self))
     return _matrix(g) * F.cofactor(s.self)
 

@@ -431,7 +431,7 @@ def cross_entropy_gradient(s: Any, g: Tensor | None, g_logs: Tensor | None) -> A
     self, target, logs = s.meta("self"), s.target, s.result1
     dim = class_dim(self)
     if not is_distribution(self, target.meta):
-        if g_logs is None and g is not None and not logs.engine.grad_enabled:
+        if g_logs is None and g is not None and not logs.engine.differentiates:
             mean = s.reduction == "mean"
             rest = (s.ignore_index, mean, s.label_smoothing)
             return F.cross_entropy_backward(g, logs, target, s.weight, *rest), None

@@ -141,7 +141,7 @@ def layer_norm_gradient(s: Any, g: Tensor, *_: Any) -> tuple[Tensor | None, ...]
     x, weight, shape = s.self, s.weight, s.normalized_shape
     dims = tuple(range(x.ndim - len(shape), x.ndim))
     has_bias = s.meta("bias") is not None
-    if x.engine.grad_enabled:
+    if x.engine.differentiates:
         g_x, g_hat = _composed(x, g if weight is None else g * weight, dims, s.eps)
         return g_x, None if weight is None else _onto(g * g_hat, shape), _onto(g, shape) if has_bias else None
     if weight is None:
@@ -231,7 +231,7 @@ def group_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, num_group
 @joint_derivative("group_norm", saves="self weight result1 result2", undefined=True)
 def group_norm_gradient(s: Any, g: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
     x, weight = s.self, s.weight
-    if not x.engine.grad_enabled:
+    if not x.engine.differentiates:
         return tuple(F.group_norm_backward(g, x, s.result1, s.result2, s.num_groups, weight))
     batch, channels = x.shape[:2]
     grouped = (batch, s.num_groups, channels // s.num_groups * prod(x.shape[2:]))
@@ -345,7 +345,7 @@ def batch_norm_training_gradient(
     x, weight = s.self, s.weight
     found = g_weight = g_bias = None
     dims = tuple(i for i in range(x.ndim) if i != 1)
-    if g is not None and not x.engine.grad_enabled:
+    if g is not None and not x.engine.differentiates:
         found, g_weight, g_bias = F.batch_norm_backward(g, x, s.result1, s.result2, weight, True, s.eps)
     elif g is not None:
         scaled = g if weight is None else g * _along_channels(weight, x.ndim)
@@ -364,7 +364,7 @@ def batch_norm_training_gradient(
 @joint_derivative("batch_norm_inference", saves="self mean var weight")
 def batch_norm_inference_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, ...]:
     x, weight = s.self, s.weight
-    if not x.engine.grad_enabled:
+    if not x.engine.differentiates:
         return tuple(F.batch_norm_backward(g, x, s.mean, s.var, weight, False, s.eps))
     rstd = F.rsqrt(s.var + s.eps)
     hat = (x - _along_channels(s.mean, x.ndim)) * _along_channels(rstd, x.ndim)
@@ -475,7 +475,7 @@ def rms_norm_backward(xp: Any, g: Any, x: Any, rstd: Any, weight: Any) -> Any:
 @joint_derivative("rms_norm", saves="self weight result1", undefined=True)
 def rms_norm_gradient(s: Any, g: Tensor, _: Any) -> tuple[Tensor | None, Tensor | None]:
     x, weight = s.self, s.weight
-    if not x.engine.grad_enabled:
+    if not x.engine.differentiates:
         found = F.rms_norm_backward(g, x, s.result1, weight)
         return found[0], found[1] if weight is not None else None
     dims = tuple(range(x.ndim - len(s.normalized_shape), x.ndim))

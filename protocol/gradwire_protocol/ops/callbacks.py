@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..dtypes import float32, uint8
 from ..errors import ArgumentError
 from ..meta import Inference, new, nothing
 from ..table import Ints, Strings, Tensor, op
@@ -96,8 +97,6 @@ def bring_back(place: Tensor, tensor: Tensor, name: str, at: int = -1) -> Infere
 def new_region(source: Tensor | None = None) -> Inference:
     """A region: nodes made in it keep nothing for backward. With a ``source``, the same computation run again, whose
     nodes do keep what they save, until :func:`hand_over`."""
-    from ..dtypes import uint8
-
     return new((0,), uint8, "cpu")
 
 
@@ -126,7 +125,7 @@ def begin_backward(
     inputs: list[Tensor] | None,
     places: list[Tensor],
     stages: Ints,
-    retain_graph: bool = False,
+    retain_graph: bool | None = None,
     create_graph: bool = False,
     accumulate: bool = True,
 ) -> Inference:
@@ -141,14 +140,15 @@ def begin_backward(
         check_gradient(tensor, gradient)
     if len(places) != len(stages) or any(stage not in STAGES for stage in stages):
         raise ArgumentError(f"{len(places)} places come with the stages {list(stages)}: one of 0 to 4 for each")
-    return new((0,), tensors[0].dtype if tensors else None, "cpu")
+    return new((0,), float32, "cpu")
 
 
 @op(control=True, results=None, exposed=())
-def advance(run: Tensor, step: int, supplied: list[Tensor | None], results: int = 0) -> Inference:
+def advance(run: Tensor, step: int, supplied: list[Tensor | None], results: int = 0, removed: Ints = ()) -> Inference:
     """Go on to the next pause with what the last one asked for. ``step`` counts the pauses, from 0.
 
     ``results`` says how many of the tensors there the client wants: it may know of fewer outputs than the node has.
+    ``removed`` lists what was there and is to be undefined from now on.
     """
     return Inference(())
 
@@ -160,6 +160,7 @@ def finish_backward(
     supplied: list[Tensor | None],
     allow_unused: bool = False,
     materialize_grads: bool = False,
+    removed: Ints = (),
 ) -> Inference:
     """Go on to the end. Results in the gradients of the inputs, where they do not accumulate."""
     return Inference(())

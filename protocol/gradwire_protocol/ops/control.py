@@ -50,12 +50,13 @@ def backward(
     tensors: list[Tensor],
     gradients: list[Tensor | None],
     inputs: list[Tensor] | None = None,
-    retain_graph: bool = False,
+    retain_graph: bool | None = None,
     create_graph: bool = False,
 ) -> Inference:
     """Accumulate gradients of ``tensors`` into the ``grad`` of the leaves they depend on (or of ``inputs`` only).
 
-    ``gradients`` holds one initial gradient per tensor, null for a tensor of one element.
+    ``gradients`` holds one initial gradient per tensor, null for a tensor of one element. The graph is freed unless
+    ``retain_graph``, which is by default what ``create_graph`` is.
     """
     if len(gradients) != len(tensors):
         raise ArgumentError(f"{len(tensors)} tensors come with {len(gradients)} gradients")
@@ -69,7 +70,7 @@ def grad(
     outputs: list[Tensor],
     inputs: list[Tensor],
     grad_outputs: list[Tensor | None],
-    retain_graph: bool = False,
+    retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool = False,
     materialize_grads: bool = False,

@@ -6,14 +6,15 @@ from ..dtypes import BOOLEAN, COMPLEX, FLOATING, DType
 from ..errors import DTypeError, ShapeError
 from ..meta import Inference, Meta, new, nothing, view
 from ..promotion import ScalarKind
-from ..shapes import broadcast, dense_stride_like, like
+from ..shapes import broadcast, dense_stride_like, is_dense, like
 from ..table import Scalar, Tensor, op
 
 
 @op(grad_fn="CloneBackward0")
 def clone(self: Tensor) -> Inference:
     """A copy in new memory, in the memory order of ``self`` where that is dense."""
-    return like(self)
+    dense = self.known and is_dense(self.shape, self.stride)
+    return new(self.shape, self.dtype, self.device, stride=self.stride) if dense else like(self)
 
 
 @op(grad_fn="CloneBackward0", exposed=("method",))
