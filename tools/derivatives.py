@@ -51,7 +51,11 @@ def derivatives_json() -> str:
     lines = []
     for name in sorted(ROWS):
         entry = row(name)
-        if not entry.has_derivative or entry.op.grad_fn is None or entry.op.base is not None:
+        if entry.op.grad_fn is None or entry.op.base is not None:
+            continue
+        if entry.composite is not None:
+            lines.append(f'"{name}": {json.dumps(_composite(entry))}')
+        if not entry.has_derivative:
             continue
         told = {"saves": _saves(entry), "gradients": {}, "spread": []}
         for parameter in (entry.op.params[i].name for i in entry.differentiable):
@@ -75,8 +79,15 @@ def _saves(entry: Row) -> dict[str, list[str]]:
     return {parameter: list(needs) for parameter, (needs, _) in entry.rules.items() if needs}
 
 
+def _composite(entry: Row) -> dict[str, Any]:
+    """Of an op made of others: it may keep and depend on all its operands, but for a bias, which is only added."""
+    operands = [entry.op.params[i].name for i in entry.differentiable]
+    gradients = {operand: {"is": _anything(entry)} for operand in operands}
+    return {"saves": {"": [o for o in operands if o != "bias"]}, "gradients": gradients, "spread": []}
+
+
 def _anything(entry: Row) -> Any:
-    """Of a derivative that no sample reaches: the gradient may depend on all there is."""
+    """Of a derivative that no sample reaches, or that is not traced: the gradient may depend on all there is."""
     operands = [entry.op.params[i].name for i in entry.differentiable]
     return [[f":{entry.op.grad_fn}", "grads", *operands]]
 

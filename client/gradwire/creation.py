@@ -9,7 +9,7 @@ import numpy as np
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, DTypeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, DTypeError
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import check_can_require_grad
 from gradwire_protocol.promotion import ScalarKind
@@ -137,12 +137,13 @@ def _flatten(data: Any) -> tuple[tuple[int, ...], list[Any]]:
         if isinstance(data, (np.ndarray, np.generic)):
             return data.shape, list(np.asarray(data).reshape(-1).tolist())
         if ScalarKind.of(data) is None and not isinstance(data, Tensor):
-            raise ArgumentTypeError(
-                f"a tensor is made from numbers, not from {data!r:.60} of type {type(data).__name__}"
-            )
+            kind = ArgumentTypeError if isinstance(data, (str, bytes)) else ArgumentError
+            raise kind(f"a tensor is made from numbers, not from {data!r:.60} of type {type(data).__name__}")
         return (), [data]
     if not len(data):
         return (0,), []
+    if isinstance(data[0], str):
+        raise ArgumentValueError(f"a tensor is made from numbers, not from strings as in {list(data)!r:.60}")
     if all(type(v) in (int, float, bool) for v in data):
         return (len(data),), list(data)
     parts = [_flatten(v) for v in data]

@@ -85,6 +85,11 @@ def propagate(entry: Entry, values: list[Any], results: list[Any], recording: bo
     """Mark the results of an op (for an in-place one what it wrote to, and that tensor's base) as dual."""
     if not entry.op.grad_fn or MODES.flags & 2:
         return
+    absent = [n for n, e in (getattr(values[0], "_duals", None) or {}).items() if e is ABSENT] if values else []
+    if absent:
+        for result in results:
+            if result._base_tensor is not None:
+                result._duals = {**(result._duals or {}), **dict.fromkeys(absent, ABSENT)}
     operands: list[Any] = []
     for i in entry.differentiable:
         value = values[i]
@@ -121,6 +126,7 @@ def _meta_of(tensor: Any) -> Meta:
 def make_dual(primal: Any, tangent: Any, level: Level) -> Any:
     """A view of ``primal`` with a tangent at a level."""
     from .dispatch import call
+
     dual = call("make_dual", primal, tangent, level.number(primal._session))
     dual._levels = primal._levels  # where only the tangent is mapped, the values are the same for all samples
     level.mapped.update(tangent._levels)

@@ -85,10 +85,14 @@ def materialize(tensor: Tensor) -> Any:
     would be the sum over them. ``gradwire.func.grad`` and its kin therefore call this on their inputs. Without an
     active ``vmap`` it is the tensor itself.
     """
-    from .dispatch import call
-
     if tensor._duals and not all(m.level in tensor._levels for m in MODES.maps):
         return _materialized_dual(tensor)
+    return _materialized(tensor)
+
+
+def _materialized(tensor: Any) -> Any:
+    from .dispatch import call
+
     for entered in MODES.maps:
         if entered.level not in tensor._levels:
             with _Outside():
@@ -104,13 +108,9 @@ def _materialized_dual(tensor: Any) -> Any:
 
     levels = sorted(duals_of(tensor), key=lambda level: level.number(tensor._session))
     if not levels:
-        plain = tensor.view(tensor.shape)
-        plain._duals = None
-        return materialize(plain)
+        return _materialized(tensor)
     inner = levels[-1]
-    primal = primal_of(tensor, inner)
-    primal._duals = {level: edge for level, edge in primal._duals.items() if level in levels[:-1]}
-    return make_dual(materialize(primal), materialize(tangent_of(tensor, inner)), inner)
+    return make_dual(materialize(primal_of(tensor, inner)), materialize(tangent_of(tensor, inner)), inner)
 
 
 def levels_of(entry: Entry, values: Sequence[Any]) -> Levels:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GraphError, IndexOutOfRange
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, GraphError, IndexOutOfRange
 from gradwire_protocol.history import MADE_IN_INFERENCE, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, PLAIN
 from gradwire_protocol.meta import Meta, meta
 from gradwire_protocol.ops.control import (
@@ -28,7 +28,7 @@ from gradwire_protocol.table import TABLE
 from . import mapping, printing
 from .hooks import RemovableHandle
 from .inplace import Path, path_of, regenerate
-from .mirror import AccumulateGrad, Node, edge_of
+from .mirror import AccumulateGrad, Node
 from .modes import MODES
 from .participation import Part, register_accumulated_hook, register_tensor_hook, remember_origin
 from .size import Size, device
@@ -272,14 +272,19 @@ class Tensor:
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
+    def _only(self) -> Any:
+        if self.numel() != 1:
+            raise ArgumentValueError(f"a tensor of shape {list(self.shape)} is no number: it must have one element")
+        return self.item()
+
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._only())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._only())
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._only())
 
     def __index__(self) -> int:
         if self._meta.dtype.category > 1 or self._meta.shape != ():
@@ -304,7 +309,11 @@ class Tensor:
             values = self._read_and_name(self)  # type: ignore[assignment]
         else:
             values = self._edges_of(index)
-        node = self._grad_node()
+        try:
+            node = self._grad_node()
+            label = None if node is None else node.label
+        except GraphError:  # a view that cannot take part in history is printed all the same
+            label = "Invalid"
         default = self._session.default_dtype
         return printing.format_tensor(
             values,
@@ -312,7 +321,7 @@ class Tensor:
             dtype=described.dtype.name,
             device=described.device,
             requires_grad=self.requires_grad,
-            grad_fn_name=node.label if node is not None else None,
+            grad_fn_name=label,
             default_dtype=default.name,
             default_complex=default.to_complex().name,
         )
@@ -334,7 +343,7 @@ class Tensor:
         """The values of a part of it. The same round trip brings the name of a node that the server made."""
         node = self._node
         if node is None or not node.told:
-            return self._session.read([part])[0]  # type: ignore[no-any-return]
+            return self._session.read([part])[0]
         values, letters = self._session.read([part, _call("grad_fn_of", self)])
         name = letters.tobytes().decode() if letters is not None else ""
         if name:

@@ -126,13 +126,13 @@ def backward(
             if edge is not None and given is not None:
                 _deliver(pending, edge[0], edge[1], given)
         # Hold nothing beyond its use: accumulation looks at reference counts.
-        given = None  # type: ignore[assignment]
+        given = None
         del gradients
         if not retain_graph:
             node.free()
     for i, (node, slot) in enumerate(captures or ()):
-        if (gradient := results[i]) is not None:
-            results[i] = _handed_out(gradient, node, slot)
+        if (captured_gradient := results[i]) is not None:
+            results[i] = _handed_out(captured_gradient, node, slot)
     return results
 
 

@@ -65,6 +65,13 @@ def into_dual(lib, fwd, x, v):
     return [fwd.unpack_dual(t) for t in (whole, row, dual)]
 
 
+def primal_of_a_written_base(lib, fwd, x, v):
+    base = lib.zeros(3, dtype=x.dtype)
+    base.copy_(fwd.make_dual(x, v))
+    primal = fwd.unpack_dual(base).primal
+    return [fwd.unpack_dual(t) for t in (base, primal, primal[1:], primal[1:] * 2)]
+
+
 def zeroed(lib, fwd, x, v):
     dual = fwd.make_dual(x, v) * 1
     dual.zero_()
@@ -151,6 +158,7 @@ CASES = {
     "softmax": lambda lib, fwd, x, v: fwd.unpack_dual(fwd.make_dual(x, v).softmax(0)),
     "a write into a view": in_view,
     "writes into a dual": into_dual,
+    "views of a primal": primal_of_a_written_base,
     "zero_": zeroed,
     "fill_": filled,
     "assignment": set_item,

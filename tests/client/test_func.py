@@ -83,6 +83,23 @@ def of_a_structure(lib, f, x, y, v):
     return value, pull((v, {"s": y[0]}))
 
 
+def branching(lib, f, x, y, v):
+    return f.jacfwd(lambda t: t * t if float(x.sum()) > float(t.sum()) - 1 else t)(x)
+
+
+def combined_with_what_is_mapped(lib, f, x, y, v):
+    return f.vmap(lambda t, c: f.jvp(lambda s: (s * c).sin() * s, (x,), (t,)))(lib.stack([v, y]), lib.stack([x, y]))
+
+
+def written_in_place(lib, f, x, y, v):
+    def function(t):
+        total = lib.zeros(3, dtype=t.dtype) * t
+        total[1:] = t[:2] * y[:2]
+        return total.mul_(t)
+
+    return f.jacfwd(function)(x)
+
+
 def linearized(lib, f, x, y, v):
     value, push = f.linearize(lambda a, b: a * b.sin(), x, y)
     return value, push(v, y), push(x, v)
@@ -145,6 +162,8 @@ JACOBIANS = {
     "jacrev with aux": lambda lib, f, x, y, v: f.jacrev(lambda t: (t * t, 2 * t), has_aux=True)(x),
     "jacfwd with aux": lambda lib, f, x, y, v: f.jacfwd(lambda t: (t * t, 2 * t), has_aux=True)(x),
     "a matrix": lambda lib, f, x, y, v: f.jacrev(lambda m: m @ m.t())(lib.stack([x, y])),
+    "jacfwd that branches on the values": branching,
+    "jacfwd of writes in place": written_in_place,
     "hessian": lambda lib, f, x, y, v: f.hessian(lambda t: (t**3).sum() * t[0])(x),
     "hessian of several": lambda lib, f, x, y, v: f.hessian(lambda a, b: (a * b * a).sum(), argnums=(0, 1))(x, y),
 }
@@ -190,6 +209,7 @@ NESTED = {
     "jvp of vmap": lambda lib, f, x, y, v: f.jvp(
         f.vmap(lambda t: t.sin() * t), (lib.stack([x, y]),), (lib.stack([v, y]),)
     ),
+    "vmap of jvp with what is mapped": combined_with_what_is_mapped,
     "vmap of jvp": lambda lib, f, x, y, v: f.vmap(lambda t: f.jvp(lambda s: s.sin() * s, (x,), (t,)))(
         lib.stack([v, y])
     ),

@@ -35,10 +35,13 @@ ORDINARY: dict[str, Callable[[Any, Any], Any]] = {
     "sigmoid": lambda lib, x: x.sigmoid(), "relu": lambda lib, x: x.relu(), "1 / x": lambda lib, x: 1 / x,
     "sum": lambda lib, x: x.sum(), "mean": lambda lib, x: x.mean(), "mean of squares": lambda lib, x: (x * x).mean(),
     "softmax": lambda lib, x: x.softmax(0), "logsumexp": lambda lib, x: x.logsumexp(0), "abs": lambda lib, x: x.abs(),
-    "cumsum": lambda lib, x: x.cumsum(0), "expand": lambda lib, x: x.expand(2, 3), "cat": lambda lib, x: lib.cat([x, x]),
+    "cumsum": lambda lib, x: x.cumsum(0), "expand": lambda lib, x: x.expand(2, 3),
+    "cat": lambda lib, x: lib.cat([x, x]),
     "stack": lambda lib, x: lib.stack([x, x * 2]) ** 2, "where": lambda lib, x: lib.where(x > 1, x * x, x),
-    "var": lambda lib, x: x.var(), "prod": lambda lib, x: x.sigmoid().prod(), "maximum": lambda lib, x: lib.maximum(x, x * x),
-    "clamp": lambda lib, x: x.clamp(0, 2), "double": lambda lib, x: (x * 2).double(), "select": lambda lib, x: x[0] * x[1],
+    "var": lambda lib, x: x.var(), "prod": lambda lib, x: x.sigmoid().prod(),
+    "maximum": lambda lib, x: lib.maximum(x, x * x),
+    "clamp": lambda lib, x: x.clamp(0, 2), "double": lambda lib, x: (x * 2).double(),
+    "select": lambda lib, x: x[0] * x[1],
     "broadcast": lambda lib, x: x.reshape(3, 1) * x, "x ** x": lambda lib, x: x**x,
 }  # fmt: skip
 
@@ -67,7 +70,7 @@ def test_second_gradients_are_there_exactly_where_pytorch_has_them(name: str) ->
         (g,) = lib.autograd.grad(ORDINARY[name](lib, x).sum(), x, create_graph=True)
         try:
             (second,) = lib.autograd.grad(g.sum(), x)
-            found.append(second.tolist())
+            found.append((second + 0).tolist())  # PyTorch cannot list the zeros that it does not store
         except RuntimeError:
             found.append(None)
     if found[0] is None:
@@ -136,24 +139,23 @@ def test_orders_up_to_the_fourth() -> None:
         assert found == [(32.0, True), (48.0, True), (48.0, True), (24.0, True)]
 
 
+@pytest.mark.filterwarnings("ignore:.*create_graph=True")
 def test_grad_has_history_after_backward_with_create_graph(session) -> None:
     for lib in BOTH:
         x = three(lib)
-        with pytest.warns(UserWarning):
-            (x**3).sum().backward(create_graph=True)
+        (x**3).sum().backward(create_graph=True)
         first = told(x.grad)
-        with pytest.warns(UserWarning):
-            (x**3).sum().backward(create_graph=True)
+        (x**3).sum().backward(create_graph=True)
         assert [first, told(x.grad)] == [(True, False, "torch::autograd::CopyBackwards"), (True, False, "AddBackward0")]
         (second,) = lib.autograd.grad(x.grad.sum(), x)
         assert second.tolist() == [12.0, 24.0, 36.0]
 
 
+@pytest.mark.filterwarnings("ignore:.*create_graph=True")
 def test_grad_without_history() -> None:
     for lib in BOTH:
         x = three(lib)
-        with pytest.warns(UserWarning):
-            (3 * x).sum().backward(create_graph=True)
+        (3 * x).sum().backward(create_graph=True)
         assert told(x.grad) == (False, True, None)
         x.grad = None
         (x**2).sum().backward()

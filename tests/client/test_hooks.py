@@ -231,3 +231,79 @@ def test_hooks_cost_no_round_trip(round_trips: Any) -> None:
     assert round_trips() == 0
     assert x.grad.tolist() == [48.0, 48.0, 48.0]
     assert round_trips() == 1
+
+
+def test_threads_go_backward_with_hooks_at_the_same_time() -> None:
+    import threading
+
+    found: dict[int, Any] = {}
+
+    def work(number: int) -> None:
+        x = gradwire.ones(2, requires_grad=True)
+        for _ in range(20):
+            y = x * number
+            y.register_hook(lambda g: g * 2)
+            with gradwire.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2):
+                z = y * y
+            z = gradwire.utils.checkpoint.checkpoint(lambda z: z.exp().log(), z, use_reentrant=False)
+            z.sum().backward()
+        found[number] = x.grad.tolist()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == {n: pytest.approx([20 * 4.0 * n * n] * 2, rel=1e-4) for n in (1, 2, 3)}
+
+
+def test_steps_with_callbacks_leave_nothing_behind(session: Any) -> None:
+    class Square(gradwire.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            y = x * x
+            ctx.save_for_backward(x, y)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2 * ctx.saved_tensors[0]
+
+    x = gradwire.ones(100, requires_grad=True)
+
+    def step() -> None:
+        y = Square.apply(x * 1)
+        y.register_hook(lambda g: g * 2)
+        y.grad_fn.register_hook(lambda i, o: None)
+        with gradwire.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            z = y.exp()
+        gradwire.utils.checkpoint.checkpoint(lambda z: z.sin() * z, z, use_reentrant=False).sum().backward()
+        x.grad = None
+
+    def held() -> tuple[int, int, int]:
+        session.synchronize()
+        described = session.describe()["contents"]
+        return described["tensors"], described["memory"]["live_bytes"], described["graph_nodes"]
+
+    step()
+    before = held()
+    for _ in range(100):
+        step()
+    assert held() == before
+
+
+def test_a_step_with_callbacks_repeats_its_structure(session: Any) -> None:
+    x = gradwire.ones(100, requires_grad=True)
+
+    def step() -> int:
+        session.synchronize()
+        before = session.stats()["bytes_sent"]
+        y = x * 2
+        y.register_hook(lambda g: g * 2)
+        y.sum().backward()
+        session.synchronize()
+        return session.stats()["bytes_sent"] - before
+
+    with session.lock:  # frames are cut by the program alone
+        sizes = [step() for _ in range(6)]
+    assert min(sizes[2:]) < 0.7 * sizes[0]

@@ -458,6 +458,15 @@ def a_view_made_in_no_grad_of_a_changed_base(torch):
 
 
 @claim
+def a_view_that_cannot_take_part_in_history_is_printed(torch):
+    x = leaf(torch, 3)
+    with torch.no_grad():
+        view = x[1:]
+        view.add_(1)
+    return repr(view), raises(lambda: view.grad_fn), raises(lambda: view * 2), view.requires_grad
+
+
+@claim
 def a_write_in_no_grad_keeps_history(torch):
     x = leaf(torch, 3)
     y = x * 2
@@ -698,6 +707,31 @@ def conditions_written_by_mask(torch):
     y.index_fill_(0, torch.tensor([1]), 4.0)
     (y * y).sum().backward()
     return y, x.grad, w.grad, history(y)
+
+
+@claim
+def a_hook_stays_with_the_operation_before_a_write_and_retain_grad_moves(torch):
+    x = leaf(torch, 3)
+    y = x * 2
+    seen = []
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    y.retain_grad()
+    y.mul_(5)
+    y.register_hook(lambda g: seen.append((g * 10).tolist()))
+    (y * y).sum().backward()
+    return seen, y.grad, x.grad
+
+
+@claim
+def a_hook_on_a_view_of_a_base_written_later(torch):
+    x = leaf(torch, 3)
+    y = x * 2
+    view = y[1:]
+    seen = []
+    view.register_hook(lambda g: seen.append(g.tolist()))
+    y.mul_(5)
+    view.sum().backward()
+    return seen, x.grad
 
 
 @claim

@@ -21,18 +21,21 @@ from gradwire_engine.batching import Batched
 from gradwire_engine.engine import Engine
 from gradwire_engine.tensor import Tensor
 from gradwire_protocol.errors import GradwireError
-from gradwire_protocol.table import TABLE
+from gradwire_protocol.table import TABLE, Kind
 from tests.engine.test_parity import Ours
 from tests.samples import REGISTERED, Sample, Samples, load
 
 SEED = int(os.environ.get("GRADWIRE_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
 SIZE = 3
+TENSORS = (Kind.TENSOR, Kind.TENSORS, Kind.OPTIONAL_TENSORS, Kind.OPERAND)
 DTYPES = ("float64", "int64", "complex128", "float32")
 
 
 def cases() -> Iterator[Any]:
     for name, declared in load().items():
         if TABLE[name].control or TABLE[name].random:
+            continue
+        if not any(p.kind in TENSORS for p in TABLE[name].params):
             continue
         for i, samples in enumerate(declared):
             kept = [d for d in DTYPES[:3] if d in samples.dtypes] or [d for d in DTYPES if d in samples.dtypes]
@@ -43,8 +46,8 @@ def cases() -> Iterator[Any]:
 class Stack:
     """The operands of a sample in three versions, some of them mapped over."""
 
-    def __init__(self, engine: Engine, sample: Sample, chosen: tuple[int, ...], in_order: bool = False) -> None:
-        self.sorted = in_order
+    def __init__(self, engine: Engine, sample: Sample, chosen: tuple[int, ...], name: str) -> None:
+        self.name = name
         self.engine = engine
         self.count = 0
         self.chosen = chosen
@@ -76,8 +79,10 @@ class Stack:
 
     def _version(self, value: torch.Tensor, n: int) -> np.ndarray[Any, Any]:
         array = value.detach().numpy()
-        if self.sorted:  # what is searched stays in order
+        if self.name in ("searchsorted", "bucketize"):  # what is searched stays in order
             return array + array.dtype.type(n)
+        if self.name == "linalg_cholesky":  # and what is positive definite stays so
+            return array * array.dtype.type(n + 1)
         return np.roll(array.reshape(-1), n).reshape(array.shape) if array.size else array
 
     def of(self, i: int) -> tuple[list[Any], dict[str, Any]]:
@@ -129,7 +134,7 @@ def test_a_mapped_op_is_a_loop(samples: Samples, dtype: str) -> None:
 
 
 def compare(engine: Engine, name: str, sample: Sample, some: tuple[int, ...]) -> bool:
-    stack = Stack(engine, sample, some, name in ("searchsorted", "bucketize"))
+    stack = Stack(engine, sample, some, name)
     try:
         rows = [listed(engine.call(name, *args, **kwargs)) for args, kwargs in map(stack.of, range(SIZE))]
     except GradwireError:
@@ -199,7 +204,7 @@ def weights(tensor: Tensor) -> np.ndarray[Any, Any]:
 
 def compare_in_place(engine: Engine, name: str, sample: Sample, some: tuple[int, ...]) -> None:
     plain = Sample(*[_detached(a) for a in sample.args], **{k: _detached(v) for k, v in sample.kwargs.items()})
-    stack = Stack(engine, plain, some)
+    stack = Stack(engine, plain, some, name)
     if not isinstance(plain.args[0], torch.Tensor) or _refused(name.rstrip("_"), stack):
         return
     target = stack.leaves[0]

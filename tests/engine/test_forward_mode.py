@@ -21,6 +21,7 @@ import torch.autograd.forward_ad as fwd
 
 from gradwire_engine.engine import Engine
 from gradwire_engine.tensor import Tensor
+from gradwire_protocol import dtypes
 from gradwire_protocol.table import TABLE
 from tests.engine.test_parity import (
     Oracle,
@@ -283,9 +284,14 @@ class Second:
             return [None] * len(inputs)
         return list(
             self.engine.call(
-                "grad", [r for r, _ in pairs], inputs, [w for _, w in pairs], create_graph=again, allow_unused=True,
+                "grad",
+                [r for r, _ in pairs],
+                inputs,
+                [w for _, w in pairs],
+                create_graph=again,
+                allow_unused=True,
                 retain_graph=True,
-            )  # fmt: skip
+            )
         )
 
     def compare(self) -> None:
@@ -322,3 +328,64 @@ class Second:
                 np.testing.assert_allclose(
                     got[known], wanted[known], rtol=1e-7, atol=1e-7, err_msg=f"{name}, operand {i}"
                 )
+
+
+@pytest.mark.parametrize(("samples", "dtype"), [c for c in cases() if c.values[1] == "float64"])
+def test_mapped_tangents_are_those_of_each_direction(samples: Samples, dtype: str) -> None:
+    """Tangents under ``vmap`` of tensors that all samples of the map share."""
+    seed = zlib.crc32(f"{samples.op}{dtype}{SEED}".encode())
+    torch.manual_seed(seed)
+    engine = Engine()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for sample in samples.draw(dtype, seed):
+            if sample.expects_error or not sample.gradients or not ordinary(samples.op, sample):
+                continue
+            try:
+                Oracle(samples.ref, sample).call()
+            except Exception:
+                continue  # there is no such function
+            try:
+                compare_mapped(engine, samples.op, sample)
+            except Exception as error:
+                raise AssertionError(
+                    f"{samples.op}{sample!r}\n{type(error).__name__}: {error}\n(GRADWIRE_TEST_SEED={SEED})"
+                ) from error
+
+
+def compare_mapped(engine: Engine, op: str, sample: Sample) -> None:
+    given = {id(t): t for t in tensors_of(sample) if t.requires_grad}
+    directions = {key: [random_like(t).detach() for _ in range(2)] for key, t in given.items()}
+
+    def run(tangent: Any) -> list[tuple[Tensor, Tensor]]:
+        level = next(LEVELS)
+        engine.call("enter_dual_level", level)
+        made: dict[int, Tensor] = {}
+
+        def dual(one: torch.Tensor) -> Tensor:
+            if id(one) not in made:
+                mine = to_ours(engine, one)
+                mine.requires_grad_flag = False
+                made[id(one)] = (
+                    engine.call("make_dual", mine, tangent(id(one)), level) if id(one) in directions else mine
+                )
+            return made[id(one)]
+
+        args = [convert(a, dual, to_dtype) for a in sample.args]
+        kwargs = {k: convert(v, dual, to_dtype) for k, v in sample.kwargs.items()}
+        found = [
+            (r, engine.call("tangent_of", r, level))
+            for r in listed(engine.call(op, *args, **kwargs))
+            if r.dtype.category >= dtypes.FLOATING
+        ]
+        engine.call("exit_dual_level", level)
+        return found
+
+    each = [run(lambda key, i=i: to_ours(engine, directions[key][i])) for i in range(2)]
+    mapped = run(lambda key: engine.call("batch", to_ours(engine, torch.stack(directions[key])), 0, 1))
+    for i, ((value, tangent), *rows) in enumerate(zip(mapped, *each, strict=True)):
+        assert type(value) is Tensor, "the values are the same for all samples"
+        together = plain(engine.call("unbatch", tangent, 1, 0, 2))
+        np.testing.assert_allclose(
+            together, np.stack([plain(t) for _, t in rows]), rtol=1e-8, atol=1e-8, err_msg=f"result {i}"
+        )

@@ -243,7 +243,10 @@ class Run:
             assert part.packed is not None
             self._advance([])
             part.packed.bring_back()
-            self._packed.append(part.packed)
+            if self._keep:
+                self._packed.append(part.packed)
+            else:
+                part.packed = None  # what the program kept may be the node's own result
         if isinstance(node, AccumulateGrad) and arrived[0] is not None:
             arrives(node.variable, self._create, arrived[0])
         if INSTEAD in stages:

@@ -88,7 +88,7 @@ def accumulated(leaf: Any, gradient: Gradient) -> Gradient:
     if gradient is None:
         return _of_grad(leaf)
     if leaf._grad_state == 0:
-        return CONSTANT if gradient == CONSTANT else (Told(_first_name(leaf), (gradient,), (leaf._meta,)), 0)
+        return (Told(_first_name(leaf), (gradient,), (leaf._meta,)), 0) if gradient else CONSTANT
     return added(_of_grad(leaf), gradient, leaf._meta)
 
 

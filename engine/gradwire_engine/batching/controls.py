@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from gradwire_protocol.errors import ArgumentError
+from gradwire_protocol.errors import ArgumentError, GraphError
 
 from ..forward import tangent_at, without
 from ..functional import F
@@ -46,7 +46,17 @@ def grad(
     """Gradients of what is mapped, per sample: of the tensors inside, which carry the graph.
 
     A gradient may be mapped at levels that its output is not: derivatives are made of ops, and these of rules.
+
+    Raises:
+        GraphError: for an input that is the same for all samples of a map that an output is in.
     """
+    mapped = {level for output in outputs for level, _, _ in levels_of(output)}
+    for i, tensor in enumerate(inputs):
+        if mapped - {level for level, _, _ in levels_of(tensor)}:
+            raise GraphError(
+                f"input {i}, a {tensor.meta!r} tensor, is the same for all samples of a vmap, and the outputs differ "
+                "between them: the gradient would be a sum over samples"
+            )
     gradients = []
     for output, gradient in zip(outputs, grad_outputs, strict=True):
         if gradient is not None:
