@@ -71,6 +71,20 @@ def described(value: Any, order: bool = True) -> Any:
     return value
 
 
+def leaf(lib: Any, *shape: int) -> Any:
+    """A leaf of float32 numbers without regularities."""
+    return ((lib.arange(float(math.prod(shape))) * 7 + 3) % 11 - 4).reshape(shape).detach().requires_grad_()
+
+
+def history(tensor: Any) -> list[list[str]]:
+    """The names of the nodes behind a tensor, level by level; places without gradient are left out."""
+    names, level = [], [] if tensor.grad_fn is None else [tensor.grad_fn]
+    while level:
+        names.append([n.name() for n in level])
+        level = [m for n in level for m, _ in n.next_functions if m is not None]
+    return names
+
+
 def outcome(claim: Claim, lib: Any) -> Any:
     """What a claim gives under one library: its result, or the class of its exception, and the warnings."""
     with warnings.catch_warnings(record=True) as caught:

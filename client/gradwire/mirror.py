@@ -30,9 +30,10 @@ class Node:
 
     ``seq`` rises with every node, so that descending numbers are an order in which gradients can flow. ``outs``
     describes what the operation returned. ``part`` is what the program takes part in when gradients pass (hooks, a
-    derivative of its own), or ``None``. ``recipe`` is the recorded call, ``line`` where the program made it, ``numbers``
-    those of its arguments that a derivative may ask for, ``saved`` what it keeps (see :mod:`gradwire.saved`; ``None``
-    once freed). ``inner`` is the node of the write, where this one is a base's ``CopySlices``.
+    derivative of its own), or ``None``. ``recipe`` is the recorded call, ``line`` where the program made it,
+    ``numbers`` those of its arguments that a derivative may ask for, ``saved`` what it keeps (see
+    :mod:`gradwire.saved`; ``None`` once freed). ``inner`` is the node of the write, where this one is a base's
+    ``CopySlices``.
     """
 
     __slots__ = (

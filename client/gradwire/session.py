@@ -11,7 +11,7 @@ import numpy as np
 
 from gradwire_protocol import dtypes, envelope
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import GradwireError, InternalError, from_code
+from gradwire_protocol.errors import ArgumentError, GradwireError, InternalError, from_code
 from gradwire_protocol.frames import ID_BITS, MAX_ID, Frame, Problem, Structure, structure_hash
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import GRAD_MODE
@@ -138,7 +138,10 @@ class Session:
 
     def _ref(self, tensor: Tensor) -> int:
         if tensor._session is not self:
-            raise InternalError("a tensor of another session was used here: each session computes on its own tensors")
+            raise ArgumentError(
+                f"tensors of different sessions, {self.id} and {tensor._session.id}, were used together: each session "
+                "computes on its own"
+            )
         number = tensor._id
         slot = number - self._first
         if slot >= 0:

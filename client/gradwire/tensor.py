@@ -292,7 +292,7 @@ class Tensor:
         return int(self.item())
 
     def __format__(self, spec: str) -> str:
-        if self.ndim == 0 and spec:
+        if self.ndim == 0 and (spec or type(self) is Tensor):
             return format(self.item(), spec)
         return object.__format__(self, spec)
 
@@ -324,7 +324,16 @@ class Tensor:
             grad_fn_name=label,
             default_dtype=default.name,
             default_complex=default.to_complex().name,
+            extra=self._tangent_entry(),
         )
+
+    def _tangent_entry(self) -> tuple[str, ...]:
+        """What the text of a dual tensor says besides: its innermost tangent."""
+        from .duals import OPEN, STACK, duals_of, tangent_of
+
+        levels = duals_of(self) if OPEN else {}
+        innermost = next((level for level in reversed(STACK.levels) if level in levels), None)
+        return () if innermost is None else (f"tangent={tangent_of(self, innermost)}",)
 
     def _edges_of(self, index: Any) -> np.ndarray[Any, Any]:
         from .creation import tensor

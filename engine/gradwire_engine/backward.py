@@ -338,7 +338,10 @@ def accumulate(leaf: Tensor, gradient: Tensor, engine: Engine) -> None:
             engine.call("add_", leaf.grad, gradient)
         return
     if engine.grad_enabled:
-        leaf.grad = _laid_out(F.clone(gradient), leaf.meta)
+        copied = F.clone(gradient)
+        if copied.grad_fn is not None:
+            copied.grad_fn.name = "CopyBackwards"  # what PyTorch calls this copy
+        leaf.grad = _laid_out(copied, leaf.meta)
         return
     layout = leaf.meta.stride if is_dense(leaf.shape, leaf.meta.stride) else contiguous_stride(leaf.shape)
     sole = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.side_by_side import Claims, name_of, same
+from tests.side_by_side import Claims, history, name_of, same
 
 pytestmark = pytest.mark.usefixtures("session")
 claim = Claims()
@@ -22,14 +22,6 @@ def leaf(torch, dtype, shape=(2, 3)):
     if dtype.is_complex:
         values = [v + 1j * ((3 * i) % 7 - 3) / 4 for i, v in enumerate(values)]
     return torch.tensor(values, dtype=dtype).reshape(shape).detach().requires_grad_()
-
-
-def history(tensor):
-    names, level = [], [] if tensor.grad_fn is None else [tensor.grad_fn]
-    while level:
-        names.append([n.name() for n in level])
-        level = [m for n in level for m, _ in n.next_functions if m is not None]
-    return names
 
 
 FUNCTIONS = {

@@ -247,6 +247,16 @@ def test_a_tangent_ends_with_its_level(lib, fwd):
         assert fwd.unpack_dual(fwd.make_dual(dual, x)).tangent is not None
 
 
+@pytest.mark.parametrize("values", [[1.0, 2.0], [[1.5, 2.0], [3.0, 4.0]], 3.0])
+def test_a_dual_tensor_is_printed_with_its_tangent(values):
+    texts = []
+    for lib, fwd in ((torch, torch_fwd), (gradwire, our_fwd)):
+        x = lib.tensor(values)
+        with fwd.dual_level():
+            texts.append(repr(fwd.make_dual(x, x * 2)))
+    assert texts[0] == texts[1]
+
+
 @BOTH
 def test_a_level_decorates_a_function(lib, fwd):
     @fwd.dual_level()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -285,6 +286,8 @@ def test_steps_with_callbacks_leave_nothing_behind(session: Any) -> None:
         described = session.describe()["contents"]
         return described["tensors"], described["memory"]["live_bytes"], described["graph_nodes"]
 
+    gc.collect()  # what other tests left behind
+    gc.collect()  # what other tests left
     step()
     before = held()
     for _ in range(100):

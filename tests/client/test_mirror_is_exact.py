@@ -156,7 +156,8 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 BINARY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "add": lambda lib, x, y: x + y, "mul": lambda lib, x, y: x * y, "sub": lambda lib, x, y: x - y,
-    "div": lambda lib, x, y: x / (y + 3), "mm": lambda lib, x, y: lib.mm(x, y), "cat": lambda lib, x, y: lib.cat([x, y]),
+    "div": lambda lib, x, y: x / (y + 3), "mm": lambda lib, x, y: lib.mm(x, y),
+    "cat": lambda lib, x, y: lib.cat([x, y]),
     "where": lambda lib, x, y: lib.where(x > 1, x, y), "maximum": lambda lib, x, y: lib.maximum(x, y),
     "stack": lambda lib, x, y: lib.stack([x, y]), "pow": lambda lib, x, y: (x + 3) ** y,
 }  # fmt: skip
@@ -178,3 +179,33 @@ def test_a_random_program_looks_the_same(seed: int, session: Any) -> None:
             program.compare()
             assert session.link.round_trips == before, "looking at the graph cost a round trip"
         session.synchronize()  # the server found nothing wrong that PyTorch did not
+
+
+def history(node: Any) -> Any:
+    return None if node is None else (node.name(), [history(n) for n, _ in node.next_functions])
+
+
+OVERLOADS: dict[str, Callable[[Any, Any], Any]] = {
+    "x + 1": lambda lib, x: x + 1, "1 - x": lambda lib, x: 1 - x, "x * 2": lambda lib, x: x * 2,
+    "x / 2": lambda lib, x: x / 2, "2 / x": lambda lib, x: 2 / x, "x ** 2": lambda lib, x: x**2,
+    "2 ** x": lambda lib, x: 2**x, "x ** x": lambda lib, x: x**x, "x % 2": lambda lib, x: x % 2,
+    "x % x": lambda lib, x: x % x, "clamp": lambda lib, x: x.clamp(0, 1), "clamp from": lambda lib, x: x.clamp(min=0),
+    "clamp from a tensor": lambda lib, x: x.clamp(min=x), "lerp": lambda lib, x: lib.lerp(x, x, 0.5),
+    "lerp by a tensor": lambda lib, x: lib.lerp(x, x, x), "masked_fill": lambda lib, x: x.masked_fill(x > 0, 1.0),
+    "where": lambda lib, x: lib.where(x > 0, x, 0.0), "xlogy": lambda lib, x: lib.xlogy(x, 2.0),
+    "layer_norm": lambda lib, x: lib.nn.functional.layer_norm(x, (3,)), "fill_": lambda lib, x: x.clone().fill_(2.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(OVERLOADS))
+def test_a_node_has_the_edges_of_pytorchs_form_for_numbers(name: str, round_trips: Any) -> None:
+    theirs, mine = (history(OVERLOADS[name](lib, lib.ones(3, requires_grad=True)).grad_fn) for lib in (torch, gradwire))
+    assert mine == theirs
+    assert round_trips() == 0
+
+
+def test_nodes_are_numbered_as_they_are_made() -> None:
+    x = gradwire.ones(2, requires_grad=True)
+    y = x * 2
+    z = y + 1
+    assert y.grad_fn.seq < z.grad_fn.seq
