@@ -69,8 +69,8 @@ class Tensor:
     """
 
     __slots__ = (
-        "__weakref__", "_grad_fn", "accumulator", "array", "base", "creation", "engine", "grad", "grad_dtype", "inference",
-        "meta", "offset", "path", "requires_grad_flag", "retains_grad", "seen_version", "slot", "storage",
+        "__weakref__", "_grad_fn", "accumulator", "array", "base", "creation", "engine", "grad", "grad_dtype",
+        "inference", "meta", "offset", "path", "requires_grad_flag", "retains_grad", "seen_version", "slot", "storage",
         "tangents",
     )  # fmt: skip
 

@@ -190,7 +190,8 @@ class GraphView(BaseModel):
 
     nodes: list[dict[str, Any]] = Field(
         description="Each with its id, name, shapes and dtypes of its results, saved_bytes (kept for backward), freed "
-        "(by an earlier backward, or to be computed again), position (of the record that made it) and ids of the tensors it made."
+        "(by an earlier backward, or to be computed again), position (of the record that made it) and ids of the "
+        "tensors it made."
     )
     edges: list[dict[str, Any]] = Field(description="From a node, to the node that its gradient flows to, at slot.")
     saved_bytes: int = Field(description="What the nodes keep for backward together, each piece of memory once.")

@@ -30,8 +30,9 @@ from .driver import Run, arrives, on_the_way, reachable, takes_part
 from .history import attach, play
 
 __all__ = [
-    "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck", "gradgradcheck", "inference_mode",
-    "no_grad", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
+    "Function", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "functional",
+    "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
+    "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 
 Tensors = Tensor | Sequence[Tensor]
