@@ -57,6 +57,24 @@ def node_hooks_replace_gradients(torch: Any) -> Any:
 
 
 @claim
+def node_hooks_remove_gradients(torch: Any) -> Any:
+    found = []
+    x = torch.ones(2, requires_grad=True)
+    w = torch.ones(2, requires_grad=True)
+    y = x * 3
+    z = y * w
+    z.grad_fn.register_hook(lambda i, o: (None, i[1]))
+    z.sum().backward()
+    found.append(shown([x.grad, w.grad]))
+    y = x * 3
+    y.grad_fn.register_prehook(lambda g: (None,))
+    y.sum().backward()
+    found.append(shown(x.grad))
+    (x * 1).sum().backward()
+    return found, x.grad.tolist()
+
+
+@claim
 def captures_see_hooks_as_in_pytorch(torch: Any) -> Any:
     seen = []
     x = torch.tensor(2.0, requires_grad=True)

@@ -63,6 +63,7 @@ def test_a_hook_before_and_after_a_node(http: httpx.Client, session: str) -> Non
         (["finish_backward", [4, 0, []], 0], "graph_error"),  # there is a pause before the end
         (["advance", [3, 0, [], 1], 1], "graph_error"),  # not a backward
         (["finish_backward", [4, 0, [0]], 0], "invalid_argument"),  # nothing is asked for yet
+        (["advance", [4, 0, [], 1, [3]], 1], "invalid_argument"),  # nothing is there to remove
         (["hand_over", [2]], "invalid_argument"),  # not a region
         (["next_place", [2, 7]], "invalid_argument"),
         (["let_go", [2, ["self"], [0, 1]]], "invalid_argument"),
