@@ -19,7 +19,7 @@ from .inplace import check_inplace, rebase
 from .lines import user_line
 from .mirror import Node, edge_of
 from .modes import MODES
-from .saved import Keeping
+from .saved import KEPT, Keeping
 from .session import Session
 from .sessions import current_session
 from .size import device
@@ -66,17 +66,24 @@ class Recipe:
         kept: what its derivative keeps, by which operands receive a gradient.
         template: the arguments; ``None`` where they are encoded anew each time.
         largest: bytes of the largest result that is new memory.
+        carries: whether some result is of a dtype that gradients can be of.
+        node_name: what the recorded node is called.
         references: where in the template the reference to a tensor goes.
         numbers: the values that go to the frame's table of scalars, in order.
     """
 
-    __slots__ = ("described", "entry", "inferred", "kept", "largest", "numbers", "references", "template")
+    __slots__ = (
+        "carries", "described", "entry", "inferred", "kept", "largest", "node_name", "numbers", "references",
+        "template",
+    )  # fmt: skip
 
     def __init__(self, entry: Entry, described: list[Any], inferred: Inference, values: list[Any]) -> None:
         self.entry = entry
         self.described = described
         self.kept: dict[Any, Any] = {}
         self.inferred = inferred
+        self.carries = any(out.dtype.category >= 2 for out in inferred.outs[: entry.op.results])
+        self.node_name: str = inferred.grad_fn or entry.op.grad_fn or entry.op.name
         self.largest = 0 if inferred.is_view else max((out.nbytes for out in inferred.outs), default=0)
         self.template: list[Any] | None = None
         self.references: tuple[int, ...] = ()
@@ -144,7 +151,8 @@ def run(entry: Entry, values: list[Any]) -> Any:
     recipe = _recipe(entry, described, values, session.default_dtype)
     inferred = recipe.inferred
     target = values[0] if op.mutates is not None else None
-    recording = MODES.flags & GRAD_ONLY == 1
+    flags = MODES.flags
+    recording = flags & GRAD_ONLY == 1
     requires = recording and op.grad_fn is not None and _any_requires(entry, values)
     if target is not None:
         check_inplace(target, op.name, requires)
@@ -161,56 +169,63 @@ def run(entry: Entry, values: list[Any]) -> Any:
     line = user_line()
     edges = _edges(entry, values) if requires else ()  # before the record: a view may refuse
     first = session.record(op, values, len(outs) if target is None else 0, recipe, line)
-    node = None
     if target is not None:
-        if requires:
-            node = Node(inferred.grad_fn or op.grad_fn or op.name, edges, (target._meta,))
-            node.recipe, node.line = recipe, line
-            keeping = entry.keeping_ or entry.keeping
-            places = keeping.whole or keeping.places(node.edges, recipe)
-            keeping.keep(node, places, values, target)
-            if keeping.numbers:
-                keeping.keep_numbers(node, values)
-            if MODES.region is not None:
-                MODES.region.note(node)
-        target._bump(op.name, line)
-        if node is not None:
-            rebase(target, node)
-            if places[1]:
-                keeping.keep_results(node, places, [target])
-            if MODES.packing and target._base_tensor is None:
-                _pack(node, op, places, [None if v is target else v for v in values], [target])
+        _written(entry, values, recipe, edges if requires else None, line)
         if OPEN:
             propagate(entry, values, [target], recording)
         return target
-    if requires and any(o.dtype.category >= 2 for o in outs):
-        node = Node(inferred.grad_fn or op.grad_fn or op.name, edges, inferred.outs)
-        node.recipe, node.line = recipe, line
-        keeping = entry.keeping_ or entry.keeping
-        places = keeping.whole or keeping.places(node.edges, recipe)
-        if places[0]:
-            keeping.keep(node, places, values)
-        if keeping.numbers:
-            keeping.keep_numbers(node, values)
-        if MODES.region is not None:
-            MODES.region.note(node)
+    node = None
+    places: Any = ((), ())
+    if requires and recipe.carries:
+        node = Node(recipe.node_name, edges, inferred.outs, recipe, line)
+        places = _keep(entry, node, values)
     results = [Tensor._make(session, first + i, out, node, i) for i, out in enumerate(outs)]
     if inferred.offsets is not None:
         for result in results:
             result._view_of(values[0], op.grad_fn is not None, op.results is None, recording)
-    elif MODES.flags & 2:
+    elif flags & 2:
         for result in results:
             result._inference = True
-    if node is not None and places[1]:
-        keeping.keep_results(node, places, results)
-    if MODES.packing and node is not None:
-        _pack(node, op, places, values, results)
+    if node is not None:
+        if places[1]:
+            entry.keeping.keep_results(node, places, results)
+        if MODES.packing:
+            _pack(node, op, places, values, results)
     if levels:
         for result in results:
             result._levels = levels
     if OPEN:
         propagate(entry, values, results, recording)
     return results[0] if op.results == 1 else tuple(results)
+
+
+def _keep(entry: Entry, node: Node, values: list[Any], overwritten: Any = KEPT) -> Any:
+    """Note what a node keeps of its operands; returns the places of all that it keeps."""
+    keeping = entry.keeping_ or entry.keeping
+    places = keeping.whole or keeping.places(node.edges, node.recipe)
+    if places[0]:
+        keeping.keep(node, places, values, overwritten)
+    if keeping.numbers:
+        keeping.keep_numbers(node, values)
+    if MODES.region is not None:
+        MODES.region.note(node)
+    return places
+
+
+def _written(entry: Entry, values: list[Any], recipe: Recipe, edges: tuple[Any, ...] | None, line: Any) -> None:
+    """Note a write to the first operand; with edges, one that is recorded."""
+    target, op = values[0], entry.op
+    if edges is None:
+        target._bump(op.name, line)
+        return
+    node = Node(recipe.node_name, edges, (target._meta,), recipe, line)
+    places = _keep(entry, node, values, target)
+    target._bump(op.name, line)
+    rebase(target, node)
+    if places[1]:
+        entry.keeping.keep_results(node, places, [target])
+    if MODES.packing and target._base_tensor is None:
+        _pack(node, op, places, [None if v is target else v for v in values], [target])
 
 
 def _pack(node: Node, op: Op, places: Any, values: list[Any], results: list[Any]) -> None:

@@ -36,27 +36,30 @@ class Node:
     ``CopySlices``.
     """
 
-    __slots__ = (
-        "__weakref__", "_name", "edges", "inner", "line", "metadata_", "numbers", "outs", "part", "recipe", "retained",
-        "saved", "seq",
-    )  # fmt: skip
+    # What every node has of its own. Making one is on the path of every op.
+    __slots__ = ("__dict__", "__weakref__", "_name", "edges", "line", "outs", "recipe", "saved", "seq")
 
+    saved: tuple[Any, ...] | None
+
+    # What few nodes ever change.
+    inner: Node | None = None
+    metadata_: dict[Any, Any] | None = None
+    numbers: tuple[Any, ...] = ()
+    part: Part | None = None
+    retained: list[ref[Any]] | None = None
     told = False
     """Whether the name is what the facts of derivatives say, and not what the program recorded."""
 
-    def __init__(self, name: str, edges: tuple[Edge | None, ...], outs: tuple[Meta, ...]) -> None:
+    def __init__(
+        self, name: str, edges: tuple[Edge | None, ...], outs: tuple[Meta, ...], recipe: Any = None, line: Any = None
+    ) -> None:
         self._name = name
         self.edges = edges
         self.outs = outs
-        self.part: Part | None = None
+        self.recipe = recipe
+        self.line = line
+        self.saved = ()
         self.seq = _next_seq()
-        self.retained: list[ref[Any]] | None = None
-        self.metadata_: dict[Any, Any] | None = None
-        self.recipe: Any = None
-        self.line: Any = None
-        self.numbers: tuple[Any, ...] = ()
-        self.saved: tuple[Any, ...] | None = ()
-        self.inner: Node | None = None
 
     def name(self) -> str:
         """PyTorch's name of the node, e.g. ``MulBackward0``; with its namespace for those that PyTorch gives one."""
@@ -115,7 +118,8 @@ class AccumulateGrad(Node):
 
     def __init__(self, leaf: Any) -> None:
         super().__init__("AccumulateGrad", (), (leaf._meta,))
-        self.part = leaf._part
+        if leaf._part is not None:
+            self.part = leaf._part
         self.variable = leaf
 
 

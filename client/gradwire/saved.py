@@ -113,7 +113,7 @@ class Keeping:
 
     def keep_numbers(self, node: Node, values: list[Any]) -> None:
         """Note the numbers that decide how the derivative goes."""
-        node.numbers = tuple([None if hasattr(values[i], "_meta") else values[i] for i in self.numbers])
+        node.numbers = tuple([value if type(value := values[i]) in _NO_TENSOR else None for i in self.numbers])
 
     @staticmethod
     def keep_results(node: Node, places: _Places, results: Sequence[Any]) -> None:

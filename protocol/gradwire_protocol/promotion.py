@@ -24,6 +24,8 @@ class ScalarKind(Enum):
     FLOAT = "float"
     COMPLEX = "complex"
 
+    __hash__ = object.__hash__  # Enum's own is Python code, and kinds are keys on the path of every op
+
     @property
     def category(self) -> int:
         return _KIND_CATEGORY[self]
