@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from tests.side_by_side import Claims, built_in, name_of, same
+from tests.side_by_side import Claims, built_in, name_of, raises, same
 
 import gradwire
 
@@ -108,6 +108,30 @@ def a_dirty_input_is_the_result(lib: Any) -> Any:
     d.sum().backward()
     leaf = error_of(lambda: make(lib, forward, lambda ctx, g: g).apply(a))
     return d is c, c, c._version, a.grad, leaf
+
+
+@claim
+def a_dirty_view_writes_into_its_base(torch: Any) -> Any:
+    def forward(ctx: Any, a: Any) -> Any:
+        ctx.mark_dirty(a)
+        return a.mul_(2)
+
+    def two(ctx: Any, a: Any) -> Any:
+        ctx.mark_dirty(a)
+        return a.mul_(2), a + 1
+
+    x = torch.arange(4.0).requires_grad_()
+    base = x * 3
+    view = base[1:3]
+    kind = make(torch, forward, lambda ctx, g: g * 5)
+    result = kind.apply(view)
+    (base * base).sum().backward()
+    of_leaf = torch.ones(3, requires_grad=True)
+    several = make(torch, two, lambda ctx, g, h: g)
+    return (
+        result is view, view, base, x.grad.tolist(), view._version, raises(lambda: kind.apply(of_leaf[:2])),
+        raises(lambda: several.apply((x * 1)[:2])),
+    )  # fmt: skip
 
 
 @claim

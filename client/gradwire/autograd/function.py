@@ -338,6 +338,7 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
             raise GraphError(f"{cls.__name__} marks an input dirty that is not among its results")
     attached: list[int] = []
     changed: list[int] = []
+    written: list[int] = []
     results: list[Any] = []
     given = list(outputs)
     for i, output in enumerate(outputs):
@@ -348,8 +349,14 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
         flows = recording and output._meta.dtype.category >= 2 and not _among(output, plain)
         if is_changed and flows:
             _check_changed(cls, output, len(outputs))
-            output._bump()
-            changed.append(i)
+            if output._base_tensor is None:
+                output._bump()
+                changed.append(i)
+            else:
+                # The function's own result is the memory without a past; the view is then written with it.
+                written.append(i)
+                with no_grad():
+                    given[i] = output.detach()
         elif is_input and not is_changed:
             with no_grad():
                 given[i] = output.view_as(output)
@@ -370,6 +377,8 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
             results[i]._node, results[i]._slot, results[i]._requires = context, i, False
             if results[i]._base_tensor is not None:
                 results[i]._seen, results[i]._creation = results[i]._version, MADE_IN_FUNCTION
+        for i in written:
+            results[i] = outputs[i].copy_(results[i])
         if context.to_save is not None:
             context._saved = [_save(t, context, outputs, results) for t in context.to_save]
         if MODES.region is not None:
@@ -397,12 +406,8 @@ def _among(tensor: Any, tensors: Sequence[Any]) -> bool:
 def _check_changed(cls: type[Function], tensor: Any, count: int) -> None:
     if tensor.is_leaf and tensor._requires:
         raise GraphError(f"{cls.__name__} changes a leaf that requires grad in place: clone it first")
-    if tensor._base_tensor is not None:
-        if count > 1:
-            raise GraphError(f"{cls.__name__} changes a view in place and has {count} results: only one is possible")
-        raise NotImplementedError(
-            f"{cls.__name__} changes a view in place (mark_dirty): gradwire does this for tensors that are no views"
-        )
+    if tensor._base_tensor is not None and count > 1:
+        raise GraphError(f"{cls.__name__} changes a view in place and has {count} results: only one is possible")
 
 
 class _Twice(Function):
