@@ -72,6 +72,7 @@ def test_a_hook_before_and_after_a_node(http: httpx.Client, session: str) -> Non
         (["place_of", [6]], "graph_error"),  # no history
         (["attach_function", ["F", [0], [1], [3]]], "invalid_argument"),
         (["begin_backward", [[3], [None], None, [2], [9]]], "invalid_argument"),
+        (["attach_function", ["F" * 1001, [0], [1], [0]]], "invalid_argument"),
     ],
 )
 def test_misuse_is_an_error_and_the_session_goes_on(http: httpx.Client, session: str, wrong: list, code: str) -> None:

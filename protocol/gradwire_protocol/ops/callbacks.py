@@ -34,6 +34,7 @@ HOLD: Final = 4
 """A region (:func:`new_region`, in the list of places) is about to be passed, and the client computes it again; or a
 node that let go of what it had saved, and the client brings it back. No results, nothing is supplied."""
 STAGES: Final = range(5)
+NAME_LENGTH: Final = 1000
 
 
 @op(control=True, exposed=())
@@ -74,6 +75,8 @@ def attach_function(
     for i in (*attached, *changed):
         if not 0 <= i < len(outputs) or outputs[i] is None:
             raise ArgumentError(f"{i} does not number a tensor among the {len(outputs)} outputs")
+    if not 0 < len(name) <= NAME_LENGTH:
+        raise ArgumentError(f"a function's name has 1 to {NAME_LENGTH} characters, this one has {len(name)}")
     if not inputs:
         raise ArgumentError("a function without tensor inputs has nothing to differentiate by")
     return new((0,), inputs[0].dtype, inputs[0].device)
