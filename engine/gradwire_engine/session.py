@@ -6,7 +6,6 @@ import logging
 import math
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -43,23 +42,20 @@ from gradwire_protocol.records import decode_args
 from gradwire_protocol.table import Op, lookup
 
 from .backends import Backends, native
+from .clients import JSON_NUMBER_BYTES, Client
 from .engine import Engine
 from .graph import describe_graph, saved_bytes
 from .json_values import from_json, to_json
 from .lifetimes import Frees, last_uses
 from .memory import Limits
 from .registry import row
-from .tensor import Storage, Tensor
+from .tensor import Tensor
 
 log = logging.getLogger("gradwire.session")
 
 STRUCTURES_KEPT: Final = 256
-REPLIES_KEPT: Final = 1024
-REPLY_BYTES_KEPT: Final = 64 << 20
 UPLOADS_KEPT: Final = 64
 CLIENTS_KEPT: Final = 4096
-JSON_NUMBER_BYTES: Final = 32
-"""What a number in a nested list costs, as a Python object."""
 
 _from_msgpack = msgspec.msgpack.Decoder(Structure)
 _from_json = msgspec.json.Decoder(Structure)
@@ -93,53 +89,6 @@ def _sound(tensor: Tensor) -> Tensor:
     if problem is not None:
         raise _Poisoned(problem)
     return tensor
-
-
-@dataclass
-class Client:
-    """The frames of one client of the session.
-
-    Attributes:
-        expected: the number of the next frame that will be applied.
-        counter: for results whose ids the session chooses.
-        failed_writes: memory that an in-place op failed to change; poisoned until the next read, then as before.
-        failed_backward: set between a failed backward and the next read; optimizer steps wait that out, so that
-            parameters are not changed by gradients that are not there.
-    """
-
-    number: int
-    expected: int = 1
-    counter: int = 0
-    replies: OrderedDict[int, tuple[Reply, Buffers]] = field(default_factory=OrderedDict)
-    reply_bytes: int = 0
-    failed_backward: Problem | None = None
-    failed_writes: list[Storage] = field(default_factory=list)
-
-    def failures_seen(self) -> None:
-        """The client is told of what failed: from here on it knows which values it goes on with."""
-        self.failed_backward = None
-        for storage in self.failed_writes:
-            storage.poison = None
-        self.failed_writes.clear()
-
-    def keep(self, reply: Reply, buffers: Buffers) -> None:
-        self.replies[reply.seq] = (reply, buffers)
-        self.reply_bytes += _weight(reply, buffers)
-        while len(self.replies) > REPLIES_KEPT or (self.reply_bytes > REPLY_BYTES_KEPT and len(self.replies) > 1):
-            self._forget(next(iter(self.replies)))
-
-    def acknowledge(self, seq: int) -> None:
-        while self.replies and next(iter(self.replies)) <= seq:
-            self._forget(next(iter(self.replies)))
-
-    def _forget(self, seq: int) -> None:
-        self.reply_bytes -= _weight(*self.replies.pop(seq))
-
-
-def _weight(reply: Reply, buffers: Buffers) -> int:
-    """About how many bytes a kept reply holds."""
-    listed = sum(math.prod(value.shape) for value in reply.values if value.values is not None)
-    return sum(b.nbytes for b in buffers) + JSON_NUMBER_BYTES * listed
 
 
 class Session:
