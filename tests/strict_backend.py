@@ -7,6 +7,7 @@ gives them, on these arrays only. What passes here can still fail on a GPU; what
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from contextlib import nullcontext
@@ -36,6 +37,24 @@ LACKING: dict[str, frozenset[str]] = {
     "numpy.fft": frozenset(),
     "numpy.lib": frozenset("array_utils format introspect mixins npyio scimath".split()),
     "numpy.lib.stride_tricks": frozenset({"broadcast_shapes"}),
+}
+
+# What cupyx.scipy has of SciPy's modules.
+HAVING: dict[str, frozenset[str]] = {
+    "scipy.special": frozenset(
+        "i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e y0 y1 yn bdtr bdtrc bdtri btdtr btdtri fdtr fdtrc fdtri gdtr gdtrc nbdtr "
+        "nbdtrc nbdtri pdtr pdtrc pdtri chdtr chdtrc chdtri ndtr log_ndtr ndtri logit expit log_expit boxcox boxcox1p "
+        "inv_boxcox inv_boxcox1p entr huber kl_div pseudo_huber rel_entr gamma gammaln loggamma gammasgn gammainc "
+        "gammaincinv gammaincc gammainccinv beta betaln betainc betaincinv psi rgamma polygamma multigammaln digamma "
+        "poch erf erfc erfcx erfinv erfcinv lpmv expn softmax log_softmax zeta cbrt exp10 exp2 radian cosdg sindg "
+        "tandg cotdg log1p expm1 round xlogy xlog1py sinc ellipk ellipkm1 ellipj sici exprel binom wrightomega "
+        "lambertw".split()
+    ),
+    "scipy.linalg": frozenset("lu lu_factor lu_solve solve_triangular expm toeplitz kron tri tril triu".split()),
+    "scipy.fft": frozenset(
+        "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft hfft2 ihfft2 hfftn ihfftn "
+        "next_fast_len fftshift ifftshift fftfreq rfftfreq dct dctn dst dstn idct idctn idst idstn".split()
+    ),
 }
 
 # Parameters of NumPy's functions that CuPy's functions of the same name do not take.
@@ -297,7 +316,11 @@ class _Module:
 
     def __getattr__(self, name: str) -> Any:
         module = self._module
-        if name.startswith("_") or name in LACKING[module.__name__]:
+        if name == "asnumpy" and module is np:
+            return _unwrap  # the way back to the host
+        having = HAVING.get(module.__name__)
+        lacks = name in LACKING[module.__name__] if having is None else name not in having
+        if name.startswith("_") or lacks:
             raise AttributeError(f"{module.__name__.replace('numpy', 'cupy')} has no {name!r}")
         found = getattr(module, name)
         if isinstance(found, types.ModuleType):
@@ -318,6 +341,9 @@ if "cupyx" not in sys.modules:  # what kernels import of it on a GPU
     _stub = types.ModuleType("cupyx")
     _stub.errstate = lambda **_: nullcontext()  # type: ignore[attr-defined]
     sys.modules["cupyx"] = _stub
+    sys.modules["cupyx.scipy"] = types.ModuleType("cupyx.scipy")
+    for _part in ("special", "linalg", "fft"):
+        sys.modules[f"cupyx.scipy.{_part}"] = _Module(importlib.import_module(f"scipy.{_part}"))  # type: ignore[assignment]
 
 
 class StrictBackend:

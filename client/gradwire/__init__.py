@@ -105,9 +105,13 @@ from .func.vmap import vmap  # noqa: E402
 from .serialization import load, save  # noqa: E402
 
 
+_LATER = ("fft", "linalg", "special", "viz")
+"""Modules that not every program uses: imported at first mention."""
+
+
 def __getattr__(name: str) -> object:
-    if name == "viz":  # seldom needed, so imported at first mention
+    if name in _LATER:
         from importlib import import_module
 
-        return import_module("gradwire.viz")
+        return import_module(f"gradwire.{name}")
     raise AttributeError(f"module 'gradwire' has no attribute {name!r}")

@@ -125,7 +125,8 @@ class Op:
         dynamic: the shape of its result depends on data.
         internal: a primitive of derivatives, called by the engine alone. Its rule trusts its arguments, and a frame
             that names it is refused.
-        exposed: where clients offer it: "function", "method", "nn.functional", or nowhere.
+        exposed: where clients offer it: "function", "method", "nn.functional", in the namespaces "linalg", "fft" and
+            "special" (without the prefix that its name has here), or nowhere.
         variadic: the parameter that also accepts its ints unpacked (``x.permute(0, 2, 1)``).
     """
 

@@ -9,12 +9,12 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 from gradwire_protocol.shapes import broadcast
 
-from .creation import place, tensor
-from .dispatch import call
-from .methods import offer
-from .sessions import current_session
-from .size import Size
-from .tensor import Tensor
+from ..creation import place, tensor
+from ..dispatch import call
+from ..methods import offer
+from ..sessions import current_session
+from ..size import Size
+from ..tensor import Tensor
 
 
 def _tensors(given: Sequence[Any]) -> list[Tensor]:
