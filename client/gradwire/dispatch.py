@@ -38,8 +38,22 @@ class Entry:
 
     __slots__ = ("attributes", "differentiable", "keeping_", "numbers", "op", "payloads", "scalars", "tensors")
 
+    tensors: tuple[int, ...]
+    scalars: tuple[int, ...]
+    attributes: tuple[int, ...]
+    payloads: tuple[int, ...]
+    numbers: tuple[int, ...]
+    differentiable: tuple[int, ...]
+
     def __init__(self, op: Op) -> None:
         self.op = op
+        self.keeping_: Keeping | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        # Read at the first call, since a program calls few of the ops.
+        if name not in Entry.__slots__:
+            raise AttributeError(f"an op's entry has no {name!r}")
+        op = self.op
         kinds = [p.kind for p in op.params]
         self.tensors = tuple(i for i, k in enumerate(kinds) if k in (Kind.TENSOR, Kind.OPERAND, *_LISTS))
         self.scalars = tuple(i for i, k in enumerate(kinds) if k in (Kind.SCALAR, Kind.POSITION))
@@ -47,7 +61,7 @@ class Entry:
         self.payloads = tuple(i for i, k in enumerate(kinds) if k is Kind.PAYLOAD)
         self.numbers = tuple(i for i in self.attributes if {int, float} <= set(op.params[i].check))
         self.differentiable = tuple(i for i in self.tensors if op.params[i].name in op.differentiable)
-        self.keeping_: Keeping | None = None
+        return getattr(self, name)
 
     @property
     def keeping(self) -> Keeping:

@@ -1,13 +1,16 @@
-"""The REST side of a session: what is rare enough not to need the stream."""
+"""The REST side of a session: what is rare enough not to need the stream.
+
+The libraries behind it are imported when a session is opened: ``import gradwire`` is to be quick.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-import httpx
-import stamina
+from typing import TYPE_CHECKING, Any
 
 from gradwire_protocol.errors import GradwireError, Unavailable, from_code
+
+if TYPE_CHECKING:
+    import httpx
 
 
 class Rest:
@@ -17,6 +20,8 @@ class Rest:
     """
 
     def __init__(self, url: str, api_key: str | None, timeout: float = 30.0) -> None:
+        import httpx
+
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._http = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout)
 
@@ -37,12 +42,16 @@ class Rest:
         self._http.close()
 
     def _safely(self, method: str, path: str) -> Any:
+        import stamina
+
         for attempt in stamina.retry_context(on=Unavailable, attempts=4, timeout=20.0, wait_initial=0.1):
             with attempt:
                 return self._request(method, path, None)
         raise AssertionError("unreachable")
 
     def _request(self, method: str, path: str, body: Any) -> Any:
+        import httpx
+
         try:
             response = self._http.request(method, path, json=body)
         except httpx.TransportError as error:

@@ -131,25 +131,25 @@ class Op:
     """
 
     __slots__ = (
-        "base", "control", "differentiable", "doc", "dynamic", "exposed", "family", "grad_fn", "internal", "mutates",
-        "name", "params", "positions", "random", "results", "rule", "variadic",
+        "base", "control", "differentiable", "differentiable_", "doc", "dynamic", "exposed", "family", "grad_fn",
+        "internal", "mutates", "name", "params", "positions", "random", "results", "rule", "variadic",
     )  # fmt: skip
+
+    name: str
+    doc: str
+    family: str
+    params: tuple[Param, ...]
+    positions: dict[str, int]
+    grad_fn: str | None
+    differentiable: frozenset[str]
+    variadic: str | None
 
     def __init__(self, name: str, rule: Callable[..., Inference], **facts: Any) -> None:
         self.name = name
         self.rule = rule
-        self.doc: str = inspect.getdoc(rule) or ""
-        self.family: str = rule.__module__.rsplit(".", 1)[-1]
-        hints = get_type_hints(rule, include_extras=True)
-        self.params: tuple[Param, ...] = tuple(
-            Param(p.name, hints[p.name], p.default) for p in inspect.signature(rule).parameters.values()
-        )
-        self.positions: dict[str, int] = {p.name: i for i, p in enumerate(self.params)}
-        self.grad_fn: str | None = facts["grad_fn"]
-        tensors = (Kind.TENSOR, Kind.TENSORS, Kind.OPTIONAL_TENSORS, Kind.OPERAND)
-        named = facts["differentiable"]
-        takers = [p.name for p in self.params if p.kind in tensors] if named is None else named
-        self.differentiable: frozenset[str] = frozenset(takers if self.grad_fn else ())
+        self.family = rule.__module__.rsplit(".", 1)[-1]
+        self.grad_fn = facts["grad_fn"]
+        self.differentiable_: Sequence[str] | None = facts["differentiable"]
         self.results: int | None = facts["results"]
         self.mutates: int | None = facts["mutates"]
         self.base: Op | None = facts["base"]
@@ -158,7 +158,29 @@ class Op:
         self.dynamic: bool = facts["dynamic"]
         self.internal: bool = facts["internal"]
         self.exposed: tuple[str, ...] = () if self.internal else facts["exposed"]
-        self.variadic: str | None = facts["variadic"]
+        self.variadic = facts["variadic"]
+
+    def __getattr__(self, name: str) -> Any:
+        # Reading a signature takes longer than everything else about a declaration, and a program uses few of the ops.
+        if name == "doc":
+            self.doc = inspect.getdoc(self.rule) or ""
+        elif name in ("params", "positions", "differentiable"):
+            self._read_signature()
+        else:
+            raise AttributeError(f"an op has no {name!r}")
+        return getattr(self, name)
+
+    def _read_signature(self) -> None:
+        declared = self.rule if self.base is None else self.base.rule
+        hints = get_type_hints(declared, include_extras=True)
+        self.params = tuple(
+            Param(p.name, hints[p.name], p.default) for p in inspect.signature(declared).parameters.values()
+        )
+        self.positions = {p.name: i for i, p in enumerate(self.params)}
+        tensors = (Kind.TENSOR, Kind.TENSORS, Kind.OPTIONAL_TENSORS, Kind.OPERAND)
+        named = self.differentiable_
+        takers = [p.name for p in self.params if p.kind in tensors] if named is None else named
+        self.differentiable = frozenset(takers if self.grad_fn else ())
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -262,8 +284,8 @@ def op(
             own = {"grad_fn": inplace if isinstance(inplace, str) else grad_fn}
             form = Op(label + "_", rule, **(facts | own | {"mutates": 0, "base": base, "results": 0}))
             form.rule = _inplace_rule(form, rule)
+            form.rule.__doc__ = f"In-place form of :func:`{label}`: writes the result into ``self``."
             form.exposed = tuple(e for e in base.exposed if e != "function") or ("method",)
-            form.doc = f"In-place form of :func:`{label}`: writes the result into ``self``."
             _add(form)
         return rule
 
@@ -273,7 +295,7 @@ def op(
 def _add(entry: Op) -> Op:
     if entry.name in TABLE:
         raise ValueError(f"op {entry.name!r} is declared twice")
-    if not entry.doc:
+    if not entry.rule.__doc__:
         raise ValueError(f"op {entry.name!r} has no docstring")
     TABLE[entry.name] = entry
     return entry

@@ -28,7 +28,7 @@ def with_inplace(op: Op, form: Op) -> Callable[..., Any]:
         return (inplace if chosen else plain)(*args, **kwargs)
 
     function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = op.doc
+    function.__doc__ = op.rule.__doc__
     return function
 
 

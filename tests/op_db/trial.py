@@ -1,0 +1,264 @@
+"""One sample of the database under torch and under a library, and what differs."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+import gradwire
+
+from .bridge import Bridge, from_numpy, named, rebound
+from .entries import PHASED, RANDOM, TIED
+
+TOLERANCES = {
+    torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 2e-5, torch.float64: 1e-9,
+    torch.complex64: 2e-5, torch.complex128: 1e-9,
+}  # fmt: skip
+GRADIENT_SLACK = 20.0
+
+
+class Differs(AssertionError):
+    """The library's outcome is not torch's."""
+
+
+class Lacking(Exception):
+    """The library has no such function."""
+
+
+def operator_of(entry: Any, library: types.ModuleType) -> Callable[..., Any]:
+    """The function of an entry in a library.
+
+    Raises:
+        Lacking: if it has none.
+    """
+    if library is torch:
+        function: Callable[..., Any] = entry.op
+        return function
+    if isinstance(entry.op, types.FunctionType) and entry.op.__module__.startswith("torch.testing"):
+        return rebound(entry.op, library)
+    found = named(entry.name, library)
+    if found is None and "." not in entry.name:
+        found = getattr(library.Tensor, entry.name, None)
+    if not callable(found):
+        raise Lacking(f"gradwire has no {entry.name}")
+    return found  # type: ignore[no-any-return]
+
+
+def tensors_in(value: Any, kind: type) -> list[Any]:
+    """All tensors of a result, in order; Python's numbers and bools stay what they are."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in tensors_in(v, kind)]
+    return [value]
+
+
+def tree(value: Any) -> Any:
+    """How a result nests."""
+    if isinstance(value, dict):
+        return {k: tree(v) for k, v in value.items()}
+    return [tree(v) for v in value] if isinstance(value, (list, tuple)) else 0
+
+
+class Trial:
+    """One sample: ``forward`` and ``gradient`` raise :class:`Differs`, or whatever the library raises."""
+
+    def __init__(self, entry: Any, sample: Any, library: types.ModuleType, function: Callable[..., Any]) -> None:
+        self.entry = entry
+        self.sample = sample
+        self.library = library
+        self.function = function
+        self.drawn = entry.name in RANDOM
+        self.theirs = Bridge(torch)
+        self.ours = Bridge(library)
+
+    def process(self, result: Any, library: types.ModuleType) -> Any:
+        """What is unique of a result, and can be differentiated."""
+        return rebound(self.sample.output_process_fn_grad, library)(result)
+
+    def call(self, bridge: Bridge, function: Callable[..., Any]) -> Any:
+        s = self.sample
+        return function(bridge(s.input), *bridge(tuple(s.args)), **bridge(dict(s.kwargs)))
+
+    def expected(self) -> bool:
+        """Run torch. Whether it takes the sample at all."""
+        try:
+            torch.manual_seed(1)
+            self.wanted = self.call(self.theirs, self.entry.op)
+            if self.drawn:
+                torch.manual_seed(2)
+                again = self.call(Bridge(torch), self.entry.op)
+                pairs = zip(tensors_in(self.wanted, torch.Tensor), tensors_in(again, torch.Tensor), strict=True)
+                plain = "empty" not in self.entry.name and "resize" not in self.entry.name
+                self.drawn = not plain or any(not torch.equal(a.detach(), b.detach()) for a, b in pairs)
+            if self.entry.name in PHASED:
+                self.wanted_unique = self.process(self.wanted, torch)
+        except Exception:
+            return False
+        return True
+
+    def forward(self) -> None:
+        self.got = self.call(self.ours, self.function)
+        got, wanted = self.got, self.wanted
+        if self.entry.name in PHASED:
+            self.compare_described(tensors_in(got, self.library.Tensor), tensors_in(wanted, torch.Tensor))
+            got, wanted = self.process(got, self.library), self.wanted_unique
+        if tree(got) != tree(wanted):
+            raise Differs(f"nests as {tree(got)} instead of {tree(wanted)}")
+        mine, their = tensors_in(got, self.library.Tensor), tensors_in(wanted, torch.Tensor)
+        self.compare_described(mine, their)
+        if self.entry.name in TIED and not self.sample.kwargs.get("stable"):
+            mine, their = self.pointed_at(mine), self.pointed_at(their)
+        self.compare_values(mine, their, 1.0)
+
+    def tied(self) -> bool:
+        """Whether equal elements leave open which of them receives a gradient."""
+        if self.entry.name not in TIED:
+            return False
+        given = self.sample.input.detach()
+        return bool(given.unique().numel() < given.numel())
+
+    def pointed_at(self, results: list[Any]) -> list[Any]:
+        """Indices replaced by the elements that they point at, where they do."""
+        integers = "int64" in str(results[-1].dtype)
+        if not integers or (len(results) == 1 and self.entry.name != "argsort") or self.sample.input.ndim == 0:
+            return results
+        torches = isinstance(results[-1], torch.Tensor)
+        source = (self.theirs if torches else self.ours)(self.sample.input).detach()
+        indices = results[-1]
+        given = [v for v in (*self.sample.args, self.sample.kwargs.get("dim")) if type(v) is int]
+        skip = 1 if self.entry.name in ("topk", "kthvalue") and self.sample.args else 0
+        dim = given[skip] if len(given) > skip else (0 if self.entry.name in ("min", "max") else -1)
+        if indices.ndim < source.ndim:
+            indices = indices.unsqueeze(dim)
+        return [*results[:-1], source.take_along_dim(indices, dim)]
+
+    def compare_described(self, mine: list[Any], their: list[Any]) -> None:
+        if len(mine) != len(their):
+            raise Differs(f"{len(mine)} results instead of {len(their)}")
+        for i, (a, b) in enumerate(zip(mine, their, strict=True)):
+            if not isinstance(b, torch.Tensor):
+                continue
+            if not isinstance(a, self.library.Tensor):
+                raise Differs(f"result {i} is a {type(a).__name__}, not a tensor")
+            if str(a.dtype) != str(b.dtype):
+                raise Differs(f"result {i}: dtype {a.dtype} instead of {b.dtype}")
+            if tuple(a.shape) != tuple(b.shape):
+                raise Differs(f"result {i}: shape {tuple(a.shape)} instead of {tuple(b.shape)}")
+            if a.requires_grad != b.requires_grad:
+                raise Differs(f"result {i}: requires_grad {a.requires_grad} instead of {b.requires_grad}")
+
+    def compare_values(self, mine: list[Any], their: list[Any], slack: float) -> None:
+        asked = [a for a, b in zip(mine, their, strict=True) if isinstance(b, torch.Tensor)]
+        values = iter(self.read(asked))
+        for i, (a, b) in enumerate(zip(mine, their, strict=True)):
+            if isinstance(b, torch.Tensor):
+                value = next(values)
+                if not self.drawn:
+                    check_close(f"result {i}", value, b.detach(), slack)
+            elif not (a == b or (isinstance(b, float) and abs(a - b) <= 1e-5 * (1 + abs(b))) or (a != a and b != b)):
+                raise Differs(f"result {i}: {a!r} instead of {b!r}")
+
+    def read(self, tensors: list[Any]) -> list[torch.Tensor]:
+        """The values of the library's tensors, in one round trip."""
+        if self.library is torch:
+            return [t.detach() for t in tensors]
+        arrays = gradwire.current_session().read([t.detach() for t in tensors])
+        return [from_numpy(np.asarray(a)) for a in arrays]
+
+    def gradient(self) -> None:
+        """Gradients of a random weighting of what can be differentiated, in every input that requires grad."""
+        wrapper = self.entry.gradcheck_wrapper
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            theirs, ours = Bridge(torch), Bridge(self.library)
+            plain = wrapper.__name__ == "<lambda>"
+            wrapped = rebound(wrapper, self.library)
+            wanted = self.process(self.call(theirs, lambda *a, **k: wrapper(self.entry.op, *a, **k)), torch)
+            got_all = self.call(ours, self.function if plain else lambda *a, **k: wrapped(self.function, *a, **k))
+            got = self.process(got_all, self.library)
+        pairs = [
+            (a, b)
+            for a, b in zip(tensors_in(got, self.library.Tensor), tensors_in(wanted, torch.Tensor), strict=True)
+            if isinstance(b, torch.Tensor) and b.requires_grad
+        ]
+        if not pairs or not theirs.leaves:
+            return
+        if not all(a.requires_grad for a, _ in pairs):
+            raise Differs("a result does not require grad")
+        seeds = [torch.randn_like(b.detach()) for _, b in pairs]
+        their_grads = torch.autograd.grad(
+            [b for _, b in pairs], [made for _, made in theirs.leaves], seeds, allow_unused=True
+        )
+        carry = Bridge(self.library)
+        our_grads = self.library.autograd.grad(
+            [a for a, _ in pairs], [made for _, made in ours.leaves], [carry(s) for s in seeds], allow_unused=True
+        )
+        mine, their = [], []
+        for (given, _), a, b in zip(ours.leaves, our_grads, their_grads, strict=True):
+            if b is None:
+                b = torch.zeros_like(given)
+            mine.append(self.library.zeros(tuple(b.shape), dtype=carry(b.dtype)) if a is None else a)
+            their.append(b)
+        for i, (a, b) in enumerate(zip(mine, their, strict=True)):
+            if str(a.dtype) != str(b.dtype) or tuple(a.shape) != tuple(b.shape):
+                raise Differs(f"gradient {i}: {a.dtype}{tuple(a.shape)} instead of {b.dtype}{tuple(b.shape)}")
+        self.compare_values(mine, their, GRADIENT_SLACK)
+
+
+def check_close(what: str, value: torch.Tensor, wanted: torch.Tensor, slack: float) -> None:
+    """Compare values: exactly for integers, else to the dtype's tolerance relative to the greatest of them."""
+    wanted = wanted.resolve_conj().resolve_neg()
+    if not (wanted.is_floating_point() or wanted.is_complex()):
+        if not torch.equal(value, wanted):
+            raise Differs(f"{what}: {value.flatten()[:6].tolist()} instead of {wanted.flatten()[:6].tolist()}")
+        return
+    tolerance = TOLERANCES[wanted.dtype] * slack
+    wide = torch.complex128 if wanted.is_complex() else torch.float64
+    a, b = value.to(wide), wanted.to(wide)
+    finite = b[b.isfinite()].abs()
+    scale = float(finite.max()) if finite.numel() else 1.0
+    close = torch.isclose(a, b, rtol=tolerance, atol=tolerance * min(max(scale, 1.0), 1e30), equal_nan=True)
+    if not bool(close.all()):
+        at = int((~close).flatten().nonzero()[0])
+        raise Differs(f"{what}[{at}]: {a.flatten()[at].item()!r} instead of {b.flatten()[at].item()!r}")
+
+
+def same_error(entry: Any, error: Any, library: types.ModuleType, function: Callable[..., Any]) -> bool:
+    """Whether the library raises an error of the class that torch raises for an error input.
+
+    Raises:
+        Differs: telling what it does instead.
+    """
+    sample = error.sample_input
+
+    def call(bridge: Bridge, f: Callable[..., Any]) -> Any:
+        return f(bridge(sample.input), *bridge(tuple(sample.args)), **bridge(dict(sample.kwargs)))
+
+    try:
+        call(Bridge(torch), entry.op)
+        return False  # an error of other devices
+    except Exception as raised:
+        classes = tuple(c for c in type(raised).__mro__ if c.__module__ == "builtins" and c is not object)
+    nearest = classes[0]
+    try:
+        result = call(Bridge(library), function)
+        if library is not torch:
+            found = tensors_in(result, library.Tensor)
+            gradwire.current_session().read([t for t in found if isinstance(t, library.Tensor)])
+            gradwire.current_session().synchronize()
+    except nearest:
+        return True
+    except Exception as raised:
+        raise Differs(f"{type(raised).__name__} instead of {nearest.__name__}: {raised!s:.150}") from raised
+    finally:
+        if library is not torch:
+            with contextlib.suppress(gradwire.GradwireError):
+                gradwire.current_session().synchronize()
+    raise Differs(f"accepted, torch raises {nearest.__name__}")
