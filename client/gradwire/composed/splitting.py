@@ -1,0 +1,49 @@
+"""Tensors cut into views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradwire_protocol.errors import ArgumentError
+
+from ..dispatch import call
+from ..methods import offer
+from ..tensor import Tensor
+
+
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Views along a dimension: so many of nearly equal extent, or cut before the given positions."""
+    extent = input.shape[dim]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, int):
+        count = indices_or_sections
+        if count < 1:
+            raise ArgumentError(f"a tensor is split into at least one part, not {count}")
+        small, larger = divmod(extent, count)
+        cuts = [i * small + min(i, larger) for i in range(1, count)]
+    else:
+        cuts = list(indices_or_sections)
+    bounds = zip([0, *cuts], [*cuts, extent], strict=True)
+    return tuple(call("slice", input, dim, start, max(stop, start) if stop >= 0 else stop, 1) for start, stop in bounds)
+
+
+def _split_along(name: str, dim: int) -> None:
+    def function(input: Tensor, indices_or_sections: Any) -> tuple[Any, ...]:
+        along = 0 if name == "hsplit" and input.ndim == 1 else dim
+        if input.ndim <= along:
+            raise ArgumentError(f"{name} needs a tensor of at least {dim + 1} dimensions, got {input.ndim}")
+        if isinstance(indices_or_sections, int) and input.shape[along] % indices_or_sections:
+            raise ArgumentError(f"{name}: an extent of {input.shape[along]} does not divide by {indices_or_sections}")
+        return tensor_split(input, indices_or_sections, along)
+
+    function.__name__, function.__doc__ = name, f"Views along dimension {dim}: so many of equal extent, or cut there."
+    offer(function)
+
+
+for _name, _dim in (("vsplit", 0), ("hsplit", 1), ("dsplit", 2)):
+    _split_along(_name, _dim)
+
+
+for _function in (tensor_split,):
+    offer(_function)
