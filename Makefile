@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint format derive docs bench gpu clean
+.PHONY: help setup setup-demo demo test lint format derive coverage docs bench gpu clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -57,6 +57,12 @@ format: $(FULL)  ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 
 derive: $(FULL)  ## write again what follows from the op table
+	$(BIN)/python -m tools.derive
+
+coverage: $(FULL)  ## measure every entry of torch's databases, and write the record
+	$(BIN)/python -m tests.op_db --record
+	$(BIN)/python -m tests.module_db --record
+	$(BIN)/python -m tests.optim_db --record
 	$(BIN)/python -m tools.derive
 
 docs: derive  ## the same: the pages under docs/ that are not written by hand

@@ -5,7 +5,8 @@
 ============= ======================================= ===========================================
 page          follows from                            which is
 ============= ======================================= ===========================================
-ops.md        ``gradwire_protocol.table.TABLE``       the op table, for people
+ops.md        ``gradwire_protocol.table.TABLE``       the op table, for people; and what
+                                                      :mod:`tools.coverage` says of PyTorch's
 ops.json      the same                                what ``GET /v1/ops`` answers
 errors.md     ``gradwire_protocol.errors.BY_CODE``    the error vocabulary
 settings.md   ``gradwire_server.settings.Settings``   what the environment sets
@@ -35,11 +36,12 @@ from gradwire_protocol.table import TABLE, Op
 from gradwire_server.routes.ops import encoded
 from gradwire_server.settings import Settings, variable
 
+from . import coverage
 from .derivatives import derivatives_json
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 HEADER: Final = "<!-- Derived from {source}: change that, and run `make derive`. -->\n"
-COUNTS: Final = ("no result", "one result", "two results", "three results", "four results")
+COUNTS: Final = ("no result", "one result", *(f"{n} results" for n in ("two", "three", "four", "five", "six")))
 
 _ROLE = re.compile(r":(?:func|class|meth|mod|attr|data):`~?([^`]*)`")
 
@@ -86,13 +88,14 @@ def ops_page() -> str:
     for family, members in grouped.items():
         listed = " ".join(f"[{op.name}](#{op.name})" for op in members)
         lines.append(f"- **[{family}](#the-{family}-family)**: {listed}")
+    lines.append("\nAt the end: [how much of PyTorch this covers](#the-op-database-of-pytorch), entry by entry.")
     for family, members in grouped.items():
         about = inspect.getdoc(import_module(f"{ops.__name__}.{family}")) or ""
         lines += [f"\n## The {family} family\n", prose(about.split("\n\n")[0])]
         for op in members:
             lines += ["", f"### {op.name}", "", f"```text\n{op.signature}\n```", ""]
             lines += [prose(op.doc), "", f"*{'; '.join(facts(op))}.*"]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *coverage.section()]) + "\n"
 
 
 def facts(op: Op) -> Iterator[str]:

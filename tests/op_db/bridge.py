@@ -96,7 +96,7 @@ def rebound(function: Callable[..., Any], library: types.ModuleType) -> Callable
         cells = None
         if function.__closure__:
             cells = tuple(types.CellType(_content(cell.cell_contents, library)) for cell in function.__closure__)
-        names = dict(function.__globals__, torch=library)
+        names = dict(function.__globals__, torch=library, wrapper_set_seed=_as_it_is)
         twin = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
         twin.__kwdefaults__ = function.__kwdefaults__
         return twin
@@ -107,6 +107,21 @@ def rebound(function: Callable[..., Any], library: types.ModuleType) -> Callable
         if callable(found):
             return found
     return function
+
+
+def _as_it_is(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """In the place of the database's function that fixes the seed around a call."""
+    return function(*args, **kwargs)
+
+
+def unseeded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the database without the fixed seed that it is called with there."""
+    if not isinstance(function, types.FunctionType) or not function.__module__.startswith("torch.testing"):
+        return function
+    names = dict(function.__globals__, wrapper_set_seed=_as_it_is)
+    twin = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    twin.__kwdefaults__ = function.__kwdefaults__
+    return twin
 
 
 def _content(value: Any, library: types.ModuleType) -> Any:

@@ -13,7 +13,7 @@ import torch
 
 import gradwire
 
-from .entries import DTYPES
+from .entries import DTYPES, WRONG_IN_TORCH
 from .trial import Lacking, Trial, operator_of, same_error
 
 MAXIMUM_REFERENCES = 200
@@ -100,6 +100,7 @@ def run_dtype(
 ) -> None:
     differentiable = (
         entry.supports_autograd
+        and entry.name not in WRONG_IN_TORCH
         and (dtype.is_floating_point or dtype.is_complex)
         and dtype in entry.supported_backward_dtypes("cpu")
     )

@@ -53,6 +53,12 @@ TIED: Final = frozenset("sort argsort topk kthvalue mode median nanmedian msort 
 """Their indices point at any of several equal elements; what they point at is compared."""
 
 
+WRONG_IN_TORCH: Final = {
+    "as_strided_scatter": "torch's gradient of self is that of the part, not of what the part leaves",
+}
+"""Entries whose gradients torch gets wrong; ours are held by gradcheck."""
+
+
 def label(entry: Any) -> str:
     """The name of an entry; one name can have several variants."""
     return f"{entry.name}/{entry.variant_test_name}" if entry.variant_test_name else str(entry.name)

@@ -305,6 +305,14 @@ def nonzero(make):
     yield Sample(torch.zeros(3, dtype=make.dtype))
 
 
+@samples("nonzero_static", ref=lambda x, size, fill_value=-1: torch.nonzero_static(x, size=size, fill_value=fill_value))
+def nonzero_static(make):
+    yield Sample(make(3, 4), 5)
+    yield Sample(make(3, 4), 20, -7)
+    yield Sample(make(3, 4), 0)
+    yield Sample(make(), 2)
+
+
 @samples(
     "embedding", dtypes=("float32", "float64", "bfloat16"),
     ref=lambda weight, indices, padding_idx=-1, by_frequency=False: torch.embedding(

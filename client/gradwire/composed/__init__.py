@@ -1,5 +1,45 @@
 """Functions that PyTorch has and the op table needs not: each is a few ops of the table, by subject."""
 
-from . import arranging
+from . import (
+    arranging,
+    broadcasting,
+    calculus,
+    copies,
+    covariance,
+    decompositions,
+    drawing,
+    elementwise,
+    joining,
+    lowrank,
+    normalizing,
+    norms,
+    recurrent,
+    scattering,
+    searching,
+    sets,
+    splitting,
+    strided,
+    windows,
+)
 
-__all__ = ["arranging"]
+__all__ = [
+    "arranging",
+    "broadcasting",
+    "calculus",
+    "copies",
+    "covariance",
+    "decompositions",
+    "drawing",
+    "elementwise",
+    "joining",
+    "lowrank",
+    "normalizing",
+    "norms",
+    "recurrent",
+    "scattering",
+    "searching",
+    "sets",
+    "splitting",
+    "strided",
+    "windows",
+]

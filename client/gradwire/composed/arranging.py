@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradwire_protocol import dtypes
+from gradwire_protocol.errors import ArgumentError, ShapeError
 
 from ..dispatch import call
 from ..methods import offer
@@ -18,11 +19,15 @@ def ravel(input: Tensor) -> Any:
 
 def fliplr(input: Tensor) -> Any:
     """The second dimension in reverse."""
+    if input.ndim < 2:
+        raise ShapeError(f"fliplr needs at least two dimensions, got {input.ndim}")
     return call("flip", input, (1,))
 
 
 def flipud(input: Tensor) -> Any:
     """The first dimension in reverse."""
+    if input.ndim < 1:
+        raise ShapeError("flipud needs at least one dimension, got 0")
     return call("flip", input, (0,))
 
 
@@ -31,12 +36,27 @@ def diagflat(input: Tensor, offset: int = 0) -> Any:
     return call("diag", ravel(input), offset)
 
 
-def diff(input: Tensor, n: int = 1, dim: int = -1) -> Any:
-    """The n-th differences of neighbours along a dimension."""
-    for _ in range(n):
+def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Any:
+    """The n-th differences of neighbours along a dimension, with values put before or behind it first.
+
+    Raises:
+        ShapeError: for a 0-dim tensor.
+        ArgumentError: for a negative ``n``.
+    """
+    if input.ndim == 0:
+        raise ShapeError("diff needs a tensor of at least one dimension")
+    if n < 0:
+        raise ArgumentError(f"diff: the order is 0 or more, not {n}")
+    parts = [part for part in (prepend, input, append) if part is not None]
+    if len(parts) > 1 and n > 0:
+        input = call("cat", parts, dim)
+    if n == 0:
+        zero = call("zeros_like", input)
+        return call("logical_or" if input.dtype is dtypes.bool_ else "add", input, zero)
+    for _ in range(min(n, input.shape[dim])):
         extent = input.shape[dim]
         later = call("slice", input, dim, 1, None, 1)
-        earlier = call("slice", input, dim, 0, extent - 1, 1)
+        earlier = call("slice", input, dim, 0, max(extent - 1, 0), 1)
         input = call("ne" if input.dtype is dtypes.bool_ else "sub", later, earlier)
     return input
 

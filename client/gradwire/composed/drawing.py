@@ -1,4 +1,4 @@
-"""Random numbers: normal ones of any mean, and the state of the generator."""
+"""Random numbers: normal ones of any mean."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gradwire_protocol.shapes import broadcast
 
 from ..creation import place
 from ..dispatch import call
+from ..generator import takes_generator
 from ..methods import offer
 from ..sessions import current_session
 from ..tensor import Tensor
@@ -27,19 +28,4 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, **options: Any) -> Any:
     return call("randn", tuple(size), dtype=dtype, device=place(options.get("device"))) * std + mean
 
 
-def get_rng_state() -> Any:
-    """The state of the session's random numbers, as a uint8 tensor."""
-    return call("get_rng_state")
-
-
-def set_rng_state(new_state: Tensor) -> None:
-    """Restore a state that :func:`get_rng_state` gave."""
-    call("set_rng_state", new_state)
-
-
-for _plain in (
-    normal,
-    get_rng_state,
-    set_rng_state,
-):
-    offer(_plain, method=False)
+offer(takes_generator(normal), method=False)

@@ -14,7 +14,9 @@ from ..tensor import Tensor
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """The vector norm of all elements or along dimensions; ``"fro"`` is the norm of order 2."""
     if p == "nuc":
-        raise NotImplementedError("norm(p='nuc') is not supported by gradwire")
+        from ..linalg.norms import matrix_norm
+
+        return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     return call("norm", input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradwire_protocol.errors import ArgumentError
+from gradwire_protocol.errors import ArgumentError, ShapeError
+from gradwire_protocol.shapes import canonical_dim
 
 from ..dispatch import call
-from ..methods import offer
+from ..methods import attach, offer
 from ..tensor import Tensor
 
 
@@ -25,5 +26,42 @@ def scatter(
     return call("scatter_reduce", input, dim, index, source, "sum" if reduce == "add" else "prod", include_self=True)
 
 
-for _function in (scatter,):
+def index_reduce(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    """A copy in which slice ``i`` of ``source`` is combined with slice ``index[i]`` along a dimension.
+
+    ``reduce`` is "prod", "mean", "amax" or "amin"; with ``include_self`` the slice that was there counts, too.
+
+    Raises:
+        ArgumentError: for another ``reduce``.
+        ShapeError: when the index is no vector, or not as long as the dimension of ``source``.
+    """
+    return call("scatter_reduce", input, dim, *_spread(input, dim, index, source, reduce), include_self)
+
+
+def index_reduce_(
+    self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    """In-place form of :func:`index_reduce`."""
+    return call("scatter_reduce_", self, dim, *_spread(self, dim, index, source, reduce), include_self)
+
+
+def _spread(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> tuple[Tensor, Tensor, str]:
+    """The index of :func:`index_reduce` as scatter_reduce takes it: one place an element."""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise ArgumentError(f"index_reduce: reduce is 'prod', 'mean', 'amax' or 'amin', not {reduce!r}")
+    if index.ndim > 1:
+        raise ShapeError(f"index_reduce: the index is a vector, not of shape {list(index.shape)}")
+    if source.ndim == 0:
+        return call("reshape", index, (1,) * self.ndim), call("reshape", source, (1,) * self.ndim), reduce
+    at = canonical_dim(dim, source.ndim)
+    if index.numel() != source.shape[at]:
+        raise ShapeError(f"index_reduce: {index.numel()} indices for {source.shape[at]} slices of source")
+    line = call("reshape", index, tuple(-1 if i == at else 1 for i in range(source.ndim)))
+    return call("expand", line, tuple(source.shape)), source, reduce
+
+
+attach("index_reduce_", index_reduce_)
+for _function in (scatter, index_reduce):
     offer(_function)

@@ -33,6 +33,8 @@ def _split_along(name: str, dim: int) -> None:
         along = 0 if name == "hsplit" and input.ndim == 1 else dim
         if input.ndim <= along:
             raise ArgumentError(f"{name} needs a tensor of at least {dim + 1} dimensions, got {input.ndim}")
+        if indices_or_sections == 0 and isinstance(indices_or_sections, int):
+            raise ArgumentError(f"{name} cuts into at least one part, not 0")
         if isinstance(indices_or_sections, int) and input.shape[along] % indices_or_sections:
             raise ArgumentError(f"{name}: an extent of {input.shape[along]} does not divide by {indices_or_sections}")
         return tensor_split(input, indices_or_sections, along)

@@ -227,6 +227,8 @@ def _quantile_gradient(s: Any, g: Tensor, skip_nan: bool) -> Any:
         if s.needs("q") and s.interpolation == "linear":
             slope = g * (F.gather(rows, -1, above) - F.gather(rows, -1, below)) * last
             by_q = F.reshape(F.sum_to_size(slope, q_vector.shape), q.shape)
+    if by_q is None and s.needs("q"):
+        by_q = F.zeros_like(q)  # it moves in steps
     by_self = F.reshape(by_rows, x.shape) if dim is None or x.ndim == 0 else F.movedim(by_rows, -1, dim)
     return by_self, by_q
 

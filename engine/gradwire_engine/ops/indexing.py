@@ -25,6 +25,7 @@ from ..scatter import (
     write_at,
 )  # fmt: skip
 from ..tensor import Tensor
+from .pointwise import fitted
 
 Writer = Callable[..., None]
 
@@ -290,7 +291,7 @@ def index_add(xp: Any, target: Any, dim: int, index: Any, source: Any, alpha: An
     axis = dim % target.ndim
     check_range(xp, "index_add", index, axis, target.shape[axis])
     source = at_least_1d(source)
-    add_slices(xp, target, axis, index, source if alpha == 1 else source * source.dtype.type(alpha))
+    add_slices(xp, target, axis, index, source if alpha == 1 else source * fitted(alpha, source))
 
 
 write_derivative(
@@ -412,6 +413,14 @@ def nonzero(xp: Any, x: Any) -> Any:
     if x.ndim == 0:
         return xp.zeros((int(x != 0), 0), xp.int64)
     return xp.stack(xp.nonzero(x), axis=-1)
+
+
+@kernel("nonzero_static")
+def nonzero_static(xp: Any, x: Any, size: int, fill_value: int) -> Any:
+    found = nonzero(xp, x)[:size]
+    rows = xp.full((size, x.ndim), fill_value, xp.int64)
+    rows[: found.shape[0]] = found
+    return rows
 
 
 # Tables

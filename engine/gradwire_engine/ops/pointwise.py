@@ -6,6 +6,8 @@ import cmath
 import math
 from typing import Any
 
+import numpy as np
+
 from gradwire_protocol.errors import GraphError, KernelError
 
 from .. import division
@@ -32,22 +34,29 @@ def is_number(value: Any) -> bool:
     return not hasattr(value, "dtype")
 
 
+def fitted(number: Any, like: Any) -> Any:
+    """A Python integer as an integer array's dtype holds it: beyond its range it wraps around, as in C."""
+    if type(number) is int and not is_number(like) and like.dtype.kind in "iu":
+        return np.asarray(number).astype(like.dtype)[()]
+    return number
+
+
 # Sums, products, quotients
 
 
 @kernel("add")
 def add(xp: Any, x: Any, y: Any, alpha: Any) -> Any:
-    return xp.add(x, y if alpha == 1 else xp.multiply(y, alpha))
+    return xp.add(x, y if alpha == 1 else xp.multiply(y, fitted(alpha, y)))
 
 
 @kernel("sub")
 def sub(xp: Any, x: Any, y: Any, alpha: Any) -> Any:
-    return xp.subtract(x, y if alpha == 1 else xp.multiply(y, alpha))
+    return xp.subtract(x, y if alpha == 1 else xp.multiply(y, fitted(alpha, y)))
 
 
 @kernel("rsub")
 def rsub(xp: Any, x: Any, y: Any, alpha: Any) -> Any:
-    return xp.subtract(y, x if alpha == 1 else xp.multiply(x, alpha))
+    return xp.subtract(y, x if alpha == 1 else xp.multiply(x, fitted(alpha, x)))
 
 
 derivative("add", self=lambda s, g: g, other=lambda s, g: scaled(g, s.alpha))

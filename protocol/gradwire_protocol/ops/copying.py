@@ -43,7 +43,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Inference:
     return nothing()
 
 
-@op(grad_fn="FillBackward2", mutates=0, results=0, exposed=("method",))
+@op(grad_fn="FillBackward2", mutates=0, results=0)
 def fill_(self: Tensor, value: Tensor | Scalar) -> Inference:
     """Write one value, a number or a 0-dim tensor, into every element."""
     if isinstance(value, Meta):
@@ -55,7 +55,7 @@ def fill_(self: Tensor, value: Tensor | Scalar) -> Inference:
     return nothing()
 
 
-@op(grad_fn="ZeroBackward0", mutates=0, results=0, exposed=("method",))
+@op(grad_fn="ZeroBackward0", mutates=0, results=0)
 def zero_(self: Tensor) -> Inference:
     """Write 0 into every element."""
     return nothing()

@@ -352,6 +352,15 @@ def nonzero(self: Tensor) -> Inference:
     return new((UNKNOWN, self.ndim), int64, self.device)
 
 
+@op()
+def nonzero_static(self: Tensor, size: int, fill_value: int = -1) -> Inference:
+    """The indices of the first ``size`` elements that are not zero, a row each; rows beyond hold ``fill_value``.
+    Unlike that of :func:`nonzero`, the result's shape does not depend on data."""
+    if size < 0:
+        raise ArgumentError(f"nonzero_static: size {size} is negative")
+    return new((size, self.ndim), int64, self.device)
+
+
 @op(dynamic=True)
 def argwhere(self: Tensor) -> Inference:
     """Same as :func:`nonzero`."""

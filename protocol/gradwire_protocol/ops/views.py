@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ..dtypes import INTEGRAL, int64
 from ..errors import ArgumentError, ArgumentValueError, IndexOutOfRange, ShapeError
 from ..meta import UNKNOWN, Inference, Meta, Shape, contiguous_stride, new, several
 from ..meta import view as shows
@@ -489,6 +490,8 @@ def roll(self: Tensor, shifts: Ints | int, dims: Ints | int | None = None) -> In
         if len(named) != count:
             raise ArgumentError(f"roll: {count} shifts do not go with {len(named)} dims")
         for dim in named:
+            if not self.ndim:
+                raise IndexOutOfRange(f"roll: a 0-dim tensor has no dimension {dim}")
             canonical_dim(dim, self.ndim)
     return new(self.shape, self.dtype, self.device)
 
@@ -563,7 +566,8 @@ def sum_to_size(self: Tensor, size: Ints) -> Inference:
     if size == self.shape and size:
         return shows(self, self.shape, self.stride).named("AliasBackward0")
     name = "SumBackward0" if not size else "ViewBackward0" if lead else None
-    return new(size, self.dtype, self.device, compute=self.dtype, grad_fn=name)
+    dtype = int64 if self.dtype.category <= INTEGRAL else self.dtype  # sums of integers are int64
+    return new(size, dtype, self.device, compute=dtype, grad_fn=name)
 
 
 @op(grad_fn="AsStridedScatterBackward0")

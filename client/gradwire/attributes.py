@@ -1,0 +1,145 @@
+"""What programs ask a tensor beside its values: where it lives, how it is held; and functions applied element by
+element in the client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.errors import ArgumentError
+
+from .creation import empty, tensor
+from .dispatch import call
+from .layouts import layout, strided
+from .methods import attach, offer
+from .modes import no_grad
+from .tensor import Tensor
+
+
+def _on(kind: str) -> property:
+    return property(lambda self: self.device.type == kind, doc=f"Whether it lives on a {kind} device of the server.")
+
+
+def _never(what: str) -> property:
+    return property(lambda self: False, doc=f"Always False: {what}.")
+
+
+attach("is_cpu", _on("cpu"))
+for _kind in ("mps", "xpu", "xla", "ipu", "maia", "vulkan", "mtia"):
+    attach(f"is_{_kind}", _never("gradwire's devices are CPUs and CUDA devices"))
+attach("is_meta", _never("every tensor has values"))
+attach("is_quantized", _never("there are no quantized dtypes"))
+attach("is_nested", _never("there are no nested tensors"))
+attach("is_mkldnn", _never("tensors are strided"))
+attach("is_sparse_csr", _never("tensors are strided"))
+
+
+def _layout(self: Tensor) -> layout:
+    """``strided``, the only one there is."""
+    return strided
+
+
+attach("layout", property(_layout))
+attach("name", property(lambda self: None, doc="None: tensors of a session are named with ``session.name``."))
+
+
+def ndimension(self: Tensor) -> int:
+    """The number of dimensions."""
+    return self.ndim
+
+
+def get_device(input: Tensor) -> int:
+    """The index of its CUDA device, -1 on the CPU."""
+    return -1 if input.device.type == "cpu" else input.device.index or 0
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return input.dtype not in (dtypes.bool_, dtypes.uint8)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    return tuple(input.shape) == tuple(other.shape)
+
+
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Uninitialised of a size, or of data, in the tensor's dtype and on its device. PyTorch's old form of
+    :meth:`new_empty` and :meth:`new_tensor`."""
+    data = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray, Tensor)) else None
+    if data is not None and not isinstance(data, type(self.shape)):
+        return tensor(data, dtype=self.dtype, device=self.device)
+    return empty(*(args or (0,)), dtype=self.dtype, device=self.device)
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Any:
+    """The tensor itself: its memory is the server's, which pins what it copies."""
+    return self
+
+
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """False: the memory is the server's."""
+    return False
+
+
+def share_memory_(self: Tensor) -> Any:
+    """The tensor itself: what shares its session shares it already."""
+    return self
+
+
+def is_shared(self: Tensor) -> bool:
+    """True: every client of its session can reach it."""
+    return True
+
+
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Nothing: the server orders its own work."""
+
+
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:
+    """Write one value onto the main diagonal; with ``wrap`` of a tall matrix, again below each square.
+
+    Raises:
+        ArgumentError: for fewer than two dimensions, or more than two of uneven extents.
+    """
+    if self.ndim < 2:
+        raise ArgumentError(f"fill_diagonal_ needs at least two dimensions, got {self.ndim}")
+    if self.ndim > 2 and len(set(self.shape)) > 1:
+        raise ArgumentError(f"fill_diagonal_: beyond matrices all extents must be equal, got {list(self.shape)}")
+    if self.ndim > 2:
+        call("as_strided", self, (self.shape[0],), (sum(self.stride()),), 0).fill_(fill_value)
+        return self
+    rows, columns = self.shape
+    starts = range(0, rows, columns + 1) if wrap else (0,)
+    for start in starts:
+        call("diagonal", call("slice", self, 0, start, rows, 1)).fill_(fill_value)
+    return self
+
+
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Any:
+    """Replace each element by what a function of the program makes of it. One round trip; nothing is recorded."""
+    values = [callable(v) for v in self.detach().reshape(-1).tolist()]
+    return _overwrite(self, values)
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Any:
+    """Replace each element by what a function makes of it and the other tensor's, which broadcasts. Like
+    :meth:`apply_`."""
+    other = call("expand", tensor, tuple(self.shape)).detach().reshape(-1).tolist()
+    return _overwrite(self, [callable(a, b) for a, b in zip(self.detach().reshape(-1).tolist(), other)])
+
+
+def _overwrite(self: Tensor, values: list[Any]) -> Any:
+    with no_grad():
+        return self.copy_(tensor(values, dtype=self.dtype, device=self.device).reshape(tuple(self.shape)))
+
+
+for _method in (
+    ndimension, new, pin_memory, is_pinned, share_memory_, is_shared, record_stream, fill_diagonal_, apply_, map_,
+):  # fmt: skip
+    attach(_method.__name__, _method)
+for _function in (get_device, is_signed, is_same_size):
+    offer(_function)

@@ -1,0 +1,68 @@
+"""The forms of PyTorch's views whose results are copies, and whose cuts are not checked for overlap (``unsafe_``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..dispatch import call
+from ..methods import FUNCTIONS, offer
+from ..tensor import Tensor
+
+VIEWS = (
+    "alias", "as_strided", "diagonal", "expand", "narrow", "permute", "select", "slice", "split", "squeeze", "t",
+    "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as_real", "view_as_complex",
+)  # fmt: skip
+
+
+def _copies(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        shown = view(*args, **kwargs)
+        if isinstance(shown, tuple):
+            return tuple(call("clone", part) for part in shown)
+        return call("clone", shown).contiguous()
+
+    function.__name__, function.__doc__ = f"{name}_copy", f"What :func:`{name}` shows, in new memory."
+    return function
+
+
+def _view_of(name: str) -> Callable[..., Any]:
+    found: Any = FUNCTIONS.get(name) or getattr(Tensor, name, None)
+    if found is None:
+        return lambda *args, **kwargs: call(name, *args, **kwargs)
+    return found  # type: ignore[no-any-return]
+
+
+for _name in VIEWS:
+    offer(_copies(_name, _view_of(_name)), method=_name == "narrow")
+
+
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
+    """Views of the given extents along a dimension."""
+    return call("split", input, tuple(split_sizes), dim)
+
+
+def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
+    """Copies of the given extents along a dimension."""
+    return tuple(call("clone", part).contiguous() for part in split_with_sizes(input, split_sizes, dim))
+
+
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
+    """Like :func:`chunk`. Here it shares memory, too, and is as safe."""
+    return call("chunk", input, chunks, dim)
+
+
+def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> Any:
+    """Like :func:`split`. Here it shares memory, too, and is as safe."""
+    return call("split", input, split_size, dim)
+
+
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
+    """Like :func:`split_with_sizes`. Here it shares memory, too, and is as safe."""
+    return split_with_sizes(input, split_sizes, dim)
+
+
+offer(split_with_sizes)
+for _function in (unsafe_chunk, unsafe_split, unsafe_split_with_sizes):
+    offer(_function)
+offer(split_with_sizes_copy, method=False)

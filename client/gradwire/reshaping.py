@@ -1,0 +1,51 @@
+"""In-place forms of views: ``x.unsqueeze_(0)`` turns the tensor itself into the view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradwire_protocol.errors import GraphError
+
+from .dispatch import call
+from .methods import attach
+from .modes import is_grad_enabled
+from .tensor import Tensor, hand_over
+
+
+def _becomes(self: Tensor, op: str, *args: Any) -> Any:
+    """Let the proxy stand for a view of what it stood for."""
+    if self.is_leaf and self.requires_grad and is_grad_enabled():
+        raise GraphError(f"{op}_: a leaf that requires grad cannot become a view of itself; use {op}, or detach() it")
+    hand_over(call(op, self, *args), self)
+    return self
+
+
+def squeeze_(self: Tensor, dim: Any = None) -> Any:
+    """Drop dimensions of extent 1 from the tensor itself."""
+    return _becomes(self, "squeeze", *(() if dim is None else (dim,)))
+
+
+def unsqueeze_(self: Tensor, dim: int) -> Any:
+    """Insert a dimension of extent 1 into the tensor itself."""
+    return _becomes(self, "unsqueeze", dim)
+
+
+def transpose_(self: Tensor, dim0: int, dim1: int) -> Any:
+    """Swap two dimensions of the tensor itself."""
+    return _becomes(self, "transpose", dim0, dim1)
+
+
+def t_(self: Tensor) -> Any:
+    """Transpose the matrix itself."""
+    return _becomes(self, "t")
+
+
+def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int = 0) -> Any:
+    """Lay another shape and strides over the tensor's memory."""
+    return _becomes(self, "as_strided", tuple(size), tuple(stride), storage_offset)
+
+
+for _method in (squeeze_, unsqueeze_, transpose_, t_, as_strided_):
+    attach(_method.__name__, _method)
+attach("swapaxes_", transpose_)
+attach("swapdims_", transpose_)
