@@ -1,6 +1,7 @@
 """gradwire: PyTorch-style tensors and autograd that compute on a server. ``import gradwire as torch``."""
 
 import math as _math
+import sys as _sys
 
 from gradwire_protocol.dtypes import (
     DType as dtype,
@@ -39,7 +40,7 @@ from gradwire_protocol.errors import (
 )
 from gradwire_protocol.promotion import join as promote_types
 
-from . import autograd, composed, methods
+from . import attributes, autograd, composed, methods, reshaping
 from .aio import AsyncSession
 from .creation import (
     arange,
@@ -52,7 +53,6 @@ from .creation import (
     full_like,
     linspace,
     logspace,
-    manual_seed,
     ones,
     ones_like,
     rand,
@@ -67,6 +67,21 @@ from .creation import (
     zeros_like,
 )
 from .fetch import fetch
+from .interchange import asarray, from_dlpack, frombuffer, to_dlpack
+from .layouts import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 from .modes import (
     enable_grad,
     inference_mode,
@@ -77,12 +92,26 @@ from .modes import (
     no_grad,
     set_grad_enabled,
 )
-from .predicates import can_cast, is_complex, is_floating_point, is_inference, is_tensor, result_type
+from .number_limits import finfo, iinfo
+from .predicates import (
+    can_cast,
+    is_complex,
+    is_distributed,
+    is_floating_point,
+    is_inference,
+    is_storage,
+    is_tensor,
+    result_type,
+    typename,
+)
 from .printing import get_printoptions, set_printoptions
+from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .session import Session
 from .sessions import connect, current_session, get_default_dtype, open_session, set_default_dtype
+from .settings import *  # noqa: F403
 from .size import Size, device
 from .tensor import Tensor
+from .tensor_types import TYPES as _types
 from .version import __version__
 
 float = float32
@@ -93,25 +122,60 @@ int = int32
 short = int16
 cfloat = complex64
 cdouble = complex128
+OutOfMemoryError = OutOfMemory
+newaxis = None
 pi, e, inf, nan = _math.pi, _math.e, _math.inf, _math.nan
 
 # Functions of the op table, and the overloads written by hand. They shadow built-ins from here on, as torch's do;
 # those that are written above, with PyTorch's keyword arguments, stay.
 for _name, _function in methods.FUNCTIONS.items():
     globals().setdefault(_name, _function)
+globals().update(_types)
 
 from . import func, nn, optim, utils  # noqa: E402  (they use the names above)
+from .amp import autocast  # noqa: E402
+from .amp.casting import (  # noqa: E402
+    autocast_decrement_nesting,
+    autocast_increment_nesting,
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_cpu_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+    set_autocast_gpu_dtype,
+)
 from .func.vmap import vmap  # noqa: E402
 from .serialization import load, save  # noqa: E402
 
-
-_LATER = ("fft", "linalg", "special", "viz")
+_LATER = (
+    "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "jit",
+    "linalg", "masked", "mps", "multiprocessing", "overrides", "signal", "special", "testing", "types", "viz", "xpu",
+)  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
+_INSIDE_OF = {"Event": "cuda", "GradScaler": "amp", "Stream": "cuda"}
+"""Names whose module is one of those."""
 
 
 def __getattr__(name: str) -> object:
+    if name in _INSIDE_OF:
+        return getattr(__getattr__(_INSIDE_OF[name]), name)
     if name in _LATER:
         from importlib import import_module
 
-        return import_module(f"gradwire.{name}")
-    raise AttributeError(f"module 'gradwire' has no attribute {name!r}")
+        try:
+            return import_module(f"gradwire.{name}")
+        except ModuleNotFoundError as error:
+            if error.name not in (None, f"gradwire.{name}"):
+                raise
+    if name.startswith("__"):
+        raise AttributeError(f"module 'gradwire' has no attribute {name!r}")
+    from .absent import absent
+
+    raise absent(_sys.modules[__name__], name)

@@ -15,6 +15,7 @@ from rich.table import Table
 from gradwire_protocol.errors import GradwireError
 
 from .rest import Rest
+from .running.command import run as run_program
 from .version import __version__
 
 app = typer.Typer(help="Tensors and gradients on a server.", no_args_is_help=True, add_completion=False)
@@ -35,6 +36,17 @@ def serve(context: typer.Context) -> None:
     if os.name == "posix":
         os.execv(sys.executable, command)
     raise typer.Exit(subprocess.call(command))
+
+
+@app.command(
+    context_settings={
+        "allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": [],
+        "allow_interspersed_args": False,
+    },
+)  # fmt: skip
+def run(context: typer.Context) -> None:
+    """Run a Python program that says `import torch` on a server: gradwire run --help."""
+    raise typer.Exit(run_program(context.args))
 
 
 @app.command()

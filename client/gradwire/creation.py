@@ -9,13 +9,16 @@ import numpy as np
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, DTypeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, DeviceError, DTypeError
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import check_can_require_grad
 from gradwire_protocol.promotion import ScalarKind
 
 from .dispatch import call
+from .generator import takes_generator
 from .modes import MODES
+from .outputs import accepts_out
+from .places import PLACES
 from .session import DTYPES, NUMPY_DTYPES, Session
 from .sessions import current_session
 from .size import Size
@@ -24,10 +27,20 @@ from .tensor import GRAD_ONLY, Tensor
 
 
 def place(device: Any, session: Session | None = None) -> str:
-    """The wire name of a device argument; ``None`` is the session's default."""
-    if device is None:
+    """The wire name of a device argument; ``None`` is where new tensors live.
+
+    Raises:
+        DeviceError: when the server has no such device.
+    """
+    if device is None and PLACES.current is None:
         return (session or current_session()).device
-    return device.wire if isinstance(device, Device) else Device(device).wire
+    where = (device if isinstance(device, Device) else Device(device)).wire if device is not None else PLACES.current
+    assert where is not None
+    if where != "cpu":
+        there = (session or current_session()).link.devices
+        if where not in there:
+            raise DeviceError(f"the server has no device {where}: it has {', '.join(there) or 'cpu'}")
+    return where
 
 
 def finish(made: Tensor, requires_grad: bool) -> Any:
@@ -223,8 +236,6 @@ def _options(name: str, options: dict[str, Any]) -> tuple[Any, Any, bool]:
     options.pop("pin_memory", None)
     options.pop("layout", None)
     options.pop("memory_format", None)
-    if options.pop("out", None) is not None or options.pop("generator", None) is not None:
-        raise NotImplementedError(f"{name}: out= and generator= are not supported by gradwire")
     if options:
         raise ArgumentTypeError(f"{name} got an unexpected argument {sorted(options)[0]!r}")
     return dtype, device, requires
@@ -234,31 +245,39 @@ def _float_default(dtype: DType | None) -> DType:
     return dtype if dtype is not None else current_session().default_dtype
 
 
+@accepts_out
 def zeros(*size: Any, **options: Any) -> Any:
     """Zeros of a size, given as ints or as one sequence."""
     return _make("zeros", size, options)
 
 
+@accepts_out
 def ones(*size: Any, **options: Any) -> Any:
     """Ones of a size, given as ints or as one sequence."""
     return _make("ones", size, options)
 
 
+@accepts_out
 def empty(*size: Any, **options: Any) -> Any:
     """A tensor of a size whose values are whatever the memory held."""
     return _make("empty", size, options)
 
 
+@accepts_out
+@takes_generator
 def rand(*size: Any, **options: Any) -> Any:
     """Uniform random numbers from [0, 1)."""
     return _make("rand", size, options)
 
 
+@accepts_out
+@takes_generator
 def randn(*size: Any, **options: Any) -> Any:
     """Standard normal random numbers."""
     return _make("randn", size, options)
 
 
+@accepts_out
 def full(size: Any, fill_value: Any, **options: Any) -> Any:
     """One value everywhere. The dtype follows the value unless it is given."""
     dtype, device, requires = _options("full", options)
@@ -271,6 +290,7 @@ def full(size: Any, fill_value: Any, **options: Any) -> Any:
     return finish(call("full", _sized("full", tuple(size)), fill_value, dtype=dtype, device=place(device)), requires)
 
 
+@accepts_out
 def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Any:
     """Values from ``start`` (0 when only one number is given) up to, not including, ``end``."""
     if end is None:
@@ -282,6 +302,7 @@ def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Any:
     return finish(call("arange", *numbers, dtype=dtype, device=place(device)), requires)
 
 
+@accepts_out
 def linspace(start: Any, end: Any, steps: int, **options: Any) -> Any:
     """``steps`` values from ``start`` to ``end``, both included."""
     dtype, device, requires = _options("linspace", options)
@@ -289,6 +310,7 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> Any:
     return finish(made, requires)
 
 
+@accepts_out
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Any:
     """``steps`` powers of ``base`` with exponents from ``start`` to ``end``."""
     dtype, device, requires = _options("logspace", options)
@@ -296,12 +318,15 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: An
     return finish(made, requires)
 
 
+@accepts_out
 def eye(n: int, m: int | None = None, **options: Any) -> Any:
     """Ones on the diagonal, zeros elsewhere."""
     dtype, device, requires = _options("eye", options)
     return finish(call("eye", n, m, dtype=_float_default(dtype), device=place(device)), requires)
 
 
+@accepts_out
+@takes_generator
 def randint(*args: Any, **options: Any) -> Any:
     """``randint([low,] high, size)``: random integers from low (0) up to, not including, high."""
     low = options.pop("low", 0)
@@ -318,6 +343,8 @@ def randint(*args: Any, **options: Any) -> Any:
     return finish(made, requires)
 
 
+@accepts_out
+@takes_generator
 def randperm(n: int, **options: Any) -> Any:
     """A random permutation of 0 to n - 1."""
     dtype, device, requires = _options("randperm", options)
@@ -345,11 +372,13 @@ def empty_like(input: Tensor, **options: Any) -> Any:
     return _like("empty_like", input, options)
 
 
+@takes_generator
 def rand_like(input: Tensor, **options: Any) -> Any:
     """Uniform random numbers with the shape, dtype and device of another tensor."""
     return _like("rand_like", input, options)
 
 
+@takes_generator
 def randn_like(input: Tensor, **options: Any) -> Any:
     """Standard normal random numbers with the shape, dtype and device of another tensor."""
     return _like("randn_like", input, options)
@@ -360,12 +389,8 @@ def full_like(input: Tensor, fill_value: Any, **options: Any) -> Any:
     return _like("full_like", input, options, fill_value)
 
 
+@takes_generator
 def randint_like(input: Tensor, *bounds: int, **options: Any) -> Any:
     """Random integers from [low, high), with the shape of another tensor."""
     low, high = bounds if len(bounds) == 2 else (0, bounds[0])
     return _like("randint_like", input, options, low, high)
-
-
-def manual_seed(seed: int) -> None:
-    """Restart the session's random numbers; the same seed gives the same numbers."""
-    call("manual_seed", int(seed))

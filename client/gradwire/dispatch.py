@@ -96,7 +96,10 @@ class Recipe:
         self.described = described
         self.kept: dict[Any, Any] = {}
         self.inferred = inferred
-        self.carries = any(out.dtype.category >= 2 for out in inferred.outs[: entry.op.results])
+        constant = entry.op.constant
+        self.carries = any(
+            out.dtype.category >= 2 and i not in constant for i, out in enumerate(inferred.outs[: entry.op.results])
+        )
         self.node_name: str = inferred.grad_fn or entry.op.grad_fn or entry.op.name
         self.largest = 0 if inferred.is_view else max((out.nbytes for out in inferred.outs), default=0)
         self.template: list[Any] | None = None
@@ -157,6 +160,8 @@ def run(entry: Entry, values: list[Any]) -> Any:
     """Record an op on bound values."""
     op = entry.op
     levels: Any = ()
+    if MODES.casts is not None:
+        values = MODES.casts(entry, values)
     if MODES.maps:
         if op.random and not any(isinstance(values[i], Tensor) for i in entry.tensors):
             return mapping.draw(entry, values)
@@ -194,6 +199,9 @@ def run(entry: Entry, values: list[Any]) -> Any:
         node = Node(recipe.node_name, edges, inferred.outs, recipe, line)
         places = _keep(entry, node, values)
     results = [Tensor._make(session, first + i, out, node, i) for i, out in enumerate(outs)]
+    if op.constant and node is not None:
+        for i in op.constant:
+            results[i]._node = None
     if inferred.offsets is not None:
         for result in results:
             result._view_of(values[0], op.grad_fn is not None, op.results is None, recording)

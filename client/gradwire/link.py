@@ -104,6 +104,8 @@ class Link:
         with self.lock:
             if self._connection is not None:
                 self._connection.close()
+                self._past_sent += self._connection.sent_bytes
+                self._past_received += self._connection.received_bytes
             self._connection = None
 
     # Sending
@@ -145,10 +147,15 @@ class Link:
                 self._reconnect()
             return frame.seq
 
-    def wait(self, seq: int) -> Answer:
-        """The answer to a frame that was submitted with ``wait``."""
+    def has_answer(self, seq: int) -> bool:
+        """Whether the answer to a frame that was submitted with ``wait`` has arrived."""
         with self.lock:
-            self.round_trips += 1
+            return seq in self._answers
+
+    def wait(self, seq: int, counts: bool = True) -> Answer:
+        """The answer to a frame that was submitted with ``wait``; one round trip, unless it is known to have come."""
+        with self.lock:
+            self.round_trips += counts
             while seq not in self._answers:
                 try:
                     self._drain(None)

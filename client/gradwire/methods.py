@@ -7,6 +7,7 @@ meanings (``max``), or arguments that are sugar for another op.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from gradwire_protocol import dtypes
@@ -21,39 +22,64 @@ from .creation import full, place, tensor
 from .creation import ones as make_ones
 from .creation import zeros as make_zeros
 from .dispatch import call, entry_of, run
+from .generator import drawing_from
+from .outputs import into
+from .places import PLACES
 from .size import device as Device
 from .tensor import Tensor
+
+
+def _placed(op: Op) -> bool:
+    """Whether an op makes a tensor that the default device decides about."""
+    return any(p.name == "device" and p.default == "cpu" for p in op.params)
 
 
 def function_of(op: Op) -> Callable[..., Any]:
     """A Python function for an op of the table. ``input`` is accepted for ``self``, as PyTorch's functions name it."""
     entry = entry_of(op)
     bind = op.bind
-    renames = bool(op.params) and op.params[0].name == "self"
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            if renames and "input" in kwargs:
+            if "input" in kwargs and op.params and op.params[0].name == "self":
                 kwargs["self"] = kwargs.pop("input")
-            if kwargs.pop("out", None) is not None:
-                raise NotImplementedError(f"{op.name}: out= is not supported by gradwire; assign the result instead")
-            if kwargs.get("device") is not None and not isinstance(kwargs["device"], str):
+            out = kwargs.pop("out", None)
+            if out is not None:
+                return into(op.name, function(*args, **kwargs), out)
+            if op.random and kwargs.get("generator", ...) is not ...:
+                generator = kwargs.pop("generator")
+                with nullcontext() if generator is None else drawing_from(generator):
+                    return function(*args, **kwargs)
+            if kwargs.get("device") is not None:
                 kwargs["device"] = place(kwargs["device"])
+        if PLACES.current is not None and "device" not in kwargs and _placed(op):
+            kwargs["device"] = place(None)
         return run(entry, bind(args, kwargs))
 
     function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = op.doc
+    function.__doc__ = op.rule.__doc__
     return function
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
+PLAIN_IN_PLACE = {
+    "abs", "acos", "acosh", "addmv", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "asin",
+    "asinh", "atan", "atanh", "ceil", "celu", "clamp", "clamp_max", "clamp_min", "clip", "conj_physical", "cos",
+    "cosh", "deg2rad", "detach", "erf", "erfc", "exp", "exp2", "expm1", "fix", "floor", "frac", "gcd", "i0",
+    "index_put", "lcm", "ldexp", "log", "log10", "log1p", "log2", "logit", "nan_to_num", "neg", "negative",
+    "rad2deg", "reciprocal", "relu", "round", "rsqrt", "selu", "sigmoid", "sin", "sinc", "sinh", "sqrt",
+    "square", "tan", "tanh", "threshold", "trunc", "xlogy",
+}  # fmt: skip
+"""Ops whose in-place forms PyTorch offers as functions, too."""
+
+
 def _install() -> None:
     for op in TABLE.values():
         if "function" in op.exposed or "method" in op.exposed:
             made = function_of(op)
-            if "function" in op.exposed:
+            if "function" in op.exposed or (op.base is not None and op.base.name in PLAIN_IN_PLACE):
                 FUNCTIONS[op.name] = made
             if "method" in op.exposed and op.name not in vars(Tensor):
                 setattr(Tensor, op.name, made)
@@ -63,6 +89,11 @@ _install()
 
 
 # Overloads
+
+
+def attach(name: str, value: Any) -> None:
+    """Give every tensor a method or a property."""
+    setattr(Tensor, name, value)
 
 
 def offer(function: Callable[..., Any], method: bool = True) -> Callable[..., Any]:
@@ -211,6 +242,21 @@ def expand_as(input: Any, other: Tensor) -> Any:
     return call("expand", input, tuple(other.shape))
 
 
+_viewed = function_of(TABLE["view"])
+
+
+def view(self: Tensor, *size: Any, **named: Any) -> Any:
+    """The same elements under another shape, or with a dtype, the same memory read as that dtype."""
+    if size and type(size[0]) is DType:
+        return call("view_dtype", self, size[0])
+    if "dtype" in named:
+        return call("view_dtype", self, named["dtype"])
+    return _viewed(self, *size, **named)
+
+
+attach("view", view)
+
+
 @offer
 def view_as(input: Any, other: Tensor) -> Any:
     """Viewed with the shape of another tensor."""
@@ -253,6 +299,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         kwargs.pop(name, None)
     if kwargs:
         raise ArgumentTypeError(f"to() got an unexpected argument {sorted(kwargs)[0]!r}")
+    flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
+    copy = copy or (len(flags) > 1 and flags[1])
     for arg in args:
         if isinstance(arg, DType):
             dtype = arg
@@ -278,7 +326,7 @@ _CASTS = {
 
 
 def _cast(name: str, dtype: DType) -> None:
-    def method(self: Tensor) -> Any:
+    def method(self: Tensor, memory_format: Any = None) -> Any:
         return to(self, dtype)
 
     method.__name__, method.__doc__ = name, f"In dtype {dtype.name}."
@@ -530,7 +578,7 @@ for _name, _op in {
 
 @_method("__rtruediv__")
 def _rtruediv(self: Tensor, other: Any) -> Any:
-    return call("mul", call("reciprocal", self), other) if _usable(other) else NotImplemented
+    return call("mul", self.reciprocal(), other) if _usable(other) else NotImplemented
 
 
 setattr(Tensor, "__neg__", lambda self: call("neg", self))
@@ -546,19 +594,3 @@ def _contains(self: Tensor, value: Any) -> bool:
 
 
 setattr(Tensor, "__contains__", _contains)
-
-# Names that PyTorch has for the same thing
-
-_ALIASES = {
-    "absolute": "abs", "negative": "neg", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
-    "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne", "clip": "clamp",
-    "swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim", "concat": "cat", "concatenate": "cat",
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh",
-    "arctanh": "atanh", "fix": "trunc", "ger": "outer", "dim_size": "size", "inverse": "inverse",
-}  # fmt: skip
-for _alias, _name in _ALIASES.items():
-    for _suffix in ("", "_"):
-        if _name + _suffix in FUNCTIONS:
-            FUNCTIONS.setdefault(_alias + _suffix, FUNCTIONS[_name + _suffix])
-        if hasattr(Tensor, _name + _suffix) and not hasattr(Tensor, _alias + _suffix):
-            setattr(Tensor, _alias + _suffix, getattr(Tensor, _name + _suffix))

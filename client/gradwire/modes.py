@@ -22,6 +22,7 @@ class _Modes(threading.local):
     region: Any = None  # the checkpointed stretch being run
     packing: tuple[Any, ...] = ()  # the hooks around what operations save, the innermost last
     mutations: Any = None  # what is copied before it is changed in place
+    casts: Any = None  # what autocast puts before operations, while it is on
     no_packing: str | None = None  # why such hooks are not allowed here
 
 

@@ -18,6 +18,25 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
+def is_storage(value: Any) -> bool:
+    """Whether ``value`` is a storage: nothing is, the memory of tensors is on the server."""
+    return False
+
+
+def is_distributed(input: Tensor) -> bool:
+    """Whether the tensor is one of several that a cluster shares: none is."""
+    return False
+
+
+def typename(value: Any) -> str:
+    """What PyTorch calls the type of a value: ``torch.FloatTensor`` for tensors, else module and name."""
+    if isinstance(value, Tensor):
+        return str(value.type())
+    kind = value if hasattr(value, "__qualname__") else type(value)
+    module = getattr(kind, "__module__", "") or ""
+    return kind.__qualname__ if module in ("", "builtins") else f"{module}.{kind.__qualname__}"
+
+
 def is_floating_point(input: Tensor) -> bool:
     """Whether the tensor's dtype is a floating point one."""
     return input.is_floating_point()

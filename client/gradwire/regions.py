@@ -52,6 +52,7 @@ class Region:
         self._compare = compare
         self._again = again
         self._preserve = preserve_rng_state
+        self._casts = _casts_as_now()
         self.source = source
         outside = MODES.region
         self.parent: Region | None = None
@@ -135,7 +136,7 @@ class Region:
         flags, region = MODES.flags, MODES.region
         MODES.region = None
         try:
-            with enable_grad():
+            with enable_grad(), self._casts:
                 if self._again is not None:
                     with self._again:
                         results = again.run(args, kwargs)
@@ -179,3 +180,9 @@ class Region:
             context = reference()
             if context is not None:
                 context.let_go()
+
+
+def _casts_as_now() -> AbstractContextManager[None]:
+    from .amp.casting import AsNow
+
+    return AsNow()

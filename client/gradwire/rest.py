@@ -21,6 +21,7 @@ class Rest:
 
     def __init__(self, url: str, api_key: str | None, timeout: float = 30.0) -> None:
         import httpx
+        import stamina  # noqa: F401  (imported at exit, it would make Python forget that an interrupt ended the program)
 
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._http = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout)

@@ -1,4 +1,4 @@
-"""``save`` and ``load``: state dicts as safetensors files, never as pickles.
+"""``save`` and ``load``: state dicts as safetensors files, never as pickles. PyTorch's pickles are read.
 
 The tensors of a nested object lie in the file under the paths that lead to them (``model.0.weight``), so that a
 module's state dict is what any reader of safetensors expects of one. All else is JSON in the file's metadata.
@@ -10,6 +10,7 @@ import json
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import IO, Any, Final
 
 import numpy as np
@@ -23,15 +24,23 @@ from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsu
 from .creation import upload
 from .nn import Module, Parameter
 from .session import DTYPES, NUMPY_DTYPES
+from .settings import get_default_device
 from .size import Size, device
 from .tensor import Tensor
 
 METADATA: Final = "gradwire"
 _BY_TAG: Final = {d.safetensors: d for d in dtypes.ALL if d.safetensors is not None}
 _PICKLES: Final = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+"""How files of ``torch.save`` begin, as zip archives and as pickles."""
 
 
-def save(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | IO[bytes],
+    pickle_module: Any = None,
+    pickle_protocol: int | None = None,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """Write tensors, and dictionaries, lists and tuples of them with numbers and strings, to a file.
 
     Costs one round trip. A parameter stays a parameter; gradients are not saved.
@@ -39,6 +48,7 @@ def save(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
     Args:
         obj: what to save, usually a state dict or a dictionary of them.
         f: a path, or a file opened for writing bytes.
+        pickle_module, pickle_protocol: as in PyTorch; they change nothing, since nothing is pickled.
 
     Raises:
         ArgumentTypeError: for anything else inside ``obj``.
@@ -56,22 +66,40 @@ def save(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
 def load(
     f: str | os.PathLike[str] | IO[bytes],
     map_location: Any = None,
+    pickle_module: Any = None,
     *,
-    weights_only: bool = True,
+    weights_only: bool | None = None,
     mmap: bool | None = None,
+    **pickle_load_args: Any,
 ) -> Any:
-    """Read what :func:`save` wrote, or any safetensors file, and put its tensors into the current session.
+    """Read what :func:`save` or ``torch.save`` wrote, or any safetensors file, and put its tensors into the current
+    session.
+
+    Nothing in a file is ever run. Of PyTorch's pickles those are read that hold tensors, parameters, containers,
+    numbers and strings: state dicts of modules and optimizers, checkpoints made of them.
 
     Args:
         f: a path, or a file opened for reading bytes.
-        map_location: the device for the tensors; by default the session's.
-        weights_only, mmap: as in PyTorch; they change nothing, since the file holds no code.
+        map_location: the device for the tensors; a dictionary from devices in the file to others; or a function of
+            a storage and its device. By default the device in the file; safetensors files name none, there it is
+            where new tensors live.
+        pickle_module, weights_only, mmap: as in PyTorch; they change nothing.
 
     Raises:
-        ArgumentValueError: when the file is a pickle, or no safetensors file.
+        RefusedPickle: a ``ValueError`` and a ``pickle.UnpicklingError``, when a pickle names anything else.
+        ArgumentValueError: when the file is of no known form.
+        DeviceError: when the server has no such device.
     """
+    pickled = _of_pickle(f)
+    if pickled is not None:
+        from .pickles import Where, arrive, read
+
+        with pickled as stream:
+            return arrive(read(stream), Where(map_location))
     if map_location is not None and not isinstance(map_location, (str, device)):
-        raise Unsupported(f"map_location is a device here, not {type(map_location).__name__}: the file names no places")
+        from .pickles import Where
+
+        map_location = Where(map_location)(str(get_default_device()))
     metadata, arrays = _read(f)
     if METADATA not in metadata:
         return {name: upload(array, dtype, map_location) for name, (array, dtype) in arrays.items()}
@@ -89,13 +117,10 @@ def _read(f: Any) -> tuple[dict[str, str], dict[str, tuple[np.ndarray[Any, Any],
     """The metadata and the arrays of a safetensors file."""
     try:
         if isinstance(f, (str, os.PathLike)):
-            with open(f, "rb") as file:
-                _refuse_pickle(file.read(8), str(f))
             with safetensors.safe_open(f, framework="np") as opened:
                 metadata = opened.metadata() or {}
                 return metadata, {name: _typed(name, opened.get_tensor(name)) for name in opened.keys()}  # noqa: SIM118
         data = f.read()
-        _refuse_pickle(data[:8], "the data")
         parts = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise ArgumentValueError(f"this is not a safetensors file: {error}") from None
@@ -116,12 +141,23 @@ def _typed(name: str, array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]
     return array, DTYPES[array.dtype]
 
 
-def _refuse_pickle(start: bytes, what: str) -> None:
-    if start.startswith(_PICKLES):
-        raise ArgumentValueError(
-            f"{what} is a pickle, as torch.save writes: gradwire never unpickles, since a pickle can run any code. "
-            "Convert it where you trust it: safetensors.torch.save_file(torch.load(path), new_path)"
-        )
+def _of_pickle(f: Any) -> Any:
+    """A context manager with the stream of a file that torch.save wrote; ``None`` for other files."""
+    if isinstance(f, (str, os.PathLike)):
+        file = open(f, "rb")  # noqa: SIM115  (whoever reads on closes it)
+        start = file.read(8)
+        file.seek(0)
+        if start.startswith(_PICKLES):
+            return file
+        file.close()
+        return None
+    seeks = hasattr(f, "seekable") and f.seekable()
+    if not seeks:
+        return None
+    at = f.tell()
+    start = f.read(8)
+    f.seek(at)
+    return nullcontext(f) if start.startswith(_PICKLES) else None
 
 
 class _Packer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import ml_dtypes
@@ -70,6 +71,7 @@ class Session:
         self._lines_of: dict[tuple[int, int], str] = {}
         self._recent_lines = RecentLines(self.link.client)
         self.names: dict[str, int] = {}
+        self.while_waiting: list[Callable[[], Any]] = []  # what is worth doing while the server computes
         self.frames = 0
         self.ops = 0
         self._stirred = threading.Event()
@@ -197,9 +199,32 @@ class Session:
             refs = [self._ref(t) for t in tensors]
             seq = self.flush(wait=True, reads=refs)
             assert seq is not None
+            for task in list(self.while_waiting):
+                task()
             answer = self.link.wait(seq)
             self._raise_first(answer)
             return [self._value(v, answer) for v in answer.reply.values]
+
+    def ask(self, tensors: list[Tensor]) -> Callable[[], list[Any]]:
+        """Ask for the values of tensors without waiting; returns a function that waits for them.
+
+        By the time the program has read anything that was computed later, they have arrived, and that function costs
+        no round trip.
+        """
+        with self.lock:
+            seq = self.flush(wait=True, reads=[self._ref(t) for t in tensors])
+            assert seq is not None
+        values: list[Any] = []
+
+        def answered() -> list[Any]:
+            if not values:
+                with self.lock:
+                    answer = self.link.wait(seq, counts=not self.link.has_answer(seq))
+                    self._raise_first(answer)
+                    values.extend(self._value(v, answer) for v in answer.reply.values)
+            return values
+
+        return answered
 
     def synchronize(self) -> None:
         """Wait until everything recorded so far is done, and raise the first error among it."""

@@ -20,6 +20,9 @@ _lock = threading.RLock()
 _current: Session | None = None
 _default_dtype: DType = dtypes.float32
 
+OPENED: list[Session] = []
+"""Every session that this process opened, also those that are closed: for counting what it did."""
+
 
 def connect(
     url: str | None = None,
@@ -77,6 +80,7 @@ def open_session(
         rest.close()
     opened = Session(url, session, api_key, patience=patience, owned=owned, device=device)
     atexit.register(opened.close)
+    OPENED.append(opened)
     return opened
 
 

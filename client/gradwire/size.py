@@ -7,6 +7,8 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 
+from .places import PLACES
+
 
 class Size(tuple[int, ...]):
     """A shape. A tuple of ints with :meth:`numel`."""
@@ -53,7 +55,17 @@ class device:
     @property
     def wire(self) -> str:
         """The name that travels: ``cpu``, ``cuda:0``."""
-        return "cpu" if self.type == "cpu" else f"cuda:{self.index or 0}"
+        if self.type == "cpu":
+            return "cpu"
+        return f"cuda:{PLACES.cuda if self.index is None else self.index}"
+
+    def __enter__(self) -> device:
+        """For the extent of the ``with``, new tensors live here unless they are told otherwise."""
+        PLACES.entered = (*PLACES.entered, self.wire)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        PLACES.entered = PLACES.entered[:-1]
 
     def __repr__(self) -> str:
         return f"device(type='{self.type}'" + (")" if self.index is None else f", index={self.index})")

@@ -26,6 +26,7 @@ from gradwire_protocol.ops.control import (
 from gradwire_protocol.table import TABLE
 
 from . import mapping, printing
+from .absent import absent
 from .hooks import RemovableHandle
 from .inplace import Path, path_of, regenerate
 from .mirror import AccumulateGrad, Node
@@ -72,9 +73,13 @@ class Tensor:
     _levels: tuple[int, ...] = ()  # the vmaps that it is mapped in
     _part: Part | None = None
 
-    if TYPE_CHECKING:
+    def __getattr__(self, name: str) -> Any:
+        """What methods.py attaches is found before this is called."""
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        raise absent(type(self), name, "Tensor")
 
-        def __getattr__(self, name: str) -> Any: ...  # what methods.py attaches
+    if TYPE_CHECKING:
 
         def __getitem__(self, key: Any) -> Any: ...
 
@@ -634,6 +639,19 @@ class Tensor:
         self._session.record(TABLE["set_name"], [self, name], 0)
         self._session.names[name] = self._id
         return self
+
+
+def hand_over(made: Tensor, to: Tensor) -> None:
+    """Let a proxy stand for another tensor from now on, usually a view of what it stood for. What the program attached
+    to it stays."""
+    before = Tensor._make(to._session, to._id, to._meta, to._node, to._slot)
+    own = {k: v for k, v in to.__dict__.items() if k in Tensor.__annotations__}
+    before.__dict__.update(own)
+    for key in own:
+        del to.__dict__[key]
+    to._id, to._meta, to._node, to._slot = made._id, made._meta, made._node, made._slot
+    to.__dict__.update({k: before if v is to else v for k, v in made.__dict__.items()})
+    made.__class__ = _Moved
 
 
 class _Moved(Tensor):

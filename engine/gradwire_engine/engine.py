@@ -18,6 +18,7 @@ from gradwire_protocol.errors import (
     DeviceError,
     InternalError,
     KernelError,
+    LinAlgError,
     OutOfMemory,
     ShapeError,
 )
@@ -131,7 +132,7 @@ class Engine:
         if self.inference:
             for result in results:
                 result.inference = True
-        return results[0] if op.results == 1 else tuple(results)
+        return results[0] if op.results == 1 else tuple(results[: op.results])  # others were for backward
 
     # Describe and infer
 
@@ -214,7 +215,7 @@ class Engine:
         except ZeroDivisionError:
             raise KernelError(f"{entry.op.name}: an integer was divided by zero") from None
         except np.linalg.LinAlgError as error:
-            raise KernelError(f"{entry.op.name}: {error}") from None
+            raise LinAlgError(f"{entry.op.name}: {error}") from None
 
     def _out_of_memory(self, name: str, error: MemoryError) -> OutOfMemory:
         for backend in self.backends.opened():
@@ -332,7 +333,8 @@ class Engine:
             node = make_node(self, entry, rule_args, values, inferred, (result.meta,))
             result._grad_fn = node
         else:
-            carrying = [i for i, result in enumerate(results) if result.meta.dtype.category >= 2]
+            constant = entry.op.constant
+            carrying = [i for i, r in enumerate(results) if r.meta.dtype.category >= 2 and i not in constant]
             if not carrying:
                 return
             node = make_node(self, entry, rule_args, values, inferred, tuple([r.meta for r in results]))
@@ -361,6 +363,8 @@ def _operand(tensor: Tensor, target: Any, via: Any, backend: Any) -> Any:
         array = backend.from_host(array)
     if target is None or array.dtype == target:
         return array if target is via else array.astype(via).astype(target)
+    if array.dtype.kind == "c" and target.kind != "c":
+        array = array.real
     return array.astype(target) if target is via or array.dtype == via else array.astype(via).astype(target)
 
 

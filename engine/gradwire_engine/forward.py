@@ -153,7 +153,7 @@ def propagate(
             engine.dual_levels = visible
     finally:
         engine.dual_levels = visible
-    node = results[0].grad_fn
+    node = next((r.grad_fn for r in results if r.grad_fn is not None), None)
     if dual and isinstance(node, Node) and node.saved:
         for name, i in entry.kept(node.edges).results:
             saved = node.saved.get(name)

@@ -20,7 +20,9 @@ LINEAR: Final = _names(
     sum mean trace cumsum neg positive add sub rsub real imag conj conj_physical cat stack repeat_interleave
     avg_pool1d avg_pool2d avg_pool3d avg_pool_backward adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
     adaptive_avg_pool_backward spread select_backward slice_backward diagonal_backward unfold_backward restride
-    index_select take index gather embedding view_as_real view_as_complex deg2rad rad2deg
+    index_select take index gather embedding view_as_real view_as_complex deg2rad rad2deg interpolate
+    interpolate_backward affine_grid_generator affine_grid_generator_backward im2col col2im pixel_shuffle
+    pixel_unshuffle channel_shuffle max_unpool
     """
 )
 """Linear in all their differentiable operands together."""

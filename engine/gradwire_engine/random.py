@@ -83,6 +83,11 @@ class Generator:
         self._bits: Any = None
         self._bits_at = -1
 
+    def branch(self) -> Generator:
+        """A generator for one op whose need is not known beforehand, such as one that rejects: this one moves on by
+        one block, whatever is drawn from the other."""
+        return Generator(int(self.words(np, 1)[0]))
+
     # Bits
 
     def _host(self, words: int) -> Any:

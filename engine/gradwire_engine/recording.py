@@ -84,7 +84,7 @@ def keep_results(node: Node, results: list[Tensor]) -> None:
         return
     for name, i in node.row.kept(node.edges).results:
         assert node.saved is not None
-        node.saved[name] = SavedTensor(results[i], is_result=True)
+        node.saved[name] = SavedTensor(results[i], is_result=i not in node.row.op.constant)
 
 
 def _edge(tensor: Tensor) -> Edge | None:

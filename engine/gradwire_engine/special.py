@@ -120,6 +120,14 @@ def erfinv(xp: Any, y: Any) -> Any:
     return blockwise(xp, _erfinv, y)
 
 
+def logaddexp(xp: Any, x: Any, y: Any) -> Any:
+    """The logarithm of the sum of two complex exponentials, from the larger of them."""
+    larger = x.real >= y.real
+    big, small = xp.where(larger, x, y), xp.where(larger, y, x)
+    ratio = xp.where(xp.isneginf(small.real), 0, xp.exp(small - big))
+    return big + xp.log(1 + ratio)
+
+
 def _erf32(xp: Any, x: Any) -> Any:
     x = xp.clip(x, -4.2, 4.2)
     return xp.tanh(_polynomial(_BEND, x * x) * x)

@@ -104,6 +104,12 @@ class KernelError(GradwireError, RuntimeError):
     code, status = "kernel_failed", 422
 
 
+class LinAlgError(KernelError):
+    """A matrix that the computation is not defined for: singular, or not positive definite."""
+
+    code, status = "linalg_failed", 422
+
+
 class UnknownTensor(GradwireError, RuntimeError):
     """A tensor id that was never made, or was released."""
 

@@ -118,6 +118,7 @@ class Op:
     Attributes:
         results: how many tensors it returns; ``None`` where that depends on the arguments.
         differentiable: the names of the tensor parameters that gradients flow to.
+        constant: the numbers of results that no gradient flows back from, though their dtype could carry one.
         mutates: for an in-place form, the position of the tensor that is written to (always 0).
         base: for an in-place form, the operation it is derived from.
         control: it acts on the session (graph, names, random state) rather than computing a value.
@@ -131,8 +132,8 @@ class Op:
     """
 
     __slots__ = (
-        "base", "control", "differentiable", "differentiable_", "doc", "dynamic", "exposed", "family", "grad_fn",
-        "internal", "mutates", "name", "params", "positions", "random", "results", "rule", "variadic",
+        "base", "constant", "control", "differentiable", "differentiable_", "doc", "dynamic", "exposed", "family",
+        "grad_fn", "internal", "mutates", "name", "params", "positions", "random", "results", "rule", "variadic",
     )  # fmt: skip
 
     name: str
@@ -151,6 +152,7 @@ class Op:
         self.grad_fn = facts["grad_fn"]
         self.differentiable_: Sequence[str] | None = facts["differentiable"]
         self.results: int | None = facts["results"]
+        self.constant: tuple[int, ...] = facts["constant"]
         self.mutates: int | None = facts["mutates"]
         self.base: Op | None = facts["base"]
         self.control: bool = facts["control"]
@@ -255,6 +257,7 @@ def op(
     grad_fn: str | None = None,
     differentiable: Sequence[str] | None = None,
     results: int | None = 1,
+    constant: Sequence[int] = (),
     inplace: bool | str = False,
     control: bool = False,
     random: bool = False,
@@ -277,7 +280,7 @@ def op(
         facts = {
             "grad_fn": grad_fn, "differentiable": differentiable, "results": results, "mutates": mutates,
             "base": None, "control": control, "random": random, "dynamic": dynamic,
-            "exposed": tuple(exposed), "internal": internal, "variadic": variadic,
+            "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "constant": tuple(constant),
         }  # fmt: skip
         base = _add(Op(label, rule, **facts))
         if inplace:

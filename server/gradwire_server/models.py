@@ -243,6 +243,23 @@ class VersionView(BaseModel):
     devices: list[str]
 
 
+class DeviceView(BaseModel):
+    """A device that tensors can live on."""
+
+    name: str = Field(description="What requests call it: cpu, cuda:0, ...")
+    model: str = Field(description="What its maker calls it.")
+    total_bytes: int = Field(description="All of its memory; 0 where the system does not tell.")
+    free_bytes: int = Field(description="Memory that nobody uses at the moment.")
+    capability: list[int] | None = Field(description="Of a GPU: its compute capability, major and minor.")
+    multiprocessors: int = Field(description="Of a GPU its multiprocessors, of the CPU its cores.")
+
+
+class DeviceList(BaseModel):
+    """The devices of the server, the CPU first."""
+
+    devices: list[DeviceView]
+
+
 class Health(BaseModel):
     """Whether the server lives."""
 

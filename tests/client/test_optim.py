@@ -201,7 +201,7 @@ def test_parameters_can_be_named():
         (lambda p: p[0], TypeError),
         (lambda p: [1.0], TypeError),
         (lambda p: [p[0] * 2], ValueError),
-        (lambda p: [p[0], p[0]], ValueError),
+        (lambda p: [("a", p[0]), p[1]], ValueError),
         (lambda p: [{"params": p}, {"params": p[:1]}], ValueError),
         (lambda p: [{"params": set(p)}], TypeError),
     ],

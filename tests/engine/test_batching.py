@@ -81,7 +81,9 @@ class Stack:
         array = value.detach().numpy()
         if self.name in ("searchsorted", "bucketize"):  # what is searched stays in order
             return array + array.dtype.type(n)
-        if self.name == "linalg_cholesky":  # and what is positive definite stays so
+        if array.dtype == np.int32 and ("lu_" in self.name or "ldl_" in self.name):
+            return array  # pivots stay those of a factorization
+        if self.name.startswith("linalg_cholesky"):  # and what is positive definite stays so
             return array * array.dtype.type(n + 1)
         return np.roll(array.reshape(-1), n).reshape(array.shape) if array.size else array
 

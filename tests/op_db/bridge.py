@@ -24,7 +24,7 @@ def to_numpy(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 def from_numpy(array: np.ndarray[Any, Any]) -> torch.Tensor:
     """The way back of :func:`to_numpy`."""
     if array.dtype == ml_dtypes.bfloat16:
-        return torch.from_numpy(np.ascontiguousarray(array).view(np.int16)).view(torch.bfloat16).reshape(array.shape)
+        return torch.from_numpy(np.array(array, order="C").view(np.int16)).view(torch.bfloat16).reshape(array.shape)
     return torch.from_numpy(np.array(array))  # a copy: what arrives cannot be written to
 
 
@@ -58,9 +58,21 @@ class Bridge:
             return self.library.device(str(value))
         if isinstance(value, torch.Generator):
             return self.library.Generator().manual_seed(value.initial_seed())
+        if isinstance(value, torch.nn.Module):
+            return self.module(value)
         if callable(value):
             return rebound(value, self.library)
         return value
+
+    def module(self, given: torch.nn.Module) -> Any:
+        """A module without parameters, with the same options."""
+        if self.library is torch:
+            return given
+        made = getattr(self.library.nn, type(given).__name__)()
+        for name, value in vars(given).items():
+            if isinstance(value, (bool, int, float)):
+                setattr(made, name, value)
+        return made
 
     def tensor(self, given: torch.Tensor) -> Any:
         found = self.carried.get(id(given))

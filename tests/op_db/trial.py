@@ -200,15 +200,17 @@ class Trial:
         wrapper = self.entry.gradcheck_wrapper
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            theirs, ours = Bridge(torch), Bridge(self.library)
-            plain = wrapper.__name__ == "<lambda>" and not wrapper.__code__.co_names
-            wrapped = rebound(wrapper, self.library)
-            wanted = self.process(self.call(theirs, lambda *a, **k: wrapper(self.entry.op, *a, **k)), torch)
-            if wrapper.__name__.startswith("gradcheck_wrapper_masked"):
-                got_all = self.masked_out(self.call(ours, self.function), ours)
+            if wrapper.__name__ == "<lambda>" and not wrapper.__code__.co_names:  # it hands on, as most do
+                theirs, ours, wanted_all, got_all = self.theirs, self.ours, self.wanted, self.got
             else:
-                got_all = self.call(ours, self.function if plain else lambda *a, **k: wrapped(self.function, *a, **k))
-            got = self.process(got_all, self.library)
+                theirs, ours = Bridge(torch), Bridge(self.library)
+                wanted_all = self.call(theirs, lambda *a, **k: wrapper(self.entry.op, *a, **k))
+                if wrapper.__name__.startswith("gradcheck_wrapper_masked"):
+                    got_all = self.masked_out(self.call(ours, self.function), ours)
+                else:
+                    wrapped = rebound(wrapper, self.library)
+                    got_all = self.call(ours, lambda *a, **k: wrapped(self.function, *a, **k))
+            wanted, got = self.process(wanted_all, torch), self.process(got_all, self.library)
         pairs = [
             (a, b)
             for a, b in zip(tensors_in(got, self.library.Tensor), tensors_in(wanted, torch.Tensor), strict=True)

@@ -198,3 +198,12 @@ def feature_dropout(make: Make) -> Samplings:
     yield Sample(make(2, 3))
     yield Sample(make(2, 3, 4), training=False)
     yield Sample(make(3)).fails()
+
+
+@samples("glu", dtypes=REALS, ref=torch.nn.functional.glu)
+def glu(make: Make) -> Samplings:
+    yield Sample(make(4, 6))
+    yield Sample(make(4, 6), 0)
+    yield Sample(make(2, 4, 3), -2)
+    yield Sample(make(4, 3), -1).fails()
+    yield Sample(make(), -1).fails()

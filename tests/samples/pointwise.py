@@ -305,23 +305,18 @@ def of_points(make: Make) -> Samplings:
         yield Sample(special(make), make(8))
 
 
-@samples("xlogy", dtypes=(*INTS, *REALS))
-def xlogy(make: Make) -> Samplings:
-    for x, y in two(make, 1, 4):
-        yield Sample(x, y)
-    yield Sample(make(3), 2)
-    yield Sample(make(3), 0)
-    yield Sample(2, make(3, low=1))
-    if make.is_float:
-        factor = torch.tensor([0.0, 0.0, 0.0, 1.0, 2.0], dtype=make.dtype, requires_grad=True)
-        yield Sample(factor, torch.tensor([0.0, NAN, -1.0, 0.0, -1.0], dtype=make.dtype, requires_grad=True))
-        yield Sample(special(make), 0.0)
-
-
 @samples("logaddexp", "logaddexp2", dtypes=REALS)
 def logaddexp(make: Make) -> Samplings:
     for x, y in two(make):
         if y.dtype.is_floating_point:
+            yield Sample(x, y)
+    yield Sample(make(3, low=80, high=90), make(3, low=-90, high=-80))
+
+
+@samples("logaddexp", dtypes=COMPLEXES)
+def logaddexp_of_complex_numbers(make: Make) -> Samplings:
+    for x, y in two(make):
+        if y.dtype is make.dtype:
             yield Sample(x, y)
     yield Sample(make(3, low=80, high=90), make(3, low=-90, high=-80))
 

@@ -237,6 +237,7 @@ def softmaxes(make):
 @samples("softmax", "log_softmax", dtypes=("int64", "complex64"))
 def softmax_of_others(make):
     yield Sample(make(3), 0).fails()
+    yield Sample(make(3, 4), 1, torch.float64)
 
 
 # Primitives: the oracle is what they are defined to be

@@ -146,6 +146,24 @@ def in_place(make: Make) -> Samplings:
     yield Sample(plain(4, 6)[::2])
 
 
+@samples("log_normal_", "cauchy_", ref=None, dtypes=REALS)
+def continuous_in_place(make: Make) -> Samplings:
+    plain = make.plain()
+    yield Sample(plain(2, 3))
+    yield Sample(plain(3, 2, transposed=True), 0.5, 1.5)
+    yield Sample(plain(2), 0.0, -1.0).fails()
+    yield Sample(make(2, dtype="int64")).fails()
+
+
+@samples("geometric_", ref=None, dtypes=(*INTS, *REALS))
+def geometric_(make: Make) -> Samplings:
+    plain = make.plain()
+    yield Sample(plain(2, 3), 0.3)
+    yield Sample(plain(3, 2, transposed=True), 0.9)
+    yield Sample(plain(2), 1.5).fails()
+    yield Sample(plain(2), 0.0).fails()
+
+
 @samples("bernoulli_", ref=None, dtypes=FLOATS)
 def bernoulli_(make: Make) -> Samplings:
     yield Sample(make.plain()(2, 3), 0.25)

@@ -24,7 +24,9 @@ def test_health_and_documentation_need_no_key(anybody: httpx.Client, path: str) 
     assert anybody.get(path).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/v1/version", "/v1/sessions", "/v1/ops", "/metrics", "/v1/no-such-route", "/"])
+@pytest.mark.parametrize(
+    "path", ["/v1/version", "/v1/devices", "/v1/sessions", "/v1/ops", "/metrics", "/v1/no-such-route", "/"]
+)
 def test_everything_else_needs_one(anybody: httpx.Client, path: str) -> None:
     response = anybody.get(path)
     problem(response, 401, "unauthorized")

@@ -54,6 +54,7 @@ FAILING: list[tuple[str, dict[str, Any]]] = [
             payloads=[TWO],
         ),
     ),
+    ("linalg_failed", frame([["zeros", [[2, 2]]], ["inverse", [0]]])),
     ("kernel_failed", frame([INT2, ["div", [0, "int", "floor"]]], payloads=[TWO], scalars=[0])),
 ]
 

@@ -30,9 +30,9 @@ from .driver import Run, arrives, on_the_way, reachable, takes_part
 from .history import attach, play
 
 __all__ = [
-    "Function", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "functional",
-    "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
-    "set_grad_enabled", "set_multithreading_enabled",
+    "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad",
+    "function", "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
+    "no_grad", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 
 Tensors = Tensor | Sequence[Tensor]
@@ -229,3 +229,4 @@ def grad(
 from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph  # noqa: E402  (functional uses grad)
 from .function import Function  # noqa: E402
 from .gradcheck import gradcheck, gradgradcheck  # noqa: E402  (the function, which hides its module as in PyTorch)
+from .variable import Variable  # noqa: E402

@@ -1,6 +1,7 @@
 """Functions that PyTorch has and the op table needs not: each is a few ops of the table, by subject."""
 
 from . import (
+    aliases,
     arranging,
     broadcasting,
     calculus,
@@ -10,6 +11,7 @@ from . import (
     drawing,
     elementwise,
     joining,
+    layers,
     lowrank,
     normalizing,
     norms,
@@ -17,12 +19,15 @@ from . import (
     scattering,
     searching,
     sets,
+    spectral,
     splitting,
+    statistics,
     strided,
     windows,
 )
 
 __all__ = [
+    "aliases",
     "arranging",
     "broadcasting",
     "calculus",
@@ -32,6 +37,7 @@ __all__ = [
     "drawing",
     "elementwise",
     "joining",
+    "layers",
     "lowrank",
     "normalizing",
     "norms",
@@ -39,7 +45,11 @@ __all__ = [
     "scattering",
     "searching",
     "sets",
+    "spectral",
     "splitting",
+    "statistics",
     "strided",
     "windows",
 ]
+
+aliases.offer_aliases()

@@ -119,6 +119,14 @@ def chain_matmul(*matrices: Tensor) -> Any:
     return multi_dot(matrices)
 
 
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Any:
+    """The powers of each element of a vector, the highest first unless ``increasing``; see
+    :func:`gradwire.linalg.vander`."""
+    count = x.shape[0] if N is None else N
+    powers = call("pow", call("unsqueeze", x, -1), call("arange", 0, count, 1, device=x._meta.device))
+    return powers if increasing else call("flip", powers, (-1,))
+
+
 _function: Callable[..., Any]
 for _function in (
     slogdet, logdet, inverse, pinverse, cholesky, qr, svd, geqrf, orgqr, ormqr, triangular_solve, lu, lu_solve,
@@ -127,3 +135,4 @@ for _function in (
     offer(accepts_out(_function))
 offer(lu_unpack, method=False)
 offer(accepts_out(chain_matmul), method=False)
+offer(vander, method=False)

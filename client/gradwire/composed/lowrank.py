@@ -15,11 +15,11 @@ def _random_range(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     """An orthonormal basis of about the range of A, by subspace iteration (Halko, Martinsson, Tropp 2009, alg. 4.4)."""
     where = {"dtype": A.dtype, "device": A._meta.device}
     draw = call("randn", (A.shape[-1], q), **where)
-    basis: Tensor = call("linalg_qr", A @ draw if M is None else A @ draw - M @ draw)[0]
-    adjoint = A.mH if M is None else A.mH - M.mH
+    whole = A if M is None else call("sub", A, M)
+    basis: Tensor = call("linalg_qr", call("matmul", whole, draw))[0]
     for _ in range(niter):
-        basis = call("linalg_qr", adjoint @ basis)[0]
-        basis = call("linalg_qr", A @ basis if M is None else A @ basis - M @ basis)[0]
+        basis = call("linalg_qr", call("matmul", whole.mH, basis))[0]
+        basis = call("linalg_qr", call("matmul", whole, basis))[0]
     return basis
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradwire_protocol import dtypes
-
 from ..dispatch import call
 from ..methods import offer
 from ..tensor import Tensor
@@ -25,20 +23,28 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Any:
     return call("norm", call("sub", input, other), p)
 
 
-def float_power(input: Any, exponent: Any) -> Any:
-    """Powers in float64 (complex128 for complex operands)."""
-    operands = [input, exponent]
-    wide = dtypes.float64
-    for operand in operands:
-        if (isinstance(operand, Tensor) and operand.is_complex()) or isinstance(operand, complex):
-            wide = dtypes.complex128
-    base, power = [x.to(wide) if isinstance(x, Tensor) else x for x in operands]
-    return call("pow", base, power)
+def frobenius_norm(input: Tensor, dim: Any = (), keepdim: bool = False) -> Any:
+    """The norm of order 2, of all elements or over the dimensions of matrices."""
+    return call("norm", input, 2, dim, keepdim)
+
+
+def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Any:
+    """The sum of the singular values of matrices."""
+    return norm(input, "nuc", dim, keepdim)
+
+
+def norm_except_dim(v: Tensor, pow: float = 2, dim: int = 0) -> Any:
+    """The norms of the slices along ``dim``, of all for -1; other dimensions are kept with extent 1."""
+    if dim == -1:
+        return call("norm", v, pow)
+    return call("norm", v, pow, tuple(i for i in range(v.ndim) if i != dim % v.ndim), True)
 
 
 for _function in (
     norm,
     dist,
-    float_power,
 ):
     offer(_function)
+offer(frobenius_norm, method=False)
+offer(nuclear_norm, method=False)
+offer(norm_except_dim, method=False)

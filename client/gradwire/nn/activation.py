@@ -276,6 +276,23 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 
+class RReLU(Module):
+    """``x`` where positive, else a slope times ``x``: in training drawn from [lower, upper), else their mean."""
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        """Apply the function; the shape stays."""
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
+
+
 class PReLU(Module):
     """``x`` where positive, else a trained slope times ``x``: one slope, or one per channel."""
 

@@ -50,3 +50,23 @@ class Dropout3d(_Dropout):
     """Zero whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` with probability ``p``, and scale the others."""
 
     function = "dropout3d"
+
+
+class AlphaDropout(_Dropout):
+    """Set elements to what :class:`SELU` has far below zero, with probability ``p``; mean and variance stay."""
+
+    function = "alpha_dropout"
+
+    def forward(self, input: Any) -> Any:
+        """Drop elements in training; in evaluation return the input."""
+        return F.alpha_dropout(input, self.p, self.training)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """:class:`AlphaDropout` of whole channels."""
+
+    function = "feature_alpha_dropout"
+
+    def forward(self, input: Any) -> Any:
+        """Drop channels in training; in evaluation return the input."""
+        return F.feature_alpha_dropout(input, self.p, self.training)

@@ -27,6 +27,10 @@ class Hooked:
     _forward_hooks: HookTable
     _backward_pre_hooks: HookTable
     _backward_hooks: HookTable
+    # Numbers of those hooks that take keyword arguments, and of those that are called after a failure, too.
+    _forward_pre_hooks_with_kwargs: dict[int, bool]
+    _forward_hooks_with_kwargs: dict[int, bool]
+    _forward_hooks_always_called: dict[int, bool]
 
     def _init_hooks(self) -> None:
         plain = object.__setattr__
@@ -36,6 +40,9 @@ class Hooked:
         plain(self, "_forward_hooks", HookTable())
         plain(self, "_backward_pre_hooks", HookTable())
         plain(self, "_backward_hooks", HookTable())
+        plain(self, "_forward_pre_hooks_with_kwargs", {})
+        plain(self, "_forward_hooks_with_kwargs", {})
+        plain(self, "_forward_hooks_always_called", {})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._hooked and not CALLS:
@@ -73,7 +80,9 @@ class Hooked:
         return result
 
     def _before_forward(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        for hook, with_kwargs in calls_of(FORWARD_PRE) + list(self._forward_pre_hooks.values()):
+        named = self._forward_pre_hooks_with_kwargs
+        own = [(hook, number in named) for number, hook in self._forward_pre_hooks.items()]
+        for hook, with_kwargs in calls_of(FORWARD_PRE) + own:
             changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
             if changed is None:
                 continue
@@ -86,7 +95,10 @@ class Hooked:
         return args, kwargs
 
     def _after_forward(self) -> list[Any]:
-        return calls_of(FORWARD) + list(self._forward_hooks.values())
+        named, always = self._forward_hooks_with_kwargs, self._forward_hooks_always_called
+        return calls_of(FORWARD) + [
+            (hook, number in named, number in always) for number, hook in self._forward_hooks.items()
+        ]
 
     def _after_failure(self, hook: Callable[..., Any], values: tuple[Any, ...]) -> None:
         try:
@@ -116,7 +128,10 @@ class Hooked:
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Call ``hook(module, args)`` before each forward; what it returns, if not None, replaces the arguments."""
-        return self._register(self._forward_pre_hooks, (hook, with_kwargs), prepend)
+        handle = self._register(self._forward_pre_hooks, hook, prepend)
+        if with_kwargs:
+            self._forward_pre_hooks_with_kwargs[handle.id] = True
+        return handle
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
@@ -126,7 +141,12 @@ class Hooked:
         With ``always_call`` it is called after a failure, too, with the result as far as there is one, or None. What
         it then raises is a warning.
         """
-        return self._register(self._forward_hooks, (hook, with_kwargs, always_call), prepend)
+        handle = self._register(self._forward_hooks, hook, prepend)
+        if with_kwargs:
+            self._forward_hooks_with_kwargs[handle.id] = True
+        if always_call:
+            self._forward_hooks_always_called[handle.id] = True
+        return handle
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` once a backward has computed the gradients of the inputs.

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentValueError, Unsupported
+from gradwire_protocol.errors import ArgumentValueError
 
 from ..creation import tensor as make_tensor
 from ..dispatch import call
+from ..generator import drawing_from
 from ..modes import no_grad
 from ..tensor import Tensor
 
@@ -57,10 +61,23 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return _calculate_fan_in_and_fan_out(tensor)[chosen == "fan_out"]
 
 
+_SKIPPING = ContextVar("skipping", default=False)
+
+
+@contextmanager
+def skipped() -> Iterator[None]:
+    """Within this context nothing here fills anything."""
+    token = _SKIPPING.set(True)
+    try:
+        yield
+    finally:
+        _SKIPPING.reset(token)
+
+
 def _fill(tensor: Tensor, generator: Any, op: str, *numbers: Any) -> Tensor:
-    if generator is not None:
-        raise Unsupported("generator= is not supported by gradwire: numbers come from the session's own generator")
-    with no_grad():
+    if _SKIPPING.get():
+        return tensor
+    with no_grad(), nullcontext() if generator is None else drawing_from(generator):
         call(op, tensor, *numbers)
     return tensor
 
@@ -221,3 +238,22 @@ def _write(tensor: Tensor, values: np.ndarray[Any, Any]) -> Tensor:
     with no_grad():
         call("copy_", tensor, make_tensor(values, dtype=tensor.dtype, device=tensor.device))
     return tensor
+
+
+def _older(function: Callable[..., Tensor]) -> None:
+    """Offer a function under the name that it had without the underscore."""
+    name = function.__name__[:-1]
+
+    def renamed(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(f"nn.init.{name} is deprecated, it is nn.init.{name}_ now", FutureWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    renamed.__name__, renamed.__doc__ = name, f"The older name of :func:`{name}_`."
+    globals()[name] = renamed
+
+
+for _function in (
+    uniform_, normal_, constant_, eye_, dirac_, xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_,
+    orthogonal_, sparse_,
+):  # fmt: skip
+    _older(_function)

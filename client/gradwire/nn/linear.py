@@ -58,6 +58,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A :class:`Linear` by another name, which PyTorch gives the last layer of attention."""
+
+
 class Bilinear(Module):
     """``x1 @ weight[o] @ x2 + bias[o]`` for each output ``o``, on the last dimensions of two inputs."""
 

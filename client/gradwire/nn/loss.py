@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+from gradwire_protocol.errors import ArgumentTypeError
+
 from . import functional as F
-from .functional.losses import refuse_legacy_reduction
+from .functional.reductions import current_spelling
 from .module import Module
 
 
@@ -16,8 +19,8 @@ class _Loss(Module):
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
         super().__init__()
-        refuse_legacy_reduction(size_average, reduce)
-        self.reduction = reduction
+        legacy = size_average is not None or reduce is not None
+        self.reduction = current_spelling(size_average, reduce) if legacy else reduction
 
 
 class _WeightedLoss(_Loss):
@@ -28,6 +31,7 @@ class _WeightedLoss(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
+        self.weight: Any
 
 
 class L1Loss(_Loss):
@@ -65,6 +69,8 @@ class HuberLoss(_Loss):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
+        if not isinstance(delta, (int, float)):
+            raise ArgumentTypeError(f"HuberLoss: delta is a number, not {type(delta).__name__}")
         self.delta = delta
 
     def forward(self, input: Any, target: Any) -> Any:
@@ -144,3 +150,61 @@ class CrossEntropyLoss(_WeightedLoss):
             input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
             label_smoothing=self.label_smoothing,
         )  # fmt: skip
+
+
+class NLLLoss2d(NLLLoss):
+    """PyTorch's former name of :class:`NLLLoss` for images."""
+
+    def __init__(
+        self, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        warnings.warn("NLLLoss2d is NLLLoss now", FutureWarning, stacklevel=2)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
+
+
+class PoissonNLLLoss(_Loss):
+    """Minus the log-probability of counts under Poisson distributions whose rates, or their logarithms, come in."""
+
+    def __init__(
+        self, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
+        reduce: Any = None, reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        super().__init__(size_average, reduce, reduction)
+        self.log_input = log_input
+        self.full = full
+        self.eps = eps
+
+    def forward(self, log_input: Any, target: Any) -> Any:
+        """The loss of rates (or their logarithms) for counts, reduced."""
+        return F.poisson_nll_loss(
+            log_input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction
+        )
+
+
+class GaussianNLLLoss(_Loss):
+    """Minus the log-density of targets under normal distributions whose means and variances come in."""
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(None, None, reduction)
+        self.full = full
+        self.eps = eps
+
+    def forward(self, input: Any, target: Any, var: Any) -> Any:
+        """The loss of means ``input`` and variances ``var``, reduced."""
+        return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
+
+
+class CTCLoss(_Loss):
+    """Minus the log-probability of sequences of labels, over all ways to align them with a longer input."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+        """The loss of log-probabilities ``(T, N, C)``, reduced."""
+        return F.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
 from ..creation import empty, place
 from ..dispatch import call
@@ -52,7 +52,7 @@ class Module(Hooked, Stateful):
         if param is not None and not isinstance(param, Parameter):
             raise ArgumentTypeError(f"parameter {name!r} must be a Parameter or None, not {type(param).__name__}")
         if param is not None and not param.is_leaf:
-            raise ArgumentError(f"parameter {name!r} was computed: a parameter is a leaf, made from values alone")
+            raise ArgumentValueError(f"parameter {name!r} was computed: a parameter is a leaf, made from values alone")
         self._parameters[name] = replaced(PARAMETERS, self, name, param) if PARAMETERS and param is not None else param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -225,12 +225,24 @@ class Module(Hooked, Stateful):
             found = inner
         return found
 
-    def set_submodule(self, target: str, module: Module) -> None:
-        """Replace, or add, the module at a dotted path."""
-        parent, _, name = target.rpartition(".")
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Replace, or add, the module at a dotted path; with ``strict`` only replace.
+
+        Raises:
+            ArgumentValueError: for an empty path, or what is no module.
+            AttributeError: where something on the way, or what would be replaced, is no module.
+        """
+        parent_path, _, name = target.rpartition(".")
         if not name:
-            raise ArgumentError("set_submodule needs the path of a module below this one")
-        setattr(self.get_submodule(parent), name, module)
+            raise ArgumentValueError("set_submodule needs the path of a module below this one")
+        if not isinstance(module, Module):
+            raise ArgumentValueError(f"set_submodule takes a module, not {type(module).__name__}")
+        parent = self.get_submodule(parent_path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{type(parent).__name__} has nothing named {name!r} to replace")
+        if not isinstance(getattr(parent, name, module), Module):
+            raise AttributeError(f"{name!r} (at the end of {target!r}) is no module")
+        setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path."""
@@ -360,6 +372,13 @@ class Module(Hooked, Stateful):
     def cuda(self, device: Any = None) -> Self:
         """Move to a GPU of the server."""
         return self.to("cuda" if device is None else device)
+
+    def share_memory(self) -> Self:
+        """Does nothing: all processes that use a session share its memory."""
+        return self
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Does nothing: the server compiles the frames that repeat, whatever they are made of."""
 
     # Printing
 

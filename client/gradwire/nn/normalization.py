@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentValueError
+from gradwire_protocol.errors import ArgumentValueError, Unsupported
 
 from ..creation import empty, ones, tensor, zeros
 from . import functional as F
@@ -111,7 +111,7 @@ class GroupNorm(Module):
         return f"{shown}, bias={self.bias is not None}"
 
 
-class _BatchNorm(Module):
+class _NormBase(Module):
     """Normalise each channel over the batch, then scale and shift it.
 
     In training the batch's own mean and variance are used, and remembered as running averages (``running_mean``,
@@ -185,6 +185,10 @@ class _BatchNorm(Module):
         return f"{shown}, bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
 
 
+class _BatchNorm(_NormBase):
+    """What the batch normalisations are, and instance normalisations are not."""
+
+
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of ``(N, C)`` or ``(N, C, L)``."""
 
@@ -203,7 +207,42 @@ class BatchNorm3d(_BatchNorm):
     dimensions = (5,)
 
 
-class _InstanceNorm(_BatchNorm):
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the batches of all processes of a group: here there is one, the server.
+
+    It takes ``(N, C, ...)`` and computes what :class:`BatchNorm1d` and its kin do.
+    """
+
+    dimensions = tuple(range(2, 65))
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
+        bias: bool = True,
+    ) -> None:  # fmt: skip
+        if process_group is not None:
+            raise Unsupported("SyncBatchNorm: there are no process groups in gradwire, one server computes everything")
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = None
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with every batch normalisation in it replaced by a :class:`SyncBatchNorm` of the same state."""
+        made = module
+        if isinstance(module, _BatchNorm):
+            made = cls(
+                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
+                process_group, bias=module.bias is not None,
+            )  # fmt: skip
+            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+                setattr(made, name, getattr(module, name))
+            made.training = module.training
+        for name, child in module.named_children():
+            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return made
+
+
+class _InstanceNorm(_NormBase):
     """Normalise each channel of each sample over its own elements, then scale and shift it, if asked to.
 
     With ``track_running_stats`` evaluation uses running averages, as :class:`BatchNorm1d` does.

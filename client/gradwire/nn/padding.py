@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from gradwire_protocol.errors import ArgumentValueError
+
 from . import functional as F
 from .module import Module
 from .sizes import per_dimension
@@ -50,6 +52,16 @@ class _ReplicationPad(_Pad):
 
 class _CircularPad(_Pad):
     mode = "circular"
+
+    def forward(self, input: Any) -> Any:
+        """The input with its last dimensions extended."""
+        count = self.dimensions
+        if input.ndim not in (count + 1, count + 2):
+            raise ArgumentValueError(
+                f"{type(self).__name__} takes {count + 1} or {count + 2} dimensions, the input's shape is "
+                f"{list(input.shape)}"
+            )
+        return super().forward(input)
 
 
 class ConstantPad1d(_ConstantPad):

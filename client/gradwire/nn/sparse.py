@@ -82,3 +82,82 @@ class Embedding(Module):
             if value != usual:
                 parts.append(f"{name}={value}")
         return ", ".join(parts)
+
+
+class EmbeddingBag(Module):
+    """A table whose rows are looked up several at a time and reduced to one: ``(bags, size)``, or a vector with
+    offsets, gives ``(bags, embedding_dim)``.
+
+    ``weight`` starts standard normal. ``mode`` is ``"sum"``, ``"mean"`` or ``"max"``. The row ``padding_idx`` starts
+    at zero, counts nothing and receives no gradient.
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Any = None,
+        include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if sparse:
+            raise Unsupported("EmbeddingBag(sparse=True): sparse gradients are not supported by gradwire")
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ArgumentError(f"padding_idx {padding_idx} is outside a table of {num_embeddings} rows")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        shape = (num_embeddings, embedding_dim)
+        if _weight is not None and tuple(_weight.shape) != shape:
+            raise ArgumentError(f"the given table has shape {list(_weight.shape)}, not {list(shape)}")
+        self.weight = Parameter(empty(shape, device=device, dtype=dtype) if _weight is None else _weight)
+        if _weight is None:
+            self.reset_parameters()
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Any, freeze: bool = True, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:  # fmt: skip
+        """A table with the rows of a matrix; not trained unless ``freeze=False``."""
+        if embeddings.ndim != 2:
+            raise ArgumentError(f"a table is a matrix, the given tensor has shape {list(embeddings.shape)}")
+        rows, columns = embeddings.shape
+        made = cls(
+            rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset,
+            padding_idx,
+        )  # fmt: skip
+        made.weight.requires_grad_(not freeze)
+        return made
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                call("fill_", call("select", self.weight, 0, self.padding_idx), 0)
+
+    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+        """One row for each bag of integers."""
+        return F.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
+            per_sample_weights, self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        for name, usual in (("max_norm", None), ("norm_type", 2), ("scale_grad_by_freq", False)):
+            value = getattr(self, name)
+            if value != usual:
+                parts.append(f"{name}={value}")
+        parts.append(f"mode={self.mode!r}")
+        if self.padding_idx is not None:
+            parts.append(f"padding_idx={self.padding_idx}")
+        return ", ".join(parts)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, Unsupported
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 
 from ..creation import tensor
 from ..dispatch import call
-from ..hooks import RemovableHandle
+from ..hooks import HookTable, RemovableHandle
 from ..modes import no_grad
 from ..tensor import Tensor
 from .parameter import Parameter
@@ -46,6 +47,21 @@ class Stateful:
     _modules: dict[str, Any]
     _non_persistent_buffers_set: set[str]
 
+    _version: int = 1
+    """What the module's state dict says in its metadata; a class that changes its names counts it up."""
+
+    # Tables that most modules never need are made when a hook is registered.
+    _state_dict_pre_hooks: HookTable = HookTable()
+    _state_dict_hooks: HookTable = HookTable()
+    _load_state_dict_pre_hooks: HookTable = HookTable()
+    _load_state_dict_post_hooks: HookTable = HookTable()
+
+    def _hooked_state(self, table: str, hook: Any) -> RemovableHandle:
+        if table not in self.__dict__:
+            object.__setattr__(self, table, HookTable())
+        found: HookTable = self.__dict__[table]
+        return found.register(hook)
+
     def state_dict(
         self, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
     ) -> dict[str, Any]:
@@ -56,12 +72,40 @@ class Stateful:
             prefix: what to put before each name.
             keep_vars: hand out the parameters themselves rather than detached aliases.
         """
-        destination = OrderedDict() if destination is None else destination
+        if destination is None:
+            made: Any = OrderedDict()
+            made._metadata = OrderedDict()
+            destination = made
+        metadata: dict[str, Any] = {"version": self._version}
+        told = getattr(destination, "_metadata", None)
+        if told is not None:
+            told[prefix[:-1]] = metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook, may_replace in self._state_dict_hooks.values():
+            replacement = hook(self, destination, prefix, metadata)
+            if replacement is not None and not may_replace:
+                raise ArgumentError("a hook after state_dict changes the dict it is given; it returns None")
+            destination = destination if replacement is None else replacement
+        assert destination is not None
         return destination
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, prefix, keep_vars)`` before the module's part of a state dict is made."""
+        return self._hooked_state("_state_dict_pre_hooks", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` when the module's part, and those of all modules
+        below it, are in the state dict, which the hook may change."""
+        return self._hooked_state("_state_dict_hooks", (hook, False))
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """:meth:`register_state_dict_post_hook` of a hook that may also return another state dict."""
+        return self._hooked_state("_state_dict_hooks", (hook, True))
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Add this module's own entries. A subclass may add more, or others."""
@@ -78,11 +122,11 @@ class Stateful:
 
     def get_extra_state(self) -> Any:
         """State beyond tensors. A subclass that defines this gets it saved, and back in :meth:`set_extra_state`."""
-        raise Unsupported(f"{type(self).__name__} has no extra state")
+        raise ArgumentError(f"{type(self).__name__} has no extra state: its class defines no get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
         """Take back what :meth:`get_extra_state` gave."""
-        raise Unsupported(f"{type(self).__name__} has no extra state")
+        raise ArgumentError(f"{type(self).__name__} has no extra state: its class defines no get_extra_state")
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -98,13 +142,13 @@ class Stateful:
         """
         if not isinstance(state_dict, Mapping):
             raise ArgumentTypeError(f"a state dict is a mapping from names to tensors, not {type(state_dict).__name__}")
+        metadata = getattr(state_dict, "_metadata", None) or {}
         state = dict(state_dict)
         missing: list[str] = []
         unexpected: list[str] = []
         problems: list[str] = []
-        _load_into(
-            cast("Module", self), state, "", {"assign_to_params_buffers": assign}, strict, missing, unexpected, problems
-        )
+        module = cast("Module", self)
+        _load_into(module, state, "", metadata, assign, strict, missing, unexpected, problems)
         if strict:
             if unexpected:
                 problems.append(f"unexpected names: {', '.join(map(repr, unexpected))}")
@@ -126,6 +170,8 @@ class Stateful:
         error_msgs: list[str],
     ) -> None:
         """Load this module's own entries, and add what does not fit to the three lists. A subclass may do otherwise."""
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = bool(local_metadata.get("assign_to_params_buffers", False))
         own = {name: member for name, member in self._persistent().items() if member is not None}
         for name, current in own.items():
@@ -159,8 +205,20 @@ class Stateful:
                     unexpected_keys.append(key)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Not available."""
-        raise Unsupported("hooks on loading are not supported by gradwire: override load_state_dict instead")
+        """Call ``hook(module, incompatible_keys)`` when the module, and all below it, were loaded.
+
+        The hook may change the two lists of names that are missing and superfluous, before ``strict`` looks at them.
+        """
+        return self._hooked_state("_load_state_dict_post_hooks", hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``
+        before the module's own entries are loaded; the hook may change all of them."""
+        return self._hooked_state("_load_state_dict_pre_hooks", partial(hook, self))
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> Any:
+        """:meth:`register_load_state_dict_pre_hook` of a hook that does not take the module, unless it says so."""
+        return self._hooked_state("_load_state_dict_pre_hooks", partial(hook, self) if with_module else hook)
 
 
 def _has_extra(module: Stateful) -> bool:
@@ -178,15 +236,21 @@ def _load_into(
     module: Module,
     state: dict[str, Any],
     prefix: str,
-    metadata: dict[str, Any],
+    metadata: Mapping[str, Any],
+    assign: bool,
     strict: bool,
     missing: list[str],
     unexpected: list[str],
     problems: list[str],
 ) -> None:
-    module._load_from_state_dict(state, prefix, metadata, strict, missing, unexpected, problems)
+    own = {**metadata.get(prefix[:-1], {}), "assign_to_params_buffers": assign}
+    module._load_from_state_dict(state, prefix, own, strict, missing, unexpected, problems)
     for name, child in module._modules.items():
         if child is not None:
             below = f"{prefix}{name}."
             part = {key: value for key, value in state.items() if key.startswith(below)}
-            _load_into(child, part, below, metadata, strict, missing, unexpected, problems)
+            _load_into(child, part, below, metadata, assign, strict, missing, unexpected, problems)
+    keys = _IncompatibleKeys(missing, unexpected)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError("a hook after load_state_dict changes the lists it is given; it returns None")

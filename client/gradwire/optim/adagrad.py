@@ -6,7 +6,7 @@ from typing import Any
 
 from ..creation import full_like
 from ..dispatch import call
-from .optimizer import Optimizer, check_ranges, refuse_flags
+from .optimizer import Optimizer, check_flags, check_fused, check_ranges, check_rate, number
 
 INFINITY = float("inf")
 
@@ -38,11 +38,12 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
+        check_rate(lr)
         check_ranges(
-            lr=(lr, 0.0, INFINITY), lr_decay=(lr_decay, 0.0, INFINITY), weight_decay=(weight_decay, 0.0, INFINITY),
+            lr_decay=(lr_decay, 0.0, INFINITY), weight_decay=(weight_decay, 0.0, INFINITY),
             initial_accumulator_value=(initial_accumulator_value, 0.0, INFINITY), eps=(eps, 0.0, INFINITY),
         )  # fmt: skip
-        refuse_flags(differentiable=differentiable)
+        check_flags(foreach=foreach, fused=fused, differentiable=differentiable)
         defaults = {
             "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
             "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
@@ -52,13 +53,18 @@ class Adagrad(Optimizer):
         for group in self.param_groups:
             for param in group["params"]:
                 start = float(group["initial_accumulator_value"])
-                self.state[param].update(step=0, sum=full_like(param, start))
+                # A complex number is two numbers to an optimizer, each with a sum of its own.
+                fill = complex(start, start) if param.is_complex() else start
+                self.state[param].update(step=0, sum=full_like(param, fill))
+
+    counts = {"step": int}
 
     def _update(self, group: dict[str, Any], params: list[Any]) -> None:
+        check_fused(group, params)
         for step, some in self._by_step(params):
-            sums = self._kept(some, "sum", float(group["initial_accumulator_value"]))
+            sums = self._kept(some, "sum")
             call(
-                "adagrad_step", some, sums, float(group["lr"]), float(group["lr_decay"]),
-                float(group["weight_decay"]), float(group["eps"]), step, group["maximize"],
+                "adagrad_step", some, sums, number(group["lr"]), number(group["lr_decay"]),
+                number(group["weight_decay"]), number(group["eps"]), step, group["maximize"], self._skip,
             )  # fmt: skip
             self._touch(sums)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradwire_protocol.errors import ArgumentValueError
+
 from ..dispatch import call
-from .optimizer import Optimizer, betas_of, check_ranges, refuse_flags
+from ..tensor import Tensor
+from .optimizer import Optimizer, betas_of, check_flags, check_fused, check_ranges, check_rate, number
 
 INFINITY = float("inf")
 
@@ -40,8 +43,12 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        check_ranges(lr=(lr, 0.0, INFINITY), eps=(eps, 0.0, INFINITY), weight_decay=(weight_decay, 0.0, INFINITY))
-        refuse_flags(differentiable=differentiable)
+        check_rate(lr)
+        check_ranges(eps=(eps, 0.0, INFINITY), weight_decay=(weight_decay, 0.0, INFINITY))
+        for given in (lr, *betas):
+            check_flags(given, foreach, fused, differentiable, capturable, tensor_rate=False)
+        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
+            raise ArgumentValueError("betas are two numbers or two tensors, not one of each")
         defaults = {
             "lr": lr, "betas": betas_of(betas), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
             "maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
@@ -49,15 +56,18 @@ class Adam(Optimizer):
         }  # fmt: skip
         super().__init__(params, defaults)
 
+    counts = {"step": int}
+
     def _update(self, group: dict[str, Any], params: list[Any]) -> None:
+        check_fused(group, params)
         beta1, beta2 = group["betas"]
         for step, some in self._by_step(params):
             means, squares = self._kept(some, "exp_avg"), self._kept(some, "exp_avg_sq")
             largest: list[Any] = self._kept(some, "max_exp_avg_sq") if group["amsgrad"] else [None] * len(some)
             call(
-                "adam_step", some, means, squares, largest, float(group["lr"]), float(beta1), float(beta2),
-                float(group["eps"]), float(group["weight_decay"]), step, group["amsgrad"], group["maximize"],
-                group["decoupled_weight_decay"],
+                "adam_step", some, means, squares, largest, number(group["lr"]), number(beta1), number(beta2),
+                number(group["eps"]), number(group["weight_decay"]), step, group["amsgrad"], group["maximize"],
+                group["decoupled_weight_decay"], self._skip,
             )  # fmt: skip
             self._touch(means, squares, largest)
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
+from gradwire_protocol.dtypes import float64
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, Unsupported
 
 from ..creation import tensor, zeros_like
 from ..dispatch import call
 from ..hooks import HookTable, RemovableHandle
 from ..modes import enable_grad, no_grad
 from ..nn.parameter import clear_gradients
+from ..sessions import get_default_dtype
 from ..tensor import NO_GRAD, Tensor
 
 Closure = Callable[[], Any]
@@ -44,18 +48,54 @@ class Optimizer:
         state: by parameter, what is remembered between steps.
     """
 
+    counts: ClassVar[dict[str, Any]] = {}
+    """What of a parameter's state is a Python number, by name, and of which type. PyTorch keeps tensors there."""
+
+    _skip: Any = None
+    """A tensor that is not 0 where the step being recorded is not to be taken; see :class:`gradwire.amp.GradScaler`."""
+
+    _unsettled: Any = None
+    """Takes in whether the last step was skipped, once the server has told."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "step" in vars(cls):
+            cls.step = _with_hooks(vars(cls)["step"])  # type: ignore[method-assign]
+
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
             raise ArgumentTypeError("params is an iterable of tensors or of dictionaries, not one tensor")
         self.defaults = defaults
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        self._pre_hooks, self._post_hooks = HookTable(), HookTable()
+        self._make_hooks()
         groups = list(params)
         if not groups:
             raise ArgumentValueError("an optimizer needs at least one parameter, the list is empty")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
+
+    def _make_hooks(self) -> None:
+        self._stepping = self._has_stepped = False
+        self._pre_hooks, self._post_hooks = HookTable(), HookTable()
+        self._before_saving, self._after_saving = HookTable(), HookTable()
+        self._before_loading, self._after_loading = HookTable(), HookTable()
+
+    def _settle(self) -> None:
+        """Forget what a step that the server skipped has left in ``state``."""
+        settle, self._unsettled = self._unsettled, None
+        if settle is not None:
+            settle()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._settle()
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "_pre_hooks" not in self.__dict__:
+            self._make_hooks()
+        self.defaults.setdefault("differentiable", False)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with options of their own."""
@@ -66,7 +106,10 @@ class Optimizer:
         if isinstance(given, (set, frozenset)):
             raise ArgumentTypeError("parameters are kept in order: give them as a list, not as a set")
         entries = [given] if isinstance(given, Tensor) else list(given)
-        if entries and all(isinstance(entry, tuple) for entry in entries):
+        named = [isinstance(entry, tuple) for entry in entries]
+        if any(named) and not all(named):
+            raise ArgumentValueError("either all parameters of a group have names, or none does")
+        if any(named):
             group["param_names"] = [name for name, _ in entries]
             entries = [param for _, param in entries]
         for param in entries:
@@ -75,7 +118,7 @@ class Optimizer:
             if not (param.is_leaf or param.retains_grad):
                 raise ArgumentValueError("an optimizer works on leaves, this tensor was computed")
         if len(set(entries)) != len(entries):
-            raise ArgumentValueError("a parameter is listed twice in a group")
+            warnings.warn("a parameter is listed twice in a group: it takes two steps at once", stacklevel=3)
         if set(entries) & {p for other in self.param_groups for p in other["params"]}:
             raise ArgumentValueError("a parameter is in another group already")
         if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
@@ -94,8 +137,6 @@ class Optimizer:
         Args:
             closure: computes the loss anew, gradients included; its result is returned.
         """
-        for hook in list(self._pre_hooks.values()):
-            hook(self, (closure,), {})
         loss = None
         if closure is not None:
             with enable_grad():
@@ -109,41 +150,30 @@ class Optimizer:
                 sessions.add(params[0]._session)
         for session in sessions:
             session.flush()
-        for hook in list(self._post_hooks.values()):
-            hook(self, (closure,), {})
         return loss
 
     def _update(self, group: dict[str, Any], params: list[Any]) -> None:
         """Record the step of one group. ``params`` are those of its parameters that have a gradient."""
         raise NotImplementedError(f"{type(self).__name__} defines no step")
 
-    def _kept(self, params: list[Any], name: str, fill: float = 0.0) -> list[Any]:
-        """What is remembered of each parameter under ``name``: a tensor like it, filled with one value at first."""
+    def _kept(self, params: list[Any], name: str) -> list[Any]:
+        """What is remembered of each parameter under ``name``: a tensor like it, of zeros at first."""
         found = []
         for param in params:
             state = self.state[param]
             if state.get(name) is None:
-                made = zeros_like(param)
-                if fill:
-                    call("fill_", made, fill)
-                state[name] = made
+                state[name] = zeros_like(param)
             found.append(state[name])
         return found
 
-    def _counted(self, params: list[Any]) -> list[int]:
-        """How many steps each parameter has taken, this one included."""
-        counts = []
+    def _by_step(self, params: list[Any], *more: str) -> list[tuple[Any, list[Any]]]:
+        """The parameters by the number of steps they have taken, this one included, which differs where some lacked a
+        gradient once; and by other numbers that are kept of them: the key is then a tuple."""
+        found: dict[Any, list[Any]] = {}
         for param in params:
             state = self.state[param]
-            state["step"] = int(state.get("step", 0)) + 1
-            counts.append(state["step"])
-        return counts
-
-    def _by_step(self, params: list[Any]) -> list[tuple[int, list[Any]]]:
-        """The parameters by the number of steps they have taken, which differs where some lacked a gradient once."""
-        found: dict[int, list[Any]] = {}
-        for param, count in zip(params, self._counted(params), strict=True):
-            found.setdefault(count, []).append(param)
+            step = state["step"] = int(state.get("step", 0)) + 1
+            found.setdefault((step, *[state[name] for name in more]) if more else step, []).append(param)
         return list(found.items())
 
     @staticmethod
@@ -162,6 +192,9 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """What is remembered, and the groups' options, with parameters replaced by their numbers."""
+        self._settle()
+        for hook in list(self._before_saving.values()):
+            hook(self)
         numbers: dict[Any, int] = {}
         groups = []
         for group in self.param_groups:
@@ -169,7 +202,11 @@ class Optimizer:
             packed["params"] = [numbers.setdefault(p, len(numbers)) for p in group["params"]]
             groups.append(packed)
         state = {numbers.get(key, key): dict(kept) for key, kept in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        found: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in list(self._after_saving.values()):
+            changed = hook(self, found)
+            found = found if changed is None else changed
+        return found
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take back what :meth:`state_dict` gave, for parameters in the same order. Tensors are copied.
@@ -177,33 +214,77 @@ class Optimizer:
         Raises:
             ArgumentValueError: when the groups or their sizes are others.
         """
-        saved = state_dict["param_groups"]
+        self._unsettled = None
+        given = dict(state_dict)
+        for hook in list(self._before_loading.values()):
+            changed = hook(self, given)
+            given = given if changed is None else changed
+        saved = given["param_groups"]
         sizes, own = [len(g["params"]) for g in saved], [len(g["params"]) for g in self.param_groups]
         if sizes != own:
             raise ArgumentValueError(f"the saved state has groups of {sizes} parameters, this optimizer of {own}")
         params = [p for group in self.param_groups for p in group["params"]]
         by_number = dict(zip([n for g in saved for n in g["params"]], params, strict=True))
-        self.state.clear()
+        state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         with no_grad():
-            for number, kept in state_dict["state"].items():
+            for number, kept in given["state"].items():
                 param = by_number.get(number)
-                self.state[number if param is None else param] = {
-                    name: _restored(name, value, param) for name, value in kept.items()
-                }
+                if param is None:
+                    state[number] = kept
+                else:
+                    state[param] = {name: self._restored(name, value, param) for name, value in kept.items()}
+        groups = []
         for group, packed in zip(self.param_groups, saved, strict=True):
-            for name, value in packed.items():
-                if name != "params":
-                    group[name] = value if isinstance(value, Tensor) else deepcopy(value)
+            fresh = {k: v if isinstance(v, Tensor) else deepcopy(v) for k, v in packed.items() if k != "params"}
+            fresh["params"] = group["params"]
+            if "param_names" in group:
+                fresh.setdefault("param_names", group["param_names"])
+            groups.append(fresh)
+        self.__setstate__({"state": state, "param_groups": groups})
+        for hook in list(self._after_loading.values()):
+            hook(self)
+
+    def _restored(self, name: Any, value: Any, param: Tensor) -> Any:
+        """A remembered value: a count as a number, a tensor in the parameter's dtype and place."""
+        if name in self.counts and value is not None:
+            return self.counts[name](value)
+        if isinstance(value, (np.ndarray, np.generic)):
+            value = tensor(np.asarray(value))
+        if isinstance(value, Tensor):
+            floating = param.is_floating_point() and name != "step"
+            place = (param.dtype if floating else value.dtype, param._meta.device)
+            return call("to", value, *place, True) if name != "step" else call("clone", value)
+        if isinstance(value, dict):
+            return {k: self._restored(k, v, param) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._restored(None, v, param) for v in value)
+        return value
 
     # Hooks
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(optimizer, args, kwargs)`` before each step."""
+        """Call ``hook(optimizer, args, kwargs)`` before each step. It may return new ``(args, kwargs)``."""
         return self._pre_hooks.register(hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` after each step."""
         return self._post_hooks.register(hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` before each :meth:`state_dict`."""
+        return self._before_saving.register(hook, first=prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` after each :meth:`state_dict`. It may return another one."""
+        return self._after_saving.register(hook, first=prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` before a state is loaded. What it returns, if anything, is loaded."""
+        return self._before_loading.register(hook, first=prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` after a state was loaded."""
+        return self._after_loading.register(hook, first=prepend)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -213,16 +294,76 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _restored(name: str, value: Any, param: Tensor | None) -> Any:
-    """One remembered value: numbers as they are, a count as an int, a tensor in the parameter's dtype and place."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = value.item() if name == "step" else tensor(np.asarray(value))
-    if name == "step":
-        return int(value)
-    if isinstance(value, Tensor) and param is not None:
-        keep = value.dtype if not value.is_floating_point() else param.dtype
-        return call("to", value, keep, param._meta.device, True)
-    return value
+_pre_hooks_of_all, _post_hooks_of_all = HookTable(), HookTable()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` before each step of any optimizer."""
+    return _pre_hooks_of_all.register(hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` after each step of any optimizer."""
+    return _post_hooks_of_all.register(hook)
+
+
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A ``step`` around which the hooks run: once, also where it calls that of its base class."""
+
+    @functools.wraps(step)
+    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._stepping:
+            return step(self, *args, **kwargs)
+        self._settle()
+        for hook in [*_pre_hooks_of_all.values(), *self._pre_hooks.values()]:
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                if not isinstance(changed, tuple) or len(changed) != 2:
+                    raise ArgumentError(f"a step pre-hook returns None or (args, kwargs), not {changed!r:.80}")
+                args, kwargs = changed
+        self._stepping = self._has_stepped = True
+        try:
+            result = step(self, *args, **kwargs)
+        finally:
+            self._stepping = False
+        for hook in [*self._post_hooks.values(), *_post_hooks_of_all.values()]:
+            hook(self, args, kwargs)
+        return result
+
+    return hooked
+
+
+Optimizer.step = _with_hooks(Optimizer.step)  # type: ignore[method-assign]
+
+
+def number(value: Any) -> float:
+    """An option as a number. A tensor is read once, and again only after it was changed."""
+    if not isinstance(value, Tensor):
+        return float(value)
+    version, known = value.__dict__.get("_number", (None, 0.0))
+    if version != value._version:
+        known = float(value)
+        note_number(value, known)
+    return float(known)
+
+
+def note_number(value: Tensor, known: float) -> None:
+    """Remember what a tensor of one element holds."""
+    value.__dict__["_number"] = (value._version, known)
+
+
+def single(value: float) -> float:
+    """A number as precise as PyTorch's tensors of one number are: float32, unless the default dtype is float64."""
+    return value if get_default_dtype() is float64 else float(np.float32(value))
+
+
+def check_rate(lr: Any, lowest: float = 0.0) -> None:
+    """Check a learning rate: a number from ``lowest`` up, or a tensor of one element."""
+    if isinstance(lr, Tensor):
+        if lr.numel() != 1:
+            raise ArgumentValueError(f"a learning rate is one number, not a tensor of shape {list(lr.shape)}")
+    else:
+        check_ranges(lr=(lr, lowest, float("inf")))
 
 
 def check_ranges(**options: tuple[float, float, float]) -> None:
@@ -248,6 +389,37 @@ def refuse_flags(**flags: Any) -> None:
             raise Unsupported(f"{name}=True is not supported by gradwire: a step is not recorded for backward")
 
 
+def check_flags(
+    lr: Any = 0.0, foreach: bool | None = None, fused: bool | None = None, differentiable: bool = False,
+    capturable: bool = False, tensor_rate: bool = True,
+) -> None:  # fmt: skip
+    """Refuse the flags that PyTorch refuses together; a step is one record whatever they say.
+
+    Raises:
+        ArgumentValueError: for a tensor as ``lr`` with ``foreach`` and without ``capturable``, where that is refused.
+        ArgumentError: for ``fused`` with another way of computing a step.
+        Unsupported: for ``differentiable``.
+    """
+    if isinstance(lr, Tensor) and foreach and not capturable and not tensor_rate:
+        raise ArgumentValueError("lr as a tensor needs capturable=True where foreach=True")
+    if fused and differentiable:
+        raise ArgumentError("fused and differentiable exclude each other")
+    if fused and foreach:
+        raise ArgumentError("fused and foreach exclude each other")
+    refuse_flags(differentiable=differentiable)
+
+
+def check_fused(group: dict[str, Any], params: list[Any]) -> None:
+    """Refuse complex parameters for a fused step, as PyTorch does.
+
+    Raises:
+        ArgumentError: naming the parameter's dtype.
+    """
+    for param in params if group.get("fused") else ():
+        if not param.is_floating_point():
+            raise ArgumentError(f"fused=True needs real parameters, one is {param.dtype.name}")
+
+
 def betas_of(betas: Iterable[float]) -> tuple[float, float]:
     """Two decay rates, checked.
 
@@ -258,6 +430,6 @@ def betas_of(betas: Iterable[float]) -> tuple[float, float]:
     if len(pair) != 2:
         raise ArgumentValueError(f"betas are two numbers, not {pair}")
     for i, beta in enumerate(pair):
-        if not 0.0 <= beta < 1.0:
+        if not 0.0 <= number(beta) < 1.0:
             raise ArgumentValueError(f"betas[{i}] must be in [0, 1), not {beta}")
     return pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dispatch import call
-from .optimizer import Optimizer, check_ranges, refuse_flags
+from .optimizer import Optimizer, check_flags, check_ranges, check_rate, number
 
 INFINITY = float("inf")
 
@@ -38,11 +38,12 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
+        check_rate(lr)
         check_ranges(
-            lr=(lr, 0.0, INFINITY), alpha=(alpha, 0.0, INFINITY), eps=(eps, 0.0, INFINITY),
+            alpha=(alpha, 0.0, INFINITY), eps=(eps, 0.0, INFINITY),
             weight_decay=(weight_decay, 0.0, INFINITY), momentum=(momentum, 0.0, INFINITY),
         )  # fmt: skip
-        refuse_flags(differentiable=differentiable)
+        check_flags(foreach=foreach, differentiable=differentiable)
         defaults = {
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
             "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,
@@ -50,15 +51,17 @@ class RMSprop(Optimizer):
         }  # fmt: skip
         super().__init__(params, defaults)
 
+    counts = {"step": int}
+
     def _update(self, group: dict[str, Any], params: list[Any]) -> None:
         none: list[Any] = [None] * len(params)
         squares = self._kept(params, "square_avg")
         buffers = self._kept(params, "momentum_buffer") if group["momentum"] > 0 else none
         means = self._kept(params, "grad_avg") if group["centered"] else none
-        self._counted(params)
+        self._by_step(params)
         call(
-            "rmsprop_step", params, squares, means, buffers, float(group["lr"]), float(group["alpha"]),
-            float(group["eps"]), float(group["weight_decay"]), float(group["momentum"]), group["centered"],
-            group["maximize"],
+            "rmsprop_step", params, squares, means, buffers, number(group["lr"]), number(group["alpha"]),
+            number(group["eps"]), number(group["weight_decay"]), number(group["momentum"]), group["centered"],
+            group["maximize"], self._skip,
         )  # fmt: skip
         self._touch(squares, means, buffers)

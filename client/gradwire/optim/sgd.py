@@ -8,7 +8,7 @@ from gradwire_protocol.errors import ArgumentValueError
 
 from ..creation import empty_like
 from ..dispatch import call
-from .optimizer import Optimizer, check_ranges, refuse_flags
+from .optimizer import Optimizer, check_flags, check_fused, check_ranges, check_rate, number
 
 INFINITY = float("inf")
 
@@ -40,10 +40,9 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_ranges(
-            lr=(lr, 0.0, INFINITY), momentum=(momentum, 0.0, INFINITY), weight_decay=(weight_decay, 0.0, INFINITY)
-        )
-        refuse_flags(differentiable=differentiable)
+        check_rate(lr)
+        check_ranges(momentum=(momentum, 0.0, INFINITY), weight_decay=(weight_decay, 0.0, INFINITY))
+        check_flags(foreach=foreach, fused=fused, differentiable=differentiable)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ArgumentValueError(
                 f"nesterov needs momentum above 0 and no dampening, not {momentum} and {dampening}"
@@ -55,6 +54,7 @@ class SGD(Optimizer):
         super().__init__(params, defaults)
 
     def _update(self, group: dict[str, Any], params: list[Any]) -> None:
+        check_fused(group, params)
         buffers: list[Any] = [None] * len(params)
         first: tuple[bool, ...] = ()
         if group["momentum"] != 0:
@@ -66,7 +66,7 @@ class SGD(Optimizer):
                         self.state[param]["momentum_buffer"] = empty_like(param)
             buffers = [self.state[p]["momentum_buffer"] for p in params]
         call(
-            "sgd_step", params, buffers, float(group["lr"]), float(group["momentum"]), float(group["dampening"]),
-            float(group["weight_decay"]), group["nesterov"], group["maximize"], first,
+            "sgd_step", params, buffers, number(group["lr"]), number(group["momentum"]), number(group["dampening"]),
+            number(group["weight_decay"]), group["nesterov"], group["maximize"], first, self._skip,
         )  # fmt: skip
         self._touch(buffers)

@@ -1,5 +1,15 @@
-"""``torch.utils``: checkpointing, and the handles of hooks."""
+"""``torch.utils``: checkpointing, the handles of hooks, and data sets."""
+
+from typing import Any
 
 from . import checkpoint, hooks
 
-__all__ = ["checkpoint", "hooks"]
+__all__ = ["checkpoint", "data", "hooks"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "data":  # not every program has data sets
+        from importlib import import_module
+
+        return import_module("gradwire.utils.data")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

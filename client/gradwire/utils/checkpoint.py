@@ -118,9 +118,12 @@ class CheckpointFunction(Function):
                 UserWarning,
                 stacklevel=4,
             )
+        from ..amp.casting import AsNow
+
         ctx.call = function
         ctx.session = _session_of(args, {})
         ctx.state = control(ctx.session, "get_rng_state", []) if preserve else None
+        ctx.casts = AsNow()
         ctx.args = [None if isinstance(a, Tensor) else a for a in args]
         ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         ctx.save_for_backward(*[args[i] for i in ctx.places])
@@ -141,7 +144,7 @@ class CheckpointFunction(Function):
             now = control(session, "get_rng_state", [])
             session.record(TABLE["set_rng_state"], [ctx.state], 0)
         try:
-            with enable_grad():
+            with enable_grad(), ctx.casts:
                 output = ctx.call(*args)
         finally:
             if now is not None:

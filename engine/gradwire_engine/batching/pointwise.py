@@ -21,7 +21,8 @@ _ACTIVATIONS: Final = (
 _UNARY: Final = ("clone", "to", "alias", "detach", "zeros_like", "ones_like", "empty_like", "full_like", "zero_")
 ELEMENTWISE_RANDOM: Final = frozenset({
     "dropout", "rand_like", "randn_like", "randint_like", "bernoulli", "uniform_", "normal_", "exponential_",
-    "bernoulli_", "random_",
+    "bernoulli_", "random_", "geometric_", "log_normal_", "cauchy_", "standard_gamma", "poisson", "binomial",
+    "sample_von_mises",
 })  # fmt: skip
 
 

@@ -124,9 +124,26 @@ def solve(x: Level, matrices: Tensor, other: Tensor, *options: Any) -> Any:
     return x.call(x.aligned(matrices, rank), x.aligned(other, rank), *options)
 
 
-@rule("det", "slogdet", "inverse", "linalg_cholesky")
+@rule("linalg_solve_triangular", "triangular_solve", "cholesky_solve")
+def solve_with_triangles(x: Level, first: Tensor, second: Tensor, *options: Any) -> Any:
+    rank = max(first.ndim, second.ndim)
+    return x.call(x.aligned(first, rank), x.aligned(second, rank), *options)
+
+
+@rule(
+    "det", "slogdet", "inverse", "linalg_cholesky", "linalg_cholesky_ex", "geqrf", "linalg_lu", "linalg_lu_factor_ex",
+    "linalg_ldl_factor_ex", "linalg_inv_ex", "cholesky_inverse", "linalg_eigh", "linalg_eigvalsh", "linalg_eig",
+    "linalg_eigvals", "linalg_svd", "linalg_svdvals", "matrix_exp",
+)  # fmt: skip
 def of_matrices(x: Level, tensor: Tensor, *options: Any) -> Any:
     return x.call(x.inside(tensor), *options)
+
+
+@rule("linalg_qr")
+def qr(x: Level, tensor: Tensor, mode: str) -> Any:
+    if mode == "r":  # its empty Q has no batch
+        return sample_by_sample(x, [tensor, mode])
+    return x.call(x.inside(tensor), mode)
 
 
 @rule("attention")

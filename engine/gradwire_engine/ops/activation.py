@@ -365,6 +365,22 @@ derivative("hardsigmoid", self=("self", lambda s, g: F.where((s.self > -3) & (s.
 derivative("hardswish", self=("self", _by_hardswish))
 
 
+@kernel("glu")
+def glu(xp: Any, x: Any, dim: int) -> Any:
+    a, b = xp.split(x, 2, axis=dim)
+    return a * logistic(xp, b)
+
+
+def _by_glu(s: Any, g: Any) -> Any:
+    half = s.self.shape[s.dim] // 2
+    a, b = F.narrow(s.self, s.dim, 0, half), F.narrow(s.self, s.dim, half, half)
+    gate = F.sigmoid(b)
+    return F.cat([g * gate, g * a * gate * (1 - gate)], s.dim)
+
+
+derivative("glu", self=("self", _by_glu))
+
+
 # Dropout
 
 

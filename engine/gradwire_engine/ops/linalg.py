@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from ..functional import F, conj
+from ..lapack import broadcast_batches, is_finite, raising, singular_values
 from ..registry import derivative, joint_derivative, kernel
 from ..tensor import Tensor
 from .matrix import adjoint
-
-
-def _raising(xp: Any) -> AbstractContextManager[Any]:
-    """CuPy hands back NaN for a singular matrix unless it is told to look, which waits for the device."""
-    if xp is np:
-        return nullcontext()
-    import cupyx
-
-    context: AbstractContextManager[Any] = cupyx.errstate(linalg="raise")
-    return context
 
 
 @kernel("det")
@@ -36,7 +26,7 @@ def slogdet(xp: Any, x: Any) -> Any:
 
 @kernel("inverse")
 def inverse(xp: Any, x: Any) -> Any:
-    with _raising(xp):
+    with raising(xp):
         return xp.linalg.inv(x)
 
 
@@ -44,7 +34,9 @@ def inverse(xp: Any, x: Any) -> Any:
 def cofactor(xp: Any, x: Any) -> Any:
     # With x = U S V: det is det(U) det(V) prod(S), so each singular value's cofactor is the product of the others.
     n = x.shape[-1]
-    u, s, vh = xp.linalg.svd(x)
+    if not is_finite(xp, x):
+        return xp.full(x.shape, np.nan, x.dtype)
+    u, s, vh = singular_values(xp, x)
     others = xp.broadcast_to(s[..., None, :], (*s.shape, n)).copy()
     others[..., xp.arange(n), xp.arange(n)] = 1
     phase = xp.conj(xp.linalg.det(u) * xp.linalg.det(vh))
@@ -54,9 +46,11 @@ def cofactor(xp: Any, x: Any) -> Any:
 
 @kernel("linalg_solve")
 def linalg_solve(xp: Any, a: Any, b: Any, left: bool) -> Any:
-    with _raising(xp):
+    with raising(xp):
         if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
             return xp.linalg.solve(a, b[..., None])[..., 0]
+        if xp is not np:
+            a, b = broadcast_batches(xp, a, b)  # CuPy's does not
         if left:
             return xp.linalg.solve(a, b)
         return xp.linalg.solve(a.swapaxes(-1, -2), b.swapaxes(-1, -2)).swapaxes(-1, -2)
@@ -64,7 +58,7 @@ def linalg_solve(xp: Any, a: Any, b: Any, left: bool) -> Any:
 
 @kernel("linalg_cholesky")
 def linalg_cholesky(xp: Any, x: Any, upper: bool) -> Any:
-    with _raising(xp):
+    with raising(xp):
         if upper:
             return xp.conj(xp.linalg.cholesky(xp.conj(x.swapaxes(-1, -2)))).swapaxes(-1, -2)
         return xp.linalg.cholesky(x)
@@ -101,7 +95,12 @@ derivative("inverse", self=("result", lambda s, g: -(adjoint(s.result) @ g @ adj
 
 @joint_derivative("linalg_solve", saves="self other result")
 def solve_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    a, b, x = s.self, s.other, s.result
+    return solve_gradient_of(s, s.result, g)
+
+
+def solve_gradient_of(s: Any, x: Tensor, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients by matrix and right side of a system, from its solution ``x`` and the gradient by that."""
+    a, b = s.self, s.other
     vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     if vector:
         g_b = F.squeeze(F.linalg_solve(adjoint(a), F.unsqueeze(g, -1)), -1)
@@ -114,12 +113,16 @@ def solve_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
 
 @joint_derivative("linalg_cholesky", saves="result")
 def cholesky_gradient(s: Any, g: Tensor) -> Tensor:
-    factor = s.result
-    if s.upper:
+    return cholesky_gradient_of(s.result, g, s.upper)
+
+
+def cholesky_gradient_of(factor: Tensor, g: Tensor, upper: bool) -> Tensor:
+    """The gradient by a matrix from its Cholesky factor and the gradient by that."""
+    if upper:
         factor, g = adjoint(factor), adjoint(g)
     # The lower triangle of L^H gL, mirrored into the upper one, between L^-H and L^-1. Like PyTorch, an imaginary part
     # on the diagonal, which no Hermitian operand can use, is not removed.
     inner = F.tril(adjoint(factor) @ F.tril(g))
     inner = inner + adjoint(F.tril(inner, -1))
-    half = F.linalg_solve(adjoint(factor), inner)
-    return F.linalg_solve(factor, half, False) * 0.5
+    half = F.linalg_solve_triangular(adjoint(factor), inner, True)
+    return F.linalg_solve_triangular(factor, half, False, False) * 0.5

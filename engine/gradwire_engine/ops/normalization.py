@@ -387,11 +387,14 @@ def batch_norm(
     bias: Tensor | None, training: bool, momentum: float, eps: float,
 ) -> Tensor:  # fmt: skip
     out: Tensor
+    if x.shape == (0,):
+        out = F.clone(x)
+        return out
     if not training:
         out = F.batch_norm_inference(x, running_mean, running_var, weight, bias, eps)
         return out
     out, mean, var = F.batch_norm_training(x, weight, bias, eps)
-    if running_mean is not None and running_var is not None:
+    if running_mean is not None and running_var is not None and x.numel:
         count = x.numel // max(x.shape[1], 1)
         _move(running_mean, mean, momentum)
         _move(running_var, var, momentum, count / max(count - 1, 1))

@@ -52,6 +52,11 @@ class Piece:
         self.xp.multiply(x, factor, out=self.c)
         self.p += self.c
 
+    @property
+    def free(self) -> Any:
+        """Memory that the gradient is not in: the gradient may be in ``a`` or ``b``, of which only one is taken."""
+        return self.b if self.g is self.a else self.a
+
     def divide_to_p(self, x: Any, divisor: Any, factor: float) -> None:
         """``p += factor * x / divisor``; ``divisor`` is not ``c``."""
         self.xp.multiply(x, factor, out=self.c)
@@ -76,7 +81,7 @@ class Piece:
             self.xp.subtract(x, self.c, out=target)
 
 
-def _working(tensor: Tensor) -> Any:
+def working(tensor: Tensor) -> Any:
     """The array to compute on: complex as pairs of reals, half precision as float32."""
     array = tensor.array
     if tensor.dtype.is_complex:
@@ -84,7 +89,9 @@ def _working(tensor: Tensor) -> Any:
     return array.astype(native(float32)) if tensor.dtype.is_low_precision else array
 
 
-def pieces(params: list[Tensor], states: list[list[Any]], maximize: bool) -> Iterator[tuple[int, Piece]]:
+def pieces(
+    params: list[Tensor], states: list[list[Any]], maximize: bool, skip: Tensor | None
+) -> Iterator[tuple[int, Piece]]:
     """(position, piece) of all parameters that have a gradient.
 
     When a parameter is done, its changes are kept and counted in its version, and in those of its states.
@@ -92,24 +99,41 @@ def pieces(params: list[Tensor], states: list[list[Any]], maximize: bool) -> Ite
     Raises:
         GraphError: for a parameter that was computed.
     """
+    for i, param in due(params, skip):
+        xp = param.engine.backends[param.device].xp
+        written = [param, *(state[i] for state in states)]
+        arrays = [None if t is None else working(t) for t in written]
+        p, g, kept = arrays[0], working(param.grad), arrays[1:]
+        for piece in _cut(xp, p, g, kept):
+            if maximize:
+                piece.negate()
+            yield i, piece
+        keep(written, arrays)
+
+
+def due(params: list[Tensor], skip: Tensor | None) -> Iterator[tuple[int, Any]]:
+    """(position, parameter) of those that have a gradient; none when the step is to be skipped.
+
+    Raises:
+        GraphError: for a parameter that was computed.
+    """
+    if skip is not None and bool(skip.array.any()):
+        return
     for i, param in enumerate(params):
         if param.grad is None:
             continue
         if not param.is_leaf:
             raise GraphError(f"parameter {i}, a {param.meta!r} tensor, was computed: optimizers change leaves only")
-        xp = param.engine.backends[param.device].xp
-        written = [param, *(state[i] for state in states)]
-        arrays = [None if t is None else _working(t) for t in written]
-        p, g, kept = arrays[0], _working(param.grad), arrays[1:]
-        for piece in _cut(xp, p, g, kept):
-            if maximize:
-                piece.negate()
-            yield i, piece
-        for tensor, array in zip(written, arrays, strict=True):
-            if tensor is not None and array is not None:
-                if tensor.dtype.is_low_precision:
-                    tensor.array[...] = array.astype(tensor.array.dtype)
-                tensor.storage.version += 1
+        yield i, param
+
+
+def keep(tensors: list[Any], arrays: list[Any]) -> None:
+    """Count the change of these tensors, and write it back to those whose working array is a copy."""
+    for tensor, array in zip(tensors, arrays, strict=True):
+        if tensor is not None and array is not None:
+            if tensor.dtype.is_low_precision:
+                tensor.array[...] = array.astype(tensor.array.dtype)
+            tensor.storage.version += 1
 
 
 def _cut(xp: Any, p: Any, g: Any, states: list[Any]) -> Iterator[Piece]:
@@ -130,8 +154,9 @@ def _cut(xp: Any, p: Any, g: Any, states: list[Any]) -> Iterator[Piece]:
 def sgd_step(
     engine: Any, params: list[Tensor], momentum_buffers: list[Tensor | None], lr: float, momentum: float,
     dampening: float, weight_decay: float, nesterov: bool, maximize: bool, first: tuple[bool, ...],
+    skip: Tensor | None,
 ) -> None:  # fmt: skip
-    for i, piece in pieces(params, [momentum_buffers], maximize):
+    for i, piece in pieces(params, [momentum_buffers], maximize, skip):
         if weight_decay:
             piece.decay(weight_decay)
         (buffer,) = piece.states
@@ -156,11 +181,11 @@ def sgd_step(
 def adam_step(
     engine: Any, params: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
     max_exp_avg_sqs: list[Tensor | None], lr: float, beta1: float, beta2: float, eps: float, weight_decay: float,
-    step: float, amsgrad: bool, maximize: bool, decoupled_weight_decay: bool,
+    step: float, amsgrad: bool, maximize: bool, decoupled_weight_decay: bool, skip: Tensor | None,
 ) -> None:  # fmt: skip
     step_size = lr / (1 - beta1**step)
     correction = (1 - beta2**step) ** 0.5
-    for _, piece in pieces(params, [exp_avgs, exp_avg_sqs, max_exp_avg_sqs], maximize):
+    for _, piece in pieces(params, [exp_avgs, exp_avg_sqs, max_exp_avg_sqs], maximize, skip):
         if weight_decay and decoupled_weight_decay:
             piece.p *= 1 - lr * weight_decay
         elif weight_decay:
@@ -182,17 +207,16 @@ def adam_step(
 def rmsprop_step(
     engine: Any, params: list[Tensor], square_avgs: list[Tensor], grad_avgs: list[Tensor | None],
     momentum_buffers: list[Tensor | None], lr: float, alpha: float, eps: float, weight_decay: float, momentum: float,
-    centered: bool, maximize: bool,
+    centered: bool, maximize: bool, skip: Tensor | None,
 ) -> None:  # fmt: skip
-    for _, piece in pieces(params, [square_avgs, grad_avgs, momentum_buffers], maximize):
+    for _, piece in pieces(params, [square_avgs, grad_avgs, momentum_buffers], maximize, skip):
         if weight_decay:
             piece.decay(weight_decay)
         square, mean, buffer = piece.states
         g = piece.g
         square *= alpha
         piece.add_square(square, g, 1 - alpha)
-        # The gradient may be in a or b, of which only one is taken.
-        scale = piece.b if g is piece.a else piece.a
+        scale = piece.free
         if centered and mean is not None:
             piece.blend(mean, g, 1 - alpha)
             scale[...] = square
@@ -212,16 +236,16 @@ def rmsprop_step(
 @control("adagrad_step")
 def adagrad_step(
     engine: Any, params: list[Tensor], state_sums: list[Tensor], lr: float, lr_decay: float, weight_decay: float,
-    eps: float, step: float, maximize: bool,
+    eps: float, step: float, maximize: bool, skip: Tensor | None,
 ) -> None:  # fmt: skip
     rate = lr / (1 + (step - 1) * lr_decay)
-    for _, piece in pieces(params, [state_sums], maximize):
+    for _, piece in pieces(params, [state_sums], maximize, skip):
         if weight_decay:
             piece.decay(weight_decay)
         (total,) = piece.states
         g = piece.g
         piece.add_square(total, g, 1)
-        scale = piece.xp.sqrt(total, out=piece.b if g is piece.a else piece.a)
+        scale = piece.xp.sqrt(total, out=piece.free)
         scale += eps
         piece.divide_to_p(g, scale, -rate)
 

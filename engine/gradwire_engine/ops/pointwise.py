@@ -10,7 +10,7 @@ import numpy as np
 
 from gradwire_protocol.errors import GraphError, KernelError
 
-from .. import division
+from .. import division, special
 from ..axes import waits
 from ..backends import native
 from ..functional import F, conj
@@ -508,29 +508,9 @@ derivative(
 )
 
 
-@kernel("xlogy")
-def xlogy(xp: Any, x: Any, y: Any) -> Any:
-    logarithm = math.log(y) if is_number(y) and y > 0 else xp.log(xp.asarray(y) if is_number(y) else y)
-    return xp.where(xp.logical_and(x == 0, y == y), 0, x * logarithm)
-
-
-def _by_factor(s: Any, g: Any) -> Any:
-    grown = F.xlogy(g, s.other)
-    if isinstance(s.other, Tensor):
-        return F.masked_fill(grown, (s.self == 0) & (s.other <= 0), 0)
-    return F.masked_fill(grown, s.self == 0, 0) if s.other <= 0 else grown
-
-
-derivative(
-    "xlogy",
-    self=("self other", _by_factor),
-    other=("self other", lambda s, g: g * s.self / s.other),
-)
-
-
 @kernel("logaddexp")
 def logaddexp(xp: Any, x: Any, y: Any) -> Any:
-    return xp.logaddexp(x, y)
+    return special.logaddexp(xp, x, y) if x.dtype.kind == "c" else xp.logaddexp(x, y)
 
 
 @kernel("logaddexp2")
@@ -540,8 +520,8 @@ def logaddexp2(xp: Any, x: Any, y: Any) -> Any:
 
 derivative(
     "logaddexp",
-    self=("self other", lambda s, g: g / (F.exp(s.other - s.self) + 1)),
-    other=("self other", lambda s, g: g / (F.exp(s.self - s.other) + 1)),
+    self=("self other", lambda s, g: g / conj(F.exp(s.other - s.self) + 1)),
+    other=("self other", lambda s, g: g / conj(F.exp(s.self - s.other) + 1)),
 )
 derivative(
     "logaddexp2",

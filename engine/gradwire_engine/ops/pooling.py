@@ -273,7 +273,8 @@ def _divisors(xp: Any, windows: Windows, include_pad: bool, divisor: int | None,
 def _divided(xp: Any, sums: Any, divisor: Any) -> Any:
     if sums.dtype.kind in "iu":
         # Integers are divided towards zero.
-        return xp.sign(sums) * (xp.abs(sums) // divisor)
+        divisor = xp.asarray(divisor)
+        return xp.sign(sums) * xp.sign(divisor) * (xp.abs(sums) // xp.abs(divisor))
     return xp.divide(sums, divisor)
 
 

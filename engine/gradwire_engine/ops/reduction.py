@@ -200,8 +200,13 @@ def norm(xp: Any, x: Any, p: float, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 
 def _norm_gradient(s: Any, g: Tensor) -> Any:
-    x, p = s.self, s.p
+    x = s.self
     g, result = restored(g, x.meta, s.dim, s.keepdim), restored(s.result, x.meta, s.dim, s.keepdim)
+    return gradient_of_norm(x, result, g, s.p, s.dim)
+
+
+def gradient_of_norm(x: Tensor, result: Tensor, g: Tensor, p: float, dim: Any) -> Tensor:
+    """The gradient by ``x`` of its norm of order ``p``; norm and gradient have kept the dimensions that are gone."""
     if p == 0:
         return F.zeros_like(x)
     if p == 1:
@@ -212,7 +217,7 @@ def _norm_gradient(s: Any, g: Tensor) -> Any:
     if isinf(p):
         size = F.abs(x)
         equal = (size == result) | (F.isnan(x) & F.isnan(result))
-        return F.sgn(x) * F.masked_fill(g / F.sum(equal, s.dim, True), ~equal, 0)
+        return F.sgn(x) * F.masked_fill(g / F.sum(equal, dim, True), ~equal, 0)
     if p < 1:
         return F.sgn(x) * F.masked_fill(F.abs(x) ** (p - 1), x == 0, 0) * g * result ** (1 - p)
     scale = F.masked_fill(g / F.masked_fill(result, none, 1) ** (p - 1), none, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from gradwire_protocol import dtypes
@@ -133,6 +134,31 @@ def exponential_(xp: Any, random: Any, x: Any, lambd: float) -> None:
     x[...] = xp.log1p(-random.uniform(xp, x.shape, fine)) / -lambd
 
 
+@kernel("geometric_")
+def geometric_(xp: Any, random: Any, x: Any, p: float) -> None:
+    if not 0 < p < 1:
+        raise ArgumentError(f"geometric_: p is {p}, it must lie between 0 and 1, both excluded")
+    drawn = xp.ceil(xp.log1p(-random.uniform(xp, x.shape, dtypes.float64)) / math.log1p(-p))
+    drawn = xp.maximum(drawn, 1)
+    top = whole_numbers(dtype_of(x)) - 1
+    x[...] = xp.minimum(drawn, top) if x.dtype.kind in "iu" else drawn
+
+
+@kernel("log_normal_")
+def log_normal_(xp: Any, random: Any, x: Any, mean: float, std: float) -> None:
+    if not std > 0:
+        raise ArgumentError(f"log_normal_: std is {std}, it must be positive")
+    fine = dtypes.float64 if x.dtype == "d" else dtypes.float32
+    x[...] = xp.exp(random.normal(xp, x.shape, fine) * std + mean)
+
+
+@kernel("cauchy_")
+def cauchy_(xp: Any, random: Any, x: Any, median: float, sigma: float) -> None:
+    if not sigma > 0:
+        raise ArgumentError(f"cauchy_: sigma is {sigma}, it must be positive")
+    x[...] = xp.tan((random.uniform(xp, x.shape, dtypes.float64) - 0.5) * math.pi) * sigma + median
+
+
 @kernel("bernoulli_")
 def bernoulli_(xp: Any, random: Any, x: Any, p: Any) -> None:
     if hasattr(p, "dtype"):
@@ -149,5 +175,5 @@ def random_(xp: Any, random: Any, x: Any, low: int, high: int | None) -> None:
 
 derivative("normal", mean=lambda s, g: F.zeros_like(g), std=lambda s, g: F.zeros_like(g))
 derivative("bernoulli", self=lambda s, g: F.zeros_like(g))
-for _name in ("uniform_", "normal_", "exponential_", "bernoulli_", "random_"):
+for _name in ("uniform_", "normal_", "exponential_", "bernoulli_", "random_", "geometric_", "log_normal_", "cauchy_"):
     derivative(_name, self=lambda s, g: F.zeros_like(g))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import inf, pi
 from typing import Any
 
+from .. import special
 from ..axes import along, at_least_1d, flipped, recurrence, running, undefined
 from ..functional import F, conj
 from ..registry import derivative, joint_derivative, kernel
@@ -43,15 +44,41 @@ derivative("cumprod", self=("self result", _cumprod_gradient))
 
 @kernel("logcumsumexp")
 def logcumsumexp(xp: Any, x: Any, dim: int) -> Any:
-    return running(xp, "logaddexp", at_least_1d(x), dim)
+    x = at_least_1d(x)
+    if x.dtype.kind == "c":
+        return xp.moveaxis(_complex_logcumsumexp(xp, xp.moveaxis(x, dim, -1)), -1, dim)
+    return running(xp, "logaddexp", x, dim)
+
+
+def _complex_logcumsumexp(xp: Any, x: Any) -> Any:
+    """Along the last axis. The angle is not reduced to one turn: each step turns it from that of the larger of the sum
+    so far and the next term, as PyTorch's one after the other."""
+    out = x.copy()
+    distance = 1
+    while distance < x.shape[-1]:
+        out[..., distance:] = special.logaddexp(xp, out[..., distance:], out[..., :-distance])
+        distance *= 2
+    if x.shape[-1] < 2:
+        return out
+    turns = 2 * pi
+    angle, begins = out.imag, xp.ones(x.shape, bool)
+    begins[..., 1:] = out.real[..., :-1] < x.real[..., 1:]
+    change = xp.where(begins, angle - x.imag, 0)
+    change[..., 1:] += xp.where(begins[..., 1:], 0, angle[..., 1:] - angle[..., :-1])
+    change = change - turns * xp.rint(change / turns)
+    along_runs = xp.cumsum(change, axis=-1)
+    last = running(xp, "maximum", xp.where(begins, xp.arange(x.shape[-1]), 0), -1)
+    origin = xp.where(begins, x.imag + change - along_runs, 0)
+    out.imag = xp.take_along_axis(origin, last, -1) + along_runs
+    return out
 
 
 def _logcumsumexp_gradient(s: Any, g: Tensor) -> Any:
     x, y = s.self, s.result
     if g.ndim == 0:
         return g
-    decay = F.exp(y - F.shift(y, s.dim, -1, inf))
-    return F.exp(x - y) * F.linear_recurrence(decay, g, s.dim, True)
+    decay = conj(F.exp(y - F.shift(y, s.dim, -1, inf)))
+    return conj(F.exp(x - y)) * F.linear_recurrence(decay, g, s.dim, True)
 
 
 derivative("logcumsumexp", self=("self result", _logcumsumexp_gradient))

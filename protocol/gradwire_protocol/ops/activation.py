@@ -7,7 +7,7 @@ from ..dtypes import BOOLEAN, COMPLEX, FLOATING, bool_, uint8
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..meta import Inference, Meta, meta, new
 from ..promotion import Promote
-from ..shapes import common_device, elementwise, elementwise_stride
+from ..shapes import canonical_dim, common_device, elementwise, elementwise_stride
 from ..table import Number, Scalar, Tensor, op
 
 NN = ("nn.functional",)
@@ -175,6 +175,19 @@ def threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Inference:
     """``self`` where above ``threshold``, else ``value``."""
     require("threshold", self.dtype, ORDERED[1:])
     return elementwise(self)
+
+
+@op(grad_fn="GluBackward0", exposed=())
+def glu(self: Tensor, dim: int = -1) -> Inference:
+    """The first half of a dimension times the sigmoid of the second (Dauphin et al., 2016)."""
+    if not self.ndim:
+        raise ShapeError("glu halves a dimension, a number has none")
+    at = canonical_dim(dim, self.ndim)
+    if self.shape[at] % 2:
+        raise ShapeError(f"glu: dimension {dim} of {list(self.shape)} cannot be halved")
+    require("glu", self.dtype, (FLOATING,))
+    shape = (*self.shape[:at], self.shape[at] // 2, *self.shape[at + 1 :])
+    return new(shape, self.dtype, self.device, compute=self.dtype)
 
 
 def check_dropout(name: str, self: Meta, p: float) -> None:

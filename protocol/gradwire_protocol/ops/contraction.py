@@ -188,12 +188,20 @@ def _contracted(name: str, operands: Sequence[Meta], labels: Sequence[Labels], o
     steps = plan(varying, output, sizes)
     summing = any(step.summed for step in steps)
     dtype = _dtype(name, operands, summing)
+    if dtype.category <= INTEGRAL and not summing and _sums_alone(varying, output):
+        dtype = int64
     stride = _pair_stride(operands, labels, steps[0], output, sizes) if len(operands) == 2 else None
     widest = max((step.size for step in steps[:-1]), default=0) * dtype.itemsize
     node = "MulBackward0" if all(label in output for ls in varying for label in ls) else "ViewBackward0"
     inferred = new(shape, dtype, device, compute=dtype, stride=stride, grad_fn=node)
     inferred.scratch = 2 * widest if widest > 0 else 0
     return inferred
+
+
+def _sums_alone(varying: Sequence[Labels], output: Labels) -> bool:
+    """Whether some operand has a label that neither another operand nor the output has."""
+    uses = Counter(label for labels in (*varying, output) for label in labels)
+    return any(uses[label] == 1 for labels in varying for label in labels)
 
 
 def _dtype(name: str, operands: Sequence[Meta], summing: bool) -> DType:

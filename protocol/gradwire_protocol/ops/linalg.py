@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dtypes import DType
 from ..errors import DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new
 from ..shapes import broadcast, common_device
@@ -9,18 +10,30 @@ from ..table import Tensor, op
 from .matrix import fits, need_same_dtype
 
 
-def _square(name: str, self: Meta) -> None:
+def need_matrix(name: str, self: Meta, halves: bool = False) -> None:
+    """Check for a matrix or a batch of matrices, of a dtype that LAPACK has.
+
+    Raises:
+        ShapeError: for fewer than two dimensions.
+        DTypeError: for bools and integers.
+        Unsupported: for float16 and bfloat16, unless ``halves`` are welcome.
+    """
     if self.ndim < 2:
         raise ShapeError(f"{name} needs a matrix or a batch of them, got shape {list(self.shape)}")
-    if not fits(self.shape[-1], self.shape[-2]):
-        raise ShapeError(f"{name} needs square matrices, got shape {list(self.shape)}")
     if not self.dtype.is_floating_point and not self.dtype.is_complex:
         raise DTypeError(f"{name} needs a floating point or complex tensor, got {self.dtype.name}")
-    if self.dtype.is_low_precision:
+    if self.dtype.is_low_precision and not halves:
         raise Unsupported(f"{name} is not available in {self.dtype.name}: cast to float32")
 
 
-def _column_major(shape: Shape) -> Shape:
+def need_square(name: str, self: Meta, halves: bool = False) -> None:
+    """Check as :func:`need_matrix` does, and that the matrices are square."""
+    need_matrix(name, self, halves)
+    if not fits(self.shape[-1], self.shape[-2]):
+        raise ShapeError(f"{name} needs square matrices, got shape {list(self.shape)}")
+
+
+def column_major(shape: Shape) -> Shape:
     """Strides of a batch of matrices whose columns are contiguous, as LAPACK leaves them."""
     *batch, n, m = shape
     stride = [1, max(n, 1)]
@@ -31,10 +44,15 @@ def _column_major(shape: Shape) -> Shape:
     return tuple(stride)
 
 
+def by_columns(shape: Shape, dtype: DType, device: str) -> Inference:
+    """A batch of matrices in new memory, column after column."""
+    return new(shape, dtype, device, stride=column_major(shape))
+
+
 @op(grad_fn="LinalgDetBackward0")
 def det(self: Tensor) -> Inference:
     """The determinant of each square matrix. Float and complex dtypes of 32 bits and more."""
-    _square("det", self)
+    need_square("det", self)
     return new(self.shape[:-2], self.dtype, self.device)
 
 
@@ -42,14 +60,14 @@ def det(self: Tensor) -> Inference:
 def cofactor(self: Tensor) -> Inference:
     """The conjugated cofactors of each square matrix, ``det(A).conj() * inv(A).mH`` where that exists: the gradient of
     the determinant, for singular matrices too."""
-    _square("cofactor", self)
+    need_square("cofactor", self)
     return new(self.shape, self.dtype, self.device)
 
 
 @op(results=2, grad_fn="LinalgSlogdetBackward0", exposed=("function", "method"))
 def slogdet(self: Tensor) -> Inference:
     """Sign (for complex matrices: phase) and natural logarithm of the absolute value of each determinant."""
-    _square("slogdet", self)
+    need_square("slogdet", self)
     sign = new(self.shape[:-2], self.dtype, self.device).outs[0]
     return Inference((sign, new(self.shape[:-2], self.dtype.to_real(), self.device).outs[0]))
 
@@ -57,8 +75,8 @@ def slogdet(self: Tensor) -> Inference:
 @op(grad_fn="LinalgInvExBackward0")
 def inverse(self: Tensor) -> Inference:
     """The inverse of each square matrix. A singular one raises RuntimeError when the result is read."""
-    _square("inverse", self)
-    return new(self.shape, self.dtype, self.device, stride=_column_major(self.shape))
+    need_square("inverse", self)
+    return new(self.shape, self.dtype, self.device, stride=column_major(self.shape))
 
 
 @op(grad_fn="LinalgSolveExBackward0", exposed=())
@@ -68,7 +86,7 @@ def linalg_solve(self: Tensor, other: Tensor, left: bool = True) -> Inference:
     ``other`` is a vector if it has one dimension, or the batch shape of ``self`` and one extent more, and a matrix or
     a batch of matrices otherwise. Batches broadcast. A singular matrix raises RuntimeError when the result is read.
     """
-    _square("linalg_solve", self)
+    need_square("linalg_solve", self)
     need_same_dtype("linalg_solve", self, other)
     device = common_device(self, other)
     n = self.shape[-1]
@@ -76,7 +94,7 @@ def linalg_solve(self: Tensor, other: Tensor, left: bool = True) -> Inference:
         if not left:
             raise ShapeError("linalg_solve: with left=False, other must be a matrix")
         shape = broadcast(self.shape[:-1], other.shape)
-        return new(shape, self.dtype, device, stride=_column_major(shape) if len(shape) > 1 else None)
+        return new(shape, self.dtype, device, stride=column_major(shape) if len(shape) > 1 else None)
     at = -2 if left else -1
     if other.ndim < 2 or not fits(other.shape[at], n):
         raise ShapeError(
@@ -84,7 +102,7 @@ def linalg_solve(self: Tensor, other: Tensor, left: bool = True) -> Inference:
             f"{other.shape[at] if other.ndim >= 2 else other.shape[0] if other.ndim else 'a number'}"
         )
     shape = (*broadcast(self.shape[:-2], other.shape[:-2]), *other.shape[-2:])
-    return new(shape, self.dtype, device, stride=_column_major(shape) if left else None)
+    return new(shape, self.dtype, device, stride=column_major(shape) if left else None)
 
 
 def is_vector(self: Meta, other: Meta) -> bool:
@@ -97,5 +115,5 @@ def linalg_cholesky(self: Tensor, upper: bool = False) -> Inference:
     """The lower triangular ``L`` with ``L @ L.mH`` equal to each Hermitian, positive definite matrix; ``L.mH`` with
     ``upper``. Only the lower triangle is read (with ``upper`` the upper one). A matrix that is not positive definite
     raises RuntimeError when the result is read."""
-    _square("linalg_cholesky", self)
-    return new(self.shape, self.dtype, self.device, stride=_column_major(self.shape))
+    need_square("linalg_cholesky", self)
+    return new(self.shape, self.dtype, self.device, stride=column_major(self.shape))

@@ -15,7 +15,7 @@ from .matrix import fits
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def _need_reduction(reduction: str, allowed: tuple[str, ...] = REDUCTIONS) -> None:
+def need_reduction(reduction: str, allowed: tuple[str, ...] = REDUCTIONS) -> None:
     if reduction not in allowed:
         raise ArgumentValueError(f"reduction {reduction!r} is none of {', '.join(map(repr, allowed))}")
 
@@ -23,16 +23,16 @@ def _need_reduction(reduction: str, allowed: tuple[str, ...] = REDUCTIONS) -> No
 # Elementwise losses
 
 
-def _reduced(elements: Inference, reduction: str, node: str | None = None) -> Inference:
+def reduced(elements: Inference, reduction: str, node: str | None = None) -> Inference:
     """The rule of an elementwise loss, from that of its elements."""
-    _need_reduction(reduction)
+    need_reduction(reduction)
     out = elements.outs[0]
     if reduction == "none":
         return elements.named(node) if node else elements
     return new((), out.dtype, out.device, compute=elements.compute, grad_fn=node)
 
 
-def _need_float(name: str, elements: Inference) -> None:
+def need_float(name: str, elements: Inference) -> None:
     dtype = elements.outs[0].dtype
     if dtype.category != FLOATING:
         raise Unsupported(f"{name} is not defined on {dtype.name}")
@@ -43,8 +43,8 @@ def mse_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference
     """The squared difference from the target, elementwise with broadcasting and promotion, then reduced (``"none"``,
     ``"mean"`` or ``"sum"``). Floating point only."""
     elements = elementwise(self, target)
-    _need_float("mse_loss", elements)
-    return _reduced(elements, reduction)
+    need_float("mse_loss", elements)
+    return reduced(elements, reduction)
 
 
 @op(grad_fn="AbsBackward0", exposed=("nn.functional",))
@@ -53,7 +53,7 @@ def l1_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference:
     elements = elementwise(self, target, promotion=Promote.COMPLEX_TO_FLOAT)
     if reduction == "mean" and elements.outs[0].dtype.category < FLOATING:
         raise DTypeError("l1_loss: integers have no mean; cast them, or use another reduction")
-    return _reduced(elements, reduction, _PLAIN.get(reduction))
+    return reduced(elements, reduction, _PLAIN.get(reduction))
 
 
 _PLAIN = {"mean": "MeanBackward0", "sum": "SumBackward0", "none": "AbsBackward0"}
@@ -67,9 +67,9 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: str = "mean", beta: 
         raise ArgumentError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     elements = elementwise(self, target)
     if beta == 0:
-        return _reduced(elements, reduction, _PLAIN.get(reduction))
-    _need_float("smooth_l1_loss", elements)
-    return _reduced(elements, reduction)
+        return reduced(elements, reduction, _PLAIN.get(reduction))
+    need_float("smooth_l1_loss", elements)
+    return reduced(elements, reduction)
 
 
 @op(grad_fn="HuberLossBackward0", exposed=("nn.functional",))
@@ -79,8 +79,8 @@ def huber_loss(self: Tensor, target: Tensor, reduction: str = "mean", delta: flo
     if delta <= 0:
         raise ArgumentError(f"huber_loss: delta must be positive, got {delta}")
     elements = elementwise(self, target)
-    _need_float("huber_loss", elements)
-    return _reduced(elements, reduction)
+    need_float("huber_loss", elements)
+    return reduced(elements, reduction)
 
 
 def _need_same_shape(name: str, self: Meta, target: Meta) -> None:
@@ -102,10 +102,10 @@ def binary_cross_entropy(
     if target.dtype is not self.dtype:
         raise DTypeError(f"binary_cross_entropy: the target is {target.dtype.name}, the input {self.dtype.name}")
     elements = elementwise(self, target)
-    _need_float("binary_cross_entropy", elements)
+    need_float("binary_cross_entropy", elements)
     if weight is not None:
         _need_weight("binary_cross_entropy", weight, self.shape)
-    return _reduced(elements, reduction)
+    return reduced(elements, reduction)
 
 
 def _need_weight(name: str, weight: Meta, shape: Shape) -> None:
@@ -132,8 +132,8 @@ def binary_cross_entropy_with_logits(
     for factor in factors:
         _need_weight(name, factor, self.shape)
     elements = elementwise(target, self, *factors)
-    _need_float(name, elements)
-    return _reduced(elements, reduction)
+    need_float(name, elements)
+    return reduced(elements, reduction)
 
 
 @op(grad_fn="SubBackward0", exposed=("nn.functional",))
@@ -141,15 +141,15 @@ def kl_div(self: Tensor, target: Tensor, reduction: str = "mean", log_target: bo
     """The divergence of distributions: ``target * (log(target) - self)`` for log-probabilities ``self``, with
     broadcasting and promotion. With ``log_target`` the target holds log-probabilities, too. The reduction
     ``"batchmean"`` divides the sum by the first extent."""
-    _need_reduction(reduction, (*REDUCTIONS, "batchmean"))
+    need_reduction(reduction, (*REDUCTIONS, "batchmean"))
     if self.dtype.category < FLOATING or target.dtype.category < FLOATING:
         raise DTypeError(f"kl_div needs floating point tensors, got {self.dtype.name} and {target.dtype.name}")
     elements = elementwise(target, self)
-    _need_float("kl_div", elements)
+    need_float("kl_div", elements)
     if reduction == "batchmean":
-        return _reduced(elements, "sum", "DivBackward0" if self.ndim else "SumBackward0")
+        return reduced(elements, "sum", "DivBackward0" if self.ndim else "SumBackward0")
     node = _PLAIN[reduction]
-    return _reduced(elements, reduction, node if reduction != "none" else "MulBackward0" if log_target else None)
+    return reduced(elements, reduction, node if reduction != "none" else "MulBackward0" if log_target else None)
 
 
 # Classes: scores are (C), (N, C) or (N, C, d1, ...), a target of class indices lacks the dimension of classes.
@@ -215,7 +215,7 @@ def nll_loss(
     dimension of classes. ``weight`` has one factor per class; the mean is weighted by it. Samples whose class is
     ``ignore_index`` do not count. An index outside the classes raises IndexError.
     """
-    _need_reduction(reduction)
+    need_reduction(reduction)
     _need_scores("nll_loss", self, ArgumentValueError)
     shape = _need_classes("nll_loss", self, target)
     _need_class_weight("nll_loss", self, weight)
@@ -235,7 +235,7 @@ def cross_entropy(
     gradients flow. ``label_smoothing`` mixes that share of the uniform distribution into the target.
     """
     name = "cross_entropy"
-    _need_reduction(reduction)
+    need_reduction(reduction)
     statistics = _need_scores(name, self, IndexOutOfRange)
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(f"{name}: label_smoothing must be from 0 to 1, got {label_smoothing}")

@@ -176,6 +176,11 @@ def batch_norm(
     them (the variance unbiased) by ``momentum``, in place; otherwise the running ones are used. A single value per
     channel raises ValueError in training. Floating point only.
     """
+    if (training and eps <= 0) or eps < 0:
+        least = "positive in training" if training else "at least 0"
+        raise ArgumentValueError(f"batch_norm: eps must be {least}, not {eps}")
+    if self.shape == (0,):
+        return like(self, grad_fn="CloneBackward0")
     _need_channels("batch_norm", self, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     _need_running("batch_norm", running_mean, running_var, training)
     if training:

@@ -1,4 +1,8 @@
-"""Optimizers: a whole step for a whole parameter list is one op. Gradients are read from each parameter's ``grad``."""
+"""Optimizers: a whole step for a whole parameter list is one op. Gradients are read from each parameter's ``grad``.
+
+Every step takes ``skip``, a tensor of one element: where it is not zero, nothing happens. So a client that scales its
+loss need not learn whether a gradient overflowed before it records the step.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from ..meta import Inference, Meta, new, nothing
 from ..table import Scalar, Tensor, op
 
 
-def _check(name: str, params: Sequence[Meta], *states: Sequence[Meta | None]) -> None:
+def check_states(name: str, params: Sequence[Meta], *states: Sequence[Meta | None]) -> None:
     for param in params:
         if param.dtype.category < 2:
             raise DTypeError(f"{name}: a parameter of dtype {param.dtype.name} cannot be optimized")
@@ -32,13 +36,14 @@ def sgd_step(
     nesterov: bool = False,
     maximize: bool = False,
     first: tuple[bool, ...] = (),
+    skip: Tensor | None = None,
 ) -> Inference:
     """One step of stochastic gradient descent (Sutskever et al. 2013 for momentum, as PyTorch computes it).
 
     Parameters without a gradient are left alone. ``first`` tells per parameter whether its momentum buffer is still
     empty; it is then set to the gradient.
     """
-    _check("sgd_step", params, momentum_buffers)
+    check_states("sgd_step", params, momentum_buffers)
     if first and len(first) != len(params):
         raise ArgumentError(f"sgd_step: first has {len(first)} entries for {len(params)} parameters")
     return nothing()
@@ -59,12 +64,13 @@ def adam_step(
     amsgrad: bool = False,
     maximize: bool = False,
     decoupled_weight_decay: bool = False,
+    skip: Tensor | None = None,
 ) -> Inference:
     """One step of Adam (Kingma and Ba 2015), or of AdamW (Loshchilov and Hutter 2019) with decoupled weight decay.
 
     ``step`` counts from 1. With ``amsgrad`` the largest second moment so far is used (Reddi et al. 2018).
     """
-    _check("adam_step", params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs)
+    check_states("adam_step", params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs)
     return nothing()
 
 
@@ -81,9 +87,10 @@ def rmsprop_step(
     momentum: Scalar = 0.0,
     centered: bool = False,
     maximize: bool = False,
+    skip: Tensor | None = None,
 ) -> Inference:
     """One step of RMSprop (Hinton's lecture 6e; centered as in Graves 2013)."""
-    _check("rmsprop_step", params, square_avgs, grad_avgs, momentum_buffers)
+    check_states("rmsprop_step", params, square_avgs, grad_avgs, momentum_buffers)
     return nothing()
 
 
@@ -97,9 +104,10 @@ def adagrad_step(
     eps: Scalar = 1e-10,
     step: Scalar = 1,
     maximize: bool = False,
+    skip: Tensor | None = None,
 ) -> Inference:
     """One step of Adagrad (Duchi et al. 2011). ``step`` counts from 1."""
-    _check("adagrad_step", params, state_sums)
+    check_states("adagrad_step", params, state_sums)
     return nothing()
 
 

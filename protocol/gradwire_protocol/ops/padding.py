@@ -50,7 +50,7 @@ def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Scala
         raise Unsupported(f"pad: mode {mode!r} cannot pad {count} dimensions of shape {list(self.shape)}")
     for i, (before, after) in enumerate(amounts(pad, self.ndim)):
         most = self.shape[i] - 1 if mode == "reflect" else self.shape[i]
-        if mode != "replicate" and max(before, after) > most:
+        if mode != "replicate" and max(before, after) > max(most, 0):
             raise ShapeError(
                 f"pad: mode {mode!r} can take at most {most} elements from dimension {i} of {list(self.shape)}, "
                 f"{max(before, after)} are asked for"

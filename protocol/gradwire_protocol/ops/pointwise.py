@@ -324,22 +324,11 @@ def hypot(self: Tensor, other: Tensor) -> Inference:
     return inferred
 
 
-@op(grad_fn="XlogyBackward0", inplace=True)
-def xlogy(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
-    """``self * log(other)``, 0 where ``self`` is 0 unless ``other`` is NaN. Integers become floats."""
-    _need_tensor("xlogy", self, other)
-    inferred = elementwise(self, other, promotion=Promote.INT_TO_FLOAT)
-    require("xlogy", inferred.outs[0].dtype, (FLOATING,))
-    if not isinstance(other, Meta):
-        return inferred.named("XlogyBackward2")
-    return inferred if isinstance(self, Meta) else inferred.named("XlogyBackward1")
-
-
 @op(grad_fn="LogaddexpBackward0")
 def logaddexp(self: Tensor, other: Tensor) -> Inference:
-    """``log(exp(self) + exp(other))`` without overflow on the way. Floating point only."""
+    """``log(exp(self) + exp(other))`` without overflow on the way. Floating point and complex only."""
     inferred = elementwise(self, other)
-    require("logaddexp", inferred.outs[0].dtype, (FLOATING,))
+    require("logaddexp", inferred.outs[0].dtype, (FLOATING, COMPLEX))
     return inferred
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ..dtypes import BOOLEAN, INTEGRAL, int64
-from ..errors import ArgumentError, ShapeError, Unsupported
+from ..errors import ArgumentError, ArgumentValueError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new, several
 from ..shapes import channels_last_stride, window_extent
 from ..table import Tensor, op
@@ -231,7 +231,10 @@ def avg_pool_backward(
 
 def _adaptive(name: str, count: int, self: Meta, output_size: Outputs, per_channel: bool) -> Shape:
     if self.ndim not in (count + 1, count + 2):
-        raise ShapeError(
+        # PyTorch compares a tuple of sizes with the input's before it looks at anything else.
+        compared = count > 1 and not isinstance(output_size, int) and self.ndim <= len(output_size)
+        kind = ArgumentValueError if compared else ShapeError
+        raise kind(
             f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is "
             f"{list(self.shape)}"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dtypes import COMPLEX, FLOATING, INTEGRAL, DType, bool_, int64, uint8
+from ..dtypes import FLOATING, INTEGRAL, DType, bool_, int64, uint8
 from ..errors import DTypeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import Promote, promote
@@ -165,7 +165,7 @@ def logsumexp(self: Tensor, dim: Dims, keepdim: bool = False) -> Inference:
 
 def _softmax(name: str, self: Meta, dim: int, dtype: DType | None) -> Inference:
     result = dtype or self.dtype
-    if result.category != FLOATING or self.dtype.category == COMPLEX:
+    if result.category != FLOATING:
         raise Unsupported(f"{name} is not defined for {result.name}; pass dtype= or convert to floating point")
     canonical_dim(dim, self.ndim)
     return new(self.shape, result, self.device, compute=result)

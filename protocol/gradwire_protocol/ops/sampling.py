@@ -164,6 +164,30 @@ def exponential_(self: Tensor, lambd: Scalar = 1.0) -> Inference:
     return nothing()
 
 
+@op(random=True, grad_fn="GeometricBackward0", mutates=0, results=0, exposed=METHOD)
+def geometric_(self: Tensor, p: Scalar) -> Inference:
+    """Fill with the number of trials up to the first success, each succeeding with probability ``p``: 1, 2, ..."""
+    if self.dtype.category == COMPLEX or self.dtype is bool_:
+        raise DTypeError(f"geometric_ makes integers: it takes no {self.dtype.name} tensor")
+    return nothing()
+
+
+@op(random=True, grad_fn="LogNormalBackward0", mutates=0, results=0, exposed=METHOD)
+def log_normal_(self: Tensor, mean: Scalar = 1.0, std: Scalar = 2.0) -> Inference:
+    """Fill with numbers whose logarithms are normal with this mean and standard deviation."""
+    if self.dtype.category != FLOATING:
+        raise DTypeError(f"log_normal_ is a continuous distribution: it takes no {self.dtype.name} tensor")
+    return nothing()
+
+
+@op(random=True, grad_fn="CauchyBackward0", mutates=0, results=0, exposed=METHOD)
+def cauchy_(self: Tensor, median: Scalar = 0.0, sigma: Scalar = 1.0) -> Inference:
+    """Fill with numbers of the Cauchy distribution."""
+    if self.dtype.category != FLOATING:
+        raise DTypeError(f"cauchy_ is a continuous distribution: it takes no {self.dtype.name} tensor")
+    return nothing()
+
+
 @op(random=True, grad_fn="BernoulliBackward2", differentiable=("self",), mutates=0, results=0, exposed=METHOD)
 def bernoulli_(self: Tensor, p: Tensor | Scalar = 0.5) -> Inference:
     """Fill with 1 with probability ``p`` (a number, or a tensor that broadcasts), else 0."""

@@ -37,7 +37,7 @@ def cumprod(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
 @op(grad_fn="LogcumsumexpBackward0")
 def logcumsumexp(self: Tensor, dim: int) -> Inference:
     """Logarithm of the running sums of exponentials along ``dim``, without overflow."""
-    if self.dtype.category != FLOATING:
+    if self.dtype.category < FLOATING:
         raise Unsupported(f"logcumsumexp is not defined for {self.dtype.name}")
     return scanned(self, dim, compute=self.dtype)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Response
 
+from gradwire_engine.devices import describe_devices
 from gradwire_protocol.errors import Unavailable
 from gradwire_protocol.frames import PROTOCOL_VERSION
 
 from ..metrics import Metrics
-from ..models import Health, VersionView
+from ..models import DeviceList, Health, VersionView
 from ..openapi import PROBLEMS
 from ..state import TheServer
 from ..stream import CAPABILITIES
@@ -43,6 +45,12 @@ async def version(server: TheServer) -> dict[str, Any]:
         "capabilities": list(CAPABILITIES),
         "devices": server.registry.devices,
     }
+
+
+@router.get("/v1/devices", response_model=DeviceList)
+async def devices() -> dict[str, Any]:
+    """The devices that tensors can live on: what they are, and how much of their memory is free."""
+    return {"devices": await asyncio.to_thread(describe_devices)}
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {Metrics.content_type: {}}}})

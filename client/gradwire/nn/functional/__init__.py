@@ -6,10 +6,26 @@ whose arguments in PyTorch are others than the op's, and functions made of sever
 
 from typing import TYPE_CHECKING, Any
 
-from . import generated, layers, losses, pooling
+from . import (
+    attention,
+    dropping,
+    folding,
+    generated,
+    layers,
+    losses,
+    margins,
+    normalizing,
+    pooling,
+    resampling,
+    tables,
+    unpooling,
+)
 
 globals().update(generated.functions())
-for _module in (layers, losses, pooling):  # by hand goes before generated
+# By hand goes before generated.
+for _module in (
+    attention, layers, losses, margins, pooling, dropping, folding, normalizing, resampling, tables, unpooling,
+):  # fmt: skip
     globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from gradwire_protocol.dtypes import DType, int64
-from gradwire_protocol.errors import ArgumentError, ArgumentValueError, Unsupported
+from gradwire_protocol.dtypes import DType
 
 from ...dispatch import call
 from ...modes import no_grad
@@ -15,15 +14,9 @@ from ...tensor import Tensor
 __all__ = [
     "bilinear",
     "cosine_similarity",
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
-    "embedding",
     "glu",
     "gumbel_softmax",
     "log_softmax",
-    "one_hot",
     "pairwise_distance",
     "softmax",
     "softmin",
@@ -71,117 +64,12 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
 def glu(input: Tensor, dim: int = -1) -> Any:
     """The first half of a dimension times the sigmoid of the second."""
-    extent = input.size(dim)
-    if extent % 2:
-        raise ArgumentError(f"glu: dimension {dim} of {list(input.shape)} cannot be halved")
-    a, b = call("narrow", input, dim, 0, extent // 2), call("narrow", input, dim, extent // 2, extent // 2)
-    return call("mul", a, call("sigmoid", b))
+    return call("glu", input, dim)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
     """``sum_ij input1[..., i] * weight[o, i, j] * input2[..., j] + bias[o]`` for inputs of equal leading shape."""
     return call("bilinear", input1, input2, weight, bias)
-
-
-# Dropout
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Zero each element with probability ``p`` and scale the others by ``1 / (1 - p)``; without training, nothing."""
-    return _dropped("dropout", input, p, training, inplace)
-
-
-def _dropped(name: str, input: Tensor, p: float, training: bool, inplace: bool) -> Any:
-    if not 0.0 <= p <= 1.0:
-        raise ArgumentValueError(f"{name}: p is a probability, from 0 to 1, not {p}")
-    if not training:
-        return input
-    result, mask = call(name, input, float(p), True)
-    if not inplace:
-        return result
-    # In place, the history is that of the product with the mask.
-    call("mul_", input, call("mul", mask, 1.0 / (1.0 - p) if p < 1.0 else 0.0).to(input.dtype))
-    return input
-
-
-def _channels_dropped(name: str, ndim: int, input: Tensor, p: float, training: bool, inplace: bool) -> Any:
-    """Drop whole channels of a batch of ``ndim`` dimensions, or of one sample, which has one less."""
-    if input.ndim not in (ndim - 1, ndim):
-        raise ArgumentError(f"{name} takes {ndim - 1} or {ndim} dimensions, the input's shape is {list(input.shape)}")
-    batched = input.ndim == ndim
-    source = input if batched else call("unsqueeze", input, 0)
-    result = _dropped("feature_dropout", source, p, training, inplace)
-    if inplace or result is source:
-        return input
-    return result if batched else call("squeeze", result, 0)
-
-
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Zero whole channels of ``(N, C, L)`` or ``(C, L)`` with probability ``p`` and scale the others."""
-    return _channels_dropped("dropout1d", 3, input, p, training, inplace)
-
-
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Zero whole channels of ``(N, C, H, W)`` with probability ``p`` and scale the others.
-
-    As in PyTorch, an input of three dimensions is a batch, ``(N, C, L)``.
-    """
-    return _dropped("feature_dropout", input, p, training, inplace)
-
-
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Zero whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` with probability ``p`` and scale the others."""
-    return _channels_dropped("dropout3d", 5, input, p, training, inplace)
-
-
-# Tables
-
-
-def embedding(
-    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
-    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> Any:  # fmt: skip
-    """The rows of a table that integers name: ``(...)`` and ``(rows, columns)`` give ``(..., columns)``.
-
-    Args:
-        padding_idx: a row that receives no gradient.
-        max_norm: rows that are looked up and longer than this are shortened first, in the table itself.
-        norm_type: the p of that length.
-        scale_grad_by_freq: divide each row's gradient by the number of times it was looked up.
-    """
-    if sparse:
-        raise Unsupported("embedding: sparse gradients are not supported by gradwire")
-    row = -1
-    if padding_idx is not None:
-        rows = weight.shape[0]
-        if not -rows <= padding_idx < rows:
-            raise ArgumentError(f"embedding: padding_idx {padding_idx} is outside a table of {rows} rows")
-        row = padding_idx % rows
-    if max_norm is not None:
-        _shorten(weight, input, max_norm, norm_type)
-    return call("embedding", weight, input, row, scale_grad_by_freq)
-
-
-def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
-    with no_grad():
-        lengths = call("norm", weight, norm_type, (1,), True)
-        factors = call("mul", call("reciprocal", call("add", lengths, 1e-7)), max_norm)
-        long = call("gt", lengths, max_norm)
-        touched = call("zeros_like", long)
-        call("index_fill_", touched, 0, call("to", call("reshape", input, (-1,)), int64), True)
-        call("mul_", weight, call("where", call("logical_and", long, touched), factors, 1.0))
-
-
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
-    """Each integer as a vector of ``num_classes`` elements with a 1 at its place.
-
-    Without ``num_classes`` there are as many as the largest integer asks for, which costs a round trip.
-    """
-    if num_classes == -1:
-        if not tensor.numel():
-            raise ArgumentError("one_hot: without elements, num_classes must be given")
-        num_classes = int(call("max", tensor).item()) + 1
-    return call("one_hot", tensor, num_classes)
 
 
 # Lengths and distances

@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from gradwire_protocol.errors import ArgumentValueError, Unsupported
+from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 from gradwire_protocol.shapes import broadcast
 
 from ...dispatch import call
 from ...tensor import Tensor
+from .reductions import chosen_reduction
 
 __all__ = [
     "binary_cross_entropy",
@@ -18,26 +19,11 @@ __all__ = [
     "huber_loss",
     "kl_div",
     "l1_loss",
+    "linear_cross_entropy",
     "mse_loss",
     "nll_loss",
     "smooth_l1_loss",
 ]
-
-
-def refuse_legacy_reduction(size_average: Any, reduce: Any) -> None:
-    """Refuse the arguments that ``reduction`` replaced.
-
-    Raises:
-        Unsupported: naming the one that was used, and what to write instead.
-    """
-    for name, value in (("size_average", size_average), ("reduce", reduce)):
-        if value is not None:
-            raise Unsupported(f"{name}={value!r} is not supported by gradwire: use reduction='mean', 'sum' or 'none'")
-
-
-def _check_reduction(reduction: str) -> None:
-    if reduction not in ("none", "mean", "sum"):
-        raise ArgumentValueError(f"reduction is 'none', 'mean' or 'sum', not {reduction!r}")
 
 
 def _paired(input: Tensor, target: Tensor) -> tuple[Any, Any]:
@@ -75,8 +61,7 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Any:  # fmt: skip
     """Absolute differences of two tensors of one shape, reduced; with ``weight`` a weighted mean of them."""
-    refuse_legacy_reduction(size_average, reduce)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     a, b = _paired(input, target)
     if weight is None:
         return call("l1_loss", a, b, reduction)
@@ -89,8 +74,7 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Any:  # fmt: skip
     """Squared differences of two tensors of one shape, reduced; with ``weight`` a weighted mean of them."""
-    refuse_legacy_reduction(size_average, reduce)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     a, b = _paired(input, target)
     if weight is None:
         return call("mse_loss", a, b, reduction)
@@ -103,8 +87,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Any:  # fmt: skip
     """``d**2 / (2 * beta)`` for differences ``d`` below ``beta``, else ``|d| - beta / 2``, reduced."""
-    refuse_legacy_reduction(size_average, reduce)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     a, b = _paired(input, target)
     if beta == 0:
         return call("l1_loss", a, b, reduction)
@@ -115,7 +98,7 @@ def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Any:
     """``d**2 / 2`` for differences ``d`` below ``delta``, else ``delta * (|d| - delta / 2)``, reduced."""
-    _check_reduction(reduction)
+    reduction = chosen_reduction(None, None, reduction)
     a, b = _paired(input, target)
     if weight is None:
         return call("huber_loss", a, b, reduction, delta)
@@ -132,7 +115,8 @@ def kl_div(
         reduction: ``"batchmean"`` divides the sum by the first extent, which is the mathematical definition.
         log_target: the target holds logarithms, too.
     """
-    refuse_legacy_reduction(size_average, reduce)
+    if reduction != "batchmean" or size_average is not None or reduce is not None:
+        reduction = chosen_reduction(size_average, reduce, reduction)
     if reduction == "mean":
         warnings.warn(
             "kl_div with reduction='mean' divides by the number of elements: 'batchmean' is the definition",
@@ -140,7 +124,6 @@ def kl_div(
             stacklevel=2,
         )
     if reduction != "batchmean":
-        _check_reduction(reduction)
         return call("kl_div", input, target, reduction, log_target)
     total = call("kl_div", input, target, "sum", log_target)
     return call("div", total, input.shape[0]) if input.ndim else total
@@ -156,8 +139,7 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Any:  # fmt: skip
     """``-(target * log(input) + (1 - target) * log(1 - input))``, reduced; the logarithms are cut at -100."""
-    refuse_legacy_reduction(size_average, reduce)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     _need_one_shape("binary_cross_entropy", input, target)
     return call("binary_cross_entropy", input, target, weight, reduction)
 
@@ -167,8 +149,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean", pos_weight: Tensor | None = None,
 ) -> Any:  # fmt: skip
     """:func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow; ``pos_weight`` weighs its first term."""
-    refuse_legacy_reduction(size_average, reduce)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     _need_one_shape("binary_cross_entropy_with_logits", input, target)
     return call(
         "binary_cross_entropy_with_logits", input, target, weight=weight, pos_weight=pos_weight, reduction=reduction
@@ -185,8 +166,7 @@ def nll_loss(
         weight: ``(C,)``, the weight of each class; a mean is divided by the sum of weights.
         ignore_index: a class that counts nothing.
     """
-    refuse_legacy_reduction(size_average, reduce)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     return call("nll_loss", input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
@@ -199,9 +179,52 @@ def cross_entropy(
     Args:
         label_smoothing: the share of the target that is spread evenly over all classes.
     """
-    refuse_legacy_reduction(size_average, reduce)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     return call(
         "cross_entropy", input, target, weight=weight, ignore_index=ignore_index, reduction=reduction,
+        label_smoothing=label_smoothing,
+    )  # fmt: skip
+
+
+def linear_cross_entropy(
+    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+    weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
+    label_smoothing: float = 0.0, options: Any = None,
+) -> Any:  # fmt: skip
+    """:func:`cross_entropy` of ``linear(input, linear_weight, linear_bias)``.
+
+    Args:
+        input: ``(N, in_features)`` or ``(in_features,)``.
+        linear_weight: ``(C, in_features)``, or ``(C, d1, ..., in_features)`` for scores ``(N, C, d1, ...)``.
+        linear_bias: ``(C,)`` or ``(C, d1, ...)``.
+        target: classes or class probabilities.
+        ignore_index: a class that counts nothing.
+        options: a :class:`gradwire.nn.LinearCrossEntropyOptions`; how PyTorch saves memory, without effect here.
+
+    Raises:
+        ArgumentError: for shapes that do not go together, or ``ignore_index`` with class probabilities.
+    """
+    name = "linear_cross_entropy"
+    if input.ndim not in (1, 2) or linear_weight.ndim < 2:
+        raise ArgumentError(
+            f"{name}: the input has 1 or 2 dimensions and the weight at least 2, their shapes are {list(input.shape)} "
+            f"and {list(linear_weight.shape)}"
+        )
+    *out_shape, features = linear_weight.shape
+    if input.shape[-1] != features:
+        raise ArgumentError(f"{name}: an input of {input.shape[-1]} features meets a weight for {features}")
+    if len(out_shape) > 1 and input.ndim != 2:
+        raise ArgumentError(f"{name}: a weight of shape {list(linear_weight.shape)} takes a batch, (N, {features})")
+    if linear_bias is not None and list(linear_bias.shape) != out_shape:
+        raise ArgumentError(f"{name}: the bias has the shape {out_shape}, not {list(linear_bias.shape)}")
+    shape = (*input.shape[:-1], *out_shape)
+    if target.is_floating_point() and tuple(target.shape) == shape and ignore_index is not None:
+        raise ArgumentError(f"{name}: ignore_index={ignore_index} has no meaning for a target of probabilities")
+    if len(out_shape) > 1:
+        linear_weight = call("reshape", linear_weight, (-1, features))
+        linear_bias = None if linear_bias is None else call("reshape", linear_bias, (-1,))
+    scores = call("view", call("linear", input, linear_weight, linear_bias), shape)
+    return cross_entropy(
+        scores, target, weight, ignore_index=-100 if ignore_index is None else ignore_index, reduction=reduction,
         label_smoothing=label_smoothing,
     )  # fmt: skip

@@ -27,7 +27,7 @@ def _max_pool(count: int) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         chosen = name + "_with_indices" if return_indices else name
         # An empty stride is the kernel size, as None is.
-        return call(chosen, input, kernel_size, stride or None, padding, dilation, ceil_mode)
+        return call(chosen, input, kernel_size, None if stride in ((), []) else stride, padding, dilation, ceil_mode)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (

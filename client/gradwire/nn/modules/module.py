@@ -11,10 +11,17 @@ from ..global_hooks import (
     register_module_parameter_registration_hook,
 )
 from ..module import Module
+from ..state import _IncompatibleKeys
 
 __all__ = [
-    "Module", "register_module_backward_hook", "register_module_buffer_registration_hook",
+    "Module", "_IncompatibleKeys", "_addindent", "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
     "register_module_forward_hook", "register_module_forward_pre_hook", "register_module_full_backward_hook",
     "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]  # fmt: skip
+
+
+def _addindent(s_: str, numSpaces: int) -> str:
+    """A text whose lines but the first are moved right."""
+    return s_.replace("\n", "\n" + numSpaces * " ")

@@ -1,9 +1,44 @@
-"""``torch.nn.utils``: clipping gradients, and parameters as one vector."""
+"""``torch.nn.utils``: clipping gradients, parameters as one vector, sequences of different lengths, weights computed
+from others."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from . import rnn
 from .clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .vector import parameters_to_vector, vector_to_parameters
 
+# Imported when they are asked for: few programs need them.
+_LATER = {
+    **dict.fromkeys(("weight_norm", "remove_weight_norm"), "weight_normalization"),
+    **dict.fromkeys(("spectral_norm", "remove_spectral_norm"), "spectral_normalization"),
+    **dict.fromkeys(
+        ("fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"), "fusion"
+    ),
+    "skip_init": "skipping",
+    **{name: name for name in ("parametrizations", "parametrize", "prune", "stateless")},
+}
+_MODULES = ("parametrizations", "parametrize", "prune", "stateless")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_LATER[name]}")
+    found = module if name in _MODULES else getattr(module, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
+
 __all__ = [
-    "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector",
-    "vector_to_parameters",
+    "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval", "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval", "fuse_linear_bn_weights", "get_total_norm", "parameters_to_vector", "parametrizations",
+    "parametrize", "prune", "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init", "spectral_norm",
+    "stateless", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from .annealing import CosineAnnealingLR, CosineAnnealingWarmRestarts, OneCycleLR
 from .composition import ChainedScheduler, SequentialLR
+from .cyclic import CyclicLR
 from .decay import ConstantLR, ExponentialLR, LambdaLR, LinearLR, MultiplicativeLR, MultiStepLR, PolynomialLR, StepLR
 from .plateau import ReduceLROnPlateau
 from .schedule import LRScheduler
@@ -9,7 +10,7 @@ from .schedule import LRScheduler
 _LRScheduler = LRScheduler  # the name that programs written for PyTorch 1 use
 
 __all__ = [
-    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR",
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
     "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
     "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip

@@ -31,6 +31,10 @@ class CosineAnnealingLR(LRScheduler):
         ratio = (1 + math.cos(math.pi * epoch / half)) / (1 + math.cos(math.pi * (epoch - 1) / half))
         return [ratio * (rate - self.eta_min) + self.eta_min for rate in self._current()]
 
+    def _closed_form(self) -> list[Any]:
+        share = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
+
 
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine of ``T_0`` epochs from the initial rate to ``eta_min``, again and again, ``T_mult`` times as long.
@@ -122,7 +126,7 @@ class OneCycleLR(LRScheduler):
         lows, highs = per_group(base, optimizer, "base_momentum"), per_group(top, optimizer, "max_momentum")
         if last_epoch == -1:
             for group, low, high in zip(optimizer.param_groups, lows, highs, strict=True):
-                _set_momentum(group, high)
+                set_momentum(group, high)
                 group["max_momentum"], group["base_momentum"] = high, low
 
     def _between(self, start: float, end: float, share: float) -> float:
@@ -145,11 +149,12 @@ class OneCycleLR(LRScheduler):
         for group in self.optimizer.param_groups:
             rates.append(self._between(group[first], group[last], share))
             if self.cycle_momentum:
-                _set_momentum(group, self._between(group[low], group[high], share))
+                set_momentum(group, self._between(group[low], group[high], share))
         return rates
 
 
-def _set_momentum(group: dict[str, Any], value: float) -> None:
+def set_momentum(group: dict[str, Any], value: float) -> None:
+    """Set a group's momentum, or the first of its betas."""
     if "betas" in group:
         group["betas"] = (value, *group["betas"][1:])
     else:

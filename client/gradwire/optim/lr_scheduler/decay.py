@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentValueError
@@ -25,8 +26,18 @@ class LambdaLR(LRScheduler):
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and the functions."""
-        return {k: v for k, v in super().state_dict().items() if k != "lr_lambdas"}
+        """Everything but the optimizer. Of functions that are objects, their attributes; of others None."""
+        kept = [None if isinstance(f, FunctionType) else dict(vars(f)) for f in self.lr_lambdas]
+        return super().state_dict() | {"lr_lambdas": kept}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take back what :meth:`state_dict` gave."""
+        own = dict(state_dict)
+        kept = own.pop("lr_lambdas", [])
+        super().load_state_dict(own)
+        for function, attributes in zip(self.lr_lambdas, kept, strict=False):
+            if attributes is not None:
+                vars(function).update(attributes)
 
 
 class MultiplicativeLR(LambdaLR):
@@ -52,6 +63,9 @@ class StepLR(LRScheduler):
         due = self.last_epoch > 0 and self.last_epoch % self.step_size == 0
         return self._scaled(self.gamma) if due else self._current()
 
+    def _closed_form(self) -> list[Any]:
+        return self._from_base(self.gamma ** (self.last_epoch // self.step_size))
+
 
 class MultiStepLR(LRScheduler):
     """Times ``gamma`` at each of some epochs."""
@@ -67,6 +81,9 @@ class MultiStepLR(LRScheduler):
         times = self.milestones.get(self.last_epoch, 0)
         return self._scaled(self.gamma**times) if times else self._current()
 
+    def _closed_form(self) -> list[Any]:
+        return self._from_base(self.gamma ** sum(n for epoch, n in self.milestones.items() if epoch <= self.last_epoch))
+
 
 class ExponentialLR(LRScheduler):
     """Times ``gamma`` every epoch."""
@@ -77,6 +94,9 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         return self._current() if self._is_initial else self._scaled(self.gamma)
+
+    def _closed_form(self) -> list[Any]:
+        return self._from_base(self.gamma**self.last_epoch)
 
 
 class ConstantLR(LRScheduler):
@@ -94,6 +114,9 @@ class ConstantLR(LRScheduler):
         if self.last_epoch == 0:
             return self._scaled(self.factor)
         return self._scaled(1.0 / self.factor) if self.last_epoch == self.total_iters else self._current()
+
+    def _closed_form(self) -> list[Any]:
+        return self._from_base(self.factor if self.last_epoch < self.total_iters else 1.0)
 
 
 class LinearLR(LRScheduler):
@@ -120,6 +143,9 @@ class LinearLR(LRScheduler):
             return self._current()
         return self._scaled(self._factor(self.last_epoch) / self._factor(self.last_epoch - 1))
 
+    def _closed_form(self) -> list[Any]:
+        return self._from_base(self._factor(min(self.last_epoch, self.total_iters)))
+
 
 def check_share(name: str, value: float, zero: bool = False) -> None:
     """Check that a factor is at most 1 and above 0 (or, with ``zero``, not below)."""
@@ -140,3 +166,6 @@ class PolynomialLR(LRScheduler):
             return self._current()
         left = self.total_iters - self.last_epoch
         return self._scaled((left / (left + 1)) ** self.power)
+
+    def _closed_form(self) -> list[Any]:
+        return self._from_base((1 - min(self.last_epoch, self.total_iters) / self.total_iters) ** self.power)

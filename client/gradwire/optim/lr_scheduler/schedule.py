@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
 
-from ..optimizer import Optimizer
+from ...modes import no_grad
+from ...tensor import Tensor
+from ..optimizer import Optimizer, note_number, number
 
 
 class LRScheduler:
@@ -27,7 +30,7 @@ class LRScheduler:
             raise ArgumentTypeError(f"a schedule is for an optimizer, not for {type(optimizer).__name__}")
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
+                group.setdefault("initial_lr", number(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(f"group {i} has no 'initial_lr', which resuming at epoch {last_epoch} needs")
         self.optimizer = optimizer
@@ -35,6 +38,7 @@ class LRScheduler:
         self.last_epoch = last_epoch
         self._is_initial = True
         self._last_lr: list[Any] = []
+        self._step_count = 0
         self._enter(last_epoch + 1)
 
     def get_lr(self) -> list[Any]:
@@ -46,26 +50,57 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: Any = None) -> None:
-        """Go on by one and set the learning rates. An ``absolute`` schedule can also go to ``epoch``."""
-        if epoch is not None and not self.absolute:
+        """Go on by one and set the learning rates; or go to ``epoch``, where the rates depend on it alone.
+
+        Raises:
+            Unsupported: for an epoch, where the rates follow from those before.
+        """
+        if self._step_count == 1 and not self.optimizer._has_stepped:
+            warnings.warn(
+                "the schedule goes on before the optimizer took a step: call optimizer.step() first, or the first rate "
+                "is never used",
+                UserWarning,
+                stacklevel=2,
+            )
+        self._step_count += 1
+        if epoch is None:
+            self.last_epoch += 1
+            self._set(self.get_lr())
+            return
+        closed = self.get_lr if self.absolute else self._closed_form
+        if closed is None:
             raise Unsupported(f"{type(self).__name__} goes from one epoch to the next: call step() without an epoch")
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        self._set(self.get_lr())
+        self.last_epoch = epoch
+        self._set(closed())
+
+    _closed_form: Any = None
+    """The rates at ``last_epoch`` from the initial ones alone, for schedules that have such a form."""
 
     def _enter(self, epoch: int) -> None:
         """Begin at ``epoch``, with the learning rates in force as the initial ones."""
         self.last_epoch = epoch
         self._is_initial = True
+        self._step_count += 1
         self._set(self.get_lr())
         self._is_initial = False
 
     def _set(self, rates: list[Any]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate
+            lr = group["lr"]
+            if isinstance(lr, Tensor):
+                with no_grad():
+                    lr.fill_(rate)
+                note_number(lr, rate)
+            else:
+                group["lr"] = rate
         self._last_lr = list(rates)
 
     def _current(self) -> list[Any]:
-        return [group["lr"] for group in self.optimizer.param_groups]
+        return [number(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _from_base(self, factor: float) -> list[Any]:
+        """The initial rates times a factor."""
+        return [base * factor for base in self.base_lrs]
 
     def _scaled(self, factor: float) -> list[Any]:
         """The rates in force times a factor: what somebody set by hand is taken on from there."""

@@ -1,0 +1,5 @@
+"""``python -m gradwire``: the ``gradwire`` command."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,69 @@
+"""``torch.accelerator``: the GPUs of the server, under names that do not say what they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .cuda.memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    reset_peak_memory_stats,
+)
+from .cuda.memory import mem_get_info as get_memory_info
+from .cuda.streams import Stream, set_stream
+from .hardware import OnDevice, gpu_count, gpu_index, synchronize
+from .places import PLACES
+from .size import device as Device
+
+__all__ = [
+    "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count",
+    "device_index", "empty_cache", "get_memory_info", "is_available", "max_memory_allocated", "max_memory_reserved",
+    "memory_allocated", "memory_reserved", "memory_stats", "reset_peak_memory_stats", "set_device_idx",
+    "set_device_index", "set_stream", "synchronize",
+]  # fmt: skip
+
+
+def is_available() -> bool:
+    """Whether the server has a GPU. Opens the session if none is open."""
+    return gpu_count() > 0
+
+
+def device_count() -> int:
+    """How many GPUs the server has."""
+    return gpu_count()
+
+
+def current_accelerator(check_available: bool = False) -> Device | None:
+    """``device("cuda")`` where the server has a GPU, else None."""
+    return Device("cuda") if gpu_count() else None
+
+
+def current_device_index() -> int:
+    """The number of the GPU that ``cuda`` means.
+
+    Raises:
+        DeviceError: when the server has none.
+    """
+    return gpu_index()
+
+
+def set_device_index(device: Any) -> None:
+    """Let ``cuda`` mean another GPU in this thread, from here on."""
+    PLACES.cuda = gpu_index(device)
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The one stream of a GPU."""
+    return Stream(device)
+
+
+class device_index(OnDevice):
+    """``with torch.accelerator.device_index(1):`` makes GPU 1 the current one inside."""
+
+
+current_device_idx = current_device_index
+set_device_idx = set_device_index

@@ -1,0 +1,27 @@
+"""``torch.cpu``: the server's CPU, asked as if it were a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .sessions import current_session
+
+
+def is_available() -> bool:
+    """Yes."""
+    return True
+
+
+def device_count() -> int:
+    """One."""
+    return 1
+
+
+def current_device() -> str:
+    """``"cpu"``."""
+    return "cpu"
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait until everything recorded so far is done. One round trip."""
+    current_session().synchronize()

@@ -1,0 +1,104 @@
+"""The categorical distribution over vectors of one 1."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from . import constraints
+from .categorical import Categorical
+from .distribution import Distribution
+from .library import gw
+
+__all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
+
+
+class OneHotCategorical(Distribution):
+    """One of several outcomes, as a vector of zeros with a 1 at its index. See :class:`Categorical`."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.one_hot
+    has_enumerate_support = True
+    _batched: ClassVar[dict[str, int]] = {}
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._categorical = Categorical(probs, logits, validate_args=False)
+        shape = tuple(self._categorical.param_shape)
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def _validate_parameters(self) -> None:
+        Distribution._validate_parameters(self._categorical)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """The same distribution with its batch expanded."""
+        new = self._get_checked_instance(OneHotCategorical, _instance)
+        new._categorical = self._categorical.expand(batch_shape)
+        super(OneHotCategorical, new).__init__(batch_shape, self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @property
+    def _param(self) -> Any:
+        return self._categorical._param
+
+    @property
+    def probs(self) -> Any:
+        """The probabilities."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Any:
+        """Their logarithms."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the parameter."""
+        return self._categorical.param_shape
+
+    @property
+    def mean(self) -> Any:
+        return self._categorical.probs
+
+    @property
+    def mode(self) -> Any:
+        return self._one_hot(self._categorical.mode)
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    def _one_hot(self, index: Any) -> Any:
+        return gw.nn.functional.one_hot(index, self._event_shape[0]).to(self._param.dtype)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        """Vectors in the dtype of the probabilities."""
+        with gw.no_grad():
+            return self._one_hot(self._categorical.sample(sample_shape))
+
+    def log_prob(self, value: Any) -> Any:
+        """The logarithm of the probability of each vector."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self) -> Any:
+        """That of the index."""
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """The rows of an identity matrix."""
+        n = self._event_shape[0]
+        values = gw.eye(n, dtype=self._param.dtype, device=self._param.device)
+        values = values.reshape(n, *(1,) * len(self._batch_shape), n)
+        return values.expand(n, *self._batch_shape, n) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """One-hot samples whose gradient is taken for that of the probabilities [Bengio, Leonard and Courville 2013]."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        """``sample + (probs - probs.detach())``."""
+        probs = self._categorical.probs
+        return self.sample(sample_shape) + (probs - probs.detach())

@@ -1,0 +1,155 @@
+"""Parameters of distributions: numbers made tensors, shapes matched, probabilities and logits exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, Final
+
+import numpy as np
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentValueError
+from gradwire_protocol.shapes import broadcast
+
+from ..size import Size
+from ..tensor import Tensor
+from .library import gw
+
+euler_constant: Final = 0.57721566490153286060
+
+
+def number_of(value: Any) -> bool | int | float | None:
+    """The number that a parameter was made of, if it was: what can be checked without asking the server."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    found: bool | int | float | None = getattr(value, "_made_of", None)
+    return found
+
+
+def filled(number: Any, shape: Any, dtype: DType, device: Any) -> Any:
+    """A tensor that is one number everywhere, and remembers it."""
+    number = number.item() if isinstance(number, np.number) else number
+    made = gw.full(tuple(shape), number, dtype=dtype, device=device)
+    made._made_of = number
+    return made
+
+
+def broadcast_all(*values: Any) -> tuple[Any, ...]:
+    """Tensors of one shape. Numbers take the dtype and device of the tensors, the default dtype where there are none.
+
+    Raises:
+        ValueError: for what is neither a number nor a tensor.
+    """
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    for value in values:
+        if not isinstance(value, (bool, int, float, Tensor, np.number)):
+            raise ArgumentValueError(f"parameters are numbers and tensors, not {value!r:.60}")
+    shape: tuple[int, ...] = ()
+    for tensor in tensors:
+        shape = broadcast(shape, tuple(tensor.shape))
+    dtype = tensors[0].dtype if tensors else gw.get_default_dtype()
+    device = tensors[0].device if tensors else None
+    return tuple(
+        _stretched(v, shape) if isinstance(v, Tensor) else filled(v, shape, dtype, device) for v in values
+    )  # fmt: skip
+
+
+def _stretched(tensor: Any, shape: tuple[int, ...]) -> Any:
+    return tensor if tuple(tensor.shape) == shape else tensor.expand(shape)
+
+
+def precision(dtype: DType) -> tuple[float, float]:
+    """(the distance of 1 to the next number, the smallest normal number) of a floating point dtype."""
+    if dtype is dtypes.bfloat16:
+        return 2.0**-7, 2.0**-126
+    found = np.finfo(dtype.name)
+    return float(found.eps), float(found.tiny)
+
+
+def clamp_probs(probs: Any) -> Any:
+    """Probabilities moved off 0 and 1, as far as the dtype tells them apart."""
+    eps = precision(probs.dtype)[0]
+    return probs.clamp(eps, 1 - eps)
+
+
+def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
+    """Log odds of probabilities of two outcomes, logarithms of those of several (along the last dimension)."""
+    inner = clamp_probs(probs)
+    return inner.log() - (-inner).log1p() if is_binary else inner.log()
+
+
+def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
+    """Probabilities of log odds, or of unnormalised logarithms along the last dimension."""
+    return gw.sigmoid(logits) if is_binary else gw.softmax(logits, -1)
+
+
+def log1p_exp(x: Any) -> Any:
+    """``log(1 + exp(x))``, accurate in float64, too."""
+    return gw.nn.functional.softplus(x, threshold=40.0)
+
+
+def sum_rightmost(value: Any, dims: int) -> Any:
+    """The sum over the last ``dims`` dimensions."""
+    return value.sum(tuple(range(-dims, 0))) if dims else value
+
+
+class lazy_property:
+    """A property computed at first use and kept, with gradients whatever the mode is then."""
+
+    def __init__(self, wrapped: Callable[..., Any]) -> None:
+        self.wrapped = wrapped
+        update_wrapper(self, wrapped)  # type: ignore[arg-type]
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        with gw.enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.wrapped.__name__, value)
+        return value
+
+
+def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
+    """The lower triangle of matrices, row by row, as vectors; up to the diagonal ``diag`` of them."""
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ArgumentValueError(f"a matrix of {n} rows has no diagonal {diag}: from {-n} to {n - 1}")
+    rows, columns = np.tril_indices(n, diag)
+    flat = gw.tensor((rows * n + columns).tolist(), dtype=gw.int64, device=mat.device)
+    return mat.reshape(*mat.shape[:-2], n * n).index_select(-1, flat)
+
+
+def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
+    """The inverse of :func:`tril_matrix_to_vec`: matrices with zeros above."""
+    count, size = vec.shape[-1], max(1, -diag)
+    while _below(size, diag) < count:
+        size += 1
+    if _below(size, diag) != count:
+        raise ArgumentValueError(f"{count} elements fill no lower triangle up to the diagonal {diag}")
+    rows, columns = np.tril_indices(size, diag)
+    flat = gw.tensor((rows * size + columns).tolist(), dtype=gw.int64, device=vec.device)
+    zeros = gw.zeros((*vec.shape[:-1], size * size), dtype=vec.dtype, device=vec.device)
+    return zeros.index_add(-1, flat, vec).reshape(*vec.shape[:-1], size, size)
+
+
+def _below(size: int, diag: int) -> int:
+    """How many elements a square matrix has up to a diagonal."""
+    left = max(size - diag - 1, 0)  # columns above that diagonal in the first row
+    return size * size - left * (left + 1) // 2 if diag >= 0 else (size + diag) * (size + diag + 1) // 2
+
+
+def as_size(shape: Any) -> Any:
+    """A shape as a ``Size``."""
+    return Size(tuple(shape))
+
+
+def noise(shape: Any, like: Any) -> Any:
+    """Standard normal numbers, in dtype and device of a parameter."""
+    return gw.randn(tuple(shape), dtype=like.dtype, device=like.device)
+
+
+def uniform(shape: Any, like: Any) -> Any:
+    """Numbers uniform in [0, 1), in dtype and device of a parameter."""
+    return gw.rand(tuple(shape), dtype=like.dtype, device=like.device)

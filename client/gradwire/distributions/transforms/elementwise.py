@@ -1,0 +1,263 @@
+"""Transforms of single numbers."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+from gradwire_protocol.shapes import broadcast
+
+from ...tensor import Tensor
+from .. import constraints
+from ..library import gw
+from ..parameters import as_size, lazy_property, log1p_exp, precision, sum_rightmost
+from .transform import Transform
+
+
+class ExpTransform(Transform):
+    """``y = exp(x)``."""
+
+    domain, codomain = constraints.real, constraints.positive
+    bijective, sign = True, 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExpTransform)
+
+    __hash__ = object.__hash__
+
+    def _call(self, x: Any) -> Any:
+        return x.exp()
+
+    def _inverse(self, y: Any) -> Any:
+        return y.log()
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return x
+
+
+class PowerTransform(Transform):
+    """``y = x ** exponent``, of positive numbers."""
+
+    domain, codomain = constraints.positive, constraints.positive
+    bijective = True
+
+    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.exponent: Any = exponent if isinstance(exponent, Tensor) else gw.tensor(exponent)
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)
+
+    @lazy_property
+    def sign(self) -> Any:
+        return self.exponent.sign()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PowerTransform) and bool((self.exponent == other.exponent).all())
+
+    __hash__ = object.__hash__
+
+    def _call(self, x: Any) -> Any:
+        return x.pow(self.exponent)
+
+    def _inverse(self, y: Any) -> Any:
+        return y.pow(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        return as_size(broadcast(tuple(shape), tuple(self.exponent.shape)))
+
+    inverse_shape = forward_shape
+
+
+class SigmoidTransform(Transform):
+    """``y = 1 / (1 + exp(-x))``; what rounds to 0 or 1 is kept a little away from it."""
+
+    domain, codomain = constraints.real, constraints.unit_interval
+    bijective, sign = True, 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SigmoidTransform)
+
+    __hash__ = object.__hash__
+
+    def _call(self, x: Any) -> Any:
+        eps, tiny = precision(x.dtype)
+        return gw.sigmoid(x).clamp(tiny, 1 - eps)
+
+    def _inverse(self, y: Any) -> Any:
+        eps, tiny = precision(y.dtype)
+        inner = y.clamp(tiny, 1 - eps)
+        return inner.log() - (-inner).log1p()
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -log1p_exp(-x) - log1p_exp(x)
+
+
+class SoftplusTransform(Transform):
+    """``y = log(1 + exp(x))``; it is x where x is above 20."""
+
+    domain, codomain = constraints.real, constraints.positive
+    bijective, sign = True, 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SoftplusTransform)
+
+    __hash__ = object.__hash__
+
+    def _call(self, x: Any) -> Any:
+        return gw.nn.functional.softplus(x)
+
+    def _inverse(self, y: Any) -> Any:
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -gw.nn.functional.softplus(-x)
+
+
+class TanhTransform(Transform):
+    """``y = tanh(x)``. It has no inverse at 1 and -1: ``cache_size=1`` spares the need for one."""
+
+    domain, codomain = constraints.real, constraints.interval(-1.0, 1.0)
+    bijective, sign = True, 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TanhTransform)
+
+    __hash__ = object.__hash__
+
+    def _call(self, x: Any) -> Any:
+        return x.tanh()
+
+    def _inverse(self, y: Any) -> Any:
+        return gw.atanh(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        # 1 - tanh(x)**2 as 4 exp(-2x) / (1 + exp(-2x))**2, which does not cancel.
+        return 2 * (log(2) - x - log1p_exp(-2 * x))
+
+
+class AbsTransform(Transform):
+    """``y = |x|``; its inverse is the positive one."""
+
+    domain, codomain = constraints.real, constraints.positive
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbsTransform)
+
+    __hash__ = object.__hash__
+
+    def _call(self, x: Any) -> Any:
+        return x.abs()
+
+    def _inverse(self, y: Any) -> Any:
+        return y
+
+
+class AffineTransform(Transform):
+    """``y = loc + scale * x``.
+
+    Args:
+        loc, scale: numbers or tensors.
+        event_dim: of how many dimensions an event consists.
+    """
+
+    bijective = True
+
+    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    @property
+    def event_dim(self) -> Any:
+        return self._event_dim
+
+    def _whole(self) -> Any:
+        return constraints.independent(constraints.real, self._event_dim) if self._event_dim else constraints.real
+
+    @constraints.dependent_property(is_discrete=False)
+    def domain(self) -> Any:
+        return self._whole()
+
+    @constraints.dependent_property(is_discrete=False)
+    def codomain(self) -> Any:
+        return self._whole()
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        if self._cache_size == cache_size:
+            return self
+        return AffineTransform(self.loc, self.scale, self._event_dim, cache_size=cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, AffineTransform) and _alike(self.loc, other.loc) and _alike(self.scale, other.scale)
+        )  # fmt: skip
+
+    __hash__ = object.__hash__
+
+    @property
+    def sign(self) -> Any:
+        if isinstance(self.scale, Tensor):
+            return self.scale.sign()
+        return 1 if self.scale > 0 else -1 if self.scale < 0 else 0
+
+    def _call(self, x: Any) -> Any:
+        return self.loc + self.scale * x
+
+    def _inverse(self, y: Any) -> Any:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        if isinstance(self.scale, Tensor):
+            result = self.scale.abs().log()
+        else:
+            result = gw.full_like(x, log(abs(self.scale)) if self.scale else -float("inf"))
+        shape = tuple(x.shape)
+        if self._event_dim:
+            result = sum_rightmost(result.expand(broadcast(tuple(result.shape), shape)), self._event_dim)
+            shape = shape[: -self._event_dim]
+        return result.expand(shape)
+
+    def forward_shape(self, shape: Any) -> Any:
+        shape = tuple(shape)
+        for part in (self.loc, self.scale):
+            shape = broadcast(shape, tuple(getattr(part, "shape", ())))
+        return as_size(shape)
+
+    inverse_shape = forward_shape
+
+
+def _alike(a: Any, b: Any) -> bool:
+    same = a == b
+    return bool(same.all()) if isinstance(same, Tensor) else bool(same)
+
+
+class CumulativeDistributionTransform(Transform):
+    """The distribution function of a distribution of numbers: it makes samples uniform."""
+
+    bijective, sign = True, 1
+    codomain = constraints.unit_interval
+
+    def __init__(self, distribution: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.distribution = distribution
+
+    @property
+    def domain(self) -> Any:
+        return self.distribution.support
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        if self._cache_size == cache_size:
+            return self
+        return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)
+
+    def _call(self, x: Any) -> Any:
+        return self.distribution.cdf(x)
+
+    def _inverse(self, y: Any) -> Any:
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return self.distribution.log_prob(x)

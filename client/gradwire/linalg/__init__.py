@@ -1,0 +1,50 @@
+"""``gradwire.linalg``: linear algebra under PyTorch's names. Matrices are the last two dimensions, others are batches.
+
+Results of several tensors are named tuples. What fails on its values, as the inverse of a singular matrix does, raises
+:class:`LinAlgError` when the result is read.
+"""
+
+from __future__ import annotations
+
+from gradwire_protocol.errors import LinAlgError
+
+from ..outputs import accepts_out as _accepts_out
+from .factorization import (
+    cholesky,
+    cholesky_ex,
+    householder_product,
+    ldl_factor,
+    ldl_factor_ex,
+    ldl_solve,
+    lu,
+    lu_factor,
+    lu_factor_ex,
+    lu_solve,
+    qr,
+)
+from .norms import cond, matrix_norm, matrix_rank, norm, vector_norm
+from .products import cross, diagonal, matmul, matrix_power, multi_dot, vander, vecdot
+from .solving import (
+    inv,
+    inv_ex,
+    lstsq,
+    pinv,
+    solve,
+    solve_ex,
+    solve_triangular,
+    tensorinv,
+    tensorsolve,
+)
+from .spectral import det, eig, eigh, eigvals, eigvalsh, matrix_exp, slogdet, svd, svdvals
+
+__all__ = [
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+    "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq", "lu", "lu_factor",
+    "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot",
+    "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv",
+    "tensorsolve", "vander", "vecdot", "vector_norm",
+]  # fmt: skip
+
+for _name in __all__[1:]:
+    if _name != "diagonal":  # a view
+        globals()[_name] = _accepts_out(globals()[_name])

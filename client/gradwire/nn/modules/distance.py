@@ -1,0 +1,7 @@
+"""``torch.nn.modules.distance``: distances."""
+
+from ..distance import CosineSimilarity, PairwiseDistance
+
+__all__ = [
+    "CosineSimilarity", "PairwiseDistance",
+]  # fmt: skip

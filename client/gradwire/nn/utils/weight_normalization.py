@@ -1,0 +1,100 @@
+"""Weight normalization: a weight as a length and a direction, each trained for itself.
+
+Salimans and Kingma, "Weight Normalization" (2016). This is the older form, which sets the weight before each forward;
+:func:`gradwire.nn.utils.parametrizations.weight_norm` is the newer one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from gradwire_protocol.errors import ArgumentError, ArgumentValueError
+
+from ...dispatch import call
+from ...lines import user_depth
+from ...methods import offer
+from ...tensor import Tensor
+from ..parameter import Parameter
+
+
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Any:
+    """The ``pow``-norms of a tensor over all dimensions but one, which stays; ``dim=-1`` leaves none, and gives a
+    number."""
+    if dim == -1:
+        return call("norm", v, float(pow))
+    others = tuple(d for d in range(v.ndim) if d != dim % v.ndim)
+    return call("norm", v, float(pow), others, True) if others else call("abs", v)
+
+
+offer(norm_except_dim, method=False)
+
+
+def normed(v: Tensor, g: Tensor, dim: int) -> Any:
+    """``v`` with its norms, all over but one dimension, made ``g``."""
+    return call("mul", v, call("div", g, norm_except_dim(v, 2, dim)))
+
+
+class WeightNorm:
+    """A hook before forward that computes the weight."""
+
+    def __init__(self, name: str, dim: int | None) -> None:
+        self.name = name
+        self.dim = -1 if dim is None else dim
+
+    def compute_weight(self, module: Any) -> Any:
+        """The weight from its direction and length."""
+        return normed(getattr(module, f"{self.name}_v"), getattr(module, f"{self.name}_g"), self.dim)
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+    """Train a weight as its length ``{name}_g`` and its direction ``{name}_v``; returns the module.
+
+    Args:
+        dim: which dimension has lengths of its own; None has one length for all.
+    """
+    warnings.warn(
+        "nn.utils.weight_norm is deprecated, use nn.utils.parametrizations.weight_norm", FutureWarning,
+        stacklevel=user_depth(),
+    )  # fmt: skip
+    if _hook_of(module, name) is not None:
+        raise ArgumentError(f"{name!r} has weight normalization already")
+    hook = WeightNorm(name, dim)
+    weight = getattr(module, name)
+    del module._parameters[name]
+    module.register_parameter(f"{name}_g", Parameter(norm_except_dim(weight.detach(), 2, hook.dim)))
+    module.register_parameter(f"{name}_v", Parameter(weight.detach()))
+    setattr(module, name, hook.compute_weight(module))
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def _hook_of(module: Any, name: str) -> int | None:
+    for number, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            found: int = number
+            return found
+    return None
+
+
+def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+    """Make the weight one parameter again; returns the module.
+
+    Raises:
+        ArgumentValueError: when it is not normalized.
+    """
+    number = _hook_of(module, name)
+    if number is None:
+        raise ArgumentValueError(f"{name!r} of {type(module).__name__} has no weight normalization")
+    hook = module._forward_pre_hooks.pop(number)
+    weight = hook.compute_weight(module).detach()
+    delattr(module, name)
+    del module._parameters[f"{name}_g"], module._parameters[f"{name}_v"]
+    setattr(module, name, Parameter(weight))
+    return module
+
+
+__all__ = ["WeightNorm", "norm_except_dim", "remove_weight_norm", "weight_norm"]

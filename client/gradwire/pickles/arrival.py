@@ -1,0 +1,167 @@
+"""Tensors of a file become tensors of the session. Those that shared memory share it again."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradwire_protocol.errors import ArgumentTypeError
+
+from ..creation import upload
+from ..dispatch import call
+from ..modes import no_grad
+from ..nn.parameter import Parameter
+from ..session import NUMPY_DTYPES
+from ..size import device as Device
+from .allowed import Lying, Storage, StorageType
+from .machine import Callee, RefusedPickle, Stateful
+
+
+class Where:
+    """Which device a tensor goes to, by ``map_location`` and the device it was on.
+
+    Raises:
+        ArgumentTypeError: for anything but None, a device, a dictionary of them, or a function.
+    """
+
+    def __init__(self, map_location: Any) -> None:
+        if map_location is not None and not isinstance(map_location, (str, Device, Mapping)):
+            if isinstance(map_location, int) and not isinstance(map_location, bool):
+                map_location = Device(map_location)
+            elif not callable(map_location):
+                raise ArgumentTypeError(
+                    "map_location is None, a device, a dictionary of devices or a function, not "
+                    f"{type(map_location).__name__}"
+                )
+        self._chosen: Any = map_location
+
+    def __call__(self, location: str) -> Any:
+        """The device for what was on ``location``."""
+        chosen = self._chosen
+        if chosen is None:
+            return location
+        if isinstance(chosen, Mapping):
+            return chosen.get(location, location)
+        if isinstance(chosen, (str, Device)):
+            return chosen
+        moved = chosen(Placed("cpu"), location)
+        if moved is None:
+            return location
+        if not isinstance(moved, Placed):
+            raise ArgumentTypeError(f"map_location returned a {type(moved).__name__}, not a storage or None")
+        return moved.device
+
+
+class Placed:
+    """What a ``map_location`` function gets in a storage's place: it can be sent to a device, and that is all."""
+
+    def __init__(self, where: Any) -> None:
+        self.device = where if isinstance(where, Device) else Device(where)
+
+    def cpu(self) -> Placed:
+        """On the CPU."""
+        return Placed("cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Placed:
+        """On a GPU."""
+        return Placed(Device("cuda") if device is None else Device(device))
+
+    def to(self, device: Any) -> Placed:
+        """On a device."""
+        return Placed(device)
+
+
+def arrive(tree: Any, where: Callable[[str], Any]) -> Any:
+    """The same object with tensors of the session.
+
+    Raises:
+        RefusedPickle: when a tensor reaches beyond its storage.
+        DeviceError: when the server lacks the device of a tensor; ``map_location`` says where it should go.
+    """
+    lying: dict[int, Lying] = {}
+    try:
+        _gather(tree, lying, set())
+    except RecursionError:
+        raise RefusedPickle("the file's containers lie too deep inside each other") from None
+    uses = Counter(id(one.storage) for one in lying.values())
+    shared: dict[int, Any] = {}
+    made: dict[int, Any] = {}
+    for number, one in lying.items():
+        alone = uses[id(one.storage)] == 1
+        made[number] = _dressed(_sent(one, where) if alone else _shared(one, shared, where), one)
+    return _with(tree, made, {})
+
+
+def _gather(value: Any, found: dict[int, Lying], seen: set[int]) -> None:
+    if isinstance(value, Lying):
+        found[id(value)] = value
+    elif isinstance(value, (dict, list, tuple, set, frozenset)) and id(value) not in seen:
+        seen.add(id(value))
+        for item in value.values() if isinstance(value, dict) else value:
+            _gather(item, found, seen)
+
+
+def _with(value: Any, made: dict[int, Any], done: dict[int, Any]) -> Any:
+    """Replace tensors in place where a container can be changed, so that what was one object stays one."""
+    if isinstance(value, Lying):
+        return made[id(value)]
+    if isinstance(value, (Storage, StorageType, Callee, Stateful)):
+        raise RefusedPickle(f"the file holds a {type(value).__name__.lower()} on its own: only tensors are read")
+    if not isinstance(value, (dict, list, tuple)) or id(value) in done:
+        return done.get(id(value), value)
+    if isinstance(value, tuple):
+        items = [_with(item, made, done) for item in value]
+        done[id(value)] = type(value)(items)
+        return done[id(value)]
+    done[id(value)] = value
+    for key, item in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        value[key] = _with(item, made, done)
+    kept = vars(value).get("_metadata") if isinstance(value, OrderedDict) else None
+    if kept is not None:
+        vars(value)["_metadata"] = _with(kept, made, done)
+    return value
+
+
+def _array(storage: Storage, one: Lying) -> np.ndarray[Any, Any]:
+    native = NUMPY_DTYPES[one.dtype]
+    usable = len(storage.data) // native.itemsize * native.itemsize
+    flat = np.frombuffer(memoryview(storage.data)[:usable], native)
+    last = one.offset + sum((n - 1) * s for n, s in zip(one.size, one.stride)) if prod(one.size) else -1
+    if last >= flat.size:
+        raise RefusedPickle(
+            f"a tensor of size {list(one.size)} and strides {list(one.stride)} at {one.offset} reaches beyond the "
+            f"{flat.size} elements of its storage"
+        )
+    return flat
+
+
+def _sent(one: Lying, where: Callable[[str], Any]) -> Any:
+    flat = _array(one.storage, one)
+    steps = tuple(s * flat.itemsize for s in one.stride)
+    values = (
+        np.lib.stride_tricks.as_strided(flat[one.offset :], one.size, steps)
+        if prod(one.size)
+        else np.empty(one.size, flat.dtype)
+    )
+    return upload(np.ascontiguousarray(values).reshape(one.size), one.dtype, where(one.storage.location))
+
+
+def _shared(one: Lying, shared: dict[int, Any], where: Callable[[str], Any]) -> Any:
+    flat = _array(one.storage, one)
+    base = shared.get(id(one.storage))
+    if base is None:
+        base = shared[id(one.storage)] = upload(flat, one.dtype, where(one.storage.location))
+    if base.dtype is not one.dtype:
+        return _sent(one, where)
+    with no_grad():
+        return call("as_strided", base, one.size, one.stride, one.offset).data
+
+
+def _dressed(made: Any, one: Lying) -> Any:
+    if one.parameter:
+        return Parameter(made, requires_grad=one.requires_grad)
+    return made.requires_grad_() if one.requires_grad else made

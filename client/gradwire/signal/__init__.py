@@ -1,0 +1,5 @@
+"""Signal processing, as ``torch.signal`` has it: the windows."""
+
+from . import windows
+
+__all__ = ["windows"]

@@ -1,0 +1,62 @@
+"""PyTorch's old tensor types: ``torch.FloatTensor([1, 2])``, ``isinstance(x, torch.LongTensor)``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentTypeError
+
+from .creation import empty, tensor
+from .size import Size
+from .tensor import Tensor
+
+
+class TensorType(type):
+    """The class of the types: ``isinstance`` asks for dtype and place of a tensor."""
+
+    dtype: DType
+    device: str
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == cls.device
+
+    def __call__(cls, *args: Any, device: Any = None) -> Any:
+        """Uninitialised of a size given as ints, or the values of a sequence, an array or a tensor."""
+        where = cls.device if device is None else device
+        if len(args) == 1 and isinstance(args[0], Tensor):
+            if args[0].dtype is not cls.dtype:
+                raise ArgumentTypeError(f"{cls.__name__} takes {cls.dtype!r}, not {args[0].dtype!r}")
+            return args[0].detach()
+        if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not isinstance(args[0], Size):
+            return tensor(args[0], dtype=cls.dtype, device=where)
+        return empty(*(args or (0,)), dtype=cls.dtype, device=where)
+
+    def __repr__(cls) -> str:
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
+
+
+_NAMES: Final = {
+    "FloatTensor": dtypes.float32, "DoubleTensor": dtypes.float64, "HalfTensor": dtypes.float16,
+    "BFloat16Tensor": dtypes.bfloat16, "LongTensor": dtypes.int64, "IntTensor": dtypes.int32,
+    "ShortTensor": dtypes.int16, "CharTensor": dtypes.int8, "ByteTensor": dtypes.uint8, "BoolTensor": dtypes.bool_,
+}  # fmt: skip
+
+
+def _made(name: str, dtype: DType, device: str) -> TensorType:
+    kind = TensorType(name, (), {"__module__": "torch" if device == "cpu" else "torch.cuda"})
+    kind.dtype, kind.device = dtype, device
+    return kind
+
+
+TYPES: Final = {name: _made(name, dtype, "cpu") for name, dtype in _NAMES.items()}
+CUDA_TYPES: Final = {name: _made(name, dtype, "cuda") for name, dtype in _NAMES.items()}
+
+
+def by_name(name: str) -> TensorType | None:
+    """The type that a name like ``torch.FloatTensor`` or ``torch.cuda.FloatTensor`` stands for."""
+    table = CUDA_TYPES if name.startswith("torch.cuda.") else TYPES
+    return table.get(name.rpartition(".")[2])

@@ -1,0 +1,123 @@
+"""Bags of rows, reduced by adding rows at their bag's place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradwire_protocol.errors import KernelError
+
+from ..axes import waits
+from ..functional import F
+from ..registry import derivative, kernel
+from ..scatter import add_slices, check_range, combine_at, places_of_slices
+from ..tensor import Tensor
+
+
+def _bags_of(xp: Any, indices: Any, offsets: Any, include_last: bool) -> Any:
+    """The bag of each index."""
+    if not waits(xp):
+        if offsets.size and int(offsets[0]) != 0:
+            raise KernelError(f"embedding_bag: the first bag begins at 0, not at {int(offsets[0])}")
+        if offsets.size and int(offsets[-1]) > indices.size:
+            raise KernelError(f"embedding_bag: offset {int(offsets[-1])} is beyond the {indices.size} indices")
+    starts = offsets[:-1] if include_last else offsets
+    found = xp.searchsorted(starts, xp.arange(indices.size), side="right") - 1
+    return xp.maximum(found, 0).astype(np.int64)
+
+
+@kernel("embedding_bag")
+def embedding_bag(
+    xp: Any, weight: Any, indices: Any, offsets: Any, mode: str, scale_grad_by_freq: bool, factors: Any,
+    include_last_offset: bool, padding_idx: int,
+) -> Any:  # fmt: skip
+    check_range(xp, "embedding_bag", indices, 0, weight.shape[0])
+    bags = len(offsets) - include_last_offset
+    bag = _bags_of(xp, indices, offsets, include_last_offset)
+    if weight.dtype.itemsize == 2:
+        weight = weight.astype(xp.float32)
+    used = indices != padding_idx
+    if include_last_offset and len(offsets):
+        used = used & (xp.arange(indices.size) < offsets[-1])
+    sizes = xp.zeros(bags, np.int64)
+    if bags == 0:
+        return xp.zeros((0, weight.shape[1]), weight.dtype), bag, sizes, xp.zeros((0, _width(weight, mode)), np.int64)
+    sizes = xp.bincount(bag, weights=used.astype(np.float64), minlength=bags)[:bags].astype(np.int64)
+    rows = xp.take(weight, indices, axis=0)
+    if mode == "max":
+        out, places = _largest(xp, rows, indices, bag, used, bags)
+        return out, bag, sizes, places
+    scale = used if factors is None else used * factors
+    rows *= scale.astype(weight.dtype)[:, None]
+    out = xp.zeros((bags, weight.shape[1]), weight.dtype)
+    add_slices(xp, out, 0, bag, rows)
+    if mode == "mean":
+        out = out / xp.maximum(sizes, 1).astype(out.dtype)[:, None]
+    return out, bag, sizes, xp.zeros((bags, 0), np.int64)
+
+
+def _width(weight: Any, mode: str) -> int:
+    return int(weight.shape[1]) if mode == "max" else 0
+
+
+def _largest(xp: Any, rows: Any, indices: Any, bag: Any, used: Any, bags: int) -> tuple[Any, Any]:
+    """The largest of each bag, column by column, and the row it comes from: the first of equal ones."""
+    shape = (bags, rows.shape[1])
+    out = xp.full(shape, -np.inf, rows.dtype)
+    candidates = xp.where(used[:, None], rows, -np.inf)
+    places = places_of_slices(xp, shape, 0, bag)
+    combine_at(xp, out, places, candidates, "maximum")
+    order = xp.broadcast_to(xp.arange(len(indices))[:, None], rows.shape)
+    hit = (candidates == xp.take(out, bag, axis=0)) & used[:, None]
+    first = xp.full(shape, len(indices), np.int64)
+    combine_at(xp, first, places, xp.where(hit, order, len(indices)), "minimum")
+    found = first < len(indices)
+    named = xp.concatenate([indices.astype(np.int64), xp.zeros(1, np.int64)])
+    return xp.where(found, out, 0), xp.take(named, xp.where(found, first, len(indices)))
+
+
+def _wanted(s: Any) -> Any:
+    """A factor of each index: 0 for padding."""
+    return F.to(s.indices != s.padding_idx, dtype=s.meta("weight").dtype)
+
+
+def _by_table(s: Any, g: Tensor, *_: Any) -> Any:
+    rows, dtype = s.meta("weight").shape[0], g.dtype
+    if s.mode == "max":
+        table = g.engine.call("zeros", s.meta("weight").shape, dtype=dtype, device=g.device)
+        filled = F.unsqueeze(F.to(s.result2 > 0, dtype=dtype), -1)
+        return F.scatter_add(table, 0, s.result3, g * filled)
+    if s.mode == "mean":
+        g = g / F.unsqueeze(F.clamp_min(F.to(s.result2, dtype=dtype), 1), -1)
+    each = F.index_select(g, 0, s.result1)
+    if s.per_sample_weights is not None:
+        each = each * F.unsqueeze(s.per_sample_weights, -1)
+    return F.embedding_backward(each, s.indices, rows, s.padding_idx, s.scale_grad_by_freq)
+
+
+def _by_factors(s: Any, g: Tensor, *_: Any) -> Any:
+    products = F.index_select(g, 0, s.result1) * F.index_select(s.weight, 0, s.indices)
+    return F.sum(products, (1,)) * _wanted(s)
+
+
+derivative(
+    "embedding_bag",
+    weight=("indices per_sample_weights result1 result2 result3", _by_table),
+    per_sample_weights=("weight indices result1", _by_factors),
+)
+
+
+@kernel("embedding_renorm_")
+def embedding_renorm_(xp: Any, table: Any, indices: Any, max_norm: float, norm_type: float) -> None:
+    check_range(xp, "embedding_renorm_", indices, 0, table.shape[0])
+    named = xp.unique(indices.reshape(-1))
+    rows = table[named].astype(xp.float32 if table.dtype.itemsize == 2 else table.dtype)
+    if norm_type == np.inf:
+        lengths = xp.abs(rows).max(axis=1)
+    elif norm_type == 0:
+        lengths = (rows != 0).sum(axis=1).astype(rows.dtype)
+    else:
+        lengths = (xp.abs(rows) ** norm_type).sum(axis=1) ** (1 / norm_type)
+    factors = xp.where(lengths > max_norm, max_norm / (lengths + 1e-7), 1)
+    table[named] = (rows * factors[:, None]).astype(table.dtype)

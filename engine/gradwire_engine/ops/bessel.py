@@ -1,0 +1,38 @@
+"""Kernels of Bessel and Airy functions, through SciPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..registry import kernel
+from ..scientific import on_host, scipy_of
+
+_NAMES = {
+    "special_bessel_j0": "j0", "special_bessel_j1": "j1", "special_bessel_y0": "y0", "special_bessel_y1": "y1",
+    "special_modified_bessel_i0": "i0", "special_modified_bessel_i1": "i1", "special_modified_bessel_k0": "k0",
+    "special_modified_bessel_k1": "k1", "special_scaled_modified_bessel_k0": "k0e",
+    "special_scaled_modified_bessel_k1": "k1e",
+}  # fmt: skip
+
+
+def _register(name: str, function: str) -> None:
+    @kernel(name)
+    def run(xp: Any, x: Any) -> Any:
+        return getattr(scipy_of(xp, "special"), function)(x)
+
+
+for _name, _function in _NAMES.items():
+    _register(_name, _function)
+
+
+@kernel("special_airy_ai")
+def airy_ai(xp: Any, x: Any) -> Any:
+    from scipy.special import airy
+
+    return on_host(xp, lambda a: airy(a)[0], x)
+
+
+@kernel("special_spherical_bessel_j0")
+def spherical_bessel_j0(xp: Any, x: Any) -> Any:
+    safe = xp.where(x == 0, 1, x)
+    return xp.where(x == 0, 1, xp.where(xp.isinf(x), 0, xp.sin(safe) / safe))

@@ -1,0 +1,94 @@
+"""Kernels and derivatives of the gamma function's family, through SciPy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradwire_protocol.errors import Unsupported
+
+from ..functional import F
+from ..registry import derivative, kernel
+from ..scientific import scipy_of
+from ..select import select
+
+
+@kernel("lgamma")
+def lgamma(xp: Any, x: Any) -> Any:
+    return select(xp, x == -math.inf, math.inf, scipy_of(xp, "special").gammaln(x))
+
+
+@kernel("digamma")
+def digamma(xp: Any, x: Any) -> Any:
+    return scipy_of(xp, "special").digamma(x)
+
+
+@kernel("polygamma")
+def polygamma(xp: Any, x: Any, n: int) -> Any:
+    special = scipy_of(xp, "special")
+    if n == 0:
+        return special.digamma(x)
+    if n == 1:
+        # Reflected at a half, as PyTorch's: at negative integers the rounded sine is tiny and not 0.
+        right = special.zeta(xp.asarray(2, x.dtype), xp.where(x < 0.5, 1 - x, x))
+        return xp.where(x < 0.5, math.pi**2 / xp.sin(x * xp.asarray(math.pi, x.dtype)) ** 2 - right, right)
+    factorial = math.exp(math.lgamma(n + 1.0)) if n < 171 else math.inf
+    return special.zeta(xp.asarray(n + 1.0, x.dtype), x) * (factorial if n % 2 else -factorial)
+
+
+def _arguments(xp: Any, x: Any, p: int) -> Any:
+    """The arguments of the factors of a multivariate gamma function, along a last axis."""
+    return x[..., None] - xp.arange(p, dtype=x.dtype) / 2
+
+
+@kernel("mvlgamma")
+def mvlgamma(xp: Any, x: Any, p: int) -> Any:
+    factors = scipy_of(xp, "special").gammaln(_arguments(xp, x, p))
+    return factors.sum(axis=-1) + p * (p - 1) / 4 * math.log(math.pi)
+
+
+@kernel("igamma")
+def igamma(xp: Any, order: Any, x: Any) -> Any:
+    return scipy_of(xp, "special").gammainc(order, x)
+
+
+@kernel("igammac")
+def igammac(xp: Any, order: Any, x: Any) -> Any:
+    return scipy_of(xp, "special").gammaincc(order, x)
+
+
+@kernel("special_zeta")
+def zeta(xp: Any, x: Any, q: Any) -> Any:
+    dtype = (x if hasattr(x, "dtype") else q).dtype
+    x, q = xp.asarray(x, dtype), xp.asarray(q, dtype)
+    return select(xp, q == math.inf, math.nan, scipy_of(xp, "special").zeta(x, q))
+
+
+def _by_multivariate(s: Any, g: Any) -> Any:
+    steps = g.engine.call("arange", s.p, dtype=g.dtype, device=g.device) / 2
+    return g * F.sum(F.digamma(F.unsqueeze(s.self, -1) - steps), -1)
+
+
+def _density(s: Any, g: Any) -> Any:
+    """The integrand of the incomplete gamma function: the density of the gamma distribution."""
+    return g * F.exp((s.self - 1) * F.log(s.other) - s.other - F.lgamma(s.self))
+
+
+def _lacking(name: str, operand: str) -> Any:
+    def refuse(s: Any, g: Any) -> Any:
+        raise Unsupported(f"{name} has no derivative by {operand}, its first argument: detach that")
+
+    return refuse
+
+
+derivative("lgamma", self=("self", lambda s, g: g * F.digamma(s.self)))
+derivative("digamma", self=("self", lambda s, g: g * F.polygamma(s.self, 1)))
+derivative("polygamma", self=("self", lambda s, g: g * F.polygamma(s.self, s.n + 1)))
+derivative("mvlgamma", self=("self", _by_multivariate))
+derivative("igamma", self=_lacking("igamma", "the order"), other=("self other", _density))
+derivative("igammac", self=_lacking("igammac", "the order"), other=("self other", lambda s, g: -_density(s, g)))
+derivative(
+    "special_zeta",
+    self=_lacking("zeta", "the exponent"),
+    other=("self other", lambda s, g: g * -s.self * F.special_zeta(s.self + 1, s.other)),
+)

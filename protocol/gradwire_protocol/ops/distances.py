@@ -1,0 +1,64 @@
+"""Distances between all pairs of points, and lengths that are cut."""
+
+from __future__ import annotations
+
+from ..dtypes import FLOATING
+from ..errors import ArgumentValueError, DTypeError, ShapeError
+from ..meta import UNKNOWN, Inference, Meta, new
+from ..shapes import broadcast, canonical_dim, common_device, like
+from ..table import Scalar, Tensor, op
+from .matrix import fits, need_same_dtype
+
+MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+
+def _need_points(name: str, *operands: Meta) -> None:
+    dtype = need_same_dtype(name, *operands)
+    if dtype.category != FLOATING:
+        raise DTypeError(f"{name} needs real floating point tensors, got {dtype.name}")
+
+
+@op(grad_fn="CdistBackward0", exposed=("function",))
+def cdist(x1: Tensor, x2: Tensor, p: Scalar = 2.0, compute_mode: str | None = None) -> Inference:
+    """The distances in the norm of order ``p`` between each row of ``x1``, ``(..., n, d)``, and each of ``x2``,
+    ``(..., m, d)``: ``(..., n, m)``. Batches broadcast. ``compute_mode`` says whether Euclidean distances may come from
+    one matrix product, which is faster and less exact: by default from more than 25 points on."""
+    for label, operand in (("x1", x1), ("x2", x2)):
+        if operand.ndim < 2:
+            raise ShapeError(f"cdist: {label} needs at least 2 dimensions, its shape is {list(operand.shape)}")
+    if not fits(x1.shape[-1], x2.shape[-1]):
+        raise ShapeError(f"cdist: points of {x1.shape[-1]} and {x2.shape[-1]} coordinates")
+    _need_points("cdist", x1, x2)
+    if compute_mode is not None and compute_mode not in MODES:
+        raise ArgumentValueError(f"cdist: compute_mode is one of {', '.join(MODES)}, not {compute_mode!r}")
+    shape = (*broadcast(x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], x2.shape[-2])
+    return new(shape, x1.dtype, common_device(x1, x2))
+
+
+@op(grad_fn="PdistBackward0", exposed=("function", "nn.functional"))
+def pdist(self: Tensor, p: Scalar = 2.0) -> Inference:
+    """The distances in the norm of order ``p`` between all pairs of the n rows: ``n * (n - 1) / 2`` of them, row by row
+    of the upper triangle of :func:`cdist`'s matrix."""
+    if self.ndim != 2:
+        raise ShapeError(f"pdist needs a matrix of points, got shape {list(self.shape)}")
+    _need_points("pdist", self)
+    n = self.shape[0]
+    return new((UNKNOWN if n == UNKNOWN else n * (n - 1) // 2,), self.dtype, self.device)
+
+
+@op(grad_fn="RenormBackward0", inplace=True)
+def renorm(self: Tensor, p: Scalar, dim: int, maxnorm: Scalar) -> Inference:
+    """Slices along ``dim`` whose norm of order ``p`` is above ``maxnorm``, scaled down to that norm; others as they
+    are. ``p`` is positive, ``maxnorm`` not negative: RuntimeError, when the result is read."""
+    if self.ndim < 2:
+        raise ShapeError(f"renorm needs at least 2 dimensions, got shape {list(self.shape)}")
+    canonical_dim(dim, self.ndim)
+    if self.dtype.category < FLOATING:
+        raise DTypeError(f"renorm needs a floating point or complex tensor, got {self.dtype.name}")
+    return new(self.shape, self.dtype, self.device)
+
+
+@op(grad_fn="AliasBackward0", exposed=())
+def nonnegative(self: Tensor) -> Inference:
+    """A copy of weights, none of which is negative: RuntimeError otherwise, when the result is read."""
+    return like(self)

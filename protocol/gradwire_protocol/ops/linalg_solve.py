@@ -1,0 +1,116 @@
+"""Systems of linear equations, beside those in ``linalg``: triangular, factored, with error codes, in least squares."""
+
+from __future__ import annotations
+
+from ..dtypes import int32, int64
+from ..errors import ArgumentError, ShapeError
+from ..meta import UNKNOWN, Inference, new, several
+from ..shapes import broadcast, common_device
+from ..table import Scalar, Tensor, op
+from .linalg import by_columns, is_vector, linalg_solve, need_matrix, need_square
+from .linalg_factorization import smaller, solution_shape
+from .matrix import fits, need_same_dtype
+
+
+@op(results=2, grad_fn="LinalgInvExBackward0", exposed=())
+def linalg_inv_ex(self: Tensor, check_errors: bool = False) -> Inference:
+    """(inverse, info): the inverse of each square matrix, and 0 for each, or where the diagonal of its LU factorization
+    has its first 0, counted from 1; the inverse is then NaN. With ``check_errors`` that raises."""
+    need_square("linalg_inv_ex", self)
+    info = new(self.shape[:-2], int32, self.device)
+    return several(by_columns(self.shape, self.dtype, self.device), info)
+
+
+@op(results=2, grad_fn="LinalgSolveExBackward0", exposed=())
+def linalg_solve_ex(self: Tensor, other: Tensor, left: bool = True, check_errors: bool = False) -> Inference:
+    """(solution, info): as :func:`linalg_solve`, and 0 for each matrix, or where the diagonal of its LU factorization
+    has its first 0, counted from 1; the solution is then NaN. With ``check_errors`` that raises."""
+    solution = linalg_solve(self, other, left)
+    return several(solution, new(self.shape[:-2], int32, self.device))
+
+
+@op(grad_fn="LinalgSolveTriangularBackward0", exposed=())
+def linalg_solve_triangular(
+    self: Tensor, other: Tensor, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Inference:
+    """The solution ``X`` of ``self @ X = other``, or with ``left=False`` of ``X @ self = other``, by substitution.
+
+    Only the upper (or lower) triangle of ``self`` is read, and not its diagonal with ``unitriangular``. Batches
+    broadcast. A zero on the diagonal gives infinities.
+    """
+    need_square("linalg_solve_triangular", self)
+    need_same_dtype("linalg_solve_triangular", self, other)
+    shape = solution_shape("linalg_solve_triangular", self, other, left)
+    return by_columns(shape, self.dtype, common_device(self, other))
+
+
+@op(results=2, grad_fn="TriangularSolveBackward0", exposed=())
+def triangular_solve(
+    self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> Inference:
+    """(solution, copy of A): the ``X`` of ``A @ X = self`` for triangles A, or with ``transpose`` of ``A.mT @ X``."""
+    need_square("triangular_solve", A)
+    need_same_dtype("triangular_solve", A, self)
+    shape = solution_shape("triangular_solve", A, self, True)
+    device = common_device(A, self)
+    copy = by_columns((*shape[:-2], *A.shape[-2:]), A.dtype, device)
+    return several(by_columns(shape, A.dtype, device), copy)
+
+
+@op(grad_fn="CholeskySolveBackward0")
+def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Inference:
+    """The solution ``X`` of ``A @ X = self``, where ``input2`` is A's Cholesky factor. Batches broadcast."""
+    need_square("cholesky_solve", input2)
+    need_same_dtype("cholesky_solve", self, input2)
+    shape = solution_shape("cholesky_solve", input2, self, True)
+    return by_columns(shape, self.dtype, common_device(self, input2))
+
+
+@op(grad_fn="CholeskyInverseBackward0")
+def cholesky_inverse(self: Tensor, upper: bool = False) -> Inference:
+    """The inverse of A, where ``self`` is A's Cholesky factor."""
+    need_square("cholesky_inverse", self)
+    return by_columns(self.shape, self.dtype, self.device)
+
+
+@op(results=4, constant=(3,), grad_fn="LinalgLstsqBackward0", exposed=())
+def linalg_lstsq(self: Tensor, other: Tensor, rcond: Scalar | None = None, driver: str = "gelsy") -> Inference:
+    """(solution, residuals, rank, singular values) of ``self @ X = other`` in least squares, of least norm.
+
+    ``self`` is ``(m, n)``, ``other`` ``(m, k)``, or ``(m,)`` per matrix. The drivers are LAPACK's by name: "gels" takes
+    the matrices to have full rank, the others count singular values above ``rcond`` times the largest (by default the
+    dtype's epsilon times the larger extent). Residuals, the squared norms of the columns of ``other - self @ X``, are
+    there for ``m > n`` and other drivers than "gelsy", and NaN for matrices that lack full rank; the rank is not there
+    for "gels", the singular values are there for "gelsd" and "gelss". What is not there is empty.
+    """
+    need_matrix("linalg_lstsq", self)
+    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise ArgumentError(f"linalg_lstsq: driver is 'gels', 'gelsy', 'gelsd' or 'gelss', not {driver!r}")
+    if other.ndim < 1:
+        raise ShapeError("linalg_lstsq: the right side is a number, it needs at least one dimension")
+    if not 0 <= self.ndim - other.ndim <= 1:
+        raise ShapeError(
+            f"linalg_lstsq: the right side has as many dimensions as the matrices, or one less; shapes are "
+            f"{list(self.shape)} and {list(other.shape)}"
+        )
+    vector = is_vector(self, other)
+    *batch, m, n = self.shape
+    rows = other.shape[-1] if vector or other.ndim < 2 else other.shape[-2]
+    if not fits(rows, m):
+        raise ShapeError(f"linalg_lstsq: matrices of {m} rows meet right sides of {rows}")
+    need_same_dtype("linalg_lstsq", self, other)
+    device = common_device(self, other)
+    lead = broadcast(self.shape[:-2], other.shape[: -1 if vector else -2])
+    columns = () if vector else other.shape[-1:]
+    overdetermined = UNKNOWN in (m, n) or m > n
+    residuals = (*lead, *(columns or (1,))) if overdetermined and driver != "gelsy" else (0,)
+    rank = (0,) if driver == "gels" else tuple(batch)
+    values = (*batch, smaller(m, n)) if driver in ("gelsd", "gelss") else (0,)
+    real = self.dtype.to_real()
+    solution = (*lead, n, *columns)
+    return several(
+        new(solution, self.dtype, device) if vector else by_columns(solution, self.dtype, device),
+        new(residuals, real, device),
+        new(rank, int64, device),
+        new(values, real, device),
+    )

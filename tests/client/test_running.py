@@ -1,0 +1,334 @@
+"""``gradwire run``: a program that says ``import torch`` runs as Python runs it, with gradwire in torch's place."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from tests.live_server import SOURCES, live_server
+
+from gradwire.running.command import WrongUsage, parse
+from gradwire.running.names import ELSEWHERE, counterpart
+
+
+@pytest.fixture(scope="module")
+def server():
+    with live_server() as running:
+        yield running
+
+
+@pytest.fixture
+def start(server, tmp_path):
+    """A function that runs ``python -m gradwire run`` in an empty folder, with files put there before."""
+
+    def run(*arguments: str, files: dict[str, str] | None = None, **environment: str):
+        for name, text in (files or {}).items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(textwrap.dedent(text))
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("GRADWIRE_", "PYTHON"))}
+        known = {"PYTHONPATH": SOURCES, "GRADWIRE_URL": server.url, "GRADWIRE_API_KEY": server.api_key}
+        command = [sys.executable, "-m", "gradwire", "run", *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env=inherited | known | environment, capture_output=True, text=True, timeout=60,
+            check=False,
+        )  # fmt: skip
+
+    return run
+
+
+def printed(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+# What the program sees
+
+IDENTITY = """
+import sys
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torch.optim.lr_scheduler
+import torch.utils.checkpoint
+from torch import Tensor, optim
+from torch.nn.modules.batchnorm import BatchNorm2d
+from torch.nn.modules.conv import Conv2d
+from torch.nn.parameter import Parameter
+from torch.optim import Adam
+import gradwire
+
+assert sys.modules["torch.nn"] is gradwire.nn is torch.nn is nn
+assert sys.modules["torch.nn.functional"] is F is nn.functional
+assert torch.optim is optim and optim.Adam is Adam
+assert Tensor is torch.Tensor is gradwire.Tensor and Parameter is nn.Parameter
+assert Conv2d is nn.Conv2d and BatchNorm2d is nn.BatchNorm2d
+from torch.autograd.gradcheck import gradcheck
+import torch.autograd.gradcheck
+assert torch.autograd.gradcheck is gradcheck is gradwire.autograd.gradcheck and callable(gradcheck)
+assert nn.__spec__.name == "gradwire.nn"
+x = torch.tensor([1.0, 2.0], dtype=torch.float32)
+assert isinstance(x, torch.Tensor) and isinstance(x.shape, torch.Size) and isinstance(x.dtype, torch.dtype)
+assert isinstance(x.device, torch.device) and isinstance(x, torch.FloatTensor) and not isinstance(x, torch.LongTensor)
+assert issubclass(nn.Parameter, torch.Tensor) and torch.float is torch.float32
+assert torch.Tensor([1, 2]).dtype is torch.float32 and torch.LongTensor([3]).dtype is torch.int64
+assert torch.__version__.startswith("2.") and torch.version.__version__ == torch.__version__
+assert "nn" in dir(torch) and "tensor" in torch.__all__ and "session" not in dir(torch)
+assert "/site-packages/torch" not in str([getattr(m, "__file__", "") for m in list(sys.modules.values())])
+print(x)
+"""
+
+
+def test_modules_and_types_are_gradwires_and_the_same_everywhere(start):
+    assert printed(start("program.py", files={"program.py": IDENTITY})) == "tensor([1., 2.])\n"
+
+
+ABSENT = """
+import torch
+
+def told(attempt):
+    try:
+        attempt()
+    except NotImplementedError as error:
+        print(isinstance(error, (AttributeError, ImportError)), error)
+
+def fails(code):
+    told(lambda: exec(code))
+
+x = torch.ones(1)
+fails("torch.sparse_coo_tensor([[0]], [1.0])")
+fails("torch.nn.Invented()")
+fails("torch.nn.functional.invented(x)")
+fails("x.to_sparse_bsr((1, 1))")
+fails("import torch.utils.tensorboard")
+fails("from torch import sparse_coo_tensor")
+fails("from torch.nn import Invented")
+fails("from torch.nn.modules.conv import Invented")
+fails("torch.jit.script(fails)")
+fails("import torch.session")
+assert not hasattr(torch, "invented") and not hasattr(torch.nn, "Invented") and not hasattr(x, "invented")
+assert getattr(torch, "invented", 3) == 3 and not hasattr(torch, "session")
+assert not torch.distributed.is_available() and not torch.backends.mps.is_available()
+try:
+    import torch.utils.tensorboard
+except ImportError:
+    print("fell back")
+"""
+
+
+def test_what_is_lacking_is_told_by_its_name_and_can_be_asked_for(start):
+    lines = printed(start("program.py", files={"program.py": ABSENT})).splitlines()
+    names = [
+        "torch.sparse_coo_tensor", "torch.nn.Invented", "torch.nn.functional.invented", "Tensor.to_sparse_bsr",
+        "torch.utils.tensorboard", "torch.sparse_coo_tensor", "torch.nn.Invented", "torch.nn.modules.conv.Invented",
+        "torch.jit.script", "torch.session",
+    ]  # fmt: skip
+    for line, name in zip(lines, names, strict=False):
+        assert line.startswith(f"True {name} does not exist in gradwire: "), line
+    assert lines[len(names) :] == ["fell back"]
+
+
+def test_gradwire_itself_tells_what_it_lacks():
+    import gradwire
+
+    with pytest.raises(NotImplementedError, match="sparse_coo_tensor"):
+        gradwire.sparse_coo_tensor()
+    assert not hasattr(gradwire, "sparse_coo_tensor")
+    assert not hasattr(gradwire.ones(1), "invented")
+
+
+def test_every_counterpart_in_the_table_exists():
+    assert {name for name in ELSEWHERE if counterpart(name) is None} == set()
+    for name in ("session", "nn._private", "hub", "sparse", "nn.invented", "linalg.invented"):
+        assert counterpart(name) is None
+
+
+# As Python runs it
+
+
+def test_a_script_gets_its_arguments_its_name_and_its_folder(start):
+    text = """
+        import sys
+        print(__name__, __file__, sys.argv, sys.path[0])
+        import neighbour
+        assert not any("startup" in entry for entry in sys.path)
+    """
+    done = start("sub/program.py", "--lr", "0.1", "-m", "x", files={"sub/program.py": text, "sub/neighbour.py": ""})
+    path = re.escape(os.sep + "sub")
+    assert re.fullmatch(
+        rf"__main__ \S*sub/program\.py \['sub/program\.py', '--lr', '0\.1', '-m', 'x'\] \S*{path}\n", printed(done)
+    )
+
+
+def test_a_module_of_a_package_is_run_with_its_arguments(start):
+    files = {
+        "package/__init__.py": "",
+        "package/other.py": "value = 7",
+        "package/train.py": """
+            import sys
+            import torch
+            from .other import value
+            print(__name__, __package__, sys.argv[1:], torch.tensor(value).item())
+        """,
+    }
+    assert printed(start("-m", "package.train", "--steps", "3", files=files)) == (
+        "__main__ package ['--steps', '3'] 7\n"
+    )
+
+
+def test_code_is_run(start):
+    assert printed(start("-c", "import torch, sys; print(torch.ones(2).sum().item(), sys.argv)", "a")) == (
+        "2.0 ['-c', 'a']\n"
+    )
+
+
+def test_a_traceback_begins_with_the_programs_own_lines(start):
+    text = """
+        import torch
+        def broken(x):
+            return x @ torch.ones(5)
+        broken(torch.ones(2, 3))
+    """
+    done = start("program.py", files={"program.py": text})
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert re.fullmatch(r'  File "\S*program\.py", line 5, in <module>', lines[1])
+    assert 'program.py", line 4, in broken' in done.stderr
+    assert lines[-1].startswith("gradwire_protocol.errors.ShapeError")
+    own = start("program.py", files={"program.py": "1 / 0"})
+    assert own.stderr.count("File ") == 1 and own.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "said"),
+    [("raise SystemExit(7)", 7, ""), ("import sys; sys.exit('no data')", 1, "no data\n"), ("exit()", 0, ""),
+     ("import os; os._exit(5)", 5, "")],
+)  # fmt: skip
+def test_exit_codes_are_the_programs(start, code, status, said):
+    done = start("program.py", files={"program.py": code})
+    assert (done.returncode, done.stderr) == (status, said)
+
+
+def test_a_syntax_error_and_an_absent_file_are_told_as_python_tells_them(start):
+    done = start("program.py", files={"program.py": "x ="})
+    assert done.returncode == 1 and "SyntaxError" in done.stderr and "gradwire" not in done.stderr
+    done = start("absent.py")
+    assert done.returncode == 2 and "can't open file" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_ends_the_program_as_it_ends_python(server, tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import torch, time\nx = torch.ones(1)\nprint(x.item(), flush=True)\ntime.sleep(60)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": SOURCES, "GRADWIRE_URL": server.url, "GRADWIRE_API_KEY": server.api_key}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gradwire", "run", "program.py"], cwd=tmp_path, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "1.0\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == -signal.SIGINT
+    assert told.splitlines()[-1] == "KeyboardInterrupt" and 'program.py", line 4' in told
+
+
+def test_programs_that_it_starts_see_gradwire_too(start):
+    text = """
+        import subprocess, sys
+        code = "import torch, sys; print(torch.__version__); assert 'gradwire' in sys.modules"
+        subprocess.run([sys.executable, "-c", code], check=True)
+    """
+    assert "+gradwire" in printed(start("program.py", files={"program.py": text}))
+
+
+def test_the_machines_own_sitecustomize_is_loaded_too(start, tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import os\nos.environ['MINE'] = 'yes'\n")
+    path = os.pathsep.join([str(tmp_path / "site"), SOURCES])
+    code = "import os, sitecustomize, torch; print(os.environ['MINE'], sitecustomize.__file__, torch.ones(1).item())"
+    told = printed(start("-c", code, PYTHONPATH=path))
+    assert told == f"yes {tmp_path / 'site' / 'sitecustomize.py'} 1.0\n"
+
+
+def test_a_program_without_torch_does_not_load_gradwire(start):
+    assert printed(start("-c", "import sys; print('gradwire' in sys.modules, 'numpy' in sys.modules)")) == (
+        "False False\n"
+    )
+
+
+def test_the_interpreters_own_options_stay(server, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": SOURCES, "GRADWIRE_URL": server.url, "GRADWIRE_API_KEY": server.api_key}
+    command = [sys.executable, "-W", "error", "-m", "gradwire", "run", "-c", "import warnings; warnings.warn('x')"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and "UserWarning: x" in done.stderr
+
+
+# The command's own options
+
+
+def test_stats_tell_what_it_cost_at_the_end(start):
+    code = "import torch; x = torch.ones(3); print(x.sum().item()); print((x * 2).sum().item())"
+    done = start("--stats", "-c", code)
+    assert printed(done) == "3.0\n6.0\n"
+    told = dict(pair.split("=") for pair in done.stderr.strip().removeprefix("gradwire run: ").split())
+    assert int(told["round_trips"]) == 2 and int(told["frames"]) == 2 and int(told["ops"]) == 4
+    assert int(told["bytes_sent"]) > 0 and int(told["bytes_received"]) > 0 and float(told["seconds"]) > 0
+
+
+def test_stats_are_told_once_and_also_when_the_program_fails(start):
+    text = "import subprocess, sys, torch\nsubprocess.run([sys.executable, '-c', 'import torch'])\n1 / 0\n"
+    done = start("--stats", "program.py", files={"program.py": text})
+    assert done.returncode == 1 and done.stderr.count("gradwire run: ops=") == 1
+    assert done.stderr.index("ZeroDivisionError") < done.stderr.index("gradwire run:")
+
+
+def test_a_device_is_chosen_for_new_tensors(start):
+    code = "import torch; print(torch.get_default_device(), torch.ones(1).device)"
+    assert printed(start("--device", "cpu", "-c", code)) == "cpu cpu\n"
+    done = start("--device=cuda", "-c", "import torch; torch.ones(1)")
+    assert done.returncode == 1 and "DeviceError: the server has no device cuda:0: it has cpu" in done.stderr
+
+
+def test_options_end_where_the_program_begins():
+    assert parse(["--url", "http://x", "--device=cuda", "a.py", "--stats"]) == (
+        ["a.py", "--stats"], {"GRADWIRE_URL": "http://x", "GRADWIRE_RUN_DEVICE": "cuda"},
+    )  # fmt: skip
+    assert parse(["-m", "pkg", "--url"])[0] == ["-m", "pkg", "--url"]
+    assert parse(["--", "a.py"])[0] == ["a.py"]
+    for wrong in ([], ["-m"], ["--url"], ["--wrong", "a.py"], ["-x", "a.py"], ["--stats"], ["--stats=1", "a.py"]):
+        with pytest.raises(WrongUsage):
+            parse(wrong)
+
+
+def test_help_and_wrong_usage(start):
+    assert "gradwire run [OPTIONS] program.py" in printed(start("--help"))
+    done = start("--wrong", "program.py")
+    assert done.returncode == 2 and "there is no option --wrong" in done.stderr
+
+
+def test_torch_imported_before_is_not_replaced():
+    import torch  # noqa: F401
+
+    from gradwire.running import install
+
+    before = list(sys.meta_path)
+    with pytest.raises(RuntimeError, match="imported already"):
+        install()
+    assert sys.meta_path == before
+
+
+def test_the_startup_folder_holds_nothing_but_the_hook():
+    folder = Path(sys.modules["gradwire"].__file__).parent / "running" / "startup"
+    assert {path.name for path in folder.iterdir()} - {"__pycache__"} == {"sitecustomize.py"}
