@@ -34,9 +34,11 @@ class EmbeddedServer:
             sys.executable, "-m", "gradwire_server", "--host", "127.0.0.1", "--port", "0", "--announce",
             "--exit-with-parent",
         ]  # fmt: skip
+        # A group of its own: Ctrl-C at a terminal goes to the program, which may want to save something first.
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
-        )
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True,
+            process_group=0 if os.name == "posix" else None,
+        )  # fmt: skip
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:

@@ -15,6 +15,9 @@ from .dispatch import call
 from .modes import is_grad_enabled, no_grad
 from .tensor import Tensor
 
+_EXACT = frozenset({"multinomial"})
+"""Functions whose ``out`` must have the result's dtype, not only one that holds it."""
+
 
 def into(name: str, result: Any, out: Any) -> Any:
     """Write a result into ``out``, which takes its shape, and return ``out``.
@@ -36,7 +39,7 @@ def into(name: str, result: Any, out: Any) -> Any:
         raise ArgumentTypeError(f"{name}: out must be a tensor, not {type(out).__name__}")
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):
         raise GraphError(f"{name}: out= does not record history; call it under no_grad(), or assign the result")
-    if not can_cast(result.dtype, out.dtype):
+    if not can_cast(result.dtype, out.dtype) or (name in _EXACT and out.dtype is not result.dtype):
         raise DTypeError(f"{name}: a {result.dtype.name} result cannot be written into out of {out.dtype.name}")
     if result._meta.device != out._meta.device:
         raise DeviceError(f"{name}: the result is on {result.device}, out on {out.device}")

@@ -72,7 +72,7 @@ def raising(xp: Any) -> AbstractContextManager[Any]:
     return context
 
 
-def check_infos(xp: Any, name: str, infos: Any, meaning: str) -> None:
+def check_infos(xp: Any, infos: Any, meaning: str) -> None:
     """Raise for the first matrix whose LAPACK code is not 0. Reads the codes.
 
     Raises:

@@ -22,7 +22,7 @@ LINEAR: Final = _names(
     adaptive_avg_pool_backward spread select_backward slice_backward diagonal_backward unfold_backward restride
     index_select take index gather embedding view_as_real view_as_complex deg2rad rad2deg interpolate
     interpolate_backward affine_grid_generator affine_grid_generator_backward im2col col2im pixel_shuffle
-    pixel_unshuffle channel_shuffle max_unpool
+    pixel_unshuffle channel_shuffle max_unpool fft_c2c fft_r2c fft_c2r overlap_add
     """
 )
 """Linear in all their differentiable operands together."""
@@ -42,7 +42,8 @@ ELEMENTWISE: Final = _names(
     asin acos atan sinh cosh tanh asinh acosh atanh sigmoid logit erf erfc erfinv sinc floor ceil trunc round frac
     nan_to_num relu relu6 hardtanh leaky_relu elu selu celu gelu silu mish softplus logsigmoid softsign tanhshrink
     hardshrink softshrink hardsigmoid hardswish threshold dropout threshold_backward sigmoid_backward tanh_backward
-    gelu_backward silu_backward
+    gelu_backward silu_backward lgamma digamma polygamma mvlgamma i0 ldexp special_i0e special_i1 special_i1e
+    special_entr special_erfcx special_ndtr special_log_ndtr special_ndtri special_xlog1py
     """
 )
 """Element i of the result depends on element i of the (broadcast) operands only."""

@@ -171,7 +171,7 @@ def a_checkpointed_stretch_runs_the_same_again(lib):
         x = numbers(lib, 2, 3).requires_grad_()
         with lib.autocast("cpu", dtype=lib.bfloat16):
             before = x @ w
-            out = lib.utils.checkpoint.checkpoint(lambda a: lib.relu(a @ w) @ w, before, use_reentrant=reentrant)
+            out = lib.utils.checkpoint.checkpoint(lambda a, w=w: lib.relu(a @ w) @ w, before, use_reentrant=reentrant)
         out.float().sum().backward()
         found.append((repr(out.dtype), w.grad, x.grad))
     return found

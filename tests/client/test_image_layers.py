@@ -269,6 +269,34 @@ def statistics_of_normalisations(lib):
     ]  # fmt: skip
 
 
+@claim
+def layers_beside_those_of_functional(lib):
+    x = leaf(lib, 2, 3, 4).detach()
+    ones = lib.ones(3)
+    return [
+        lib.dropout(x, 0.5, False), lib.alpha_dropout(x, 0.0, True), lib.feature_dropout(x, 0.5, False),
+        lib.rrelu(x), lib.rrelu_(x.clone(), 0.1, 0.2), lib.selu_(x.clone()), lib.threshold_(x.clone(), 0.0, 1.0),
+        lib.grid_sampler(x[None], lib.zeros(1, 1, 2, 2) + 0.3, 0, 1, True),
+        lib.embedding_bag(x[0], lib.tensor([1, 2, 0]), lib.tensor([0, 2]))[0],
+        lib.batch_norm(x, ones * 2, ones, lib.zeros(3), ones, False, 0.1, 1e-5, False),
+        lib.instance_norm(x, ones * 2, ones, None, None, True, 0.1, 1e-5, False),
+        lib.convolution(x, lib.ones(5, 3, 2), None, [1], [0], [1], False, [0], 1),
+        lib.convolution(x, lib.ones(3, 2, 2), None, [2], [0], [1], True, [0], 1),
+        lib.conv_tbc(x, lib.ones(2, 4, 5), lib.zeros(5), 1), lib.native_channel_shuffle(x, 3),
+        lib.pairwise_distance(x[0], x[1]), lib.bilinear(x[0], x[1], lib.ones(2, 4, 4)),
+    ]  # fmt: skip
+
+
+@claim
+def pools_with_indices(lib):
+    f = lib.nn.functional
+    return [
+        f.adaptive_max_pool1d_with_indices(leaf(lib, 2, 7).detach(), 3),
+        f.adaptive_max_pool2d_with_indices(leaf(lib, 2, 5, 7).detach(), (3, None)),
+        f.adaptive_max_pool3d(leaf(lib, 2, 3, 4, 5).detach(), 2, return_indices=True),
+    ]
+
+
 @pytest.mark.parametrize("wanted", claim, ids=name_of)
 def test_same_as_torch(wanted):
     same(wanted)

@@ -164,6 +164,25 @@ def no_second_derivative_of_ctc(lib):
 
 
 @claims
+def second_derivatives(lib):
+    f, sign = lib.nn.functional, lib.tensor([1, -1, 1, -1])
+    losses = [
+        lambda x, y: f.cosine_embedding_loss(x, y, sign, margin=-1),
+        lambda x, y: f.triplet_margin_loss(x, y, y.flip(0), swap=True, margin=9),
+        lambda x, y: f.poisson_nll_loss(x, y, full=True),
+        lambda x, y: f.gaussian_nll_loss(x, y, y**2 + 1),
+        lambda x, y: f.multilabel_soft_margin_loss(x, y),
+        lambda x, y: f.soft_margin_loss(x, y.detach().sign()),
+    ]
+    found = []
+    for loss in losses:
+        x, y, _ = _three(lib)
+        slopes = lib.autograd.grad(loss(x, y.abs() + 0.3), x, create_graph=True)[0]
+        found.append(lib.autograd.grad((slopes * slopes).sum(), x)[0].tolist())
+    return found
+
+
+@claims
 def a_linear_layer_and_its_loss(lib):
     loss = lib.nn.LinearCrossEntropyLoss(3, 5, bias=True, label_smoothing=0.1, out_features=(2,))
     with lib.no_grad():

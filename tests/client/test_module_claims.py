@@ -353,6 +353,6 @@ def hooks_are_kept_as_they_are_given(lib):
     return [*kept, len(m._backward_hooks), m(lib.ones(2))]
 
 
-@pytest.mark.parametrize("claimed", claim, ids=name_of)
+@pytest.mark.parametrize("claimed", claim.all, ids=name_of)
 def test_a_program_comes_out_the_same(claimed):
     same(claimed)

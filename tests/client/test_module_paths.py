@@ -63,7 +63,7 @@ def test_tuples_of_numbers(given) -> None:
         assert ours.__name__ == theirs.__name__
 
 
-def test_helpers_of_paddings_and_sizes() -> None:
+def test_paddings_sizes_and_prefixes() -> None:
     for lib in (torch, gradwire):
         utils = lib.nn.modules.utils
         assert utils._reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)

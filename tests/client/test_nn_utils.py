@@ -312,3 +312,50 @@ def test_modules_are_functions_of_parameters_in_the_older_place_too():
     with pytest.warns(FutureWarning):
         out = gw.nn.utils.stateless.functional_call(layer, {"weight": weight}, x)
     assert gw.equal(out, layer.bias.expand(4, 2))
+
+
+def test_what_is_not_there_is_told_by_name():
+    with pytest.raises(NotImplementedError, match="Container"):
+        gw.nn.Container
+    with pytest.raises(NotImplementedError, match="convert_conv2d_weight_memory_format"):
+        gw.nn.utils.convert_conv2d_weight_memory_format
+    assert not hasattr(gw.nn, "Container")
+    with pytest.raises(NotImplementedError, match="process groups"):
+        gw.nn.parallel.DistributedDataParallel(gw.nn.Linear(2, 2))
+    with pytest.raises(NotImplementedError, match="one device"):
+        gw.nn.DataParallel(gw.nn.Linear(2, 2), device_ids=[0, 1])
+
+
+def test_a_module_for_parallel_devices_runs_on_one():
+    def program(lib, draw, filled):
+        model = lib.nn.DataParallel(filled(lib.nn.Linear(3, 2)))
+        return [repr(model), model.state_dict(), model(draw(4, 3)), model.module is model._modules["module"]]
+
+    same(program)
+
+
+def test_clipping_agrees():
+    def program(lib, draw, filled):
+        parameters = [lib.nn.Parameter(draw(2, 3)), lib.nn.Parameter(draw(4)), lib.nn.Parameter(draw(2))]
+        for p in parameters[:2]:
+            (p * p).sum().backward()
+        utils = lib.nn.utils
+        found = [utils.get_total_norm([p.grad for p in parameters[:2]], p) for p in (2.0, 1.0, float("inf"), 0.5)]
+        found += [utils.clip_grad_norm_(iter(parameters), 1.5), utils.clip_grad_norm_(parameters[0], 0.5, 1.0, True)]
+        utils.clip_grad_value_(parameters, 0.1)
+        utils.clip_grads_with_norm_(parameters, 0.01, lib.tensor(3.0))
+        found += [p.grad for p in parameters[:2]]
+        found += [utils.clip_grad_norm_([parameters[2]], 1.0), utils.get_total_norm([])]
+        vector = utils.parameters_to_vector(parameters)
+        utils.vector_to_parameters(vector.detach() * 2, parameters)
+        return [*found, vector, *parameters]
+
+    same(program)
+
+
+def test_initial_values_have_their_older_names():
+    tensor = gw.empty(2, 2)
+    with pytest.warns(FutureWarning, match="constant_"):
+        assert gw.nn.init.constant(tensor, 3.0) is tensor
+    assert tensor.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    assert all(hasattr(gw.nn.init, name) for name in dir(torch.nn.init) if name[0].islower() and name != "torch")

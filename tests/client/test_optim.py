@@ -228,9 +228,12 @@ def test_options_out_of_range_are_refused(name, options):
         getattr(gw.optim, name)(parameters()[0], **options)
 
 
-def test_a_step_cannot_be_differentiated():
-    with pytest.raises(NotImplementedError):
-        gw.optim.SGD(parameters()[0], lr=0.1, differentiable=True)
+def test_a_step_that_is_differentiated_needs_parameters_that_are_no_leaves():
+    ours, theirs = parameters()
+    give_gradients(ours, theirs, 0)
+    for lib, params in ((gw, ours), (torch, theirs)):
+        with pytest.raises(RuntimeError, match="leaf"):
+            lib.optim.SGD(params, lr=0.1, differentiable=True).step()
 
 
 def test_a_state_of_other_groups_is_refused():

@@ -233,3 +233,18 @@ def test_weights_can_be_looked_at():
     ]
     assert ours._flat_weights_names == theirs._flat_weights_names
     assert ours.flatten_parameters() is None
+
+
+def test_a_step_with_packed_sequences_waits_for_nothing(round_trips):
+    lstm = gnn.LSTM(3, 4, 2, bidirectional=True)
+    optimizer = gw.optim.Adam(lstm.parameters())
+    round_trips()
+    for lengths in ([4, 2, 1], [2, 4, 3]):
+        optimizer.zero_grad()
+        packed = gnn.utils.rnn.pack_padded_sequence(gw.randn(4, 3, 3), lengths, enforce_sorted=False)
+        output, (h, _) = lstm(packed)
+        padded, _ = gnn.utils.rnn.pad_packed_sequence(output)
+        (padded.sum() + h.sum()).backward()
+        optimizer.step()
+    assert round_trips() == 0
+    assert padded.shape == (4, 3, 8)

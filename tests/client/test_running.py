@@ -244,6 +244,26 @@ def test_an_interrupt_ends_the_program_as_it_ends_python(server, tmp_path):
     assert told.splitlines()[-1] == "KeyboardInterrupt" and 'program.py", line 4' in told
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_program_that_catches_an_interrupt_can_still_compute_on_its_own_server(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import torch, time\nx = torch.ones(3)\n"
+        "try:\n    print(x.sum().item(), flush=True)\n    time.sleep(60)\nexcept KeyboardInterrupt:\n"
+        "    time.sleep(0.5)\n    print((x * 2).sum().item())\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GRADWIRE_")} | {"PYTHONPATH": SOURCES}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gradwire", "run", "program.py"], cwd=tmp_path, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "3.0\n"
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        assert process.communicate(timeout=30) == ("6.0\n", "") and process.returncode == 0
+    finally:
+        process.kill()
+
+
 def test_programs_that_it_starts_see_gradwire_too(start):
     text = """
         import subprocess, sys
@@ -273,6 +293,10 @@ def test_the_interpreters_own_options_stay(server, tmp_path):
     command = [sys.executable, "-W", "error", "-m", "gradwire", "run", "-c", "import warnings; warnings.warn('x')"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "UserWarning: x" in done.stderr
+    done = subprocess.run(
+        [sys.executable, "-S", *command[3:]], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode != 0
 
 
 # The command's own options

@@ -484,3 +484,15 @@ PRINTED = [
 @pytest.mark.parametrize("text", PRINTED)
 def test_prints_as_torch_prints(text):
     assert str(evaluate(gradwire, text)) == str(evaluate(torch, text))
+
+
+@pytest.mark.parametrize("lib", [torch, gradwire], ids=["torch", "gradwire"])
+def test_a_shallow_copy_is_another_leaf_with_the_same_memory(lib):
+    leaf = lib.ones(2, requires_grad=True)
+    for original in (lib.ones(2), leaf, lib.nn.Parameter(lib.ones(2)), leaf * 1):
+        made = copy.copy(original)
+        assert made is not original and type(made) is type(original) and made.is_leaf and made._base is None
+        assert made.requires_grad == original.requires_grad
+        with lib.no_grad():
+            made.add_(1)
+        assert original.tolist() == [2.0, 2.0]

@@ -123,6 +123,12 @@ def test_an_expanded_distribution_keeps_whether_it_checks(session: Any) -> None:
     assert D.MultivariateNormal(gradwire.zeros(2), gradwire.eye(2)).expand((3,))._validate_args
 
 
+def test_numbers_beside_integer_tensors_stay_what_they_are(session: Any) -> None:
+    made = D.Binomial(gradwire.tensor([3, 4]), 0.5)
+    assert made.mean.tolist() == [1.5, 2]
+    assert D.Normal(gradwire.tensor(1), 0.5).log_prob(gradwire.tensor(1.0)).item() == pytest.approx(-0.2257914)
+
+
 def test_a_constraint_with_a_tensor_for_its_bound_is_described_by_its_shape(session: Any) -> None:
     made = D.Uniform(gradwire.zeros(2), gradwire.ones(2))
     value = made.log_prob(gradwire.tensor([2.0, 0.5]))
@@ -161,3 +167,43 @@ def test_checks_work_inside_vmap(session: Any) -> None:
     result = gradwire.func.vmap(lambda row: D.Normal(row, row.abs() - 100).loc)(x)
     with pytest.raises(ValueError, match="scale"):
         result.tolist()
+
+
+@pytest.mark.parametrize("name", ["Exponential", "Chi2", "Poisson", "Dirichlet", "Categorical", "HalfCauchy"])
+def test_samples_inside_vmap_differ_where_asked_to(session: Any, name: str) -> None:
+    row = gradwire.ones(5, 3)
+    drawn = gradwire.func.vmap(lambda p: getattr(D, name)(p).sample((40,)), randomness="different")(row)
+    assert drawn.shape[:2] == (5, 40)
+    assert not (drawn[0] == drawn[1]).all()
+
+
+def test_samples_move_in_forward_mode_as_in_backward(session: Any) -> None:
+    a = gradwire.tensor([0.4, 1.0, 7.0], requires_grad=True)
+
+    def draw(concentration: Any) -> Any:
+        gradwire.manual_seed(1)
+        return D.Gamma(concentration, concentration).rsample()
+
+    (backward,) = gradwire.autograd.grad(draw(a).sum(), a)
+    _, forward = gradwire.func.jvp(draw, (a.detach(),), (gradwire.ones(3),))
+    assert gradwire.allclose(forward, backward)
+
+
+def test_distributions_are_found_where_programs_import_them_from() -> None:
+    from gradwire.distributions.constraints import positive
+    from gradwire.distributions.kl import kl_divergence
+    from gradwire.distributions.normal import Normal
+    from gradwire.distributions.transforms import ExpTransform
+    from gradwire.distributions.utils import broadcast_all
+
+    assert Normal is D.Normal
+    assert kl_divergence is D.kl_divergence
+    assert positive is D.constraints.positive
+    assert ExpTransform is D.ExpTransform
+    assert len(broadcast_all(1.0, gradwire.ones(2))) == 2
+    modules = {v.__module__.rsplit(".", 1)[1] for v in vars(torch.distributions).values() if isinstance(v, type)}
+    ours = {v.__module__.removeprefix("gradwire.distributions.") for v in vars(D).values() if isinstance(v, type)}
+    assert {m for m in modules if m not in {"transforms"}} <= ours
+    assert set(torch.distributions.__all__) <= set(vars(D))
+    assert set(torch.distributions.constraints.__all__) <= set(vars(D.constraints))
+    assert set(torch.distributions.transforms.__all__) <= set(vars(D.transforms))

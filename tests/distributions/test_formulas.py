@@ -69,7 +69,9 @@ def test_values_and_gradients_are_those_of_torch(name: str, attribute: str) -> N
         assert actual is NotImplementedError
         return
     assert actual is not NotImplementedError
-    close = {"rtol": 1e-6, "atol": 1e-7} if dtype_of(name) == "float64" else {"rtol": 1e-4, "atol": 1e-5}
+    # torch computes in float32 or, for the Bessel functions of von Mises, from approximations to some 1e-7.
+    exact = dtype_of(name) == "float64" and name != "VonMises"
+    close = {"rtol": 1e-6, "atol": 1e-7} if exact else {"rtol": 1e-4, "atol": 1e-5}
     np.testing.assert_allclose(actual[0], expected[0], **close)
     for wanted, found in zip(expected[1:], actual[1:], strict=True):
         if wanted is None or found is None:

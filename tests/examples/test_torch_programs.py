@@ -1,4 +1,4 @@
-"""The programs under ``examples/torch`` say ``import torch``, and print the same under ``gradwire run``.
+"""The programs under ``examples/pytorch`` say ``import torch``, and print the same under ``gradwire run``.
 
 Weights and noise are drawn by NumPy, so the losses of both agree step by step; and a program that reads one value a
 step waits for the server once a step.
@@ -17,7 +17,7 @@ import pytest
 
 from tests.live_server import SOURCES, live_server
 
-PROGRAMS = Path(__file__).parents[2] / "examples" / "torch"
+PROGRAMS = Path(__file__).parents[2] / "examples" / "pytorch"
 STEPS = 20
 RELATIVE = 1e-4
 

@@ -43,5 +43,7 @@ def outcomes(info: ModuleInfo, seed: int, only: torch.dtype | None = None) -> It
 
 
 def record(counts: dict[str, dict[str, Any]]) -> None:
-    """Write the counts, a line a class."""
-    RECORD.write_text(json.dumps(dict(sorted(counts.items())), indent=2) + "\n")
+    """Write the counts, those of other classes as they are."""
+    held = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    lines = [f'"{name}": {json.dumps(count)}' for name, count in sorted((held | counts).items())]
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")

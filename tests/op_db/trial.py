@@ -43,7 +43,7 @@ def operator_of(entry: Any, library: types.ModuleType) -> Callable[..., Any]:
     if isinstance(entry.op, types.FunctionType) and entry.op.__module__.startswith("torch.testing"):
         return rebound(entry.op, library)
     found = named(entry.name, library)
-    if found is None and "." not in entry.name:
+    if not callable(found) and "." not in entry.name:
         found = getattr(library.Tensor, entry.name, None)
     if not callable(found):
         raise Lacking(f"gradwire has no {entry.name}")

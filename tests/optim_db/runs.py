@@ -49,8 +49,7 @@ class Case(NamedTuple):
 
 
 def cases(name: str) -> Iterator[Case]:
-    """All of one optimizer. What ``differentiable=True`` needs, parameters that are no leaves, is not in the database:
-    torch's own tests leave it out, too."""
+    """All of one optimizer. ``differentiable=True`` needs parameters that are no leaves, so it has tests of its own."""
     info = INFOS[name]
     for dtype in REAL + (COMPLEX if info.supports_complex else ()):
         found = _get_optim_inputs_including_global_cliquey_kwargs(

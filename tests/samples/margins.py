@@ -45,6 +45,8 @@ def hinge_embedding_loss(make):
         yield Sample(make(2, 3), _signs(make, 2, 3), 1.0, reduction)
         yield Sample(make(2, 3), _signs(make, 3), 0.5, reduction)
     yield Sample(make(2, 3), torch.zeros(2, 3), 1.0, "none")
+    yield Sample(make(2, 3, transposed=True), _signs(make, 2, 3), 1.0, "none")
+    yield Sample(make(2, 3, transposed=True), _signs(make, 3), 1.0, "none")
     yield Sample(make(2, 3), _signs(make, 2)).fails()
 
 
@@ -59,6 +61,8 @@ def margin_ranking_loss(make):
         yield Sample(make(2, 3), make(2, 3), _signs(make, 2, 3), 0.0, reduction)
         yield Sample(make(2, 3), make(1, 3), _signs(make, 2, 1), 0.5, reduction)
     yield Sample(make(2, 3), make(2, 3), _signs(make, 2, 3), 1)
+    yield Sample(make(2, 3, transposed=True), make(2, 3), _signs(make, 2, 3), 0.5, "none")
+    yield Sample(make(2, 3, transposed=True), make(2, 3), _signs(make, 1, 3), 0.5, "none")
     yield Sample(make(2, 3), make(3), _signs(make, 3)).fails()
 
 

@@ -277,6 +277,7 @@ def _is_plain(optimizer: Any) -> bool:
         and type(optimizer).step is Optimizer.step
         and not optimizer._pre_hooks
         and not optimizer._post_hooks
+        and not any(group.get("differentiable") for group in optimizer.param_groups)
     )
 
 

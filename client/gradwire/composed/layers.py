@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
+from gradwire_protocol.table import TABLE
 
 from ..dispatch import call
-from ..methods import offer
+from ..methods import function_of, offer
 from ..tensor import Tensor
 
 SAMPLINGS = ("bilinear", "nearest", "bicubic")
@@ -122,7 +123,7 @@ def convolution(
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Any:
     """A convolution along the first dimension: ``(L, N, C)`` with a weight ``(K, C, O)`` gives ``(L', N, O)``."""
     found = call("conv1d", call("permute", input, (1, 2, 0)), call("permute", weight, (2, 1, 0)), bias, 1, pad)
-    return call("permute", found, (2, 0, 1))
+    return call("contiguous", call("permute", found, (2, 0, 1)))
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
@@ -135,8 +136,21 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return call("norm", call("add", call("sub", x1, x2), eps), p, (-1,), keepdim)
 
 
+def native_channel_shuffle(input: Tensor, groups: int) -> Any:
+    """:func:`channel_shuffle` under another name."""
+    return call("channel_shuffle", input, groups)
+
+
+def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Any:
+    """In-place form of :func:`rrelu`."""
+    call("mul_", input, call("rrelu", input, float(lower), float(upper), training)[1])
+    return input
+
+
+for _name in ("selu_", "celu_", "threshold_"):
+    offer(function_of(TABLE[_name]), method=False)
 for _function in (
-    feature_dropout, native_dropout, rrelu, grid_sampler, embedding_bag, batch_norm, instance_norm, convolution,
-    conv_tbc, bilinear, pairwise_distance,
+    native_channel_shuffle, feature_dropout, native_dropout, rrelu, rrelu_, grid_sampler, embedding_bag, batch_norm,
+    instance_norm, convolution, conv_tbc, bilinear, pairwise_distance,
 ):  # fmt: skip
     offer(_function, method=False)

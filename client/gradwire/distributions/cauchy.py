@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from . import constraints
 from .distribution import Distribution
 from .library import gw
-from .parameters import broadcast_all
+from .parameters import broadcast_all, uniform
 
 __all__ = ["Cauchy"]
 
@@ -42,8 +42,8 @@ class Cauchy(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """``loc + scale * noise``."""
-        shape = tuple(self._extended_shape(sample_shape))
-        return self.loc + gw.empty(shape, dtype=self.loc.dtype, device=self.loc.device).cauchy_() * self.scale
+        angle = (uniform(self._extended_shape(sample_shape), self.loc) - 0.5) * pi
+        return self.loc + angle.tan() * self.scale
 
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the density."""

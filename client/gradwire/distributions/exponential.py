@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from . import constraints
 from .exp_family import ExponentialFamily
 from .library import gw
-from .parameters import broadcast_all
+from .parameters import broadcast_all, uniform
 
 __all__ = ["Exponential"]
 
@@ -43,8 +43,7 @@ class Exponential(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """A variate of rate 1, over the rate."""
-        shape = tuple(self._extended_shape(sample_shape))
-        return gw.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
+        return -(-uniform(self._extended_shape(sample_shape), self.rate)).log1p() / self.rate
 
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the density."""

@@ -37,7 +37,9 @@ def filled(number: Any, shape: Any, dtype: DType, device: Any) -> Any:
 
 
 def broadcast_all(*values: Any) -> tuple[Any, ...]:
-    """Tensors of one shape. Numbers take the dtype and device of the tensors, the default dtype where there are none.
+    """Tensors of one shape. Numbers take the dtype of floating point tensors, and the device of tensors.
+
+    Where there is no such tensor they have the default dtype (integers the dtype of other tensors).
 
     Raises:
         ValueError: for what is neither a number nor a tensor.
@@ -49,7 +51,11 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
     shape: tuple[int, ...] = ()
     for tensor in tensors:
         shape = broadcast(shape, tuple(tensor.shape))
-    dtype = tensors[0].dtype if tensors else gw.get_default_dtype()
+    dtype = gw.get_default_dtype()
+    if tensors:
+        floating = [t.dtype for t in tensors if t.is_floating_point()]
+        whole = not any(isinstance(v, (float, np.floating)) for v in values)
+        dtype = floating[0] if floating else tensors[0].dtype if whole else dtype
     device = tensors[0].device if tensors else None
     return tuple(
         _stretched(v, shape) if isinstance(v, Tensor) else filled(v, shape, dtype, device) for v in values

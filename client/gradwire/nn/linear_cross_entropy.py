@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from gradwire_protocol.errors import ArgumentError
+
 from ..dispatch import call
 from . import functional as F
 from .linear import Linear
@@ -46,6 +48,10 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         options: LinearCrossEntropyOptions | None = None,
     ) -> None:  # fmt: skip
         super().__init__(weight, reduction=reduction)
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise ArgumentError(f"a weight for each of {num_classes} classes does not have shape {list(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise ArgumentError(f"label_smoothing must be from 0 to 1, not {label_smoothing}")
         self.num_classes = num_classes
         self.out_features = tuple(out_features)
         self.ignore_index = ignore_index

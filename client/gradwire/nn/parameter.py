@@ -29,6 +29,15 @@ def rename(cls: type[Tensor], made: Tensor) -> Any:
     return found
 
 
+def _copied(self: Tensor) -> Any:
+    """What ``copy.copy`` makes of a tensor: another leaf of its class with the same memory."""
+    made = alias_as(type(self), self)
+    return made.requires_grad_() if self.requires_grad else made
+
+
+setattr(Tensor, "__copy__", _copied)  # noqa: B010  (what is attached to a class is not declared on it)
+
+
 class Parameter(Tensor):
     """A tensor that a module registers under its attribute's name, and that requires grad unless told otherwise.
 
@@ -95,3 +104,11 @@ def clear_gradients(tensors: Iterable[Tensor], set_to_none: bool = True) -> None
                 tensor._grad, tensor._grad_state = None, NO_GRAD
             elif tensor._grad is not None:
                 tensor._grad._bump()
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("UninitializedBuffer", "UninitializedParameter", "is_lazy"):
+        from . import lazy
+
+        return getattr(lazy, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

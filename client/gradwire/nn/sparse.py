@@ -31,7 +31,7 @@ class Embedding(Module):
             raise Unsupported("Embedding(sparse=True): sparse gradients are not supported by gradwire")
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ArgumentError(f"padding_idx {padding_idx} is outside a table of {num_embeddings} rows")
+                raise AssertionError(f"padding_idx {padding_idx} is outside a table of {num_embeddings} rows")
             padding_idx %= num_embeddings
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -107,7 +107,7 @@ class EmbeddingBag(Module):
         self.scale_grad_by_freq = scale_grad_by_freq
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ArgumentError(f"padding_idx {padding_idx} is outside a table of {num_embeddings} rows")
+                raise AssertionError(f"padding_idx {padding_idx} is outside a table of {num_embeddings} rows")
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
         shape = (num_embeddings, embedding_dim)

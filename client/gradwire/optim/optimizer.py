@@ -21,6 +21,7 @@ from ..modes import enable_grad, no_grad
 from ..nn.parameter import clear_gradients
 from ..sessions import get_default_dtype
 from ..tensor import NO_GRAD, Tensor
+from .differentiable import STEPS, Step, step_recorded
 
 Closure = Callable[[], Any]
 
@@ -37,7 +38,9 @@ required = _Required()
 class Optimizer:
     """The base of all optimizers.
 
-    A step is one record per parameter group, whatever the number of parameters. A subclass defines ``_update``.
+    A step is one record per parameter group, whatever the number of parameters. A subclass defines ``_update``. With
+    ``differentiable=True``, where an optimizer takes it, a step is recorded for backward instead; its parameters are no
+    leaves then.
 
     Args:
         params: tensors, or pairs of a name and a tensor, or one dictionary per group with ``"params"`` and options.
@@ -115,7 +118,7 @@ class Optimizer:
         for param in entries:
             if not isinstance(param, Tensor):
                 raise ArgumentTypeError(f"an optimizer works on tensors, not on {type(param).__name__}")
-            if not (param.is_leaf or param.retains_grad):
+            if not (param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
                 raise ArgumentValueError("an optimizer works on leaves, this tensor was computed")
         if len(set(entries)) != len(entries):
             warnings.warn("a parameter is listed twice in a group: it takes two steps at once", stacklevel=3)
@@ -144,13 +147,23 @@ class Optimizer:
         sessions = set()
         for group in self.param_groups:
             params = [p for p in group["params"] if p._grad_state != NO_GRAD]
-            if params:
+            if params and group.get("differentiable"):
+                step_recorded(self._recorded(), group, params, self.state)
+                sessions.add(params[0]._session)
+            elif params:
                 self._update(group, params)
                 self._touch(params)
                 sessions.add(params[0]._session)
         for session in sessions:
             session.flush()
         return loss
+
+    def _recorded(self) -> Step:
+        """The step that backward goes through, of the nearest class that has one."""
+        for cls in type(self).__mro__:
+            if cls.__name__ in STEPS:
+                return STEPS[cls.__name__]
+        raise Unsupported(f"{type(self).__name__} has no step with differentiable=True")
 
     def _update(self, group: dict[str, Any], params: list[Any]) -> None:
         """Record the step of one group. ``params`` are those of its parameters that have a gradient."""
@@ -263,7 +276,8 @@ class Optimizer:
     # Hooks
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(optimizer, args, kwargs)`` before each step. It may return new ``(args, kwargs)``."""
+        """Call ``hook(optimizer, args, kwargs)`` before each step; ``args`` begin with the optimizer. It may return
+        others, as ``(args, kwargs)``."""
         return self._pre_hooks.register(hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -315,6 +329,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         if self._stepping:
             return step(self, *args, **kwargs)
         self._settle()
+        args = (self, *args)  # as hooks of PyTorch's optimizers see them
         for hook in [*_pre_hooks_of_all.values(), *self._pre_hooks.values()]:
             changed = hook(self, args, kwargs)
             if changed is not None:
@@ -323,7 +338,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 args, kwargs = changed
         self._stepping = self._has_stepped = True
         try:
-            result = step(self, *args, **kwargs)
+            result = step(*args, **kwargs)
         finally:
             self._stepping = False
         for hook in [*self._post_hooks.values(), *_post_hooks_of_all.values()]:
@@ -378,17 +393,6 @@ def check_ranges(**options: tuple[float, float, float]) -> None:
             raise ArgumentValueError(f"{name} must be {limit}, not {value}")
 
 
-def refuse_flags(**flags: Any) -> None:
-    """Refuse flags that ask for what a step on the server cannot do. ``foreach`` and ``fused`` need no refusal.
-
-    Raises:
-        Unsupported: naming the flag.
-    """
-    for name, value in flags.items():
-        if value:
-            raise Unsupported(f"{name}=True is not supported by gradwire: a step is not recorded for backward")
-
-
 def check_flags(
     lr: Any = 0.0, foreach: bool | None = None, fused: bool | None = None, differentiable: bool = False,
     capturable: bool = False, tensor_rate: bool = True,
@@ -398,7 +402,6 @@ def check_flags(
     Raises:
         ArgumentValueError: for a tensor as ``lr`` with ``foreach`` and without ``capturable``, where that is refused.
         ArgumentError: for ``fused`` with another way of computing a step.
-        Unsupported: for ``differentiable``.
     """
     if isinstance(lr, Tensor) and foreach and not capturable and not tensor_rate:
         raise ArgumentValueError("lr as a tensor needs capturable=True where foreach=True")
@@ -406,7 +409,6 @@ def check_flags(
         raise ArgumentError("fused and differentiable exclude each other")
     if fused and foreach:
         raise ArgumentError("fused and foreach exclude each other")
-    refuse_flags(differentiable=differentiable)
 
 
 def check_fused(group: dict[str, Any], params: list[Any]) -> None:

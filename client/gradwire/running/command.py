@@ -82,6 +82,9 @@ def run(arguments: Sequence[str]) -> int:
     except WrongUsage as error:
         print(f"{USAGE}\ngradwire run: {error}", file=sys.stderr)
         return 2
+    if (sys.flags.ignore_environment or sys.flags.no_site) and interpreter_options():
+        print("gradwire run: with -E, -I or -S Python would not load the hook that serves torch", file=sys.stderr)
+        return 2
     environment = {**os.environ, **chosen}
     before = environment.get("PYTHONPATH")
     environment["PYTHONPATH"] = os.pathsep.join([str(STARTUP), before] if before else [str(STARTUP)])

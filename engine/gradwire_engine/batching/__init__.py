@@ -2,6 +2,7 @@
 
 from . import (  # noqa: F401  (they register rules)
     checking,
+    images,
     indexing,
     layers,
     losses,

@@ -25,7 +25,7 @@ from ..registry import joint_derivative, kernel
 from ..scientific import on_host
 from ..tensor import Tensor
 from .linalg import cholesky_gradient_of, linalg_cholesky
-from .matrix import adjoint
+from .matrix import adjoint, transposed
 
 # Cholesky
 
@@ -271,7 +271,7 @@ def _permutation(xp: Any, pivots: Any, m: int, dtype: Any) -> Any:
 def linalg_lu_factor_ex(xp: Any, x: Any, pivot: bool, check_errors: bool) -> Any:
     packed, pivots, info = _factor_lu(xp, x)
     if check_errors:
-        check_infos(xp, "linalg_lu_factor", info, "it is singular, U[{0}, {0}] is 0 (counted from 1)")
+        check_infos(xp, info, "it is singular, U[{0}, {0}] is 0 (counted from 1)")
     return packed, pivots, info
 
 
@@ -374,13 +374,8 @@ def lu_solve_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         g_product = -(x @ adjoint(g_other)) if s.left else -(adjoint(g_other) @ x)
     else:
         g_product = -(g_other @ adjoint(x)) if s.left else -(adjoint(x) @ g_other)
-    rows = transposed_permutation(p) @ g_product
+    rows = transposed(p) @ g_product
     return F.tril(rows @ adjoint(upper), -1) + F.triu(adjoint(lower) @ rows), g_other
-
-
-def transposed_permutation(p: Tensor) -> Tensor:
-    """The inverse of permutation matrices."""
-    return F.transpose(p, -2, -1)
 
 
 # LDL
@@ -398,7 +393,7 @@ def linalg_ldl_factor_ex(xp: Any, x: Any, hermitian: bool, check_errors: bool) -
 
     packed, pivots, info = each_matrix(xp, factor, x)
     if check_errors:
-        check_infos(xp, "linalg_ldl_factor", info, "it is singular, D[{0}, {0}] is 0 (counted from 1)")
+        check_infos(xp, info, "it is singular, D[{0}, {0}] is 0 (counted from 1)")
     return packed, pivots, info
 
 

@@ -50,7 +50,7 @@ def linalg_inv_ex(xp: Any, a: Any, check_errors: bool) -> Any:
     except np.linalg.LinAlgError:
         infos = _infos(xp, a)
     if check_errors:
-        check_infos(xp, "linalg_inv", infos, _SINGULAR)
+        check_infos(xp, infos, _SINGULAR)
     regular = xp.where((infos != 0)[..., None, None], xp.eye(a.shape[-1], dtype=a.dtype), a)
     return _without(xp, infos, xp.linalg.inv(regular)), infos
 
@@ -68,7 +68,7 @@ def linalg_solve_ex(xp: Any, a: Any, b: Any, left: bool, check_errors: bool) -> 
     except np.linalg.LinAlgError:
         infos = _infos(xp, a)
     if check_errors:
-        check_infos(xp, "linalg_solve", infos, _SINGULAR)
+        check_infos(xp, infos, _SINGULAR)
     regular = xp.where((infos != 0)[..., None, None], xp.eye(a.shape[-1], dtype=a.dtype), a)
     result = linalg_solve(xp, regular, b, left)
     if _is_vector(a, b):

@@ -24,9 +24,9 @@ Array = Any
 Ints = tuple[int, ...] | None
 
 
-def _inputs(xp: Any, x: Array, weight: Array, *biases: Array | None) -> Array:
+def _inputs(xp: Any, walk: Walk, x: Array, weight: Array, *biases: Array | None) -> Array:
     """The part of all gates, of all steps, that does not depend on states."""
-    made = xp.matmul(x.reshape(-1, x.shape[-1]), weight.T)
+    made = xp.matmul(x.reshape(walk.rows, x.shape[-1]), weight.T)
     for bias in biases:
         if bias is not None:
             made += bias
@@ -46,7 +46,7 @@ def _products(
     xp: Any, d_gates: Array, d_state_gates: Array, x: Array, before: Array, w_ih: Array, inputs: bool
 ) -> tuple[Any, ...]:  # fmt: skip
     """The gradients for w_ih, w_hh and the biases, and those for the input in a list that may be empty."""
-    flat = x.reshape(-1, x.shape[-1])
+    flat = x.reshape(len(before), x.shape[-1])
     of_bias = d_gates.sum(0)
     of_state_bias = of_bias if d_state_gates is d_gates else d_state_gates.sum(0)
     of_input = [xp.matmul(d_gates, w_ih).reshape(x.shape)] if inputs else []
@@ -72,7 +72,7 @@ def rnn_layer(
     reverse: bool, batch_sizes: Ints,
 ) -> Any:  # fmt: skip
     walk = Walk(x.shape, batch_sizes, reverse)
-    states = _inputs(xp, x, w_ih, b_ih, b_hh)
+    states = _inputs(xp, walk, x, w_ih, b_ih, b_hh)
     now, product, weight = hx.copy(), xp.empty_like(hx), w_hh.T
     for rows, b in walk.there():
         state = states[rows]
@@ -82,7 +82,7 @@ def rnn_layer(
         else:
             xp.tanh(state, out=state)
         now[:b] = state
-    return states.reshape(*x.shape[:-1], -1), now
+    return states.reshape(*x.shape[:-1], now.shape[1]), now
 
 
 @kernel("rnn_layer_backward")
@@ -91,7 +91,7 @@ def rnn_layer_backward(
     relu: bool, reverse: bool, batch_sizes: Ints, inputs: bool,
 ) -> Any:  # fmt: skip
     walk = Walk(x.shape, batch_sizes, reverse)
-    states = output.reshape(walk.rows, -1)
+    states = output.reshape(walk.rows, hx.shape[1])
     g = None if g is None else g.reshape(states.shape)
     d_gates = (states > 0).astype(states.dtype) if relu else 1 - states * states
     d_state = _started(xp, g_state, hx)
@@ -117,7 +117,7 @@ def lstm_layer(
     walk = Walk(x.shape, batch_sizes, reverse)
     hidden, dtype = cx.shape[1], x.dtype
     factor, term = _halved(xp, hidden, (True, True, False, True), dtype)
-    gates = _inputs(xp, x, w_ih, b_ih, b_hh)
+    gates = _inputs(xp, walk, x, w_ih, b_ih, b_hh)
     gates *= factor
     weight = (w_hh * factor[:, None]).T
     outputs, cells = xp.empty((walk.rows, hx.shape[1]), dtype), xp.empty((walk.rows, hidden), dtype)
@@ -136,7 +136,7 @@ def lstm_layer(
         part *= gate[:, 3 * hidden :]
         now[:b] = part if w_hr is None else xp.matmul(part, w_hr.T)
         outputs[rows] = now[:b]
-    return outputs.reshape(*x.shape[:-1], -1), now, cell, gates, cells
+    return outputs.reshape(*x.shape[:-1], now.shape[1]), now, cell, gates, cells
 
 
 @kernel("lstm_layer_backward")
@@ -147,7 +147,7 @@ def lstm_layer_backward(
 ) -> Any:  # fmt: skip
     walk = Walk(x.shape, batch_sizes, reverse)
     hidden, rows_ = cx.shape[1], walk.rows
-    states = output.reshape(rows_, -1)
+    states = output.reshape(rows_, hx.shape[1])
     g = None if g is None else g.reshape(states.shape)
     enters, stays, candidate, shows = (gates[:, k * hidden : (k + 1) * hidden] for k in range(4))
     bent = xp.tanh(cells)
@@ -195,7 +195,7 @@ def gru_layer(
     walk = Walk(x.shape, batch_sizes, reverse)
     hidden, dtype = hx.shape[1], x.dtype
     two = 2 * hidden
-    gates = _inputs(xp, x, w_ih, b_ih)
+    gates = _inputs(xp, walk, x, w_ih, b_ih)
     if b_hh is not None:
         gates[:, :two] += b_hh[:two]
     gates[:, :two] *= 0.5
@@ -221,7 +221,7 @@ def gru_layer(
         h *= gate[:, hidden:two]
         h += new
         outputs[rows] = h
-    return outputs.reshape(*x.shape[:-1], -1), now, gates, candidates
+    return outputs.reshape(*x.shape[:-1], now.shape[1]), now, gates, candidates
 
 
 @kernel("gru_layer_backward")
@@ -231,7 +231,7 @@ def gru_layer_backward(
 ) -> Any:  # fmt: skip
     walk = Walk(x.shape, batch_sizes, reverse)
     hidden, rows_ = hx.shape[1], walk.rows
-    states = output.reshape(rows_, -1)
+    states = output.reshape(rows_, hx.shape[1])
     g = None if g is None else g.reshape(states.shape)
     reset, update, new = (gates[:, k * hidden : (k + 1) * hidden] for k in range(3))
     before = walk.before(xp, states, hx)
@@ -283,7 +283,7 @@ class _Unrolled:
         return F.reshape(self.cast(x), (self.walk.rows, x.shape[-1]))
 
     def preceding(self, states: Tensor, first: Tensor) -> Any:
-        origins = states.engine.from_numpy(np.array(self.walk.origins()), device=states.device)
+        origins = states.engine.from_numpy(np.array(self.walk.origins(), np.int64), device=states.device)
         return F.index_select(F.cat([first, states], 0), 0, origins)
 
     def by_time(self, x: Tensor) -> Any:
@@ -293,7 +293,7 @@ class _Unrolled:
         """The inputs of all gates, one after the other, that the rows ``x`` give."""
         made = x @ transposed(weight)
         made = made if bias is None else made + self.cast(bias)
-        return F.split(made, weight.shape[0] // count, 1)
+        return F.split(made, (weight.shape[0] // count,) * count, 1)
 
     def back(self, g: Tensor | None, g_state: Tensor | None, step: Callable[[int, Tensor], Tensor]) -> Any:
         """Go back through time: ``step(t, gradient)`` gives the gradient of the state before the step at ``t``."""

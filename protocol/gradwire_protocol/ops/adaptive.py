@@ -167,7 +167,9 @@ def adafactor_step(
 
 def _fits(param: Meta, state: Meta | None, shape: tuple[int, ...]) -> None:
     if state is None or state.shape != shape or state.dtype is not param.dtype:
-        raise ArgumentError(f"adafactor_step: expected a {param.dtype.name} state of shape {list(shape)}, got {state!r}")
+        raise ArgumentError(
+            f"adafactor_step: a {param.dtype.name} state of shape {list(shape)} is needed, not {state!r}"
+        )
 
 
 @op(control=True, results=0, exposed=())

@@ -50,7 +50,9 @@ def gaussian_nll_loss(
     name = "gaussian_nll_loss"
     if not var.dtype.is_floating_point:
         raise DTypeError(f"{name}: variances are floating point, not {var.dtype.name}")
-    elements = elementwise(self, target, meta(variance_shape(self.shape, var.shape), var.dtype, var.device))
+    if variance_shape(self.shape, var.shape) != var.shape:
+        var = meta((*var.shape, 1), var.dtype, var.device, (*var.stride, 1))
+    elements = elementwise(elementwise(var).outs[0], elementwise(self, target).outs[0])
     node = _REDUCED.get(reduction) or ("AddBackward0" if full else "MulBackward0")
     return reduced(elements, reduction, node)
 

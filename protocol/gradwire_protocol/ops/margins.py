@@ -36,7 +36,7 @@ def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float = 1.0, redu
     need_reduction(reduction)
     if self.dtype.category < FLOATING:
         raise DTypeError(f"hinge_embedding_loss needs a floating point input, got {self.dtype.name}")
-    return reduced(elementwise(self, target, dtype=self.dtype), reduction, _REDUCED.get(reduction))
+    return reduced(elementwise(target, self, dtype=self.dtype), reduction, _REDUCED.get(reduction))
 
 
 def _with_float(*operands: Meta) -> DType:
@@ -54,7 +54,8 @@ def margin_ranking_loss(
     if not input1.ndim == input2.ndim == target.ndim:
         listed = ", ".join(str(list(o.shape)) for o in (input1, input2, target))
         raise ShapeError(f"margin_ranking_loss takes tensors with as many dimensions each, their shapes are {listed}")
-    elements = elementwise(input1, input2, target, promotion=Promote.INT_TO_FLOAT)
+    difference = elementwise(input1, input2).outs[0]
+    elements = elementwise(target, difference, promotion=Promote.INT_TO_FLOAT)
     return reduced(elements, reduction, _REDUCED.get(reduction))
 
 

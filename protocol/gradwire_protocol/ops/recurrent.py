@@ -38,6 +38,8 @@ class _Layer:
         for what, weight in (("w_ih", w_ih), ("w_hh", w_hh)):
             if weight.ndim != 2 or weight.shape[0] % gates:
                 raise ShapeError(f"{name}: {what} has {gates} blocks of rows, its shape is {list(weight.shape)}")
+        if w_hr is not None and w_hr.ndim != 2:
+            raise ShapeError(f"{name}: w_hr is a matrix, its shape is {list(w_hr.shape)}")
         self.hidden = w_hh.shape[0] // gates
         self.outputs = self.hidden if w_hr is None else w_hr.shape[0]
         wanted: dict[str, tuple[Meta, tuple[int, ...]]] = {

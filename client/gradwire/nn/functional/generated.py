@@ -11,7 +11,10 @@ from gradwire_protocol.table import TABLE, Op
 from ...methods import FUNCTIONS, function_of
 
 # Of torch's plain functions these are functions of its nn.functional, too.
-ALSO_PLAIN = ("sigmoid", "tanh", *(f"max_pool{count}d_with_indices" for count in (1, 2, 3)))
+ALSO_PLAIN = (
+    "sigmoid", "tanh", "conv_tbc", "native_channel_shuffle", "rrelu_",
+    *(f"max_pool{count}d_with_indices" for count in (1, 2, 3)),
+)  # fmt: skip
 
 
 def with_inplace(op: Op, form: Op) -> Callable[..., Any]:

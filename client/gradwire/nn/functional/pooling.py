@@ -10,8 +10,11 @@ from ...tensor import Tensor
 
 __all__ = [
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
@@ -44,6 +47,13 @@ def _adaptive_max_pool(count: int) -> Callable[..., Any]:
         return (values, indices) if return_indices else values
 
     function.__name__ = function.__qualname__ = name
+
+    def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        return tuple(call(name, input, output_size))
+
+    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
+    with_indices.__doc__ = f":func:`{name}` and where each maximum was."
+    function.with_indices = with_indices  # type: ignore[attr-defined]
     function.__doc__ = (
         f"Maxima over windows that divide the last {count} dimensions into ``output_size``; with ``return_indices`` "
         "also where each was."
@@ -53,3 +63,7 @@ def _adaptive_max_pool(count: int) -> Callable[..., Any]:
 
 max_pool1d, max_pool2d, max_pool3d = (_max_pool(count) for count in (1, 2, 3))
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_adaptive_max_pool(count) for count in (1, 2, 3))
+adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices = (
+    pool.with_indices  # type: ignore[attr-defined]
+    for pool in (adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d)
+)

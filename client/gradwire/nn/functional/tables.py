@@ -40,7 +40,7 @@ def _padding(name: str, weight: Tensor, padding_idx: int | None) -> int:
         return -1
     rows: int = weight.shape[0]
     if not -rows <= padding_idx < rows:
-        raise ArgumentError(f"{name}: padding_idx {padding_idx} is outside a table of {rows} rows")
+        raise AssertionError(f"{name}: padding_idx {padding_idx} is outside a table of {rows} rows")
     return padding_idx % rows
 
 

@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
 def _classes() -> list[str]:
     """What ``gradwire.nn`` exports beside its namespaces, parameters and buffers."""
     exported = import_module("gradwire.nn").__all__
-    kept = {"Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"}
+    kept = {"Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter"}
     return [name for name in exported if name[0].isupper() and name not in kept]
 
 

@@ -3,11 +3,12 @@ from others."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
 from . import rnn
-from .clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
+from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .vector import parameters_to_vector, vector_to_parameters
 
 # Imported when they are asked for: few programs need them.
@@ -24,8 +25,12 @@ _MODULES = ("parametrizations", "parametrize", "prune", "stateless")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATER:
+        from ...absent import absent
+
+        raise absent(sys.modules[__name__], name)
     module = import_module(f"{__name__}.{_LATER[name]}")
     found = module if name in _MODULES else getattr(module, name)
     globals()[name] = found
@@ -37,8 +42,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval", "fuse_conv_bn_weights",
-    "fuse_linear_bn_eval", "fuse_linear_bn_weights", "get_total_norm", "parameters_to_vector", "parametrizations",
-    "parametrize", "prune", "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init", "spectral_norm",
-    "stateless", "vector_to_parameters", "weight_norm",
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "get_total_norm", "parameters_to_vector",
+    "parametrizations", "parametrize", "prune", "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init",
+    "spectral_norm", "stateless", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ from gradwire_protocol.errors import ArgumentError
 
 from ...creation import tensor
 from ...dispatch import call
+from ...lines import user_depth
 from ...modes import no_grad
 from ...tensor import NO_GRAD, Tensor
 
@@ -78,6 +80,15 @@ def clip_grad_norm_(
         if param._grad is not None:
             param._grad._bump()
     return total
+
+
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: Any = None,
+) -> Any:  # fmt: skip
+    """The older name of :func:`clip_grad_norm_`."""
+    warnings.warn("clip_grad_norm is deprecated, it is clip_grad_norm_ now", FutureWarning, stacklevel=user_depth())
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: Any = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
@@ -95,3 +96,18 @@ class CyclicLR(LRScheduler):
             ):  # fmt: skip
                 set_momentum(group, high - (high - low) * rise)
         return [low + (high - low) * rise for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer. Of a function that is an object, its attributes."""
+        own = self.scale_fn
+        kept = None if own is None or isinstance(own, FunctionType) else dict(vars(own))
+        rest = {name: value for name, value in super().state_dict().items() if name != "scale_fn"}
+        return rest | {"_scale_fn_custom": kept}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take back what :meth:`state_dict` gave."""
+        own = dict(state_dict)
+        kept = own.pop("_scale_fn_custom", None)
+        super().load_state_dict(own)
+        if kept is not None and self.scale_fn is not None:
+            vars(self.scale_fn).update(kept)

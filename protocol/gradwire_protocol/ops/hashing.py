@@ -1,0 +1,30 @@
+"""Numbers that tell tensors apart by their bits."""
+
+from __future__ import annotations
+
+from ..dtypes import FLOATING, float64, int64
+from ..errors import KernelError
+from ..meta import Inference, Meta
+from ..shapes import reduction
+from ..table import Tensor, op
+from .choosing import need_elements
+from .reduction import Dims, refuse_complex
+
+
+@op()
+def hash_tensor(self: Tensor, dim: Dims = None, keepdim: bool = False, mode: int = 0) -> Inference:
+    """Exclusive or, over all elements or over ``dim``, of the bits of each as a float64 or int64.
+
+    The result is an int64 of the bits that PyTorch shows as uint64: ``hash_tensor(x).item() % 2**64`` is its number.
+    The order of the elements does not matter, and equal pairs cancel. ``mode`` 0 is the only one.
+    """
+    refuse_complex("hash_tensor", self)
+    if mode:
+        raise KernelError(f"hash_tensor: the only mode is 0, the exclusive or of the bits, got {mode}")
+    _need_elements(self, dim)
+    wide = float64 if self.dtype.category == FLOATING else int64
+    return reduction(self, dim, keepdim, dtype=int64, compute=wide)
+
+
+def _need_elements(self: Meta, dim: Dims) -> None:
+    need_elements("hash_tensor", self, dim)
