@@ -39,12 +39,22 @@ class EmbeddedServer:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True,
             process_group=0 if os.name == "posix" else None,
         )  # fmt: skip
+        self.ours = True
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
             raise Unavailable(f"the embedded server did not start (exit code {self._process.wait()})")
         self.url: str = json.loads(line)["url"]
         atexit.register(self.stop)
+
+    def lend(self) -> None:
+        """In a forked child: the server goes on being the parent's, who stops it."""
+        self.ours = False
+        atexit.unregister(self.stop)
+
+    def runs(self) -> bool:
+        """Whether it is there to be used."""
+        return not self.ours or self._process.poll() is None
 
     def stop(self) -> None:
         """Let it drain and end."""
@@ -65,6 +75,15 @@ _running: EmbeddedServer | None = None
 def embedded_server() -> EmbeddedServer:
     """The one embedded server of this process, started at first use."""
     global _running
-    if _running is None or _running._process.poll() is not None:
+    if _running is None or not _running.runs():
         _running = EmbeddedServer()
     return _running
+
+
+def _lend() -> None:
+    if _running is not None:
+        _running.lend()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_lend)

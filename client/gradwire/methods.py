@@ -23,6 +23,7 @@ from .creation import ones as make_ones
 from .creation import zeros as make_zeros
 from .dispatch import call, entry_of, run
 from .generator import drawing_from
+from .layouts import contiguous_format
 from .outputs import into
 from .places import PLACES
 from .size import device as Device
@@ -351,10 +352,12 @@ def _contiguous(self: Tensor, memory_format: Any = None) -> Any:
     return self if self.is_contiguous() else call("contiguous", self)
 
 
-@_method("clone")
-def _clone(self: Tensor, *, memory_format: Any = None) -> Any:
-    """A copy that gradients flow through."""
-    return call("clone", self)
+@offer
+def clone(input: Tensor, *, memory_format: Any = None) -> Any:
+    """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
+    if memory_format is contiguous_format and not input.is_contiguous():
+        return call("contiguous", input)
+    return call("clone", input)
 
 
 @_method("cpu")

@@ -384,6 +384,11 @@ class Session:
             self.link.close()
             self.rest.close()
 
+    def leave(self) -> None:
+        """Let go of it without a word, in a process that was forked from the one it belongs to."""
+        self.lock = threading.RLock()
+        self.closed = True
+
     def __enter__(self) -> Session:
         return self
 

@@ -65,7 +65,7 @@ def open_session(
     patience: float = 120.0,
 ) -> Session:
     """Like :func:`connect`, without changing where new tensors go."""
-    url = url or os.environ.get("GRADWIRE_URL")
+    url = url or os.environ.get("GRADWIRE_URL") or None
     api_key = api_key or os.environ.get("GRADWIRE_API_KEY")
     if url is None:
         server = embedded_server()
@@ -92,6 +92,20 @@ def current_session() -> Session:
             _current = open_session()
             _use_default_dtype(_current)
         return _current
+
+
+def _leave_to_parent() -> None:
+    """In a forked child: sessions go on being the parent's. What the child computes, it computes in one of its own."""
+    global _current, _lock
+    _lock, _current = threading.RLock(), None
+    for session in OPENED:
+        atexit.unregister(session.close)
+        session.leave()
+    OPENED.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _use_default_dtype(session: Session) -> None:

@@ -264,6 +264,29 @@ def test_a_program_that_catches_an_interrupt_can_still_compute_on_its_own_server
         process.kill()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
+@pytest.mark.parametrize("end", ["sys.exit(0)", "os._exit(0)"])
+def test_a_forked_child_computes_in_a_session_of_its_own_and_leaves_its_parents_alone(start, end):
+    text = f"""
+        import os, sys
+        import torch
+        x = torch.ones(3)
+        print(x.sum().item(), flush=True)
+        child = os.fork()
+        if not child:
+            try:
+                x + 1
+            except RuntimeError:
+                print("not mine", flush=True)
+            print((torch.ones(4) * 2).sum().item(), flush=True)
+            {end}
+        assert os.waitpid(child, 0)[1] == 0
+        print((x * 5).sum().item())
+    """
+    for where in ({}, {"GRADWIRE_URL": "", "GRADWIRE_API_KEY": ""}):  # a server elsewhere, and the embedded one
+        assert printed(start("program.py", files={"program.py": text}, **where)) == "3.0\nnot mine\n8.0\n15.0\n"
+
+
 def test_programs_that_it_starts_see_gradwire_too(start):
     text = """
         import subprocess, sys

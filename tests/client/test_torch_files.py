@@ -256,3 +256,16 @@ def test_what_gradwire_saved_is_still_read_whatever_pytorchs_arguments():
     gradwire.save({"x": gradwire.ones(2)}, file, pickle_protocol=4)
     file.seek(0)
     assert gradwire.load(file, map_location=lambda storage, place: storage, weights_only=True)["x"].tolist() == [1, 1]
+
+
+def test_an_optimizers_counts_are_read_in_one_round_trip(round_trips):
+    theirs = torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(5)])
+    optimizer = torch.optim.Adam(theirs.parameters())
+    theirs(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    file = written(optimizer.state_dict())
+    ours = optim.Adam(nn.Sequential(*[nn.Linear(2, 2) for _ in range(5)]).parameters())
+    round_trips()
+    ours.load_state_dict(gradwire.load(file))
+    assert round_trips() == 1
+    assert [kept["step"] for kept in ours.state.values()] == [1] * 10

@@ -101,7 +101,7 @@ class Trial:
 
     def varies(self) -> bool:
         """Whether the generator's state, or what memory held, shows in torch's results."""
-        if "empty" in self.entry.name or "resize" in self.entry.name:
+        if any(part in self.entry.name for part in ("empty", "resize", "fractional")):
             return True
         function = unseeded(self.entry.op)
         wanted = tensors_in(self.call(Bridge(torch), function), torch.Tensor)

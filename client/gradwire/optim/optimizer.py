@@ -16,6 +16,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentV
 
 from ..creation import tensor, zeros_like
 from ..dispatch import call
+from ..fetch import fetch
 from ..hooks import HookTable, RemovableHandle
 from ..modes import enable_grad, no_grad
 from ..nn.parameter import clear_gradients
@@ -240,7 +241,7 @@ class Optimizer:
         by_number = dict(zip([n for g in saved for n in g["params"]], params, strict=True))
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         with no_grad():
-            for number, kept in given["state"].items():
+            for number, kept in self._counts_read(given["state"]).items():
                 param = by_number.get(number)
                 if param is None:
                     state[number] = kept
@@ -256,6 +257,20 @@ class Optimizer:
         self.__setstate__({"state": state, "param_groups": groups})
         for hook in list(self._after_loading.values()):
             hook(self)
+
+    def _counts_read(self, state: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The remembered values with counts that are tensors, as PyTorch's are, as numbers: one round trip for all."""
+        places = [
+            (number, name)
+            for number, kept in state.items()
+            if isinstance(kept, Mapping)
+            for name, value in kept.items()
+            if name in self.counts and isinstance(value, Tensor)
+        ]
+        found = {number: dict(kept) if isinstance(kept, Mapping) else kept for number, kept in state.items()}
+        for (number, name), value in zip(places, fetch(*(state[n][name] for n, name in places)), strict=True):
+            found[number][name] = value
+        return found
 
     def _restored(self, name: Any, value: Any, param: Tensor) -> Any:
         """A remembered value: a count as a number, a tensor in the parameter's dtype and place."""

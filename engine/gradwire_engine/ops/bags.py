@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradwire_protocol.dtypes import int64
 from gradwire_protocol.errors import KernelError
 
 from ..axes import waits
@@ -77,9 +78,19 @@ def _largest(xp: Any, rows: Any, indices: Any, bag: Any, used: Any, bags: int) -
     return xp.where(found, out, 0), xp.take(named, xp.where(found, first, len(indices)))
 
 
+def _within(s: Any) -> Any:
+    """Whether each index is in a bag: with ``include_last_offset`` those behind the last one are not."""
+    count = s.meta("indices").shape[0]
+    places = s.indices.engine.call("arange", 0, count, 1, dtype=int64, device=s.indices.device)
+    return F.lt(places, F.select(s.offsets, 0, -1))
+
+
 def _wanted(s: Any) -> Any:
-    """A factor of each index: 0 for padding."""
-    return F.to(s.indices != s.padding_idx, dtype=s.meta("weight").dtype)
+    """A factor of each index: 0 for padding, and for what is in no bag."""
+    used = s.indices != s.padding_idx
+    if s.include_last_offset:
+        used = F.logical_and(used, _within(s))
+    return F.to(used, dtype=s.meta("weight").dtype)
 
 
 def _by_table(s: Any, g: Tensor, *_: Any) -> Any:
@@ -93,6 +104,8 @@ def _by_table(s: Any, g: Tensor, *_: Any) -> Any:
     each = F.index_select(g, 0, s.result1)
     if s.per_sample_weights is not None:
         each = each * F.unsqueeze(s.per_sample_weights, -1)
+    if s.include_last_offset:
+        each = each * F.unsqueeze(F.to(_within(s), dtype=dtype), -1)
     return F.embedding_backward(each, s.indices, rows, s.padding_idx, s.scale_grad_by_freq)
 
 
@@ -103,8 +116,8 @@ def _by_factors(s: Any, g: Tensor, *_: Any) -> Any:
 
 derivative(
     "embedding_bag",
-    weight=("indices per_sample_weights result1 result2 result3", _by_table),
-    per_sample_weights=("weight indices result1", _by_factors),
+    weight=("indices offsets per_sample_weights result1 result2 result3", _by_table),
+    per_sample_weights=("weight indices offsets result1", _by_factors),
 )
 
 

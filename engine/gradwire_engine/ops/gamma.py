@@ -33,7 +33,7 @@ def polygamma(xp: Any, x: Any, n: int) -> Any:
         right = special.zeta(xp.asarray(2, x.dtype), xp.where(x < 0.5, 1 - x, x))
         return xp.where(x < 0.5, math.pi**2 / xp.sin(x * xp.asarray(math.pi, x.dtype)) ** 2 - right, right)
     factorial = math.exp(math.lgamma(n + 1.0)) if n < 171 else math.inf
-    return special.zeta(xp.asarray(n + 1.0, x.dtype), x) * (factorial if n % 2 else -factorial)
+    return zeta(xp, n + 1.0, x) * (factorial if n % 2 else -factorial)
 
 
 def _arguments(xp: Any, x: Any, p: int) -> Any:
@@ -43,7 +43,7 @@ def _arguments(xp: Any, x: Any, p: int) -> Any:
 
 @kernel("mvlgamma")
 def mvlgamma(xp: Any, x: Any, p: int) -> Any:
-    factors = scipy_of(xp, "special").gammaln(_arguments(xp, x, p))
+    factors = lgamma(xp, _arguments(xp, x, p))
     return factors.sum(axis=-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 

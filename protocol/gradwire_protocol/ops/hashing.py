@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..dtypes import FLOATING, float64, int64
-from ..errors import KernelError
-from ..meta import Inference, Meta
+from ..errors import ArgumentError
+from ..meta import Inference
 from ..shapes import reduction
 from ..table import Tensor, op
 from .choosing import need_elements
@@ -19,12 +19,8 @@ def hash_tensor(self: Tensor, dim: Dims = None, keepdim: bool = False, mode: int
     The order of the elements does not matter, and equal pairs cancel. ``mode`` 0 is the only one.
     """
     refuse_complex("hash_tensor", self)
+    need_elements("hash_tensor", self, dim)
     if mode:
-        raise KernelError(f"hash_tensor: the only mode is 0, the exclusive or of the bits, got {mode}")
-    _need_elements(self, dim)
+        raise ArgumentError(f"hash_tensor: the only mode is 0, the exclusive or of the bits, got {mode}")
     wide = float64 if self.dtype.category == FLOATING else int64
     return reduction(self, dim, keepdim, dtype=int64, compute=wide)
-
-
-def _need_elements(self: Meta, dim: Dims) -> None:
-    need_elements("hash_tensor", self, dim)

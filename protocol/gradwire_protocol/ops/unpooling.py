@@ -6,7 +6,7 @@ from math import prod
 
 from ..dtypes import BOOLEAN, int64
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
-from ..meta import Inference, Meta, Shape, new, several
+from ..meta import Inference, Meta, new, several
 from ..shapes import channels_last_stride, common_device
 from ..table import Tensor, op
 
@@ -85,9 +85,5 @@ def fractional_max_pool(
     shape = (*self.shape[:-count], *output_size)
     values = new(shape, self.dtype, self.device, compute=self.dtype)
     found = several(values, new(shape, int64, self.device)).named(f"FractionalMaxPool{count}DBackward0")
-    found.scratch = 6 * 8 * _size(shape)
+    found.scratch = 6 * 8 * max(prod(shape), 0)
     return found
-
-
-def _size(shape: Shape) -> int:
-    return max(prod(shape), 0)

@@ -1,0 +1,22 @@
+"""Kernels of numbers that tell tensors apart by their bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..axes import axes_of, count
+from ..registry import kernel
+
+
+@kernel("hash_tensor")
+def hash_tensor(xp: Any, x: Any, dim: Any, keepdim: bool, mode: int) -> Any:
+    axes = axes_of(x, dim)
+    kept = [n for i, n in enumerate(x.shape) if i not in axes]
+    bits = xp.moveaxis(x.view(xp.int64), axes, range(len(axes))).reshape(count(x, axes), *kept)
+    while len(bits) > 1:  # CuPy's bitwise_xor has no reduce
+        half = len(bits) // 2
+        folded = bits[:half] ^ bits[half : 2 * half]
+        if len(bits) % 2:
+            folded[0] ^= bits[-1]
+        bits = folded
+    return bits[0]
