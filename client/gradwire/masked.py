@@ -182,7 +182,7 @@ def _deviations(
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     if correction:
-        count = call("clamp_min", call("sub", count, correction), 0)
+        count = call("clamp_min", call("sub", count.to(x.dtype.to_real()), correction), 0)
     return call("div", total, count).to(x.dtype)
 
 

@@ -22,6 +22,7 @@ import torch.autograd.forward_ad as fwd
 from gradwire_engine.engine import Engine
 from gradwire_engine.tensor import Tensor
 from gradwire_protocol import dtypes
+from gradwire_protocol.errors import Unsupported
 from gradwire_protocol.table import TABLE
 from tests.engine.test_parity import (
     Oracle,
@@ -40,7 +41,7 @@ SEED = int(os.environ.get("GRADWIRE_TEST_SEED", "0")) or random.SystemRandom().r
 TOLERANCE = (1e-8, 1e-8)
 REVERSE = (
     "scatter_reduce", "linalg_cholesky", "linalg_cholesky_ex", "cholesky_inverse", "triangular_solve",
-    "pow-complex128", "atan2", "clamp", "logcumsumexp",
+    "pow-complex128", "atan2", "clamp", "logcumsumexp", "gaussian_nll_loss",
 )  # fmt: skip
 """Where PyTorch's two modes differ, and not for the better: at kinks, for perturbations of a Cholesky factor's input
 that are not symmetric and of a triangle beyond it, for real exponents of complex numbers, and by rounding. The oracle
@@ -350,6 +351,8 @@ def test_mapped_tangents_are_those_of_each_direction(samples: Samples, dtype: st
                 continue  # there is no such function
             try:
                 compare_mapped(engine, samples.op, sample)
+            except Unsupported:
+                continue  # a derivative without a derivative, of which there is no tangent
             except Exception as error:
                 raise AssertionError(
                     f"{samples.op}{sample!r}\n{type(error).__name__}: {error}\n(GRADWIRE_TEST_SEED={SEED})"

@@ -22,10 +22,12 @@ def main(
     reference: Annotated[bool, typer.Option(help="run reference inputs, too")] = False,
     oracle: Annotated[bool, typer.Option(help="run torch against itself")] = False,
     seed: Annotated[int, typer.Option(help="seed of the samples")] = 0,
-    record: Annotated[bool, typer.Option(help="measure all entries, two at a time, and write the record")] = False,
+    record: Annotated[
+        bool, typer.Option(help="measure, two at a time and with reference inputs, and write the record")
+    ] = False,
 ) -> None:
     if record:
-        write_record(measure_all(seed))
+        write_record(measure_all(names or [], seed))
         return
     torch.manual_seed(seed)
     passed = total = 0

@@ -14,7 +14,7 @@ import torch
 import gradwire
 
 from .coverage import Coverage, measure
-from .entries import LEFT_OUT, all_entries
+from .entries import LEFT_OUT, all_entries, chosen
 
 FILE: Final = Path(__file__).parents[2] / "docs" / "op_coverage.json"
 KINDS: Final = ("forward", "gradient", "reference", "errors")
@@ -48,10 +48,11 @@ def row(found: Coverage) -> dict[str, Any]:
     return {**counts, **({"failing": failing} if failing else {})}
 
 
-def measure_all(seed: int = 0, workers: int = 2) -> dict[str, dict[str, Any]]:
-    """Every entry, in processes of their own, each with its embedded server."""
-    names = list(all_entries())
-    found = {}
+def measure_all(names: list[str], seed: int = 0, workers: int = 2) -> dict[str, dict[str, Any]]:
+    """The entries of these names, all of them for none, in processes of their own, each with its embedded server. The
+    others stay as they are in the record."""
+    found = read_record()["entries"] if names and FILE.exists() else {}
+    names = list(chosen(names))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         for done, (name, counts) in enumerate(pool.map(measured, names, [seed] * len(names)), 1):

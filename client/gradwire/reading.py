@@ -1,0 +1,170 @@
+"""What waits for the server: a tensor's values, as Python numbers, as arrays, and as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, GraphError
+
+from . import mapping, printing
+from .mirror import Node
+
+
+class Readable:
+    """The part of a tensor that looks at values. Each of these costs a round trip."""
+
+    __slots__ = ()
+
+    _node: Node | None
+
+    # Values: each of these waits for the server
+
+    def _fetch(self: Any) -> np.ndarray[Any, Any]:
+        value: np.ndarray[Any, Any] | None = self._session.read([self])[0]
+        if value is None:
+            raise GraphError("this gradient is undefined: no gradient arrived here")
+        return value
+
+    def item(self: Any) -> Any:
+        """The one element as a Python number. One round trip.
+
+        Raises:
+            ArgumentError: when there is not exactly one.
+        """
+        if self._meta.known and self._meta.numel != 1:
+            raise ArgumentError(f"item() needs exactly one element, the tensor has shape {list(self.shape)}")
+        value = self._fetch()
+        if value.size != 1:
+            raise ArgumentError(f"item() needs exactly one element, the tensor has shape {list(value.shape)}")
+        return self._python(value.reshape(()))
+
+    def tolist(self: Any) -> Any:
+        """The elements as nested lists; a number for a 0-dim tensor. One round trip."""
+        return self._python(self._fetch())
+
+    def _python(self: Any, value: np.ndarray[Any, Any]) -> Any:
+        if self._meta.dtype is dtypes.bfloat16:
+            value = value.astype(np.float32)
+        return value.tolist()
+
+    async def item_async(self: Any) -> Any:
+        """:meth:`item` without blocking the event loop."""
+        import asyncio
+
+        return await asyncio.to_thread(self.item)
+
+    def numpy(self: Any, *, force: bool = False) -> np.ndarray[Any, Any]:
+        """The values as a NumPy array of their own. bfloat16 has no NumPy dtype and is refused.
+
+        Raises:
+            GraphError: when the tensor requires grad; use ``detach()``.
+        """
+        if self.requires_grad and not force:
+            raise GraphError("numpy() of a tensor that requires grad would lose its history: use detach().numpy()")
+        if self._meta.dtype is dtypes.bfloat16:
+            raise ArgumentTypeError("NumPy has no bfloat16: convert with .float() first")
+        found: np.ndarray[Any, Any] = self._fetch()
+        return found
+
+    def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        found: np.ndarray[Any, Any] = self.numpy()
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def _only(self: Any) -> Any:
+        if self.numel() != 1:
+            raise ArgumentValueError(f"a tensor of shape {list(self.shape)} is no number: it must have one element")
+        return self.item()
+
+    def __float__(self: Any) -> float:
+        return float(self._only())
+
+    def __int__(self: Any) -> int:
+        return int(self._only())
+
+    def __complex__(self: Any) -> complex:
+        return complex(self._only())
+
+    def __index__(self: Any) -> int:
+        if self._meta.dtype.category > 1 or self._meta.shape != ():
+            raise ArgumentTypeError(f"only a 0-dim integer tensor can be an index, not {self._meta!r}")
+        return int(self.item())
+
+    def __format__(self: Any, spec: str) -> str:
+        from .tensor import Tensor
+
+        if self.ndim == 0 and (spec or type(self) is Tensor):
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    # Printing
+
+    def __repr__(self: Any) -> str:
+        if self._levels:
+            return mapping.describe(self)
+        described = self._known_meta()
+        index = printing.summary_index(described.shape)
+        if described.numel == 0:
+            values = np.empty(described.shape)
+        elif index is None:
+            values = self._read_and_name(self)
+        else:
+            values = self._edges_of(index)
+        try:
+            node = self._grad_node()
+            label = None if node is None else node.label
+        except GraphError:  # a view that cannot take part in history is printed all the same
+            label = "Invalid"
+        default = self._session.default_dtype
+        return printing.format_tensor(
+            values,
+            shape=described.shape,
+            dtype=described.dtype.name,
+            device=described.device,
+            requires_grad=self.requires_grad,
+            grad_fn_name=label,
+            default_dtype=default.name,
+            default_complex=default.to_complex().name,
+            extra=self._tangent_entry(),
+        )
+
+    def _tangent_entry(self: Any) -> tuple[str, ...]:
+        """What the text of a dual tensor says besides: its innermost tangent."""
+        from .duals import OPEN, STACK, duals_of, tangent_of
+
+        levels = duals_of(self) if OPEN else {}
+        innermost = next((level for level in reversed(STACK.levels) if level in levels), None)
+        return () if innermost is None else (f"tangent={tangent_of(self, innermost)}",)
+
+    def _edges_of(self: Any, index: Any) -> np.ndarray[Any, Any]:
+        from .creation import tensor
+        from .dispatch import call
+        from .modes import no_grad
+
+        with no_grad():
+            part = self
+            for dim, positions in enumerate(index):
+                if len(positions) < self._meta.shape[dim]:
+                    part = call("index_select", part, dim, tensor(list(positions), device=part.device))
+            found: np.ndarray[Any, Any] | None = self._read_and_name(part)
+        assert found is not None
+        return found
+
+    def _read_and_name(self: Any, part: Any) -> np.ndarray[Any, Any] | None:
+        """The values of a part of it. The same round trip brings the name of a node that the server made."""
+        node = self._node
+        values: np.ndarray[Any, Any] | None
+        if node is None or not node.told:
+            values = self._session.read([part])[0]
+            return values
+        from .dispatch import call
+
+        values, letters = self._session.read([part, call("grad_fn_of", self)])
+        name = letters.tobytes().decode() if letters is not None else ""
+        if name:
+            node._name = name
+        else:
+            self._node = None
+        return values
