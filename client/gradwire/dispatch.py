@@ -372,7 +372,7 @@ def _recipe(entry: Entry, described: list[Any], values: list[Any], default: DTyp
         except Exception:
             if not _resolve_shapes(entry, described, values):
                 raise
-            inferred = entry.op.infer(described)
+            return _recipe(entry, described, values, default)  # under the extents found, not under the unknown ones
         found = Recipe(entry, described, inferred, values)
         if len(_memo) >= MEMO_LIMIT:
             _memo.clear()

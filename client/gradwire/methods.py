@@ -24,7 +24,7 @@ from .creation import zeros as make_zeros
 from .dispatch import call, entry_of, run
 from .generator import drawing_from
 from .layouts import contiguous_format
-from .outputs import into
+from .outputs import computed_in, into
 from .places import PLACES
 from .size import device as Device
 from .tensor import Tensor
@@ -46,7 +46,8 @@ def function_of(op: Op) -> Callable[..., Any]:
                 kwargs["self"] = kwargs.pop("input")
             out = kwargs.pop("out", None)
             if out is not None:
-                return into(op.name, function(*args, **kwargs), out)
+                computed_in(op.name, out, kwargs)
+                return into(op.name, function(*args, **kwargs), out, (*args, *kwargs.values()))
             if op.random and kwargs.get("generator", ...) is not ...:
                 generator = kwargs.pop("generator")
                 with nullcontext() if generator is None else drawing_from(generator):

@@ -3,46 +3,92 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from math import prod
-from typing import Any
+from typing import Any, Final
 
-from gradwire_protocol.errors import ArgumentTypeError, DeviceError, DTypeError, GraphError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, DeviceError, DTypeError, GraphError
 from gradwire_protocol.promotion import can_cast
+from gradwire_protocol.shapes import is_dense
 
 from .dispatch import call
+from .inplace import check_inplace
 from .modes import is_grad_enabled, no_grad
 from .tensor import Tensor
 
-_EXACT = frozenset({"multinomial"})
+_EXACT: Final = frozenset(
+    "abs addbmm addmm addmv alias_copy all amax amin aminmax any argmax argmin as_strided_copy baddbmm bitwise_not bmm "
+    "bucketize ceil clamp clamp_max clamp_min conj_physical count_nonzero cross cummax cummin diag diagonal_copy diff "
+    "dot expand_copy floor frac frexp gather heaviside histc histogram index_add index_copy index_reduce index_select "
+    "inner isin isneginf isposinf kthvalue log_softmax logcumsumexp lu_solve lu_unpack masked_select matmul max median "
+    "median_dim min mm mode msort multinomial mv nan_to_num nanmedian nanmedian_dim nanquantile narrow_copy neg "
+    "nonzero norm ormqr permute_copy qr quantile renorm round scatter scatter_add scatter_reduce searchsorted sgn sign "
+    "signbit slice_scatter softmax sort split_with_sizes_copy squeeze_copy svd t_copy take take_along_dim tensordot "
+    "topk transpose_copy triangular_solve tril triu trunc unbind_copy unfold_copy unsqueeze_copy vdot view_copy where "
+    "avg_pool2d avg_pool3d gelu hardshrink linear logsigmoid softplus softshrink "
+    "linalg.cholesky linalg.cholesky_ex linalg.cross linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.inv_ex "
+    "linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve linalg.lu linalg.lu_factor linalg.lu_factor_ex "
+    "linalg.lu_solve linalg.matrix_norm linalg.multi_dot linalg.norm linalg.qr linalg.slogdet linalg.solve "
+    "linalg.solve_ex linalg.solve_triangular linalg.svd linalg.svdvals linalg.vecdot linalg.vector_norm".split()
+)
 """Functions whose ``out`` must have the result's dtype, not only one that holds it."""
 
+_COMPUTED_IN: Final = frozenset(
+    "arange cumprod cumsum empty eye full linspace logspace ones prod rand randint randn randperm range sum "
+    "zeros".split()
+)
+"""Functions that compute in the dtype of ``out``, and make what they make on its device."""
 
-def into(name: str, result: Any, out: Any) -> Any:
+_APART: Final = frozenset(
+    "cat column_stack concat dstack gather hstack index_select kron kthvalue masked_select median median_dim nanmedian "
+    "nanmedian_dim outer stack take take_along_dim vstack".split()
+)
+"""Functions whose ``out`` must not share memory with what they read."""
+
+MADE_BY_HAND: Final = (
+    "alias_copy", "as_strided_copy", "bucketize", "column_stack", "conj_physical", "constant_pad_nd", "diagonal_copy",
+    "diff", "dstack", "expand_copy", "float_power", "frobenius_norm", "histogram", "hstack", "index_reduce", "isin",
+    "lu_unpack", "max", "median", "min", "nanmedian", "narrow_copy", "nonzero", "norm", "nuclear_norm", "permute_copy",
+    "polygamma", "scatter", "searchsorted", "select_copy", "slice_copy", "split_copy", "split_with_sizes_copy",
+    "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_as_complex_copy",
+    "view_as_real_copy", "view_copy", "vstack", "where",
+)  # fmt: skip
+"""Composed functions and overloads that take ``out`` by way of :func:`accepts_out`."""
+
+
+def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
     """Write a result into ``out``, which takes its shape, and return ``out``.
 
     Several results go into a sequence of as many tensors.
+
+    Args:
+        given: what the result was made of.
 
     Raises:
         ArgumentTypeError: when ``out`` is no tensor, or not as many of them as there are results.
         GraphError: when a gradient would have to flow through the write.
         DTypeError: when the result cannot be cast to the dtype of ``out``.
         DeviceError: when ``out`` is on another device.
+        ArgumentError: when ``out`` shares memory with an operand of a function that reads elsewhere than it writes.
     """
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise ArgumentTypeError(f"{name}: out must be {len(result)} tensors, as many as there are results")
-        written = [into(name, r, o) for r, o in zip(result, out)]
+        given = list(given)
+        written = [into(name, r, o, given) for r, o in zip(result, out)]
         return type(result)(*written) if hasattr(result, "_fields") else type(result)(written)
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{name}: out must be a tensor, not {type(out).__name__}")
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):
         raise GraphError(f"{name}: out= does not record history; call it under no_grad(), or assign the result")
     if not can_cast(result.dtype, out.dtype) or (name in _EXACT and out.dtype is not result.dtype):
-        raise DTypeError(f"{name}: a {result.dtype.name} result cannot be written into out of {out.dtype.name}")
+        kind = ArgumentTypeError if name in ("cat", "stack") else DTypeError
+        raise kind(f"{name}: a {result.dtype.name} result cannot be written into out of {out.dtype.name}")
     if result._meta.device != out._meta.device:
         raise DeviceError(f"{name}: the result is on {result.device}, out on {out.device}")
+    if name in _APART and any(overlap(out, tuple(result.shape), operand) for operand in tensors_among(given)):
+        raise ArgumentError(f"{name}: out shares memory with an operand, which is read after it would be written to")
     if tuple(out.shape) != tuple(result.shape):
         if out.numel():
             warnings.warn(
@@ -50,22 +96,69 @@ def into(name: str, result: Any, out: Any) -> Any:
                 "bring an empty tensor to say that this is meant",
                 stacklevel=3,
             )
+        if name in _APART:
+            check_inplace(out, name, False)
         resize_(out, tuple(result.shape))
     with no_grad():
         out.copy_(result)
     return out
 
 
-def accepts_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function that makes new tensors take ``out=``."""
+def tensors_among(given: Iterable[Any]) -> Iterator[Tensor]:
+    """The tensors of arguments, those in sequences included."""
+    for value in given:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (tuple, list)):
+            yield from tensors_among(value)
+
+
+def overlap(out: Tensor, shape: tuple[int, ...], operand: Tensor) -> bool:
+    """Whether ``out``, given a shape, would lie in memory where ``operand`` does.
+
+    Only views of one memory without gaps are looked at, and only for two of those the server is asked where they begin.
+    """
+    if out is operand:
+        return True
+    if out._versions is None or out._versions is not operand._versions:
+        return False
+    mine, theirs = out._known_meta(), operand._known_meta()
+    resized = mine.shape != shape
+    if not (resized or is_dense(mine.shape, mine.stride)) or not is_dense(theirs.shape, theirs.stride):
+        return False
+    first, second = out.storage_offset() * mine.dtype.itemsize, operand.storage_offset() * theirs.dtype.itemsize
+    return first < second + theirs.nbytes and second < first + prod(shape) * mine.dtype.itemsize
+
+
+def accepts_out(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """Let a function that makes new tensors take ``out=``; errors call it by ``name``, else by its own."""
+    known = name or function.__name__
 
     @wraps(function)
     def taking(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if kwargs else None
-        result = function(*args, **kwargs)
-        return result if out is None else into(function.__name__, result, out)
+        if out is None:
+            return function(*args, **kwargs)
+        computed_in(known, out, kwargs)
+        return into(known, function(*args, **kwargs), out, (*args, *kwargs.values()))
 
     return taking
+
+
+def computed_in(name: str, out: Any, kwargs: dict[str, Any]) -> None:
+    """Let functions that compute in the dtype of ``out`` do so.
+
+    Raises:
+        DTypeError: when another dtype is asked for.
+    """
+    if name not in _COMPUTED_IN or not isinstance(out, Tensor):
+        return
+    dtype = kwargs.get("dtype")
+    if dtype is not None and dtype is not out.dtype:
+        raise DTypeError(f"{name}: dtype={dtype.name} contradicts out of {out.dtype.name}")
+    kwargs["dtype"] = out.dtype
+    if name not in ("sum", "prod", "cumsum", "cumprod"):
+        kwargs.setdefault("device", out.device)
 
 
 def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Any:

@@ -23,7 +23,12 @@ class Readable:
     # Values: each of these waits for the server
 
     def _fetch(self: Any) -> np.ndarray[Any, Any]:
-        value: np.ndarray[Any, Any] | None = self._session.read([self])[0]
+        value: np.ndarray[Any, Any] | None
+        if self._row_of is None:
+            value = self._session.read([self])[0]
+        else:
+            together, at = self._row_of
+            value = together.value(at, self)
         if value is None:
             raise GraphError("this gradient is undefined: no gradient arrived here")
         return value

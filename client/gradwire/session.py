@@ -74,6 +74,7 @@ class Session:
         self.while_waiting: list[Callable[[], Any]] = []  # what is worth doing while the server computes
         self.frames = 0
         self.ops = 0
+        self.changes = 0  # what was recorded that may change memory
         self._stirred = threading.Event()
         threading.Thread(target=self._watch, name="gradwire-quiet", daemon=True).start()
 
@@ -109,6 +110,8 @@ class Session:
                 region = self._region = MODES.region
                 self._ops.append(["set_region", [None if region is None else self._ref(region.handle)]])
                 self._lines.append(None)
+            if op.mutates is not None or op.control:
+                self.changes += 1
             first = self._next_id
             if recipe is not None and recipe.template is not None:
                 args = recipe.template.copy()

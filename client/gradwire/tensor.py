@@ -25,6 +25,7 @@ from gradwire_protocol.table import TABLE
 from .absent import absent
 from .hooks import RemovableHandle
 from .inplace import Path, path_of, regenerate
+from .iterating import Rows, rows
 from .mirror import AccumulateGrad, Node
 from .modes import MODES
 from .participation import Part, register_accumulated_hook, register_tensor_hook, remember_origin
@@ -69,6 +70,7 @@ class Tensor(Readable):
     _scope: Any = None
     _levels: tuple[int, ...] = ()  # the vmaps that it is mapped in
     _part: Part | None = None
+    _row_of: tuple[Rows, int] | None = None  # the iteration that handed it out
 
     def __getattr__(self, name: str) -> Any:
         """What methods.py attaches is found before this is called."""
@@ -209,7 +211,7 @@ class Tensor(Readable):
     def __iter__(self) -> Iterator[Any]:
         if not self._meta.shape:
             raise ArgumentTypeError("iteration over a 0-dim tensor")
-        return iter(_call("unbind", self, 0))
+        return rows(self)
 
     def __hash__(self) -> int:
         return id(self)

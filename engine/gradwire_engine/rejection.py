@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from gradwire_protocol import dtypes
+from gradwire_protocol.errors import KernelError
 
 from .random import Generator
 from .scientific import scipy_of
+
+MOST_ROUNDS: Final = 1_000
+"""Every proposal is accepted with a probability of more than a half; what is not after so many rounds never will be."""
 
 Attempt = Callable[..., tuple[Any, Any]]
 """``f(*parameters, draw)`` proposes a variate for each element: the proposals, and which of them are accepted.
@@ -23,11 +27,15 @@ Attempt = Callable[..., tuple[Any, Any]]
 def _until_accepted(xp: Any, random: Generator, attempt: Attempt, *parameters: Any) -> Any:
     found, accepted = _attempted(xp, random, attempt, parameters)
     rest = xp.nonzero(~accepted)[0]
-    while rest.size:
+    for _ in range(MOST_ROUNDS):
+        if not rest.size:
+            return found
         again, accepted = _attempted(xp, random, attempt, [p[rest] for p in parameters])
         found[rest[accepted]] = again[accepted]
         rest = rest[~accepted]
-    return found
+    raise KernelError(
+        f"random variates: {rest.size} were rejected {MOST_ROUNDS} times: their parameters are beyond float64"
+    )
 
 
 def _attempted(xp: Any, random: Generator, attempt: Attempt, parameters: Any) -> tuple[Any, Any]:

@@ -134,7 +134,7 @@ SCHEDULES = [
     ("OneCycleLR", dict(max_lr=1.0, total_steps=9)),
     ("OneCycleLR", dict(max_lr=[1.0, 2.0], total_steps=9, anneal_strategy="linear", three_phase=True)),
 ]
-NAMED = [pytest.param(n, o, id=f"{n}({o})") for n, o in SCHEDULES]
+NAMED = [pytest.param(n, o, id=f"{n}({', '.join(o)})-{i}") for i, (n, o) in enumerate(SCHEDULES)]
 
 
 def course(lib, name: str, options: dict, steps: int = 8, tensor: bool = False, epochs=None):

@@ -106,6 +106,15 @@ def test_shapes_supports_and_expanded_batches_are_those_of_torch(name: str) -> N
     np.testing.assert_allclose(densities[gradwire], densities[torch], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["RelaxedBernoulli", "RelaxedOneHotCategorical"])
+def test_a_temperature_that_is_a_number_counts_in_full_precision(name: str) -> None:
+    kind = getattr(gradwire.distributions, name)
+    logits, value = gradwire.randn(3, dtype=gradwire.float64), gradwire.full((3,), 1 / 3, dtype=gradwire.float64)
+    temperature = gradwire.tensor(0.7, dtype=gradwire.float64)
+    by_number, by_tensor = (kind(t, logits=logits).log_prob(value) for t in (0.7, temperature))
+    assert gradwire.allclose(by_number, by_tensor, rtol=1e-13)
+
+
 def test_the_mode_of_kumaraswamy_is_where_its_density_is_largest() -> None:
     a, b = gradwire.tensor([1.5, 2.0, 3.0]), gradwire.tensor([1.2, 2.0, 5.0])
     made = gradwire.distributions.Kumaraswamy(a, b)

@@ -173,6 +173,23 @@ def test_constraints_and_the_transforms_onto_them_are_those_of_torch(name: str) 
     assert repr(found[gradwire]) == repr(found[torch])
 
 
+@pytest.mark.parametrize("kind", ["greater_than", "greater_than_eq", "less_than", "interval", "half_open_interval",
+                                  "integer_interval", "multinomial", "independent"])  # fmt: skip
+def test_programs_tell_kinds_of_constraints_apart_as_in_torch(kind: str) -> None:
+    found = []
+    for lib, package in ((torch, torch.distributions), (gradwire, D)):
+        C: Any = package.constraints
+        found.append([name for name, (make, _) in CONSTRAINTS.items() if isinstance(make(C, lib), getattr(C, kind))])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("package", [torch.distributions, D])
+def test_transforms_equal_by_value_have_no_hash(package: Any) -> None:
+    assert package.ExpTransform() == package.ExpTransform()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(package.ExpTransform())
+
+
 def test_a_program_registers_a_transform_for_a_constraint_of_its_own() -> None:
     class Even(D.constraints.Constraint):
         def check(self, value: Any) -> Any:

@@ -63,9 +63,7 @@ class Bernoulli(Outcomes, ExponentialFamily):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         """0, then 1."""
-        values = gw.arange(2, dtype=self._param.dtype, device=self._param.device)
-        values = values.reshape(-1, *(1,) * len(self._batch_shape))
-        return values.expand(-1, *self._batch_shape) if expand else values
+        return self._counting(2, self._param.dtype, expand)
 
     @property
     def _natural_params(self) -> tuple[Any, ...]:

@@ -21,35 +21,28 @@ class Beta(ExponentialFamily):
     }  # fmt: skip
     support = constraints.unit_interval
     has_rsample = True
-    _batched: ClassVar[dict[str, int]] = {}
+    _batched: ClassVar[dict[str, int]] = {"_concentration1": 0, "_concentration0": 0}
     _mean_carrier_measure = 0
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
-        # Checked here, as they are in the Dirichlet distribution that computes.
-        one, zero = broadcast_all(concentration1, concentration0)
-        self._given = {"concentration1": one, "concentration0": zero}
-        self._dirichlet = Dirichlet(gw.stack([one, zero], -1), validate_args=False)
+        # Kept beside the Dirichlet distribution that has them: numbers are known here, and checked without the server.
+        self._concentration1, self._concentration0 = broadcast_all(concentration1, concentration0)
+        both = gw.stack([self._concentration1, self._concentration0], -1)
+        self._dirichlet = Dirichlet(both, validate_args=False)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its batch expanded."""
-        new = self._get_checked_instance(Beta, _instance)
-        batch_shape = tuple(batch_shape)
-        new._given = {name: value.expand(batch_shape) for name, value in self._given.items()}
+    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
         new._dirichlet = self._dirichlet.expand(batch_shape)
-        super(Beta, new).__init__(batch_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @property
     def concentration1(self) -> Any:
         """The first concentration: of the value."""
-        return self._given["concentration1"]
+        return self._concentration1
 
     @property
     def concentration0(self) -> Any:
         """The second concentration: of one less the value."""
-        return self._given["concentration0"]
+        return self._concentration0
 
     @property
     def mean(self) -> Any:

@@ -80,7 +80,4 @@ class Binomial(Counts):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         """0, 1, ..., the number of trials."""
-        count = self._trials("enumerate_support")
-        values = gw.arange(1 + count, dtype=self._param.dtype, device=self._param.device)
-        values = values.reshape(-1, *(1,) * len(self._batch_shape))
-        return values.expand(-1, *self._batch_shape) if expand else values
+        return self._counting(1 + self._trials("enumerate_support"), self._param.dtype, expand)

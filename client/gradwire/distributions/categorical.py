@@ -11,7 +11,7 @@ from gradwire_protocol.shapes import broadcast
 from . import constraints
 from .library import gw
 from .outcomes import Outcomes, one_of
-from .parameters import precision
+from .parameters import largest
 
 __all__ = ["Categorical"]
 
@@ -82,14 +82,8 @@ class Categorical(Outcomes):
 
     def entropy(self) -> Any:
         """The sum of ``-p log(p)``; what is impossible adds nothing."""
-        largest = (2 - precision(self.logits.dtype)[0]) * 2.0 ** _TOP[self.logits.dtype.name]
-        return -(self.logits.clamp(min=-largest) * self.probs).sum(-1)
+        return -(self.logits.clamp(min=-largest(self.logits.dtype)) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Any:
         """0, 1, ..., int64."""
-        values = gw.arange(self._num_events, dtype=gw.int64, device=self._param.device)
-        values = values.reshape(-1, *(1,) * len(self._batch_shape))
-        return values.expand(-1, *self._batch_shape) if expand else values
-
-
-_TOP = {"float16": 15, "bfloat16": 127, "float32": 127, "float64": 1023}
+        return self._counting(self._num_events, gw.int64, expand)

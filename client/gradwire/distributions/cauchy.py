@@ -25,12 +25,9 @@ class Cauchy(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    def _everywhere(self, number: float) -> Any:
-        return gw.full(tuple(self._extended_shape()), number, dtype=self.loc.dtype, device=self.loc.device)
-
     @property
     def mean(self) -> Any:
-        return self._everywhere(nan)
+        return gw.full_like(self.loc, nan)
 
     @property
     def mode(self) -> Any:
@@ -38,7 +35,7 @@ class Cauchy(Distribution):
 
     @property
     def variance(self) -> Any:
-        return self._everywhere(inf)
+        return gw.full_like(self.loc, inf)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """``loc + scale * noise``."""

@@ -174,37 +174,46 @@ class _OneHot(Constraint):
         return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
 
-class _IntegerInterval(Constraint):
-    """Integers from ``lower_bound`` to ``upper_bound``, both included."""
+class _BoundedBelow(Constraint):
+    """What has a ``lower_bound``."""
 
-    is_discrete, _bounds = True, ("lower_bound", "upper_bound")
+    _bounds = ("lower_bound",)
+
+    def __init__(self, lower_bound: Any) -> None:
+        self.lower_bound = lower_bound
+
+
+class _BoundedAbove(Constraint):
+    """What has an ``upper_bound``."""
+
+    _bounds = ("upper_bound",)
+
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
+
+
+class _Bounded(Constraint):
+    """What has a ``lower_bound`` and an ``upper_bound``."""
+
+    _bounds = ("lower_bound", "upper_bound")
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
+
+
+class _IntegerInterval(_Bounded):
+    """Integers from ``lower_bound`` to ``upper_bound``, both included."""
+
+    is_discrete = True
 
     def check(self, value: Any) -> Any:
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-class _IntegerLessThan(Constraint):
-    """Integers up to ``upper_bound``."""
-
-    is_discrete, _bounds = True, ("upper_bound",)
-
-    def __init__(self, upper_bound: Any) -> None:
-        self.upper_bound = upper_bound
-
-    def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (value <= self.upper_bound)
-
-
-class _IntegerGreaterThan(Constraint):
+class _IntegerGreaterThan(_BoundedBelow):
     """Integers from ``lower_bound`` on."""
 
-    is_discrete, _bounds = True, ("lower_bound",)
-
-    def __init__(self, lower_bound: Any) -> None:
-        self.lower_bound = lower_bound
+    is_discrete = True
 
     def check(self, value: Any) -> Any:
         return (value % 1 == 0) & (value >= self.lower_bound)
@@ -217,50 +226,35 @@ class _Real(Constraint):
         return value == value
 
 
-class _GreaterThan(Constraint):
+class _GreaterThan(_BoundedBelow):
     """Numbers above ``lower_bound``."""
-
-    _bounds = ("lower_bound",)
-
-    def __init__(self, lower_bound: Any) -> None:
-        self.lower_bound = lower_bound
 
     def check(self, value: Any) -> Any:
         return self.lower_bound < value
 
 
-class _GreaterThanEq(_GreaterThan):
+class _GreaterThanEq(_BoundedBelow):
     """Numbers from ``lower_bound`` on."""
 
     def check(self, value: Any) -> Any:
         return self.lower_bound <= value
 
 
-class _LessThan(Constraint):
+class _LessThan(_BoundedAbove):
     """Numbers below ``upper_bound``."""
-
-    _bounds = ("upper_bound",)
-
-    def __init__(self, upper_bound: Any) -> None:
-        self.upper_bound = upper_bound
 
     def check(self, value: Any) -> Any:
         return value < self.upper_bound
 
 
-class _Interval(Constraint):
+class _Interval(_Bounded):
     """Numbers from ``lower_bound`` to ``upper_bound``, both included."""
-
-    _bounds = ("lower_bound", "upper_bound")
-
-    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
-        self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
     def check(self, value: Any) -> Any:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-class _HalfOpenInterval(_Interval):
+class _HalfOpenInterval(_Bounded):
     """Numbers from ``lower_bound`` up to but without ``upper_bound``."""
 
     def check(self, value: Any) -> Any:
@@ -276,13 +270,10 @@ class _Simplex(Constraint):
         return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
-class _Multinomial(Constraint):
+class _Multinomial(_BoundedAbove):
     """Vectors of counts whose sum is at most ``upper_bound``."""
 
-    is_discrete, event_dim, _bounds = True, 1, ("upper_bound",)
-
-    def __init__(self, upper_bound: Any) -> None:
-        self.upper_bound = upper_bound
+    is_discrete, event_dim = True, 1
 
     def check(self, x: Any) -> Any:
         return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from . import constraints
 from .bernoulli import cross_entropy
-from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .library import gw
 from .outcomes import Outcomes
@@ -39,11 +38,6 @@ class ContinuousBernoulli(Outcomes, ExponentialFamily):
         super().__init__(self._param.shape, validate_args=validate_args)
         if probs is not None:
             self.probs = clamp_probs(self.probs)  # after they were checked
-            Distribution.__init__(self, self.probs.shape, validate_args=False)
-            if validate_args is not None:
-                self._validate_args = validate_args
-            else:
-                del self._validate_args
 
     def _outside(self) -> Any:
         """Where the formulas hold."""
@@ -70,10 +64,6 @@ class ContinuousBernoulli(Outcomes, ExponentialFamily):
         x = self.probs - 0.5
         series = 0.5 + (1 / 3 + 16 / 45 * x.pow(2)) * x
         return self._chosen(p / (2 * p - 1) + 1 / ((-p).log1p() - p.log()), series)
-
-    @property
-    def stddev(self) -> Any:
-        return self.variance.sqrt()
 
     @property
     def variance(self) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import warnings
 from typing import Any, ClassVar
 
-from gradwire_protocol.errors import ArgumentValueError
+from gradwire_protocol.errors import ArgumentValueError, ShapeError
+from gradwire_protocol.shapes import broadcast
 
 from ..tensor import Tensor
 from . import constraints
@@ -50,7 +51,9 @@ class Distribution:
     has_enumerate_support: Any = False
     _validate_args: bool = __debug__
     _batched: ClassVar[dict[str, int]] = {}
-    """The parameters that expand with the batch, with the number of dimensions behind it that each has."""
+    """The parameters that expand with the batch, with the number of dimensions behind it that each has. A class with
+    a constructor of its own says them, if there are none, too: that is how ``expand`` knows that it may leave the
+    constructor out."""
     _carried: ClassVar[tuple[str, ...]] = ()
     """Attributes that an expanded distribution takes over as they are."""
 
@@ -113,7 +116,7 @@ class Distribution:
         """
         owner = next((c for c in type(self).__mro__ if "_batched" in vars(c)), Distribution)
         if owner is Distribution:
-            raise NotImplementedError(f"{type(self).__name__} does not define expand")
+            raise self._lacks("expand")
         new = self._get_checked_instance(owner, _instance)
         batch_shape = as_size(batch_shape)
         for name, trailing in self._batched.items():
@@ -144,12 +147,12 @@ class Distribution:
     @property
     def arg_constraints(self) -> dict[str, Any]:
         """The constraint of each parameter."""
-        raise NotImplementedError(f"{type(self).__name__} does not define arg_constraints")
+        raise self._lacks("arg_constraints")
 
     @property
     def support(self) -> Any:
         """The constraint of samples."""
-        raise NotImplementedError(f"{type(self).__name__} does not define its support")
+        raise self._lacks("its support")
 
     def _lacks(self, what: str) -> NotImplementedError:
         return NotImplementedError(f"{type(self).__name__} does not define {what}")
@@ -228,12 +231,13 @@ class Distribution:
                 f"{list(value.shape)} has too few dimensions"
             )
         wanted = (*self._batch_shape, *self._event_shape)
-        for given, own in zip(reversed(value.shape), reversed(wanted), strict=False):
-            if given != own and 1 not in (given, own):
-                raise ArgumentValueError(
-                    f"{type(self).__name__}: a value of shape {list(value.shape)} does not broadcast with "
-                    f"batch_shape + event_shape {list(wanted)}"
-                )
+        try:
+            broadcast(tuple(value.shape), wanted)
+        except ShapeError as error:
+            raise ArgumentValueError(
+                f"{type(self).__name__}: a value of shape {list(value.shape)} does not broadcast with "
+                f"batch_shape + event_shape {list(wanted)}"
+            ) from error
         try:
             support = self.support
         except NotImplementedError:

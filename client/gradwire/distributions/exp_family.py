@@ -24,13 +24,18 @@ class ExponentialFamily(Distribution):
     def _mean_carrier_measure(self) -> Any:
         raise self._lacks("_mean_carrier_measure")
 
-    def entropy(self) -> Any:
-        """``F(theta) - <theta, F'(theta)> - E k(x)``."""
-        carried = self._mean_carrier_measure
+    def _tangent(self) -> tuple[Any, Any, Any]:
+        """Natural parameters, the log normaliser there, and its derivatives; all detached from what they came from."""
         params = [p.detach().requires_grad_() for p in self._natural_params]
         with gw.enable_grad():
             normalizer = self._log_normalizer(*params)
             slopes = gw.autograd.grad(normalizer.sum(), params, create_graph=True)
+        return params, normalizer, slopes
+
+    def entropy(self) -> Any:
+        """``F(theta) - <theta, F'(theta)> - E k(x)``."""
+        carried = self._mean_carrier_measure
+        params, normalizer, slopes = self._tangent()
         result = normalizer - carried
         for param, slope in zip(params, slopes, strict=True):
             along = (param * slope).reshape(*self._batch_shape, -1).sum(-1)

@@ -20,7 +20,7 @@ class Gumbel(TransformedDistribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
-    _batched: ClassVar[dict[str, int]] = {}
+    _batched: ClassVar[dict[str, int]] = {"loc": 0, "scale": 0}
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
@@ -34,12 +34,6 @@ class Gumbel(TransformedDistribution):
             ExpTransform().inv, AffineTransform(0, -1.0), ExpTransform().inv, AffineTransform(self.loc, -self.scale),
         ]  # fmt: skip
         super().__init__(base, steps, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its batch expanded."""
-        new = self._get_checked_instance(Gumbel, _instance)
-        new.loc, new.scale = self.loc.expand(batch_shape), self.scale.expand(batch_shape)
-        return super().expand(batch_shape, _instance=new)
 
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the density."""

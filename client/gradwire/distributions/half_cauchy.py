@@ -2,62 +2,28 @@
 
 from __future__ import annotations
 
-from math import inf, log
+from math import inf
 from typing import Any, ClassVar
 
-from . import constraints
 from .cauchy import Cauchy
+from .half import Half
 from .library import gw
-from .transformed_distribution import TransformedDistribution
-from .transforms import AbsTransform
 
 __all__ = ["HalfCauchy"]
 
 
-class HalfCauchy(TransformedDistribution):
-    """The absolute value of a Cauchy variate around 0 of the given ``scale``."""
+class HalfCauchy(Half):
+    """The absolute value of a Cauchy variate around 0 of the given ``scale``; its mean is infinite."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
     _batched: ClassVar[dict[str, int]] = {}
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
-
-    @property
-    def scale(self) -> Any:
-        """The scale of the Cauchy distribution."""
-        return self.base_dist.scale
+        super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
     @property
     def mean(self) -> Any:
-        return self.base_dist._everywhere(inf)
-
-    @property
-    def mode(self) -> Any:
-        return gw.zeros_like(self.scale)
+        return gw.full_like(self.scale, inf)
 
     @property
     def variance(self) -> Any:
         return self.base_dist.variance
-
-    def log_prob(self, value: Any) -> Any:
-        """Twice the Cauchy density; minus infinity below 0."""
-        if self._validate_args:
-            self._validate_sample(value)
-        return gw.where(value >= 0, self.base_dist.log_prob(value) + log(2), -inf)
-
-    def cdf(self, value: Any) -> Any:
-        """``2 F(value) - 1`` for the Cauchy F."""
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob: Any) -> Any:
-        """The inverse of :meth:`cdf`."""
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self) -> Any:
-        """log 2 less than the Cauchy one."""
-        return self.base_dist.entropy() - log(2)

@@ -19,6 +19,8 @@ class Independent(Distribution):
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
+    _batched: ClassVar[dict[str, int]] = {}
+    _carried: ClassVar[tuple[str, ...]] = ("reinterpreted_batch_ndims",)
 
     def __init__(
         self, base_distribution: Any, reinterpreted_batch_ndims: int, validate_args: bool | None = None
@@ -32,16 +34,9 @@ class Independent(Distribution):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its batch expanded."""
-        new = self._get_checked_instance(Independent, _instance)
-        batch_shape = tuple(batch_shape)
-        inner = tuple(self._event_shape)[: self.reinterpreted_batch_ndims]
+    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
+        inner = self._event_shape[: self.reinterpreted_batch_ndims]
         new.base_dist = self.base_dist.expand((*batch_shape, *inner))
-        new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @property
     def has_rsample(self) -> Any:

@@ -11,7 +11,7 @@ from .binomial import Binomial
 from .categorical import Categorical
 from .cauchy import Cauchy
 from .continuous_bernoulli import ContinuousBernoulli
-from .covariance import half_log_det, squared_length, trace_of_ratio, transposed
+from .covariance import half_log_det, squared_length, trace_of_ratio
 from .dirichlet import Dirichlet
 from .exp_family import ExponentialFamily
 from .exponential import Exponential
@@ -104,11 +104,8 @@ def _exponential_family(p: Any, q: Any) -> Any:
             f"{type(p).__name__} and {type(q).__name__} are different exponential families: their KL divergence has "
             "no formula here"
         )
-    params_p = [param.detach().requires_grad_() for param in p._natural_params]
+    params_p, norm_p, slopes = p._tangent()
     params_q = q._natural_params
-    with gw.enable_grad():
-        norm_p = p._log_normalizer(*params_p)
-        slopes = gw.autograd.grad(norm_p.sum(), params_p, create_graph=True)
     result = q._log_normalizer(*params_q) - norm_p
     batch = result.ndim
     for a, b, slope in zip(params_p, params_q, slopes, strict=True):
@@ -148,13 +145,6 @@ def _laplace(p: Any, q: Any) -> Any:
     return -ratio.log() + away / q.scale + ratio * (-away / p.scale).exp() - 1
 
 
-def _low_rank_length(q: Any, away: Any) -> Any:
-    """The squared Mahalanobis length under a covariance of low rank and a diagonal."""
-    weighted = away / q._unbroadcasted_cov_diag
-    inner = (transposed(q._unbroadcasted_cov_factor) @ weighted.unsqueeze(-1)).squeeze(-1)
-    return (away * weighted).sum(-1) - squared_length(q._capacitance_tril, inner)
-
-
 def _check_events(p: Any, q: Any) -> None:
     if tuple(p.event_shape) != tuple(q.event_shape):
         raise ValueError(f"normal vectors of {p.event_shape[0]} and {q.event_shape[0]} elements have no KL divergence")
@@ -164,8 +154,7 @@ def _squares_over_low_rank(q: Any, factor: Any) -> Any:
     """``trace(Q^-1 F F')`` for the covariance Q of low rank and a diagonal."""
     diagonal = q._unbroadcasted_cov_diag
     plain = (factor.square() / diagonal.unsqueeze(-1)).sum((-2, -1))
-    weighted = transposed(q._unbroadcasted_cov_factor) / diagonal.unsqueeze(-2)
-    return plain - trace_of_ratio(q._capacitance_tril, weighted @ factor)
+    return plain - trace_of_ratio(q._capacitance_tril, q._weighted_factor() @ factor)
 
 
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
@@ -173,7 +162,7 @@ def _low_rank(p: Any, q: Any) -> Any:
     _check_events(p, q)
     root = p._unbroadcasted_cov_diag.sqrt().diag_embed()
     trace = _squares_over_low_rank(q, p._unbroadcasted_cov_factor) + _squares_over_low_rank(q, root)
-    length = _low_rank_length(q, q.loc - p.loc)
+    length = q._squared_length(q.loc - p.loc)
     return 0.5 * (q._log_det() - p._log_det() + length + trace - p.event_shape[0])
 
 
@@ -182,7 +171,7 @@ def _full_from_low_rank(p: Any, q: Any) -> Any:
     _check_events(p, q)
     log_det = q._log_det() - 2 * half_log_det(p._unbroadcasted_scale_tril)
     trace = _squares_over_low_rank(q, p._unbroadcasted_scale_tril)
-    return 0.5 * (log_det + _low_rank_length(q, q.loc - p.loc) + trace - p.event_shape[0])
+    return 0.5 * (log_det + q._squared_length(q.loc - p.loc) + trace - p.event_shape[0])
 
 
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)

@@ -26,7 +26,7 @@ class Kumaraswamy(TransformedDistribution):
     }  # fmt: skip
     support = constraints.unit_interval
     has_rsample = True
-    _batched: ClassVar[dict[str, int]] = {}
+    _batched: ClassVar[dict[str, int]] = {"concentration1": 0, "concentration0": 0}
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
@@ -36,13 +36,6 @@ class Kumaraswamy(TransformedDistribution):
             PowerTransform(self.concentration1.reciprocal()),
         ]  # fmt: skip
         super().__init__(base, steps, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its batch expanded."""
-        new = self._get_checked_instance(Kumaraswamy, _instance)
-        new.concentration1 = self.concentration1.expand(batch_shape)
-        new.concentration0 = self.concentration0.expand(batch_shape)
-        return super().expand(batch_shape, _instance=new)
 
     def _moment(self, n: int) -> Any:
         """The n-th moment, ``b B(1 + n / a, b)``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log, pi
 from typing import Any, ClassVar
 
-from gradwire_protocol.errors import ArgumentValueError
+from gradwire_protocol.errors import ArgumentValueError, ShapeError
 from gradwire_protocol.shapes import broadcast
 
 from . import constraints
@@ -47,9 +47,9 @@ class LowRankMultivariateNormal(Distribution):
             raise ArgumentValueError(f"cov_diag needs {n} elements, as loc has: {cov_diag.shape}")
         try:
             batch_shape = broadcast(
-                broadcast(tuple(loc.shape)[:-1], tuple(cov_factor.shape)[:-2]), tuple(cov_diag.shape)[:-1]
-            )
-        except RuntimeError as error:
+                tuple(loc.shape)[:-1], tuple(cov_factor.shape)[:-2], tuple(cov_diag.shape)[:-1]
+            )  # fmt: skip
+        except ShapeError as error:
             raise ArgumentValueError(
                 f"the batches of loc {list(loc.shape)}, cov_factor {list(cov_factor.shape)} and cov_diag "
                 f"{list(cov_diag.shape)} do not broadcast"
@@ -59,9 +59,12 @@ class LowRankMultivariateNormal(Distribution):
         self.cov_factor = cov_factor.expand((*batch_shape, n, cov_factor.shape[-1]))
         self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
         super().__init__(batch_shape, (n,), validate_args=validate_args)
-        weighted = transposed(cov_factor) / cov_diag.unsqueeze(-2)
         eye = gw.eye(cov_factor.shape[-1], dtype=loc.dtype, device=loc.device)
-        self._capacitance_tril = gw.linalg.cholesky(weighted @ cov_factor + eye)
+        self._capacitance_tril = gw.linalg.cholesky(self._weighted_factor() @ cov_factor + eye)
+
+    def _weighted_factor(self) -> Any:
+        """The factor transposed, over the diagonal."""
+        return transposed(self._unbroadcasted_cov_factor) / self._unbroadcasted_cov_diag.unsqueeze(-2)
 
     def _square(self, matrix: Any) -> Any:
         n = self._event_shape[0]
@@ -98,10 +101,8 @@ class LowRankMultivariateNormal(Distribution):
     @lazy_property
     def precision_matrix(self) -> Any:
         """The inverse of the covariance."""
-        diagonal = self._unbroadcasted_cov_diag
-        weighted = transposed(self._unbroadcasted_cov_factor) / diagonal.unsqueeze(-2)
-        part = gw.linalg.solve_triangular(self._capacitance_tril, weighted, upper=False)
-        return self._square(diagonal.reciprocal().diag_embed() - transposed(part) @ part)
+        part = gw.linalg.solve_triangular(self._capacitance_tril, self._weighted_factor(), upper=False)
+        return self._square(self._unbroadcasted_cov_diag.reciprocal().diag_embed() - transposed(part) @ part)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """The mean plus noise along the factor's columns and noise of each element's own."""
@@ -116,11 +117,14 @@ class LowRankMultivariateNormal(Distribution):
         """The logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
-        away = value - self.loc
+        length = self._squared_length(value - self.loc)
+        return -0.5 * (length + self._log_det() + self._event_shape[0] * log(2 * pi))
+
+    def _squared_length(self, away: Any) -> Any:
+        """The squared Mahalanobis length."""
         weighted = away / self._unbroadcasted_cov_diag
         inner = (transposed(self._unbroadcasted_cov_factor) @ weighted.unsqueeze(-1)).squeeze(-1)
-        length = (away * weighted).sum(-1) - squared_length(self._capacitance_tril, inner)
-        return -0.5 * (length + self._log_det() + self._event_shape[0] * log(2 * pi))
+        return (away * weighted).sum(-1) - squared_length(self._capacitance_tril, inner)
 
     def _log_det(self) -> Any:
         return 2 * half_log_det(self._capacitance_tril) + self._unbroadcasted_cov_diag.log().sum(-1)

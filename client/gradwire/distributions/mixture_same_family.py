@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from gradwire_protocol.errors import ArgumentValueError
+from gradwire_protocol.errors import ArgumentValueError, ShapeError
+from gradwire_protocol.shapes import broadcast
 
 from . import constraints
 from .categorical import Categorical
@@ -26,6 +27,8 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
     has_rsample = False
+    _batched: ClassVar[dict[str, int]] = {}
+    _carried: ClassVar[tuple[str, ...]] = ("_num_component", "_event_ndims")
 
     def __init__(
         self, mixture_distribution: Any, component_distribution: Any, validate_args: bool | None = None
@@ -40,9 +43,12 @@ class MixtureSameFamily(Distribution):
         batch = tuple(component_distribution.batch_shape)
         if not batch:
             raise ArgumentValueError("MixtureSameFamily: the components need a batch dimension")
-        for a, b in zip(reversed(chosen), reversed(batch[:-1]), strict=False):
-            if a != b and 1 not in (a, b):
-                raise ArgumentValueError(f"MixtureSameFamily: the batches {list(chosen)} and {list(batch)} do not fit")
+        try:
+            broadcast(chosen, batch[:-1])
+        except ShapeError as error:
+            raise ArgumentValueError(
+                f"MixtureSameFamily: the batches {list(chosen)} and {list(batch)} do not fit"
+            ) from error
         count = mixture_distribution.param_shape[-1]
         if batch[-1] != count:
             raise ArgumentValueError(f"MixtureSameFamily: {count} probabilities for {batch[-1]} components")
@@ -51,16 +57,9 @@ class MixtureSameFamily(Distribution):
         self._event_ndims = len(event_shape)
         super().__init__(batch[:-1], event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its batch expanded."""
-        batch_shape = tuple(batch_shape)
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
+    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
         new._component_distribution = self._component_distribution.expand((*batch_shape, self._num_component))
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        new._num_component, new._event_ndims = self._num_component, self._event_ndims
-        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @constraints.dependent_property
     def support(self) -> Any:

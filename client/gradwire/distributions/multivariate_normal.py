@@ -9,15 +9,14 @@ from gradwire_protocol.errors import ArgumentValueError
 from gradwire_protocol.shapes import broadcast
 
 from . import constraints
-from .covariance import factor_of, half_log_det, squared_length, the_given, transposed
-from .distribution import Distribution
-from .library import gw
-from .parameters import lazy_property, noise
+from .covariance import factor_of, half_log_det, squared_length, the_given
+from .factored_covariance import FactoredCovariance
+from .parameters import noise
 
 __all__ = ["MultivariateNormal"]
 
 
-class MultivariateNormal(Distribution):
+class MultivariateNormal(FactoredCovariance):
     """Vectors of mean ``loc`` and a covariance: given as it is, as its inverse, or as its lower Cholesky factor.
 
     The last dimension of ``loc`` and the last two of the matrix are the event; what is before broadcasts.
@@ -48,26 +47,6 @@ class MultivariateNormal(Distribution):
         self.loc = loc.expand((*batch_shape, loc.shape[-1]))
         super().__init__(batch_shape, (loc.shape[-1],), validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
-
-    def _square(self, matrix: Any) -> Any:
-        n = self._event_shape[0]
-        return matrix.expand((*self._batch_shape, n, n))
-
-    @lazy_property
-    def scale_tril(self) -> Any:
-        """The lower Cholesky factor of the covariance."""
-        return self._square(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Any:
-        """The covariance."""
-        factor = self._unbroadcasted_scale_tril
-        return self._square(factor @ transposed(factor))
-
-    @lazy_property
-    def precision_matrix(self) -> Any:
-        """The inverse of the covariance."""
-        return self._square(gw.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self) -> Any:

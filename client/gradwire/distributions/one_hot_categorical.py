@@ -6,58 +6,25 @@ from typing import Any, ClassVar
 
 from . import constraints
 from .categorical import Categorical
-from .distribution import Distribution
 from .library import gw
+from .outcome_vectors import OutcomeVectors
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(OutcomeVectors):
     """One of several outcomes, as a vector of zeros with a 1 at its index. See :class:`Categorical`."""
 
-    arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
     _batched: ClassVar[dict[str, int]] = {}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._categorical = Categorical(probs, logits, validate_args=False)
-        shape = tuple(self._categorical.param_shape)
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    def _validate_parameters(self) -> None:
-        Distribution._validate_parameters(self._categorical)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its batch expanded."""
-        new = self._get_checked_instance(OneHotCategorical, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        super(OneHotCategorical, new).__init__(batch_shape, self._event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
-
-    @property
-    def _param(self) -> Any:
-        return self._categorical._param
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Any:
-        """Their logarithms."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._categorical.param_shape
+        super().__init__(Categorical(probs, logits, validate_args=False), validate_args)
 
     @property
     def mean(self) -> Any:
-        return self._categorical.probs
+        return self.probs
 
     @property
     def mode(self) -> Any:
@@ -100,5 +67,4 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """``sample + (probs - probs.detach())``."""
-        probs = self._categorical.probs
-        return self.sample(sample_shape) + (probs - probs.detach())
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())

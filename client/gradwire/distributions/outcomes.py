@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from gradwire_protocol.errors import ArgumentValueError
 
 from .distribution import Distribution
+from .library import gw
 from .parameters import as_size, broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
 
@@ -55,6 +56,12 @@ class Outcomes(Distribution):
     def param_shape(self) -> Any:
         """The shape of the parameter."""
         return as_size(self._param.shape)
+
+    def _counting(self, count: int, dtype: Any, expand: bool) -> Any:
+        """0, 1, ..., ``count - 1`` along a new first dimension, for each distribution of the batch if ``expand``."""
+        values = gw.arange(count, dtype=dtype, device=self._param.device)
+        values = values.reshape(-1, *(1,) * len(self._batch_shape))
+        return values.expand(-1, *self._batch_shape) if expand else values
 
     def _new(self, *args: Any, **kwargs: Any) -> Any:
         return self._param.new(*args, **kwargs)

@@ -74,6 +74,11 @@ def precision(dtype: DType) -> tuple[float, float]:
     return float(found.eps), float(found.tiny)
 
 
+def largest(dtype: DType) -> float:
+    """The largest number of a floating point dtype."""
+    return (2 - 2.0**-7) * 2.0**127 if dtype is dtypes.bfloat16 else float(np.finfo(dtype.name).max)
+
+
 def clamp_probs(probs: Any) -> Any:
     """Probabilities moved off 0 and 1, as far as the dtype tells them apart."""
     eps = precision(probs.dtype)[0]
@@ -122,9 +127,7 @@ def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ArgumentValueError(f"a matrix of {n} rows has no diagonal {diag}: from {-n} to {n - 1}")
-    rows, columns = np.tril_indices(n, diag)
-    flat = gw.tensor((rows * n + columns).tolist(), dtype=gw.int64, device=mat.device)
-    return mat.reshape(*mat.shape[:-2], n * n).index_select(-1, flat)
+    return mat.reshape(*mat.shape[:-2], n * n).index_select(-1, _triangle(n, diag, mat.device))
 
 
 def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
@@ -134,10 +137,14 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
         size += 1
     if _below(size, diag) != count:
         raise ArgumentValueError(f"{count} elements fill no lower triangle up to the diagonal {diag}")
-    rows, columns = np.tril_indices(size, diag)
-    flat = gw.tensor((rows * size + columns).tolist(), dtype=gw.int64, device=vec.device)
     zeros = gw.zeros((*vec.shape[:-1], size * size), dtype=vec.dtype, device=vec.device)
-    return zeros.index_add(-1, flat, vec).reshape(*vec.shape[:-1], size, size)
+    return zeros.index_add(-1, _triangle(size, diag, vec.device), vec).reshape(*vec.shape[:-1], size, size)
+
+
+def _triangle(size: int, diag: int, device: Any) -> Any:
+    """Where the elements of a lower triangle are in a flattened square matrix, row by row."""
+    rows, columns = np.tril_indices(size, diag)
+    return gw.tensor((rows * size + columns).tolist(), dtype=gw.int64, device=device)
 
 
 def _below(size: int, diag: int) -> int:

@@ -17,19 +17,13 @@ class Pareto(TransformedDistribution):
     """Numbers from ``scale`` on whose tail falls as the power ``alpha``."""
 
     arg_constraints: ClassVar[dict[str, Any]] = {"alpha": constraints.positive, "scale": constraints.positive}
-    _batched: ClassVar[dict[str, int]] = {}
+    _batched: ClassVar[dict[str, int]] = {"scale": 0, "alpha": 0}
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
         base = Exponential(self.alpha, validate_args=False)
         steps = [ExpTransform(), AffineTransform(0, self.scale)]
         super().__init__(base, steps, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its batch expanded."""
-        new = self._get_checked_instance(Pareto, _instance)
-        new.scale, new.alpha = self.scale.expand(batch_shape), self.alpha.expand(batch_shape)
-        return super().expand(batch_shape, _instance=new)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from . import constraints
-from .library import gw
 from .outcomes import Outcomes
 from .parameters import clamp_probs, log1p_exp, uniform
-from .transformed_distribution import TransformedDistribution
+from .relaxed import Relaxed, log_of
 from .transforms import SigmoidTransform
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
@@ -45,36 +44,18 @@ class LogitRelaxedBernoulli(Outcomes):
         if self._validate_args:
             self._validate_sample(value)
         away = self.logits - value * self.temperature
-        scale = self.temperature.log() if hasattr(self.temperature, "log") else gw.tensor(self.temperature).log()
-        return scale + away - 2 * log1p_exp(away)
+        return log_of(self.temperature) + away - 2 * log1p_exp(away)
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(Relaxed):
     """Numbers between 0 and 1 that tend to a Bernoulli variate as ``temperature`` tends to 0, with gradients."""
 
     arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
-    has_rsample = True
     _batched: ClassVar[dict[str, int]] = {}
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args=validate_args)
-        super().__init__(base, SigmoidTransform(), validate_args=False)
-        self._validate_args = base._validate_args
-
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """Log odds."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self.base_dist.probs
+        super().__init__(base, SigmoidTransform())

@@ -24,6 +24,7 @@ class TransformedDistribution(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
     _batched: ClassVar[dict[str, int]] = {}
+    _carried: ClassVar[tuple[str, ...]] = ("transforms",)
 
     def __init__(self, base_distribution: Any, transforms: Any, validate_args: bool | None = None) -> None:
         self.transforms = [transforms] if isinstance(transforms, Transform) else transforms
@@ -50,17 +51,9 @@ class TransformedDistribution(Distribution):
         cut = len(forward_shape) - event_dim
         super().__init__(forward_shape[:cut], forward_shape[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its batch expanded."""
-        owner = next(c for c in type(self).__mro__ if "_batched" in vars(c))
-        new = self._get_checked_instance(owner, _instance)
-        batch_shape = tuple(batch_shape)
+    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
         shape = ComposeTransform(self.transforms).inverse_shape((*batch_shape, *self._event_shape))
         new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
-        new.transforms = self.transforms
-        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:

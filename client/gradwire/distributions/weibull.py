@@ -21,7 +21,7 @@ class Weibull(TransformedDistribution):
         "scale": constraints.positive, "concentration": constraints.positive,
     }  # fmt: skip
     support = constraints.positive
-    _batched: ClassVar[dict[str, int]] = {}
+    _batched: ClassVar[dict[str, int]] = {"scale": 0, "concentration": 0}
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
@@ -33,13 +33,9 @@ class Weibull(TransformedDistribution):
         self.concentration_reciprocal = self.concentration.reciprocal()
         return [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)]
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its batch expanded."""
-        new = self._get_checked_instance(Weibull, _instance)
-        new.scale, new.concentration = self.scale.expand(batch_shape), self.concentration.expand(batch_shape)
-        super(Weibull, new).__init__(self.base_dist.expand(batch_shape), new._steps(), validate_args=False)
-        new._validate_args = self._validate_args
-        return new
+    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
+        super()._expand_inner(new, batch_shape)
+        new.transforms = new._steps()
 
     @property
     def mean(self) -> Any:

@@ -11,13 +11,14 @@ from gradwire_protocol.shapes import broadcast
 from . import constraints
 from .covariance import factor_of, half_log_det, the_given, transposed
 from .exp_family import ExponentialFamily
+from .factored_covariance import FactoredCovariance
 from .library import call, gw
-from .parameters import filled, lazy_property, noise, number_of
+from .parameters import filled, noise, number_of
 
 __all__ = ["Wishart"]
 
 
-class Wishart(ExponentialFamily):
+class Wishart(FactoredCovariance, ExponentialFamily):
     """Sums of the outer products of ``df`` normal vectors with a covariance, for any ``df`` above their length less 1.
 
     The covariance is given as it is, as its inverse, or as its lower Cholesky factor.
@@ -58,25 +59,6 @@ class Wishart(ExponentialFamily):
             "covariance_matrix": constraints.positive_definite, "precision_matrix": constraints.positive_definite,
             "scale_tril": constraints.lower_cholesky, "df": constraints.greater_than(self._event_shape[-1] - 1),
         }  # fmt: skip
-
-    def _whole(self, matrix: Any) -> Any:
-        return matrix.expand((*self._batch_shape, *self._event_shape))
-
-    @lazy_property
-    def scale_tril(self) -> Any:
-        """The lower Cholesky factor of the covariance."""
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Any:
-        """The covariance of the vectors."""
-        factor = self._unbroadcasted_scale_tril
-        return self._whole(factor @ transposed(factor))
-
-    @lazy_property
-    def precision_matrix(self) -> Any:
-        """The inverse of the covariance."""
-        return self._whole(gw.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     def _df(self, trailing: int) -> Any:
         return self.df.reshape(*self._batch_shape, *(1,) * trailing)

@@ -126,6 +126,11 @@ from .pooling import (
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
@@ -141,16 +146,7 @@ from .transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from .unpooling import (
-    FractionalMaxPool2d,
-    FractionalMaxPool3d,
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-)
+from .unpooling import MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 from .upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 from . import modules  # isort: skip  (it names what is above)

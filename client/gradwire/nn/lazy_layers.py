@@ -55,22 +55,25 @@ class _LazyConvolution(LazyModuleMixin):
 
     transposed: ClassVar[bool]
     dimensions: ClassVar[int]
+    weight: Any
+    bias: Any
+    in_channels: int
+    out_channels: int
+    groups: int
+    kernel_size: Any
 
     def _await_channels(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
-        module: Any = self
-        module.weight = UninitializedParameter(device=device, dtype=dtype)
-        module.out_channels = out_channels
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_channels = out_channels
         if bias:
-            module.bias = UninitializedParameter(device=device, dtype=dtype)
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         """Draw new initial values, if there is something to draw."""
-        module: Any = self
-        if not self.has_uninitialized_params() and module.in_channels:
+        if not self.has_uninitialized_params() and self.in_channels:
             super().reset_parameters()  # type: ignore[misc]
 
     def _channels_of(self, input: Any) -> int:
-        module: Any = self
         count = self.dimensions
         if input.ndim not in (count + 1, count + 2):
             raise ArgumentError(
@@ -78,33 +81,34 @@ class _LazyConvolution(LazyModuleMixin):
                 f"is {list(input.shape)}"
             )
         channels = int(input.shape[-count - 1])
-        if channels % module.groups or module.out_channels % module.groups:
+        if channels % self.groups or self.out_channels % self.groups:
             raise ArgumentValueError(
-                f"{channels} and {module.out_channels} channels cannot be split into {module.groups} groups"
+                f"{channels} and {self.out_channels} channels cannot be split into {self.groups} groups"
             )
         return channels
 
     def initialize_parameters(self, input: Any, *args: Any, **kwargs: Any) -> None:
         """Take ``in_channels`` from the input."""
-        module: Any = self
         channels = self._channels_of(input)
         if self.has_uninitialized_params():
             with no_grad():
-                module.in_channels = channels
-                made, groups = module.out_channels, module.groups
+                self.in_channels = channels
+                made, groups = self.out_channels, self.groups
                 lead = (channels, made // groups) if self.transposed else (made, channels // groups)
-                module.weight.materialize((*lead, *module.kernel_size))
-                if module.bias is not None:
-                    module.bias.materialize((made,))
+                self.weight.materialize((*lead, *self.kernel_size))
+                if self.bias is not None:
+                    self.bias.materialize((made,))
                 self.reset_parameters()
-        if module.in_channels == 0:
-            taken = module.weight.shape[0] if self.transposed else module.weight.shape[1] * module.groups
+        if self.in_channels == 0:
+            taken = self.weight.shape[0] if self.transposed else self.weight.shape[1] * self.groups
             if channels != taken:
                 raise ArgumentError(f"{type(self).__name__} was loaded for {taken} channels, the input has {channels}")
-            module.in_channels = channels
+            self.in_channels = channels
 
 
 class _LazyForward(_LazyConvolution):
+    """Made with the arguments of a convolution but ``in_channels``."""
+
     def __init__(
         self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
         groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
@@ -132,6 +136,8 @@ class LazyConv3d(_LazyForward, Conv3d):
 
 
 class _LazyTransposed(_LazyConvolution):
+    """Made with the arguments of a transposed convolution but ``in_channels``; they come in another order."""
+
     def __init__(
         self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
         groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", device: Any = None,
@@ -164,38 +170,41 @@ class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
 class _LazyNorm(LazyModuleMixin):
     """What lazy normalisations over batches and instances have in common."""
 
+    num_features: int
+    weight: Any
+    bias: Any
+    running_mean: Any
+    running_var: Any
+
     def __init__(
         self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
         device: Any = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(0, eps, momentum, False, False, device, dtype)
-        module: Any = self
-        module.affine = affine
-        module.track_running_stats = track_running_stats
+        self.affine = affine
+        self.track_running_stats = track_running_stats
         if affine:
-            module.weight = UninitializedParameter(device=device, dtype=dtype)
+            self.weight = UninitializedParameter(device=device, dtype=dtype)
             if bias:
-                module.bias = UninitializedParameter(device=device, dtype=dtype)
+                self.bias = UninitializedParameter(device=device, dtype=dtype)
         if track_running_stats:
-            module.running_mean = UninitializedBuffer(device=device, dtype=dtype)
-            module.running_var = UninitializedBuffer(device=device, dtype=dtype)
-            module.num_batches_tracked = tensor(0, dtype=dtypes.int64, device=device)
+            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
+            self.num_batches_tracked = tensor(0, dtype=dtypes.int64, device=device)
 
     def reset_parameters(self) -> None:
         """Forget the batches, and back to no scale and no shift, if there is something to reset."""
-        module: Any = self
-        if not self.has_uninitialized_params() and module.num_features:
+        if not self.has_uninitialized_params() and self.num_features:
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Any) -> None:
         """Take ``num_features`` from the input's second extent."""
         if not self.has_uninitialized_params():
             return
-        module: Any = self
-        module.num_features = int(input.shape[1])
-        for member in (module.weight, module.bias, module.running_mean, module.running_var):
+        self.num_features = int(input.shape[1])
+        for member in (self.weight, self.bias, self.running_mean, self.running_var):
             if member is not None:
-                member.materialize((module.num_features,))
+                member.materialize((self.num_features,))
         self.reset_parameters()
 
 

@@ -23,8 +23,6 @@ class ExpTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ExpTransform)
 
-    __hash__ = object.__hash__
-
     def _call(self, x: Any) -> Any:
         return x.exp()
 
@@ -55,8 +53,6 @@ class PowerTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and bool((self.exponent == other.exponent).all())
 
-    __hash__ = object.__hash__
-
     def _call(self, x: Any) -> Any:
         return x.pow(self.exponent)
 
@@ -81,8 +77,6 @@ class SigmoidTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SigmoidTransform)
 
-    __hash__ = object.__hash__
-
     def _call(self, x: Any) -> Any:
         eps, tiny = precision(x.dtype)
         return gw.sigmoid(x).clamp(tiny, 1 - eps)
@@ -105,8 +99,6 @@ class SoftplusTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SoftplusTransform)
 
-    __hash__ = object.__hash__
-
     def _call(self, x: Any) -> Any:
         return gw.nn.functional.softplus(x)
 
@@ -126,8 +118,6 @@ class TanhTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TanhTransform)
 
-    __hash__ = object.__hash__
-
     def _call(self, x: Any) -> Any:
         return x.tanh()
 
@@ -146,8 +136,6 @@ class AbsTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AbsTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x: Any) -> Any:
         return x.abs()
@@ -194,8 +182,6 @@ class AffineTransform(Transform):
         return (
             isinstance(other, AffineTransform) and _alike(self.loc, other.loc) and _alike(self.scale, other.scale)
         )  # fmt: skip
-
-    __hash__ = object.__hash__
 
     @property
     def sign(self) -> Any:

@@ -19,8 +19,6 @@ class SoftmaxTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SoftmaxTransform)
 
-    __hash__ = object.__hash__
-
     def _call(self, x: Any) -> Any:
         return gw.softmax(x, -1)
 
@@ -52,8 +50,6 @@ class StickBreakingTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StickBreakingTransform)
-
-    __hash__ = object.__hash__
 
     @staticmethod
     def _shift(like: Any, count: int) -> Any:
@@ -95,8 +91,6 @@ class LowerCholeskyTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LowerCholeskyTransform)
 
-    __hash__ = object.__hash__
-
     def _call(self, x: Any) -> Any:
         return x.tril(-1) + x.diagonal(0, -2, -1).exp().diag_embed()
 
@@ -111,8 +105,6 @@ class PositiveDefiniteTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PositiveDefiniteTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x: Any) -> Any:
         factor = LowerCholeskyTransform()(x)

@@ -67,8 +67,6 @@ class Transform:
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = object.__hash__
-
     def __call__(self, x: Any) -> Any:
         if self._cache_size and x is self._remembered[0]:
             return self._remembered[1]
@@ -145,8 +143,6 @@ class _InverseTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _InverseTransform) and self._inv == other._inv
 
-    __hash__ = object.__hash__
-
     def __call__(self, x: Any) -> Any:
         return self._inv._inv_call(x)
 
@@ -173,8 +169,6 @@ class ComposeTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
-
-    __hash__ = object.__hash__
 
     def _widened(self, ends: Sequence[tuple[Any, Any]]) -> Any:
         """The constraint of the first of these (its own, its part's other one) with as many event dimensions as the
