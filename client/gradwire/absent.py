@@ -13,12 +13,18 @@ from gradwire_protocol.errors import Unsupported
 WHERE = "docs/differences.md lists what is not there"
 
 
-class Absent(Unsupported, AttributeError):
+class Absent(AttributeError, Unsupported):
     """A name that a module of gradwire has not: an ``AttributeError`` and a ``NotImplementedError``."""
 
+    def __init__(self, message: str) -> None:
+        Unsupported.__init__(self, message)
 
-class AbsentModule(Unsupported, ModuleNotFoundError):
+
+class AbsentModule(ModuleNotFoundError, Unsupported):
     """A module that gradwire has not: a ``ModuleNotFoundError`` and a ``NotImplementedError``."""
+
+    def __init__(self, message: str) -> None:
+        Unsupported.__init__(self, message)
 
 
 def absent(owner: ModuleType | type, name: str, shown: str | None = None) -> Absent:

@@ -30,7 +30,7 @@ def _never(what: str) -> property:
 attach("is_cpu", _on("cpu"))
 for _kind in ("mps", "xpu", "xla", "ipu", "maia", "vulkan", "mtia"):
     attach(f"is_{_kind}", _never("gradwire's devices are CPUs and CUDA devices"))
-attach("is_meta", _never("every tensor has values"))
+attach("is_meta", property(lambda self: self._id < 0, doc="Whether it is a shape and a dtype without values."))
 attach("is_quantized", _never("there are no quantized dtypes"))
 attach("is_nested", _never("there are no nested tensors"))
 attach("is_mkldnn", _never("tensors are strided"))
@@ -51,9 +51,17 @@ def ndimension(self: Tensor) -> int:
     return self.ndim
 
 
+def storage_offset(self: Tensor) -> int:
+    """How many elements before its first one its memory begins. One round trip for a view."""
+    if self._versions is None:  # nothing else lies in its memory
+        return 0
+    found: int = call("offset_of", self).item()
+    return found
+
+
 def get_device(input: Tensor) -> int:
-    """The index of its CUDA device, -1 on the CPU."""
-    return -1 if input.device.type == "cpu" else input.device.index or 0
+    """The index of its CUDA device, -1 elsewhere."""
+    return -1 if input.device.type != "cuda" else input.device.index or 0
 
 
 def is_signed(input: Tensor) -> bool:
@@ -138,7 +146,8 @@ def _overwrite(self: Tensor, values: list[Any]) -> Any:
 
 
 for _method in (
-    ndimension, new, pin_memory, is_pinned, share_memory_, is_shared, record_stream, fill_diagonal_, apply_, map_,
+    ndimension, storage_offset, new, pin_memory, is_pinned, share_memory_, is_shared, record_stream, fill_diagonal_,
+    apply_, map_,
 ):  # fmt: skip
     attach(_method.__name__, _method)
 for _function in (get_device, is_signed, is_same_size):

@@ -36,7 +36,7 @@ def place(device: Any, session: Session | None = None) -> str:
         return (session or current_session()).device
     where = (device if isinstance(device, Device) else Device(device)).wire if device is not None else PLACES.current
     assert where is not None
-    if where != "cpu":
+    if where not in ("cpu", "meta"):
         there = (session or current_session()).link.devices
         if where not in there:
             raise DeviceError(f"the server has no device {where}: it has {', '.join(there) or 'cpu'}")
@@ -65,7 +65,8 @@ def upload(array: np.ndarray[Any, Any], dtype: DType, device: Any = None, requir
     """A new leaf with the values of an array."""
     session = current_session()
     where = place(device, session)
-    made = Tensor._make(session, session.upload(array, dtype, where), meta(array.shape, dtype, where))
+    number = session.nowhere() if where == "meta" else session.upload(array, dtype, where)
+    made = Tensor._make(session, number, meta(array.shape, dtype, where))
     made._inference = MODES.flags & GRAD_ONLY == 2
     if requires_grad:
         check_can_require_grad(made._meta)

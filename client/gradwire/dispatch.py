@@ -16,6 +16,7 @@ from gradwire_protocol.table import TABLE, Kind, Op, Param, attribute_matches
 from . import mapping
 from .duals import OPEN, propagate
 from .inplace import check_inplace, rebase
+from .iterating import can_shift, shift
 from .lines import user_line
 from .mirror import Node, edge_of
 from .modes import MODES
@@ -82,18 +83,21 @@ class Recipe:
         largest: bytes of the largest result that is new memory.
         carries: whether some result is of a dtype that gradients can be of.
         node_name: what the recorded node is called.
+        nowhere: whether all that it makes or changes is on the meta device, so that there is nothing to compute.
         references: where in the template the reference to a tensor goes.
         numbers: the values that go to the frame's table of scalars, in order.
+        shifts: whether it is arithmetic that the client can do as well.
     """
 
     __slots__ = (
-        "carries", "described", "entry", "inferred", "kept", "largest", "node_name", "numbers", "references",
-        "template",
+        "carries", "described", "entry", "inferred", "kept", "largest", "node_name", "nowhere", "numbers",
+        "references", "shifts", "template",
     )  # fmt: skip
 
     def __init__(self, entry: Entry, described: list[Any], inferred: Inference, values: list[Any]) -> None:
         self.entry = entry
         self.described = described
+        self.shifts = can_shift(entry.op.name, described)
         self.kept: dict[Any, Any] = {}
         self.inferred = inferred
         constant = entry.op.constant
@@ -101,7 +105,9 @@ class Recipe:
             out.dtype.category >= 2 and i not in constant for i, out in enumerate(inferred.outs[: entry.op.results])
         )
         self.node_name: str = inferred.grad_fn or entry.op.grad_fn or entry.op.name
-        self.largest = 0 if inferred.is_view else max((out.nbytes for out in inferred.outs), default=0)
+        made = inferred.outs if entry.op.mutates is None else described[:1]
+        self.nowhere = bool(made) and all(type(out) is Meta and out.device == "meta" for out in made)
+        self.largest = 0 if inferred.is_view or self.nowhere else max((out.nbytes for out in inferred.outs), default=0)
         self.template: list[Any] | None = None
         self.references: tuple[int, ...] = ()
         self.numbers: tuple[int, ...] = ()
@@ -187,7 +193,10 @@ def run(entry: Entry, values: list[Any]) -> Any:
     outs = inferred.outs if op.results is None else inferred.outs[: op.results]
     line = user_line()
     edges = _edges(entry, values) if requires else ()  # before the record: a view may refuse
-    first = session.record(op, values, len(outs) if target is None else 0, recipe, line)
+    if recipe.nowhere:
+        first = session.nowhere(len(outs) or 1)
+    else:
+        first = session.record(op, values, len(outs) if target is None else 0, recipe, line)
     if target is not None:
         _written(entry, values, recipe, edges if requires else None, line)
         if OPEN:
@@ -216,6 +225,8 @@ def run(entry: Entry, values: list[Any]) -> Any:
     if levels:
         for result in results:
             result._levels = levels
+    elif recipe.shifts:
+        shift(recipe, values, results[0])
     if OPEN:
         propagate(entry, values, results, recording)
     return results[0] if op.results == 1 else tuple(results)

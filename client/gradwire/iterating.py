@@ -1,7 +1,7 @@
 """Iteration over a tensor: the first row that a program looks at brings the others along.
 
 ``for i in indices: data[i : i + 8]`` looks at one number after the other. Each would be a round trip of its own, though
-all of them are there once the first one is.
+all of them are there once the first one is, and so is what a number is added to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from weakref import ref
 
 import numpy as np
 
+from gradwire_protocol import dtypes
+from gradwire_protocol.meta import Meta
+
 if TYPE_CHECKING:
+    from .dispatch import Recipe
     from .tensor import Tensor
 
 MOST_BYTES: Final = 1 << 16
@@ -43,6 +47,46 @@ class Rows:
                 return session.read([row])[0]
             found_value = self._values[at]
             return None if found_value is None else found_value.copy()
+
+
+class Shifted:
+    """The result of integer arithmetic on a row and a number: worked out here, as long as the row is known here."""
+
+    __slots__ = ("_changes", "_name", "_number", "_row")
+
+    def __init__(self, row: Tensor, name: str, number: int) -> None:
+        self._row, self._name, self._number = row, name, number
+        self._changes = row._session.changes
+
+    def value(self, at: int, result: Tensor) -> np.ndarray[Any, Any] | None:
+        """What the server would say, too."""
+        session, row = result._session, self._row
+        with session.lock:
+            assert row._row_of is not None
+            if self._changes != session.changes:
+                return session.read([result])[0]
+            known = row._row_of[0].value(row._row_of[1], row)
+            if known is None:
+                return None
+            with np.errstate(over="ignore"):
+                return np.asarray(_ARITHMETIC[self._name](known, np.int64(self._number)))
+
+
+_ARITHMETIC: Final[dict[str, np.ufunc]] = {"add": np.add, "mul": np.multiply, "sub": np.subtract}
+
+
+def can_shift(name: str, described: list[Any]) -> bool:
+    """Whether it is a 0-dim int64 tensor, an operator of those known here, and a number."""
+    one = described[0] if described else None
+    return name in _ARITHMETIC and type(one) is Meta and one.shape == () and one.dtype is dtypes.int64
+
+
+def shift(recipe: Recipe, values: list[Any], result: Tensor) -> None:
+    """Let the result of arithmetic on a row be known when the row is."""
+    row, number = values[0], values[1]
+    plain = len(values) < 3 or (type(values[2]) is int and values[2] == 1)  # add and sub may have a factor
+    if row._row_of is not None and type(number) is int and abs(number) < 1 << 62 and plain:
+        result._row_of = Shifted(row, recipe.entry.op.name, number), 0
 
 
 def rows(source: Tensor) -> Iterator[Tensor]:

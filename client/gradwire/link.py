@@ -25,6 +25,7 @@ IN_FLIGHT_FRAMES: Final = 256
 FAILURES_KEPT: Final = 64
 FIRST_WAIT_S: Final = 0.05
 LONGEST_WAIT_S: Final = 5.0
+_chance: Final = random.Random()  # not the generator that programs seed
 _EMPTY: Final = envelope.encode_part(StructureMessage(ops=[]))
 
 
@@ -296,7 +297,7 @@ class Link:
                         f"{len(self._unanswered)} frames after frame {self._answered} may not have been applied",
                         answered=self._answered, unanswered=len(self._unanswered),
                     ) from None  # fmt: skip
-            time.sleep(pause * random.uniform(0.5, 1.0))
+            time.sleep(pause * _chance.uniform(0.5, 1.0))
             pause = min(pause * 2, LONGEST_WAIT_S)
 
     def _resume(self) -> None:

@@ -138,7 +138,7 @@ def prepare(entry: Entry, values: list[Any]) -> Levels:
         _prepare_random(entry, values)
     levels = levels_of(entry, values)
     if op.control:
-        return levels if op.name != "shape_of" else ()
+        return levels if op.name not in ("shape_of", "offset_of") else ()
     if op.mutates is not None:
         shared = set(levels) - set(values[0]._levels)
         if shared:

@@ -23,7 +23,6 @@ from .creation import ones as make_ones
 from .creation import zeros as make_zeros
 from .dispatch import call, entry_of, run
 from .generator import drawing_from
-from .layouts import contiguous_format
 from .outputs import computed_in, into
 from .places import PLACES
 from .size import device as Device
@@ -353,14 +352,6 @@ def _contiguous(self: Tensor, memory_format: Any = None) -> Any:
     return self if self.is_contiguous() else call("contiguous", self)
 
 
-@offer
-def clone(input: Tensor, *, memory_format: Any = None) -> Any:
-    """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
-    if memory_format is contiguous_format and not input.is_contiguous():
-        return call("contiguous", input)
-    return call("clone", input)
-
-
 @_method("cpu")
 def _cpu(self: Tensor) -> Any:
     """On the server's CPU."""
@@ -371,15 +362,6 @@ def _cpu(self: Tensor) -> Any:
 def _cuda(self: Tensor, device: Any = None) -> Any:
     """On a GPU of the server."""
     return to(self, device="cuda" if device is None else device)
-
-
-@_method("type")
-def _type(self: Tensor, dtype: DType | None = None) -> Any:
-    """In another dtype; without one, the name of PyTorch's tensor type."""
-    if dtype is not None:
-        return to(self, dtype)
-    names = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "bool": "Bool"}
-    return f"torch.{names.get(self.dtype.name, self.dtype.name.capitalize())}Tensor"
 
 
 @_method("type_as")

@@ -17,33 +17,39 @@ from .inplace import check_inplace
 from .modes import is_grad_enabled, no_grad
 from .tensor import Tensor
 
-_EXACT: Final = frozenset(
-    "abs addbmm addmm addmv alias_copy all amax amin aminmax any argmax argmin as_strided_copy baddbmm bitwise_not bmm "
-    "bucketize ceil clamp clamp_max clamp_min conj_physical count_nonzero cross cummax cummin diag diagonal_copy diff "
-    "dot expand_copy floor frac frexp gather heaviside histc histogram index_add index_copy index_reduce index_select "
-    "inner isin isneginf isposinf kthvalue log_softmax logcumsumexp lu_solve lu_unpack masked_select matmul max median "
-    "median_dim min mm mode msort multinomial mv nan_to_num nanmedian nanmedian_dim nanquantile narrow_copy neg "
-    "nonzero norm ormqr permute_copy qr quantile renorm round scatter scatter_add scatter_reduce searchsorted sgn sign "
-    "signbit slice_scatter softmax sort split_with_sizes_copy squeeze_copy svd t_copy take take_along_dim tensordot "
-    "topk transpose_copy triangular_solve tril triu trunc unbind_copy unfold_copy unsqueeze_copy vdot view_copy where "
-    "avg_pool2d avg_pool3d gelu hardshrink linear logsigmoid softplus softshrink "
-    "linalg.cholesky linalg.cholesky_ex linalg.cross linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.inv_ex "
-    "linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve linalg.lu linalg.lu_factor linalg.lu_factor_ex "
-    "linalg.lu_solve linalg.matrix_norm linalg.multi_dot linalg.norm linalg.qr linalg.slogdet linalg.solve "
-    "linalg.solve_ex linalg.solve_triangular linalg.svd linalg.svdvals linalg.vecdot linalg.vector_norm".split()
-)
+_EXACT: Final = {
+    "abs", "addbmm", "addmm", "addmv", "alias_copy", "all", "amax", "amin", "aminmax", "any", "argmax", "argmin",
+    "as_strided_copy", "baddbmm", "bitwise_not", "bmm", "bucketize", "ceil", "clamp", "clamp_max", "clamp_min",
+    "conj_physical", "count_nonzero", "cross", "cummax", "cummin", "diag", "diagonal_copy", "diff", "dot",
+    "expand_copy", "floor", "frac", "frexp", "gather", "heaviside", "histc", "histogram", "index_add", "index_copy",
+    "index_reduce", "index_select", "inner", "isin", "isneginf", "isposinf", "kthvalue", "log_softmax",
+    "logcumsumexp", "lu_solve", "lu_unpack", "masked_select", "matmul", "max", "median", "median_dim", "min", "mm",
+    "mode", "msort", "multinomial", "mv", "nan_to_num", "nanmedian", "nanmedian_dim", "nanquantile", "narrow_copy",
+    "neg", "nonzero", "norm", "ormqr", "permute_copy", "qr", "quantile", "renorm", "round", "scatter",
+    "scatter_add", "scatter_reduce", "searchsorted", "sgn", "sign", "signbit", "slice_scatter", "softmax", "sort",
+    "split_with_sizes_copy", "squeeze_copy", "svd", "t_copy", "take", "take_along_dim", "tensordot", "topk",
+    "transpose_copy", "triangular_solve", "tril", "triu", "trunc", "unbind_copy", "unfold_copy", "unsqueeze_copy",
+    "vdot", "view_copy", "where", "avg_pool2d", "avg_pool3d", "gelu", "hardshrink", "linear", "logsigmoid",
+    "softplus", "softshrink", "linalg.cholesky", "linalg.cholesky_ex", "linalg.cross", "linalg.det", "linalg.eigh",
+    "linalg.eigvalsh", "linalg.inv", "linalg.inv_ex", "linalg.ldl_factor", "linalg.ldl_factor_ex",
+    "linalg.ldl_solve", "linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex", "linalg.lu_solve",
+    "linalg.matrix_norm", "linalg.multi_dot", "linalg.norm", "linalg.qr", "linalg.slogdet", "linalg.solve",
+    "linalg.solve_ex", "linalg.solve_triangular", "linalg.svd", "linalg.svdvals", "linalg.vecdot",
+    "linalg.vector_norm",
+}  # fmt: skip
 """Functions whose ``out`` must have the result's dtype, not only one that holds it."""
 
-_COMPUTED_IN: Final = frozenset(
-    "arange cumprod cumsum empty eye full linspace logspace ones prod rand randint randn randperm range sum "
-    "zeros".split()
-)
+_COMPUTED_IN: Final = {
+    "arange", "cumprod", "cumsum", "empty", "eye", "full", "linspace", "logspace", "ones", "prod", "rand",
+    "randint", "randn", "randperm", "range", "sum", "zeros",
+}  # fmt: skip
 """Functions that compute in the dtype of ``out``, and make what they make on its device."""
 
-_APART: Final = frozenset(
-    "cat column_stack concat dstack gather hstack index_select kron kthvalue masked_select median median_dim nanmedian "
-    "nanmedian_dim outer stack take take_along_dim vstack".split()
-)
+_APART: Final = {
+    "cat", "column_stack", "concat", "dstack", "gather", "hstack", "index_select", "kron", "kthvalue",
+    "masked_select", "median", "median_dim", "nanmedian", "nanmedian_dim", "outer", "stack", "take",
+    "take_along_dim", "vstack",
+}  # fmt: skip
 """Functions whose ``out`` must not share memory with what they read."""
 
 MADE_BY_HAND: Final = (
@@ -126,7 +132,8 @@ def overlap(out: Tensor, shape: tuple[int, ...], operand: Tensor) -> bool:
     resized = mine.shape != shape
     if not (resized or is_dense(mine.shape, mine.stride)) or not is_dense(theirs.shape, theirs.stride):
         return False
-    first, second = out.storage_offset() * mine.dtype.itemsize, operand.storage_offset() * theirs.dtype.itemsize
+    first: int = out.storage_offset() * mine.dtype.itemsize
+    second: int = operand.storage_offset() * theirs.dtype.itemsize
     return first < second + theirs.nbytes and second < first + prod(shape) * mine.dtype.itemsize
 
 

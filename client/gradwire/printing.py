@@ -144,7 +144,7 @@ def format_parameter(tensor_text: str) -> str:
 
 
 def format_tensor(
-    values: Array | SummaryFetcher,
+    values: Array | SummaryFetcher | None,
     *,
     shape: Sequence[int],
     dtype: str,
@@ -162,6 +162,7 @@ def format_tensor(
     Args:
         values: the whole tensor, or only its elements at `summary_index`, or a function that brings those.
             The function is called once with that index, and not at all if the text shows no element.
+            ``None`` for a tensor on the meta device, which has none.
         shape: the shape of the whole tensor.
         dtype: its PyTorch name, e.g. ``"bfloat16"``. It decides how the elements are written.
         device: the device, with its number where it has one; it is shown unless it is ``"cpu"``.
@@ -179,16 +180,19 @@ def format_tensor(
     options = options or _current
     shape = tuple(shape)
     empty = 0 in shape
-    body = "[]" if empty else _body(values, shape, dtype, len(prefix), options)
+    if values is None:
+        body = "..."
+    else:
+        body = "[]" if empty else _body(values, shape, dtype, len(prefix), options)
 
     entries = []
     if device != "cpu":
         entries.append(f"device='{device}'")
     # "[]" tells the size only of a vector, and with no edge items the text cannot be trusted to tell it.
-    if len(shape) != 1 if empty else options.edgeitems == 0:
+    if values is None or (len(shape) != 1 if empty else options.edgeitems == 0):
         entries.append(f"size={shape}")
     # With no element to look at, the literal alone would give the default dtype and nothing else.
-    implied = (default_dtype,) if empty else (default_dtype, default_complex, "int64", "bool")
+    implied = (default_dtype,) if empty or values is None else (default_dtype, default_complex, "int64", "bool")
     if dtype not in implied:
         entries.append(f"dtype=torch.{dtype}")
     if grad_fn_name is not None:

@@ -111,7 +111,9 @@ class Readable:
             return mapping.describe(self)
         described = self._known_meta()
         index = printing.summary_index(described.shape)
-        if described.numel == 0:
+        if self.is_meta:
+            values = None
+        elif described.numel == 0:
             values = np.empty(described.shape)
         elif index is None:
             values = self._read_and_name(self)

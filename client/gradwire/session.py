@@ -12,7 +12,7 @@ import numpy as np
 
 from gradwire_protocol import dtypes, envelope
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentError, GradwireError, InternalError, from_code
+from gradwire_protocol.errors import ArgumentError, GradwireError, InternalError, Unsupported, from_code
 from gradwire_protocol.frames import ID_BITS, MAX_ID, Frame, Problem, Structure, structure_hash
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import GRAD_MODE
@@ -66,6 +66,7 @@ class Session:
         self._owned = owned
         self._base = self.link.client << ID_BITS
         self._next_id = self._base + 1
+        self._nowhere = 0
         self._limit = min(OPS_PER_FRAME, self.link.limits.get("max_ops_per_frame", OPS_PER_FRAME))
         self._fresh()
         self._lines_of: dict[tuple[int, int], str] = {}
@@ -154,8 +155,18 @@ class Session:
         table = self._external
         at = table.get(number)
         if at is None:
+            if number < 0:
+                raise Unsupported(
+                    f"{tensor._meta!r} has no values: a tensor on the meta device is its shape and dtype, and nothing "
+                    "can be computed from it on another"
+                )
             at = table[number] = len(table)
         return -1 - at
+
+    def nowhere(self, count: int = 1) -> int:
+        """An id for a tensor on the meta device, below zero; those of ``count - 1`` others follow it."""
+        self._nowhere -= count
+        return self._nowhere
 
     # Cutting frames
 
@@ -169,7 +180,8 @@ class Session:
             local: list[int] = []
             releases: list[int] = []
             for number in dropped[:count]:
-                (local if number >= self._first else releases).append(number)
+                if number > 0:
+                    (local if number >= self._first else releases).append(number)
             del dropped[:count]
             structure = envelope.encode_part(
                 Structure(ops=self._ops, reads=reads or [], drops=sorted(n - self._first for n in local))

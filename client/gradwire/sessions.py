@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import random
 import threading
 from typing import Any
 
@@ -65,6 +66,17 @@ def open_session(
     patience: float = 120.0,
 ) -> Session:
     """Like :func:`connect`, without changing where new tensors go."""
+    drawn = random.getstate()
+    try:
+        return _open(url, api_key, session, device, seed, patience)
+    finally:
+        # Some libraries draw from Python's generator as they are imported, and it is the program's to seed.
+        random.setstate(drawn)
+
+
+def _open(
+    url: str | None, api_key: str | None, session: str | None, device: str, seed: int | None, patience: float
+) -> Session:
     url = url or os.environ.get("GRADWIRE_URL") or None
     api_key = api_key or os.environ.get("GRADWIRE_API_KEY")
     if url is None:

@@ -31,7 +31,8 @@ class Size(tuple[int, ...]):
 
 
 class device:
-    """A device of the server: ``device("cuda:1")``, ``device("cuda", 1)``.
+    """A device of the server: ``device("cuda:1")``, ``device("cuda", 1)``. Or ``device("meta")``, where tensors have a
+    shape and a dtype and no values: the server does not hear of them.
 
     Raises:
         ArgumentError: for a kind of device that does not exist.
@@ -47,16 +48,16 @@ class device:
         if not isinstance(type, (str, int, device)):
             raise ArgumentTypeError(f"a device is given as a string or an index, not as {type!r:.40}")
         kind, _, number = text.partition(":")
-        if kind not in ("cpu", "cuda") or (number and not number.isdigit()):
-            raise ArgumentError(f"{text!r} is not a device: expected 'cpu', 'cuda' or 'cuda:N'")
+        if kind not in ("cpu", "cuda", "meta") or (number and not number.isdigit()):
+            raise ArgumentError(f"{text!r} is not a device: expected 'cpu', 'cuda', 'cuda:N' or 'meta'")
         self.type = kind
         self.index = int(number) if number else index
 
     @property
     def wire(self) -> str:
         """The name that travels: ``cpu``, ``cuda:0``."""
-        if self.type == "cpu":
-            return "cpu"
+        if self.type != "cuda":
+            return self.type
         return f"cuda:{PLACES.cuda if self.index is None else self.index}"
 
     def __enter__(self) -> device:

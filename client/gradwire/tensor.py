@@ -25,7 +25,7 @@ from gradwire_protocol.table import TABLE
 from .absent import absent
 from .hooks import RemovableHandle
 from .inplace import Path, path_of, regenerate
-from .iterating import Rows, rows
+from .iterating import Rows, Shifted, rows
 from .mirror import AccumulateGrad, Node
 from .modes import MODES
 from .participation import Part, register_accumulated_hook, register_tensor_hook, remember_origin
@@ -70,7 +70,7 @@ class Tensor(Readable):
     _scope: Any = None
     _levels: tuple[int, ...] = ()  # the vmaps that it is mapped in
     _part: Part | None = None
-    _row_of: tuple[Rows, int] | None = None  # the iteration that handed it out
+    _row_of: tuple[Rows | Shifted, int] | None = None  # the iteration that handed it out
 
     def __getattr__(self, name: str) -> Any:
         """What methods.py attaches is found before this is called."""
@@ -191,7 +191,7 @@ class Tensor(Readable):
     @property
     def is_cuda(self) -> bool:
         """Whether it lives on a GPU of the server."""
-        return self._meta.device != "cpu"
+        return self._meta.device.startswith("cuda")
 
     @property
     def is_sparse(self) -> bool:
@@ -255,7 +255,7 @@ class Tensor(Readable):
             raise GraphError("a tensor made in inference mode cannot require a gradient outside of it: clone it first")
         if self._requires != requires_grad:
             self._requires = requires_grad
-            self._session.record(TABLE["requires_grad_"], [self, requires_grad], 0)
+            self._tell("requires_grad_", requires_grad)
         return self
 
     @property
@@ -437,7 +437,7 @@ class Tensor(Readable):
         if node.retained is None:
             node.retained = []
         node.retained.append(ref(self))
-        self._session.record(TABLE["retain_grad"], [self], 0)
+        self._tell("retain_grad")
 
     @property
     def retains_grad(self) -> bool:
@@ -448,15 +448,14 @@ class Tensor(Readable):
         """Cut it from its history, in place."""
         if self._base_tensor is not None:
             raise GraphError("a view cannot be detached in place: use detach()")
-        self._session.record(TABLE["detach_"], [self], 0)
+        self._tell("detach_")
         self._node, self._requires, self._slot = None, False, 0
         return self
 
     @property
     def data(self) -> Any:
         """The same memory without history; in-place writes to it go unnoticed by autograd."""
-        number = self._session.record(TABLE["data_of"], [self], 1)
-        made = Tensor._make(self._session, number, self._known_meta())
+        made = Tensor._make(self._session, self._tell("data_of", results=1), self._known_meta())
         made._inference = self._inference
         made._levels = self._levels
         return made
@@ -467,6 +466,12 @@ class Tensor(Readable):
             raise ArgumentTypeError(f"data must be a tensor, not {type(value).__name__}")
         self._session.record(TABLE["set_data"], [self, value], 0)
         self._meta = value._meta
+
+    def _tell(self, op: str, *args: Any, results: int = 0) -> int:
+        """Let the server know of a change of this tensor, if it knows the tensor: one on the meta device it does not."""
+        if self._id < 0:
+            return self._session.nowhere()
+        return self._session.record(TABLE[op], [self, *args], results)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if not self.is_leaf:

@@ -8,9 +8,10 @@ import numpy as np
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
 from .creation import empty, tensor
+from .methods import attach, to
 from .size import Size
 from .tensor import Tensor
 
@@ -56,7 +57,37 @@ TYPES: Final = {name: _made(name, dtype, "cpu") for name, dtype in _NAMES.items(
 CUDA_TYPES: Final = {name: _made(name, dtype, "cuda") for name, dtype in _NAMES.items()}
 
 
+_SPELLED: Final = {dtype.name: name for name, dtype in _NAMES.items()} | {
+    "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
+}  # fmt: skip
+
+
 def by_name(name: str) -> TensorType | None:
     """The type that a name like ``torch.FloatTensor`` or ``torch.cuda.FloatTensor`` stands for."""
     table = CUDA_TYPES if name.startswith("torch.cuda.") else TYPES
     return table.get(name.rpartition(".")[2])
+
+
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """In another dtype; without one, the name of PyTorch's tensor type.
+
+    Args:
+        dtype: a dtype, a type like ``torch.FloatTensor``, or its name. A type tells the device, too.
+
+    Raises:
+        ArgumentValueError: for a name that is not of such a type.
+    """
+    if dtype is None:
+        room = {"cpu": "torch", "cuda": "torch.cuda"}.get(self.device.type, f"torch.{self.device.type}")
+        return f"{room}.{_SPELLED[self.dtype.name]}"
+    if isinstance(dtype, str):
+        found = by_name(dtype)
+        if found is None:
+            raise ArgumentValueError(f"{dtype!r} is not the name of a tensor type, like 'torch.FloatTensor'")
+        dtype = found
+    if isinstance(dtype, TensorType):
+        return to(self, dtype=dtype.dtype, device=self.device if self.device.type == dtype.device else dtype.device)
+    return to(self, dtype)
+
+
+attach("type", _type)

@@ -99,8 +99,8 @@ def test_what_cannot_be_filled_is_refused(attempt):
         attempt()
 
 
-def test_a_generator_is_refused():
-    with pytest.raises(NotImplementedError):
+def test_what_is_no_generator_is_refused():
+    with pytest.raises(TypeError):
         init.normal_(gw.empty(2), generator=object())
 
 

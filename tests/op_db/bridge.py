@@ -29,10 +29,11 @@ def from_numpy(array: np.ndarray[Any, Any]) -> torch.Tensor:
 
 
 class Bridge:
-    """Carries arguments into a library. A tensor that occurs twice stays one tensor."""
+    """Carries arguments into a library. A tensor that occurs twice stays one tensor; ``shared`` memory stays shared."""
 
-    def __init__(self, library: types.ModuleType) -> None:
+    def __init__(self, library: types.ModuleType, shared: bool = False) -> None:
         self.library = library
+        self.memories: dict[int, Any] | None = {} if shared else None
         self.carried: dict[int, tuple[torch.Tensor, Any]] = {}
         self.leaves: list[tuple[torch.Tensor, Any]] = []
 
@@ -88,14 +89,21 @@ class Bridge:
         """A leaf with the same values, strides and offset."""
         if given.layout is not torch.strided:
             raise NotImplementedError("there are no sparse tensors")
-        if given.is_conj() or given.is_neg() or given.is_contiguous():
+        plain = given.is_contiguous() and (self.memories is None or given.requires_grad)
+        if given.is_conj() or given.is_neg() or plain:
             values = to_numpy(given)
             if self.library is torch:
                 return from_numpy(values)
             return gradwire.from_numpy(np.array(values, order="C", copy=True))
         size = given.untyped_storage().nbytes() // given.element_size()
-        memory = given.detach().as_strided((size,), (1,), 0)
-        base = from_numpy(to_numpy(memory)) if self.library is torch else gradwire.from_numpy(to_numpy(memory).copy())
+        base = None if self.memories is None else self.memories.get(given.untyped_storage()._cdata)
+        if base is None:
+            memory = to_numpy(given.detach().as_strided((size,), (1,), 0))
+            base = from_numpy(memory).clone() if self.library is torch else gradwire.from_numpy(memory.copy())
+        if self.memories is not None:
+            self.memories[given.untyped_storage()._cdata] = base
+            if given.is_contiguous() and given.numel() == size:
+                return base.view(tuple(given.shape))
         return base.as_strided(tuple(given.shape), given.stride(), given.storage_offset()).detach()
 
 

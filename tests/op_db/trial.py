@@ -14,7 +14,7 @@ import torch
 import gradwire
 
 from .bridge import Bridge, from_numpy, named, rebound, unseeded
-from .entries import DTYPES, PHASED, RANDOM, TIED
+from .entries import DTYPES, PHASED, RANDOM, SAME_BITS, TIED, TIMES_ALPHA
 
 TOLERANCES = {
     torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 2e-5, torch.float64: 1e-9,
@@ -91,6 +91,10 @@ class Trial:
         try:
             torch.manual_seed(1)
             self.wanted = self.call(self.theirs, self.entry.op)
+            if self.wanted is NotImplemented:  # a method's way to leave the operands to the other's
+                return False
+            if self.entry.name in SAME_BITS:
+                self.wanted = self.wanted.view(torch.int64)
             if self.drawn:
                 self.drawn = self.varies()
             if self.entry.name in PHASED:
@@ -183,10 +187,17 @@ class Trial:
         for i, (a, b) in enumerate(zip(mine, their, strict=True)):
             if isinstance(b, torch.Tensor):
                 value = next(values)
+                if self.entry.name in TIMES_ALPHA and b.is_complex() and self.infinite():
+                    value = torch.where(b.isnan(), b.detach(), value)
                 if not self.drawn:
                     check_close(f"result {i}", value, b.detach(), slack)
             elif not (a == b or (isinstance(b, float) and abs(a - b) <= 1e-5 * (1 + abs(b))) or (a != a and b != b)):
                 raise Differs(f"result {i}: {a!r} instead of {b!r}")
+
+    def infinite(self) -> bool:
+        """Whether an operand has infinite elements."""
+        given = (self.sample.input, *self.sample.args)
+        return any(isinstance(v, torch.Tensor) and bool(v.isinf().any()) for v in given)
 
     def read(self, tensors: list[Any]) -> list[torch.Tensor]:
         """The values of the library's tensors, in one round trip."""
@@ -270,13 +281,13 @@ def same_error(entry: Any, error: Any, library: types.ModuleType, function: Call
         return f(bridge(sample.input), *bridge(tuple(sample.args)), **bridge(dict(sample.kwargs)))
 
     try:
-        call(Bridge(torch), entry.op)
+        call(Bridge(torch, shared=True), entry.op)
         return False  # an error of other devices
     except Exception as raised:
         classes = tuple(c for c in type(raised).__mro__ if c.__module__ == "builtins" and c is not object)
     nearest = classes[0]
     try:
-        result = call(Bridge(library), function)
+        result = call(Bridge(library, shared=True), function)
         if library is not torch:
             found = tensors_in(result, library.Tensor)
             gradwire.current_session().read([t for t in found if isinstance(t, library.Tensor)])

@@ -1,5 +1,7 @@
 """Functions that PyTorch has and the op table needs not: each is a few ops of the table, by subject."""
 
+from ..methods import FUNCTIONS
+from ..outputs import MADE_BY_HAND, accepts_out
 from . import (
     aliases,
     arranging,
@@ -52,4 +54,6 @@ __all__ = [
     "windows",
 ]
 
+for _name in MADE_BY_HAND:
+    FUNCTIONS[_name] = accepts_out(FUNCTIONS[_name], _name)
 aliases.offer_aliases()

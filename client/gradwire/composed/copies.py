@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..dispatch import call
+from ..layouts import contiguous_format
 from ..methods import FUNCTIONS, offer
 from ..tensor import Tensor
 
@@ -13,6 +14,14 @@ VIEWS = (
     "alias", "as_strided", "diagonal", "expand", "narrow", "permute", "select", "slice", "split", "squeeze", "t",
     "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as_real", "view_as_complex",
 )  # fmt: skip
+
+
+@offer
+def clone(input: Tensor, *, memory_format: Any = None) -> Any:
+    """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
+    if memory_format is contiguous_format and not input.is_contiguous():
+        return call("contiguous", input)
+    return call("clone", input)
 
 
 def _copies(name: str, view: Callable[..., Any]) -> Callable[..., Any]:

@@ -56,7 +56,7 @@ def squared_length(factor: Any, vector: Any) -> Any:
     if prod(batch) == 1:
         columns = vector.reshape(-1, n).t()  # all of them against one factor
         solved = gw.linalg.solve_triangular(factor.reshape(n, n), columns, upper=False)
-        return solved.square().sum(0).reshape(*(1,) * (len(batch) - len(shape)), *shape)
+        return solved.square().sum(0).reshape((1,) * (len(batch) - len(shape)) + shape)
     own = len(batch)
     if len(shape) < own or shape[len(shape) - own :] != batch:
         solved = gw.linalg.solve_triangular(factor, vector.unsqueeze(-1), upper=False)

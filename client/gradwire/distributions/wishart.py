@@ -61,7 +61,7 @@ class Wishart(FactoredCovariance, ExponentialFamily):
         }  # fmt: skip
 
     def _df(self, trailing: int) -> Any:
-        return self.df.reshape(*self._batch_shape, *(1,) * trailing)
+        return self.df.reshape((*self._batch_shape, *(1,) * trailing))
 
     @property
     def mean(self) -> Any:

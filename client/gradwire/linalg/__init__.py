@@ -47,4 +47,4 @@ __all__ = [
 
 for _name in __all__[1:]:
     if _name != "diagonal":  # a view
-        globals()[_name] = _accepts_out(globals()[_name])
+        globals()[_name] = _accepts_out(globals()[_name], f"linalg.{_name}")

@@ -297,18 +297,19 @@ class Module(Hooked, Stateful):
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
         """Replace the memory of every parameter, gradient and buffer by what ``fn`` makes of it.
 
-        Parameters stay the same objects, so that an optimizer that holds them goes on.
+        Parameters stay the same objects, so that an optimizer that holds them goes on; but to the meta device and back
+        they are new ones, since nothing of them is the same.
         """
         for module in self.children():
             module._apply(fn)
         with no_grad():
-            for param in self._parameters.values():
+            for name, param in self._parameters.items():
                 if param is None:
                     continue
                 grad = param.grad if param._grad_state != NO_GRAD else None
-                _replace_data(param, fn)
+                self._parameters[name] = _replaced(param, fn)
                 if grad is not None:
-                    _replace_data(grad, fn)
+                    _replaced(grad, fn)
             for name, buffer in self._buffers.items():
                 if buffer is not None:
                     self._buffers[name] = fn(buffer)
@@ -342,9 +343,9 @@ class Module(Hooked, Stateful):
         owner._apply(lambda t: empty(tuple(t.shape), dtype=t.dtype, device=device))
         return self
 
-    def type(self, dst_type: DType) -> Self:
-        """Cast all parameters and buffers, integer ones too."""
-        return self._apply(lambda t: _converted(t, dst_type, None))
+    def type(self, dst_type: Any) -> Self:
+        """Cast all parameters and buffers, integer ones too; to a dtype or a type like ``torch.DoubleTensor``."""
+        return self._apply(lambda t: t.type(dst_type))
 
     def _float_cast(self, dtype: DType) -> Self:
         return self._apply(lambda t: _converted(t, dtype, None) if t.is_floating_point() else t)
@@ -430,7 +431,11 @@ def _converted(tensor: Tensor, dtype: DType | None, device: str | None) -> Any:
     return call("to", tensor, dtype, device)
 
 
-def _replace_data(tensor: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
+def _replaced(tensor: Tensor, fn: Callable[[Tensor], Tensor]) -> Any:
     made = fn(tensor)
-    if made is not tensor:
-        tensor.data = made
+    if made is tensor:
+        return tensor
+    if made._meta.device != tensor._meta.device and "meta" in (made._meta.device, tensor._meta.device):
+        return Parameter(made, requires_grad=tensor.requires_grad)
+    tensor.data = made
+    return tensor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -188,6 +189,13 @@ class Stateful:
                 error_msgs.append(f"{key} has shape {list(value.shape)}, the module's has {list(current.shape)}")
             elif assign:
                 setattr(self, name, _assignable(value, current))
+            elif current.is_meta and not value.is_meta:
+                warnings.warn(
+                    f"{key} is on the meta device and stays without values: load with assign=True, or call to_empty() "
+                    "before",
+                    UserWarning,
+                    stacklevel=2,
+                )
             else:
                 with no_grad():
                     call("copy_", current, value)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.meta import is_contiguous
 
 from ..creation import upload
 from ..dispatch import call
@@ -91,7 +92,8 @@ def arrive(tree: Any, where: Callable[[str], Any]) -> Any:
     shared: dict[int, Any] = {}
     made: dict[int, Any] = {}
     for number, one in lying.items():
-        alone = uses[id(one.storage)] == 1
+        # Transposed and channels-last tensors keep their strides, which only a view of the whole storage can.
+        alone = uses[id(one.storage)] == 1 and (not prod(one.size) or is_contiguous(one.size, one.stride))
         made[number] = _dressed(_sent(one, where) if alone else _shared(one, shared, where), one)
     return _with(tree, made, {})
 

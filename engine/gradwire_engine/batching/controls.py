@@ -91,6 +91,11 @@ def shape_of(engine: Engine, tensor: Tensor) -> Tensor:
     return shape
 
 
+def offset_of(engine: Engine, tensor: Tensor) -> Tensor:
+    offset: Tensor = CONTROLS["offset_of"](engine, physical(tensor))
+    return offset
+
+
 def set_grad(engine: Engine, tensor: Tensor, gradient: Tensor | None) -> None:
     if gradient is not None:
         if {n for n, _, _ in levels_of(gradient)} - {n for n, _, _ in levels_of(tensor)}:
@@ -137,6 +142,7 @@ ON_BATCHED: Final[dict[str, Callable[..., Any]]] = {
     "grad": grad,
     "set_grad": set_grad,
     "shape_of": shape_of,
+    "offset_of": offset_of,
     "grad_of": _mapped_again("grad_of"),
     "data_of": _mapped_again("data_of"),
     "requires_grad_": _inside("requires_grad_"),

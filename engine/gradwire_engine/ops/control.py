@@ -268,3 +268,9 @@ def grad_fn_of(engine: Any, tensor: Tensor) -> Tensor:
 def shape_of(engine: Any, tensor: Tensor) -> Tensor:
     shape: Tensor = engine.from_numpy(np.array(tensor.shape, dtype=np.int64))
     return shape
+
+
+@control("offset_of")
+def offset_of(engine: Any, tensor: Tensor) -> Tensor:
+    offset: Tensor = engine.from_numpy(np.array(tensor.offset, dtype=np.int64))
+    return offset

@@ -221,3 +221,11 @@ def shape_of(self: Tensor) -> Inference:
     from ..dtypes import int64
 
     return new((self.ndim,), int64, "cpu")
+
+
+@op(control=True, exposed=())
+def offset_of(self: Tensor) -> Inference:
+    """How many elements before the first one the memory begins, as a 0-dim int64 tensor."""
+    from ..dtypes import int64
+
+    return new((), int64, "cpu")
