@@ -80,9 +80,12 @@ def _saves(entry: Row) -> dict[str, list[str]]:
 
 
 def _composite(entry: Row) -> dict[str, Any]:
-    """Of an op made of others: it may keep and depend on all its operands, but for a bias, which is only added."""
+    """Of an op made of others: it may keep and depend on all its operands, but for a bias, which is only added, and
+    for what the op says itself."""
     operands = [entry.op.params[i].name for i in entry.differentiable]
-    gradients = {operand: {"is": _anything(entry)} for operand in operands}
+    gradients: dict[str, Any] = {operand: {"is": _anything(entry)} for operand in operands}
+    for operand, used in (entry.uses or {}).items():
+        gradients[operand] = {"is": [[f":{entry.op.grad_fn}", "grads", *used]]}
     return {"saves": {"": [o for o in operands if o != "bias"]}, "gradients": gradients, "spread": []}
 
 

@@ -40,7 +40,7 @@ from gradwire_protocol.errors import (
 )
 from gradwire_protocol.promotion import join as promote_types
 
-from . import attributes, autograd, composed, methods, reshaping
+from . import attributes, autograd, composed, methods, operators, reshaping
 from .aio import AsyncSession
 from .creation import (
     arange,

@@ -25,6 +25,8 @@ from gradwire_protocol import envelope
 from gradwire_protocol.errors import GradwireError, Unauthorized, Unavailable, VersionMismatch, from_code
 from gradwire_protocol.frames import PROTOCOL_VERSION, Hello, Message, Refusal, Welcome
 
+from .quiet import stream_logger
+
 RECEIVE_BYTES: Final = 1 << 20
 CONNECT_TIMEOUT_S: Final = 10.0
 
@@ -67,7 +69,7 @@ class Connection:
             )
         except OSError as error:
             raise Disconnected(f"{host}:{port} cannot be reached: {error}") from None
-        self._protocol = ClientProtocol(uri, max_size=None)
+        self._protocol = ClientProtocol(uri, max_size=None, logger=stream_logger())
         try:
             self._handshake(key)
             self.send(envelope.join(envelope.encode(hello)))

@@ -9,7 +9,14 @@ import numpy as np
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, DeviceError, DTypeError
+from gradwire_protocol.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceError,
+    DTypeError,
+    GradwireError,
+)
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import check_can_require_grad
 from gradwire_protocol.promotion import ScalarKind
@@ -121,8 +128,11 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
         found = dtype or _dtype_of(flat)
         try:
             array = np.array([_plain(v) for v in flat], dtype=_carrier(found)).reshape(shape)
+            _check_fits(array, found)
         except OverflowError:
             raise ArgumentValueError(f"a value does not fit into {found.name}") from None
+        except GradwireError:
+            raise
         except (TypeError, ValueError) as error:
             raise ArgumentTypeError(f"the data cannot become {found.name}: {error}") from None
     if array.dtype.kind == "c" and not found.is_complex:
@@ -135,6 +145,24 @@ def _carrier(dtype: DType) -> Any:
     if dtype.is_complex:
         return np.complex128
     return np.float64 if dtype.is_floating_point else None
+
+
+def _check_fits(array: np.ndarray[Any, Any], dtype: DType) -> None:
+    """Refuse what an integer dtype cannot hold. Negative numbers wrap in an unsigned one, down to its range below 0.
+
+    Raises:
+        ArgumentValueError: for a number of more than 64 bits.
+        ArgumentError: for others out of range, infinities and NaN.
+    """
+    if dtype.category != dtypes.INTEGRAL or not array.size or array.dtype.kind in "bc":
+        return
+    if array.dtype.kind not in "if":
+        raise ArgumentValueError(f"a value does not fit into {dtype.name}: it has more than 64 bits")
+    held = np.iinfo(NUMPY_DTYPES[dtype])
+    lowest, most, least = -held.max if held.min == 0 else held.min, array.max(), array.min()
+    if not (lowest <= least and most <= held.max) or (array.dtype.kind == "f" and most >= 2.0**63):
+        wrong = least if lowest > least else most
+        raise ArgumentError(f"{wrong} does not fit into {dtype.name}, which holds {held.min} to {held.max}")
 
 
 def _plain(value: Any) -> Any:

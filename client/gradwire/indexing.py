@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+import warnings
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from gradwire_protocol.promotion import ScalarKind
 
 from .dispatch import call
 from .tensor import Tensor
+
+_PARTS: Final = (list, tuple, range, slice, type(None), type(Ellipsis), Tensor, np.ndarray)
+"""What in a list makes it a tuple of indices, as PyTorch still has it."""
 
 
 def getitem(self: Tensor, key: Any) -> Any:
@@ -53,7 +57,12 @@ def _filled(value: Any, like: Tensor) -> Tensor:
 def _walk(self: Tensor, key: Any) -> tuple[Tensor, list[Tensor | None]]:
     """Apply the parts of the key that make views, and gather the tensors that index what remains."""
     parts = list(key) if isinstance(key, tuple) else [key]
-    if isinstance(key, list) and key and any(isinstance(k, (slice, type(None), type(Ellipsis))) for k in key):
+    if isinstance(key, list) and len(key) < 32 and any(isinstance(k, _PARTS) for k in key):
+        warnings.warn(
+            f"a list with {next(type(k).__name__ for k in key if isinstance(k, _PARTS))} in it is taken as a tuple of "
+            "indices: write x[tuple(list)], or x[tensor(list)] for an index of several dimensions",
+            stacklevel=3,
+        )
         parts = list(key)
     parts = [_as_index(p) for p in parts]
     taken = sum(_dims_taken(p) for p in parts)
@@ -125,7 +134,8 @@ def _as_index(part: Any) -> Any:
     try:
         return operator.index(part)
     except TypeError:
-        raise IndexOutOfRange(
+        kind = ArgumentTypeError if isinstance(part, str) else IndexOutOfRange
+        raise kind(
             f"an index is an int, a slice, None, ..., a mask or integers, not {part!r:.40} of type "
             f"{type(part).__name__}"
         ) from None

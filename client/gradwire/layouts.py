@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from gradwire_protocol.errors import ArgumentError
+from gradwire_protocol.meta import Meta
+
 
 class layout:
     """How a tensor's elements are held. Every tensor of gradwire is ``strided``; there are no sparse ones."""
@@ -28,6 +31,29 @@ class memory_format:
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
+
+
+def lies_in(described: Meta, order: memory_format) -> bool:
+    """Whether a tensor's elements lie in a memory order; false for one that is for another number of dimensions.
+
+    Raises:
+        ArgumentError: for ``preserve_format``, which is no order.
+    """
+    if order is preserve_format:
+        raise ArgumentError("is_contiguous: preserve_format keeps an order, it is none")
+    if order is contiguous_format:
+        return described.contiguous
+    ndim = 4 if order is channels_last else 5
+    if len(described.shape) != ndim:
+        return False
+    inward = (1, *range(ndim - 1, 1, -1), 0)  # channels are next to each other, batches farthest apart
+    expected = 1
+    for dim in inward:
+        if described.shape[dim] != 1:
+            if described.stride[dim] != expected:
+                return False
+            expected *= described.shape[dim]
+    return True
 
 
 strided: Final = layout("strided")

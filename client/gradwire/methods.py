@@ -6,17 +6,16 @@ meanings (``max``), or arguments that are sugar for another op.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentTypeError, DTypeError, ShapeError
-from gradwire_protocol.promotion import ScalarKind
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, DTypeError, ShapeError
 from gradwire_protocol.table import TABLE, Op
 
-from . import indexing
 from .creation import empty as make_empty
 from .creation import full, place, tensor
 from .creation import ones as make_ones
@@ -26,6 +25,7 @@ from .generator import drawing_from
 from .outputs import computed_in, into
 from .places import PLACES
 from .size import device as Device
+from .spellings import by_numpy_names, respelled
 from .tensor import Tensor
 
 
@@ -55,7 +55,13 @@ def function_of(op: Op) -> Callable[..., Any]:
                 kwargs["device"] = place(kwargs["device"])
         if PLACES.current is not None and "device" not in kwargs and _placed(op):
             kwargs["device"] = place(None)
-        return run(entry, bind(args, kwargs))
+        try:
+            return run(entry, bind(args, kwargs))
+        except ArgumentTypeError:
+            again = respelled(op, args, kwargs)
+            if again is None:
+                raise
+        return run(entry, bind(*again))
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.rule.__doc__
@@ -99,6 +105,8 @@ def attach(name: str, value: Any) -> None:
 
 def offer(function: Callable[..., Any], method: bool = True) -> Callable[..., Any]:
     """Offer a hand-written function under its name, as a rule also as a method."""
+    if "dim" in function.__code__.co_varnames[: function.__code__.co_argcount]:
+        function = by_numpy_names(function)
     FUNCTIONS[function.__name__] = function
     if method:
         setattr(Tensor, function.__name__, function)
@@ -132,6 +140,7 @@ def named_result(name: str, *fields: str) -> Any:
         return f"torch.return_types.{name}(\n{lines})"
 
     setattr(made, "__repr__", show)
+    made.__module__ = "torch.return_types"  # what it says of itself when printed
     return made
 
 
@@ -155,6 +164,7 @@ def _named(name: str, table_name: str, *fields: str) -> None:
 for _name in ("sort", "topk", "cummax", "cummin", "mode", "kthvalue"):
     _named(_name, _name, "values", "indices")
 _named("aminmax", "aminmax", "min", "max")
+_named("frexp", "frexp", "mantissa", "exponent")
 
 
 def _with_dim(name: str) -> None:
@@ -223,17 +233,42 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     return call("masked_fill", input, mask, value)
 
 
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def _spelled(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """An equation and its operands, from operands each followed by the numbers of its dimensions."""
+    if len(given) < 2:
+        raise ArgumentValueError("einsum takes an equation and tensors, or tensors each followed by a list of numbers")
+
+    def letters(numbers: Any) -> str:
+        if not isinstance(numbers, (list, tuple)):
+            raise ArgumentTypeError(f"einsum: each tensor is followed by a list of numbers, not by {numbers!r}")
+        for number in numbers:
+            if number is not Ellipsis and not 0 <= operator.index(number) < len(_LETTERS):
+                raise ArgumentValueError(f"einsum: dimensions are numbered from 0 to {len(_LETTERS) - 1}, not {number}")
+        return "".join("..." if n is Ellipsis else _LETTERS[int(n)] for n in numbers)
+
+    terms = ",".join(letters(numbers) for numbers in given[1::2][: len(given) // 2])
+    arrow = "->" + letters(given[-1]) if len(given) % 2 else ""
+    return terms + arrow, given[: len(given) // 2 * 2 : 2]
+
+
 @offer
-def einsum(equation: str, *operands: Any) -> Any:
-    """Products of tensors summed over repeated letters: ``einsum("ij,jk->ik", a, b)``."""
+def einsum(equation: Any, *operands: Any) -> Any:
+    """Products of tensors summed over repeated letters: ``einsum("ij,jk->ik", a, b)``; or over repeated numbers from 0
+    to 51, ``einsum(a, [0, 1], b, [1, 2], [0, 2])``."""
+    if isinstance(equation, Tensor):
+        equation, operands = _spelled((equation, *operands))
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     return call("einsum", equation, list(operands))
 
 
 @offer
-def repeat(input: Any, *sizes: Any) -> Any:
+def repeat(input: Any, *sizes: Any, repeats: Any = ()) -> Any:
     """The tensor repeated along each dimension."""
+    sizes = sizes or tuple(repeats)
     return call("repeat", input, tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
 
 
@@ -273,6 +308,8 @@ def reshape_as(input: Any, other: Tensor) -> Any:
 @offer
 def numel(input: Tensor) -> int:
     """The number of elements."""
+    if not isinstance(input, Tensor):
+        raise ArgumentTypeError(f"numel counts the elements of a tensor, not of {type(input).__name__}")
     return input._known_meta().numel
 
 
@@ -285,6 +322,9 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 @offer
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether shapes and all elements are equal. One round trip, none where shapes differ."""
+    for given in (input, other):
+        if not isinstance(given, Tensor):
+            raise ArgumentTypeError(f"equal compares two tensors, not {type(given).__name__}")
     if tuple(input.shape) != tuple(other.shape):
         return False
     return bool(call("all", call("eq", input, other)).item())
@@ -481,102 +521,3 @@ setattr(Tensor, "H", _adjoint)
 setattr(Tensor, "mH", property(lambda self: conj(call("transpose", self, -2, -1))))
 setattr(Tensor, "real", property(real))
 setattr(Tensor, "imag", property(imag))
-
-# Operators
-
-_NUMBERS = (bool, int, float, complex)
-
-
-def _usable(other: Any) -> bool:
-    return isinstance(other, Tensor) or type(other) in _NUMBERS or ScalarKind.of(other) is not None or (
-        hasattr(other, "item") and getattr(other, "shape", None) == ()
-    )  # fmt: skip
-
-
-def _binary(name: str, op: str) -> None:
-    entry = entry_of(TABLE[op])
-    defaults = [p.default for p in entry.op.params[2:]]
-
-    def method(self: Tensor, other: Any) -> Any:
-        if not _usable(other):
-            return NotImplemented
-        return run(entry, [self, other, *defaults])
-
-    method.__name__ = name
-    setattr(Tensor, name, method)
-
-
-def _reflected(name: str, op: str) -> None:
-    """``number <op> tensor`` for an op that takes a number first."""
-    entry = entry_of(TABLE[op])
-    defaults = [p.default for p in entry.op.params[2:]]
-
-    def method(self: Tensor, other: Any) -> Any:
-        if not _usable(other):
-            return NotImplemented
-        return run(entry, [other, self, *defaults])
-
-    method.__name__ = name
-    setattr(Tensor, name, method)
-
-
-def _inplace(name: str, op: str) -> None:
-    entry = entry_of(TABLE[op])
-    defaults = [p.default for p in entry.op.params[2:]]
-
-    def method(self: Tensor, other: Any) -> Any:
-        if not _usable(other):
-            return NotImplemented
-        run(entry, [self, other, *defaults])
-        return self
-
-    method.__name__ = name
-    setattr(Tensor, name, method)
-
-
-_BINARY = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
-    "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le",
-    "gt": "gt", "ge": "ge",
-}  # fmt: skip
-for _name, _op in _BINARY.items():
-    _binary(f"__{_name}__", _op)
-    if f"{_op}_" in TABLE and _name not in ("eq", "ne", "lt", "le", "gt", "ge"):
-        _inplace(f"__i{_name}__", f"{_op}_")
-for _name, _op in {
-    "radd": "add",
-    "rmul": "mul",
-    "rsub": "rsub",
-    "rand": "bitwise_and",
-    "ror": "bitwise_or",
-    "rxor": "bitwise_xor",
-}.items():
-    _binary(f"__{_name}__", _op)
-for _name, _op in {
-    "rpow": "pow",
-    "rmod": "remainder",
-    "rfloordiv": "floor_divide",
-    "rmatmul": "matmul",
-}.items():
-    _reflected(f"__{_name}__", _op)
-
-
-@_method("__rtruediv__")
-def _rtruediv(self: Tensor, other: Any) -> Any:
-    return call("mul", self.reciprocal(), other) if _usable(other) else NotImplemented
-
-
-setattr(Tensor, "__neg__", lambda self: call("neg", self))
-setattr(Tensor, "__pos__", lambda self: call("positive", self))
-setattr(Tensor, "__abs__", lambda self: call("abs", self))
-setattr(Tensor, "__invert__", lambda self: call("bitwise_not", self))
-setattr(Tensor, "__getitem__", indexing.getitem)
-setattr(Tensor, "__setitem__", indexing.setitem)
-
-
-def _contains(self: Tensor, value: Any) -> bool:
-    return bool(call("any", call("eq", self, value)).item())
-
-
-setattr(Tensor, "__contains__", _contains)

@@ -19,38 +19,38 @@ from .tensor import Tensor
 
 _EXACT: Final = {
     "abs", "addbmm", "addmm", "addmv", "alias_copy", "all", "amax", "amin", "aminmax", "any", "argmax", "argmin",
-    "as_strided_copy", "baddbmm", "bitwise_not", "bmm", "bucketize", "ceil", "clamp", "clamp_max", "clamp_min",
-    "conj_physical", "count_nonzero", "cross", "cummax", "cummin", "diag", "diagonal_copy", "diff", "dot",
-    "expand_copy", "floor", "frac", "frexp", "gather", "heaviside", "histc", "histogram", "index_add", "index_copy",
-    "index_reduce", "index_select", "inner", "isin", "isneginf", "isposinf", "kthvalue", "log_softmax",
-    "logcumsumexp", "lu_solve", "lu_unpack", "masked_select", "matmul", "max", "median", "median_dim", "min", "mm",
-    "mode", "msort", "multinomial", "mv", "nan_to_num", "nanmedian", "nanmedian_dim", "nanquantile", "narrow_copy",
-    "neg", "nonzero", "norm", "ormqr", "permute_copy", "qr", "quantile", "renorm", "round", "scatter",
-    "scatter_add", "scatter_reduce", "searchsorted", "sgn", "sign", "signbit", "slice_scatter", "softmax", "sort",
-    "split_with_sizes_copy", "squeeze_copy", "svd", "t_copy", "take", "take_along_dim", "tensordot", "topk",
-    "transpose_copy", "triangular_solve", "tril", "triu", "trunc", "unbind_copy", "unfold_copy", "unsqueeze_copy",
-    "vdot", "view_copy", "where", "avg_pool2d", "avg_pool3d", "gelu", "hardshrink", "linear", "logsigmoid",
-    "softplus", "softshrink", "linalg.cholesky", "linalg.cholesky_ex", "linalg.cross", "linalg.det", "linalg.eigh",
-    "linalg.eigvalsh", "linalg.inv", "linalg.inv_ex", "linalg.ldl_factor", "linalg.ldl_factor_ex",
-    "linalg.ldl_solve", "linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex", "linalg.lu_solve",
-    "linalg.matrix_norm", "linalg.multi_dot", "linalg.norm", "linalg.qr", "linalg.slogdet", "linalg.solve",
-    "linalg.solve_ex", "linalg.solve_triangular", "linalg.svd", "linalg.svdvals", "linalg.vecdot",
-    "linalg.vector_norm",
+    "as_strided_copy", "avg_pool2d", "avg_pool3d", "baddbmm", "bitwise_not", "bmm", "bucketize", "ceil",
+    "conj_physical", "count_nonzero", "cross", "cummax", "cummin", "diag", "diagonal_copy", "dot", "expand_copy",
+    "float_power", "floor", "frac", "frexp", "gather", "gelu", "hardshrink", "heaviside", "histc", "histogram",
+    "index_add", "index_copy", "index_reduce", "index_select", "isin", "isneginf", "isposinf", "kthvalue", "linear",
+    "log_softmax", "logcumsumexp", "logsigmoid", "lu_solve", "lu_unpack", "masked_select", "matmul", "max_dim",
+    "median_dim", "min_dim", "mm", "mode", "msort", "multinomial", "mv", "nan_to_num", "nanmedian_dim",
+    "nanquantile", "narrow_copy", "neg", "nonzero", "norm", "ormqr", "permute_copy", "qr", "quantile", "renorm",
+    "round", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "sgn", "sign", "signbit", "slice_scatter",
+    "softmax", "softplus", "softshrink", "sort", "split_with_sizes_copy", "squeeze_copy", "svd", "t_copy", "take",
+    "take_along_dim", "tensordot", "topk", "transpose_copy", "triangular_solve", "tril", "triu", "trunc",
+    "unbind_copy", "unfold_copy", "unsqueeze_copy", "vdot", "view_copy", "where", "linalg.cholesky",
+    "linalg.cholesky_ex", "linalg.cross", "linalg.det", "linalg.eigh", "linalg.eigvalsh", "linalg.inv",
+    "linalg.inv_ex", "linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.ldl_solve", "linalg.lu",
+    "linalg.lu_factor", "linalg.lu_factor_ex", "linalg.lu_solve", "linalg.matrix_norm", "linalg.multi_dot",
+    "linalg.norm", "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.solve_ex", "linalg.solve_triangular",
+    "linalg.svd", "linalg.svdvals", "linalg.vecdot", "linalg.vector_norm",
 }  # fmt: skip
 """Functions whose ``out`` must have the result's dtype, not only one that holds it."""
 
 _COMPUTED_IN: Final = {
     "arange", "cumprod", "cumsum", "empty", "eye", "full", "linspace", "logspace", "ones", "prod", "rand",
-    "randint", "randn", "randperm", "range", "sum", "zeros",
+    "randint", "randn", "randperm", "sum", "zeros",
 }  # fmt: skip
 """Functions that compute in the dtype of ``out``, and make what they make on its device."""
 
 _APART: Final = {
     "cat", "column_stack", "concat", "dstack", "gather", "hstack", "index_select", "kron", "kthvalue",
-    "masked_select", "median", "median_dim", "nanmedian", "nanmedian_dim", "outer", "stack", "take",
-    "take_along_dim", "vstack",
+    "masked_select", "median_dim", "nanmedian_dim", "outer", "stack", "take", "take_along_dim", "vstack",
 }  # fmt: skip
 """Functions whose ``out`` must not share memory with what they read."""
+
+_JOINING: Final = {"cat", "column_stack", "dstack", "hstack", "stack", "vstack"}
 
 MADE_BY_HAND: Final = (
     "alias_copy", "as_strided_copy", "bucketize", "column_stack", "conj_physical", "constant_pad_nd", "diagonal_copy",
@@ -81,15 +81,15 @@ def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise ArgumentTypeError(f"{name}: out must be {len(result)} tensors, as many as there are results")
-        given = list(given)
-        written = [into(name, r, o, given) for r, o in zip(result, out)]
+        given, each = list(given), f"{name}_dim" if f"{name}_dim" in _EXACT else name
+        written = [into(each, r, o, given) for r, o in zip(result, out)]
         return type(result)(*written) if hasattr(result, "_fields") else type(result)(written)
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{name}: out must be a tensor, not {type(out).__name__}")
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):
         raise GraphError(f"{name}: out= does not record history; call it under no_grad(), or assign the result")
     if not can_cast(result.dtype, out.dtype) or (name in _EXACT and out.dtype is not result.dtype):
-        kind = ArgumentTypeError if name in ("cat", "stack") else DTypeError
+        kind = ArgumentTypeError if name in _JOINING else DTypeError
         raise kind(f"{name}: a {result.dtype.name} result cannot be written into out of {out.dtype.name}")
     if result._meta.device != out._meta.device:
         raise DeviceError(f"{name}: the result is on {result.device}, out on {out.device}")

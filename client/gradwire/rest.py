@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradwire_protocol.errors import GradwireError, Unavailable, from_code
 
+from .quiet import unlogged
+
 if TYPE_CHECKING:
     import httpx
 
@@ -40,7 +42,8 @@ class Rest:
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        with unlogged():
+            self._http.close()
 
     def _safely(self, method: str, path: str) -> Any:
         import stamina
@@ -54,7 +57,8 @@ class Rest:
         import httpx
 
         try:
-            response = self._http.request(method, path, json=body)
+            with unlogged():
+                response = self._http.request(method, path, json=body)
         except httpx.TransportError as error:
             raise Unavailable(f"{self._http.base_url} cannot be reached: {error}") from None
         if response.is_success:

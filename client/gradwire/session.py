@@ -163,6 +163,11 @@ class Session:
             at = table[number] = len(table)
         return -1 - at
 
+    @property
+    def recorded(self) -> int:
+        """How many ops were recorded so far."""
+        return self.ops + len(self._ops)
+
     def nowhere(self, count: int = 1) -> int:
         """An id for a tensor on the meta device, below zero; those of ``count - 1`` others follow it."""
         self._nowhere -= count

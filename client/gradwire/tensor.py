@@ -26,6 +26,7 @@ from .absent import absent
 from .hooks import RemovableHandle
 from .inplace import Path, path_of, regenerate
 from .iterating import Rows, Shifted, rows
+from .layouts import lies_in
 from .mirror import AccumulateGrad, Node
 from .modes import MODES
 from .participation import Part, register_accumulated_hook, register_tensor_hook, remember_origin
@@ -71,6 +72,7 @@ class Tensor(Readable):
     _levels: tuple[int, ...] = ()  # the vmaps that it is mapped in
     _part: Part | None = None
     _row_of: tuple[Rows | Shifted, int] | None = None  # the iteration that handed it out
+    _last_read: tuple[int, float, Any] | None = None  # how much was recorded then, until when it holds, the values
 
     def __getattr__(self, name: str) -> Any:
         """What methods.py attaches is found before this is called."""
@@ -176,9 +178,10 @@ class Tensor(Readable):
         found = self._known_meta().stride
         return found if dim is None else found[dim]
 
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie in row-major order."""
-        return self._known_meta().contiguous
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie in row-major order, or in another that is named."""
+        described = self._known_meta()
+        return described.contiguous if memory_format is None else lies_in(described, memory_format)
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is float16, bfloat16, float32 or float64."""

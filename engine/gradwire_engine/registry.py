@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gradwire_protocol.table import Kind, Op, lookup
@@ -39,12 +39,13 @@ class Row:
         undefined: the derivative accepts ``None`` for a result that received no gradient.
         writes: whether the kernel of an in-place form writes into its first array itself, and returns nothing.
         composite: for an op made of other ops, the function that calls them; it needs no kernel and no derivative.
+        uses: for such an op, on which operands the gradient by each one depends; ``None`` where it may be all.
     """
 
     __slots__ = (
         "_keeps_results", "_kept", "across", "announced", "composite", "differentiable", "half", "has_lists", "joint",
         "kernel", "number_at", "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at", "static_targets",
-        "tensor_at", "undefined", "writes",
+        "tensor_at", "undefined", "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:
@@ -59,6 +60,7 @@ class Row:
         self.saves: tuple[str, ...] = ()
         self.undefined = False
         self.composite: Callable[..., Any] | None = None
+        self.uses: Mapping[str, tuple[str, ...]] | None = None
         tensors = (Kind.TENSOR, Kind.OPERAND, *_LISTS)
         self.tensor_at = tuple(i for i, p in enumerate(op.params) if p.kind in tensors)
         self.differentiable = tuple(i for i in self.tensor_at if op.params[i].name in op.differentiable)
@@ -213,14 +215,17 @@ def control(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
-def composite(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def composite(
+    name: str, gradients: Mapping[str, tuple[str, ...]] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register ``f(engine, *values)`` that computes the op with other ops, on engine tensors.
 
     The rule still runs first, so shapes and sizes are checked as for any op; history is what the inner ops record.
+    ``gradients`` says on which operands the gradient by each one depends, where it is not on all of them.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        row(name).composite = function
+        row(name).composite, row(name).uses = function, gradients
         return function
 
     return register

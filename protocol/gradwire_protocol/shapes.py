@@ -235,9 +235,11 @@ def infer_size(shape: Sequence[int], numel: int) -> Shape:
     """Fill in the one -1 of a target shape.
 
     Raises:
-        ShapeError: when the elements do not fit.
+        ShapeError: when the elements do not fit, or for more dimensions than arrays have.
     """
     wanted = tuple(shape)
+    if len(wanted) > MAX_DIMS:
+        raise ShapeError(f"a shape of {len(wanted)} dimensions: arrays have at most {MAX_DIMS}")
     if any(n < -1 for n in wanted):
         raise ShapeError(f"shape {list(wanted)} has a negative extent other than -1")
     holes = [i for i, n in enumerate(wanted) if n == -1]

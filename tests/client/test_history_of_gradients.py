@@ -105,6 +105,19 @@ def test_gradients_depend_on_the_right_leaves() -> None:
         ]
 
 
+@pytest.mark.parametrize("loss", ["hinge_embedding_loss", "margin_ranking_loss"])
+def test_what_a_loss_of_straight_pieces_does_not_depend_on_gets_no_gradient(loss: str) -> None:
+    """A gradient penalty: the slope depends on the weight, and not on where it was taken."""
+    for lib in BOTH:
+        x, w = three(lib), three(lib)
+        rest = [-lib.ones(3)] * (1 if loss == "hinge_embedding_loss" else 2)
+        y = getattr(lib.nn.functional, loss)(x * w, *rest, margin=20.0)
+        (slope,) = lib.autograd.grad(y, x, create_graph=True)
+        slope.square().sum().backward()
+        assert x.grad is None
+        assert w.grad.tolist() == pytest.approx([2 / 9, 4 / 9, 6 / 9])
+
+
 def test_matrix_products_and_their_operands() -> None:
     for lib in BOTH:
         x, w = square(lib), square(lib)

@@ -142,6 +142,22 @@ def a_generator_that_enters_a_mode_itself(torch):
 
 
 @claim
+def arrays_of_what_requires_grad_are_had_where_nothing_is_recorded(torch):
+    x = leaf(torch, 1.0, 2.0)
+    found = []
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            view = x[:1]
+            found += [
+                x.numpy().tolist(),
+                (x[:1]).numpy().tolist(),
+                x.view(2, 1).__array__().tolist(),
+                view.requires_grad,
+            ]
+    return found
+
+
+@claim
 def an_exception_restores_the_mode(torch):
     for mode in MODES.values():
         try:

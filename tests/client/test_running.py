@@ -322,7 +322,38 @@ def test_the_interpreters_own_options_stay(server, tmp_path):
     assert done.returncode != 0
 
 
+# The program's log
+
+
+def test_the_log_of_a_program_holds_its_own_lines_alone(start):
+    code = (
+        "import logging, sys; logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)\n"
+        "import torch; logging.info('begins'); x = torch.ones(3); logging.debug('sum %s', x.sum().item())"
+    )
+    assert printed(start("-c", code)) == "INFO:root:begins\nDEBUG:root:sum 3.0\n"
+
+
+def test_what_a_program_requests_itself_is_logged(start, server):
+    code = (
+        "import logging, sys; logging.basicConfig(level=logging.INFO, stream=sys.stdout, format='%(name)s')\n"
+        f"import torch, httpx; torch.ones(3).sum().item(); httpx.get({server.url!r} + '/v1/health')"
+    )
+    assert printed(start("-c", code)) == "httpx\n"
+
+
 # The command's own options
+
+
+def test_the_programs_random_numbers_are_its_own(start):
+    code = """
+    import random, torch
+    random.seed(4)
+    torch.ones(2).sum().item()
+    found = [random.random() for _ in range(3)]
+    random.seed(4)
+    print(found == [random.random() for _ in range(3)])
+    """
+    assert printed(start("program.py", files={"program.py": code})) == "True\n"
 
 
 def test_stats_tell_what_it_cost_at_the_end(start):

@@ -65,6 +65,19 @@ def test_old_types_make_and_recognise_tensors(name):
     assert repr(getattr(gradwire, name)([1]).dtype) == repr(getattr(torch, name)([1]).dtype)
 
 
+@pytest.mark.parametrize("name", OLD)
+def test_old_types_are_what_a_tensor_is_cast_to(name):
+    for lib in LIBS:
+        for wanted in (getattr(lib, name), f"torch.{name}"):
+            cast = lib.tensor([0.0, 1.0]).type(wanted)
+            assert isinstance(cast, getattr(lib, name)) and cast.type() == f"torch.{name}"
+            assert lib.tensor([0.0, 1.0]).type(cast.dtype).dtype is cast.dtype
+        assert lib.zeros(1, dtype=lib.complex64).type() == "torch.ComplexFloatTensor"
+        assert lib.nn.Linear(1, 1).type(lib.DoubleTensor).weight.dtype is lib.float64
+        with pytest.raises(ValueError):
+            lib.zeros(1).type("torch.InventedTensor")
+
+
 def test_old_types_set_the_default_dtype():
     for lib in LIBS:
         lib.set_default_tensor_type(lib.DoubleTensor)

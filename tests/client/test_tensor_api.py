@@ -251,6 +251,12 @@ lib.where(m > 0, 1, 0)
 lib.where(m > 0)
 lib.einsum("ij,kj->ik", m, m)
 lib.einsum("bij,kj->bik", x, lib.ones(2, 4))
+lib.einsum(m, [0, 1], m, [2, 1], [0, 2])
+lib.einsum(x, [..., 26, 3], [3, 26, ...])
+lib.einsum(m, [1, 0])
+lib.einsum(g, [0, 1], [])
+lib.frexp(m).mantissa
+m.frexp().exponent
 lib.matmul(x, lib.ones(4, 2))
 lib.bmm(x, x.mT)
 lib.addmm(lib.ones(2, 2), m, m.T)

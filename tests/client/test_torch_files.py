@@ -41,6 +41,15 @@ def test_tensors_of_every_dtype_arrive_bit_for_bit(dtype, zipped):
     assert described(found) == described(values)
 
 
+def test_tensors_keep_their_strides():
+    values = {
+        "transposed": torch.arange(6.0).reshape(2, 3).t(), "stepped": torch.arange(8)[1::2],
+        "channels_last": torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        "parameter": torch.nn.Parameter(torch.randn(3, 2).t()), "expanded": torch.ones(3, 1).expand(3, 4),
+    }  # fmt: skip
+    assert described(gradwire.load(written(values))) == described(values)
+
+
 @FORMS
 def test_a_state_dict_arrives_in_a_model(zipped):
     theirs = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.Linear(4, 2))

@@ -55,6 +55,7 @@ TIED: Final = frozenset("sort argsort topk kthvalue mode median nanmedian msort 
 
 WRONG_IN_TORCH: Final = {
     "as_strided_scatter": "torch's gradient of self is that of the part, not of what the part leaves",
+    "logcumsumexp float16": "torch loses whole terms: 0 where float64 gives -1.1",
     "logcumsumexp bfloat16": "torch loses whole terms: 0 where float64 gives 4.1",
 }
 """Entries whose gradients torch gets wrong, in all dtypes or in one; ours are held by gradcheck."""
@@ -63,6 +64,10 @@ WRONG_IN_TORCH: Final = {
 TIMES_ALPHA: Final = frozenset("add sub rsub __radd__ __rsub__".split())
 """PyTorch multiplies an operand by ``alpha``, 1 as a complex number, which makes NaN of complex infinities where sums
 without it have none; what it says there is not compared."""
+
+
+ZERO_TO_ZERO: Final = frozenset("pow __rpow__ float_power".split())
+"""PyTorch says NaN of a complex ``0 ** 0`` where the exponent is a tensor, and 1 where it is a number; 1 it is here."""
 
 
 SAME_BITS: Final = {"hash_tensor": "torch's uint64 is no dtype of gradwire, whose result is the int64 of the same bits"}

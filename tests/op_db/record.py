@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import sys
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,12 +53,20 @@ def measure_all(names: list[str], seed: int = 0, workers: int = 2) -> dict[str, 
     others stay as they are in the record."""
     found = read_record()["entries"] if names and FILE.exists() else {}
     names = list(chosen(names))
+    broken = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        for done, (name, counts) in enumerate(pool.map(measured, names, [seed] * len(names)), 1):
-            found[name] = counts
+        waiting = {pool.submit(measured, name, seed): name for name in names}
+        for done, future in enumerate(as_completed(waiting), 1):
+            name = waiting[future]
+            try:
+                found[name] = future.result()[1]
+            except Exception as error:  # of the measuring itself; what is measured has its failures counted
+                broken[name] = error
             print(f"\r{done}/{len(names)} {name:<60}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
+    for name, error in broken.items():
+        print(f"{name} could not be measured: {type(error).__name__}: {error}", file=sys.stderr)
     return found
 
 

@@ -13,7 +13,6 @@ ALIASES: Final = {
     "swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim", "concat": "cat", "concatenate": "cat",
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh",
     "arctanh": "atanh", "fix": "trunc", "ger": "outer", "row_stack": "vstack",
-    "__rdiv__": "__rtruediv__",
 }  # fmt: skip
 
 

@@ -62,7 +62,11 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
 
 
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: Any = None) -> Any:
-    """Each element repeated, so many times each or as often as a tensor says."""
+    """Each element repeated, so many times each or as often as a tensor says.
+
+    Raises:
+        ArgumentError: for repeats of another number than there are elements along the dimension.
+    """
     if repeats is None:
         return call("repeated_positions", input)
     if not isinstance(repeats, Tensor):
@@ -71,6 +75,10 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
         input, dim = ravel(input), 0
     if repeats.numel() == 1 and input.shape[dim] != 1:
         repeats = call("expand", call("reshape", repeats, (1,)), (input.shape[dim],))
+    if repeats.ndim == 1 and repeats.numel() != input.shape[dim]:
+        raise ArgumentError(
+            f"repeat_interleave: {repeats.numel()} repeats for an extent of {input.shape[dim]} along dimension {dim}"
+        )
     return call("index_select", input, dim, call("repeated_positions", repeats))
 
 

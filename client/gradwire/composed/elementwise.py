@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentTypeError, DTypeError
+from gradwire_protocol.errors import DTypeError
 
 from ..dispatch import call
 from ..methods import offer
@@ -59,20 +58,3 @@ offer(polygamma, method=False)
 offer(fill, method=False)
 offer(float_power)
 setattr(Tensor, float_power_.__name__, float_power_)
-
-
-def _on_tensors_only(name: str) -> None:
-    """Refuse a number where the tensor goes, which only a call by the operator's name can bring there."""
-    reflected: Callable[..., Any] = getattr(Tensor, name)
-
-    def method(self: Any, other: Any) -> Any:
-        if not isinstance(self, Tensor):
-            raise ArgumentTypeError(f"{name} is a method of tensors, not of {type(self).__name__}")
-        return reflected(self, other)
-
-    method.__name__ = name
-    setattr(Tensor, name, method)
-
-
-for _name in ("__rand__", "__ror__", "__rxor__"):
-    _on_tensors_only(_name)

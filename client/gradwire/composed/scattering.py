@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ShapeError
@@ -15,15 +16,32 @@ from ..tensor import Tensor
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Any:
-    """A copy in which ``input[..., index[i], ...]`` is ``src[i]``, or a number; added or multiplied with ``reduce``."""
-    source = value if src is None else src
+    """A copy in which ``input[..., index[i], ...]`` is ``src[i]``, or a number; added or multiplied with ``reduce``.
+
+    Raises:
+        ArgumentError: for another ``reduce``.
+    """
+    return call(*_scattered("", input, dim, index, value if src is None else src, reduce))
+
+
+def scatter_(
+    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Any:
+    """In-place form of :func:`scatter`."""
+    return call(*_scattered("_", self, dim, index, value if src is None else src, reduce))
+
+
+def _scattered(suffix: str, self: Tensor, dim: int, index: Tensor, source: Any, reduce: str | None) -> tuple[Any, ...]:
+    """The op of the table, and what it is called with."""
     if reduce is None:
-        return call("scatter", input, dim, index, source)
+        return f"scatter{suffix}", self, dim, index, source
     if reduce not in ("add", "multiply"):
-        raise ArgumentError(f"reduce is 'add' or 'multiply', not {reduce!r}")
-    if not isinstance(source, Tensor):
-        source = call("full_like", index, source, dtype=input.dtype)
-    return call("scatter_reduce", input, dim, index, source, "sum" if reduce == "add" else "prod", include_self=True)
+        raise ArgumentError(f"scatter: reduce is 'add' or 'multiply', not {reduce!r}")
+    if isinstance(source, Tensor):
+        warnings.warn("scatter: reduce= with a tensor is deprecated in favour of scatter_reduce", stacklevel=3)
+    else:
+        source = call("full_like", index, source, dtype=self.dtype)
+    return f"scatter_reduce{suffix}", self, dim, index, source, "sum" if reduce == "add" else "prod", True
 
 
 def index_reduce(
@@ -63,5 +81,6 @@ def _spread(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) 
 
 
 attach("index_reduce_", index_reduce_)
+attach("scatter_", scatter_)
 for _function in (scatter, index_reduce):
     offer(_function)

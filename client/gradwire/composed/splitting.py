@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradwire_protocol.errors import ArgumentError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 
 from ..dispatch import call
 from ..methods import offer
 from ..tensor import Tensor
 
 
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+def _cuts(name: str, either: Any, indices: Any, sections: int | None) -> Any:
+    """The one that is given."""
+    given = [v for v in (either, indices, sections) if v is not None]
+    if len(given) != 1:
+        raise ArgumentTypeError(f"{name} takes either indices or a number of sections, got {len(given)} of them")
+    return given[0]
+
+
+def tensor_split(
+    input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: int | None = None
+) -> tuple[Any, ...]:
     """Views along a dimension: so many of nearly equal extent, or cut before the given positions."""
+    indices_or_sections = _cuts("tensor_split", indices_or_sections, indices, sections)
     extent = input.shape[dim]
     if isinstance(indices_or_sections, Tensor):
         indices_or_sections = indices_or_sections.tolist()
@@ -29,7 +40,10 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
 
 
 def _split_along(name: str, dim: int) -> None:
-    def function(input: Tensor, indices_or_sections: Any) -> tuple[Any, ...]:
+    def function(
+        input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: int | None = None
+    ) -> tuple[Any, ...]:
+        indices_or_sections = _cuts(name, indices_or_sections, indices, sections)
         along = 0 if name == "hsplit" and input.ndim == 1 else dim
         if input.ndim <= along:
             raise ArgumentError(f"{name} needs a tensor of at least {dim + 1} dimensions, got {input.ndim}")

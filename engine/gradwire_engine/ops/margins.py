@@ -41,13 +41,16 @@ def soft_margin_loss_gradient(s: Any, g: Tensor) -> Tensor:
     return slope * g
 
 
-@composite("hinge_embedding_loss")
+@composite("hinge_embedding_loss", gradients={"self": ()})
 def hinge_embedding_loss(engine: Any, x: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
     far = F.where(target != 1, F.clamp_min(margin - x, 0), 0)
     return reduced(far + F.where(target != -1, x, 0), reduction)
 
 
-@composite("margin_ranking_loss")
+@composite(
+    "margin_ranking_loss",
+    gradients={"input1": ("target",), "input2": ("target",), "target": ("input1", "input2")},
+)
 def margin_ranking_loss(engine: Any, x: Tensor, y: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
     return reduced(F.clamp_min(-target * (x - y) + float(margin), 0), reduction)
 

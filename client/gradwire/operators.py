@@ -1,0 +1,148 @@
+"""Python's operators on tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.promotion import ScalarKind
+from gradwire_protocol.table import TABLE
+
+from . import indexing
+from .dispatch import call, entry_of, run
+from .methods import attach
+from .spellings import tensor_of_number
+from .tensor import Tensor
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _usable(other: Any) -> bool:
+    return isinstance(other, Tensor) or type(other) in _NUMBERS or ScalarKind.of(other) is not None or (
+        hasattr(other, "item") and getattr(other, "shape", None) == ()
+    )  # fmt: skip
+
+
+def _binary(name: str, op: str) -> None:
+    entry = entry_of(TABLE[op])
+    defaults = [p.default for p in entry.op.params[2:]]
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not _usable(other):
+            return NotImplemented
+        return run(entry, [self, other, *defaults])
+
+    method.__name__ = name
+    attach(name, method)
+
+
+def _reflected(name: str, op: str) -> None:
+    """``number <op> tensor`` for an op that takes a number first."""
+    entry = entry_of(TABLE[op])
+    defaults = [p.default for p in entry.op.params[2:]]
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not _usable(other):
+            return NotImplemented
+        return run(entry, [other, self, *defaults])
+
+    method.__name__ = name
+    attach(name, method)
+
+
+def _inplace(name: str, op: str) -> None:
+    entry = entry_of(TABLE[op])
+    defaults = [p.default for p in entry.op.params[2:]]
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not _usable(other):
+            return NotImplemented
+        run(entry, [self, other, *defaults])
+        return self
+
+    method.__name__ = name
+    attach(name, method)
+
+
+_BINARY = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
+    "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le",
+    "gt": "gt", "ge": "ge",
+}  # fmt: skip
+for _name, _op in _BINARY.items():
+    _binary(f"__{_name}__", _op)
+    if f"{_op}_" in TABLE and _name not in ("eq", "ne", "lt", "le", "gt", "ge"):
+        _inplace(f"__i{_name}__", f"{_op}_")
+for _name, _op in {
+    "radd": "add",
+    "rmul": "mul",
+    "rsub": "rsub",
+    "rand": "bitwise_and",
+    "ror": "bitwise_or",
+    "rxor": "bitwise_xor",
+}.items():
+    _binary(f"__{_name}__", _op)
+for _name, _op in {
+    "rpow": "pow",
+    "rmod": "remainder",
+    "rfloordiv": "floor_divide",
+    "rmatmul": "matmul",
+}.items():
+    _reflected(f"__{_name}__", _op)
+
+
+def _shifted(name: str, op: str) -> None:
+    """``number <op> tensor`` for an op that takes tensors first."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        return call(op, tensor_of_number(other, self), self) if ScalarKind.of(other) is not None else NotImplemented
+
+    method.__name__ = name
+    attach(name, method)
+
+
+_shifted("__rlshift__", "bitwise_left_shift")
+_shifted("__rrshift__", "bitwise_right_shift")
+
+
+def _on_tensors_only(name: str) -> None:
+    """Refuse a number where the tensor goes, which only a call by the operator's name can bring there."""
+    reflected: Callable[..., Any] = getattr(Tensor, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(self, Tensor):
+            raise ArgumentTypeError(f"{name} is a method of tensors, not of {type(self).__name__}")
+        return reflected(self, other)
+
+    method.__name__ = name
+    attach(name, method)
+
+
+for _name in ("__rand__", "__ror__", "__rxor__"):
+    _on_tensors_only(_name)
+
+
+def _rtruediv(self: Tensor, other: Any) -> Any:
+    return call("mul", self.reciprocal(), other) if _usable(other) else NotImplemented
+
+
+attach("__rtruediv__", _rtruediv)
+attach("__rdiv__", _rtruediv)
+
+
+attach("__neg__", lambda self: call("neg", self))
+attach("__pos__", lambda self: call("positive", self))
+attach("__abs__", lambda self: call("abs", self))
+attach("__invert__", lambda self: call("bitwise_not", self))
+attach("__getitem__", indexing.getitem)
+attach("__setitem__", indexing.setitem)
+
+
+def _contains(self: Tensor, value: Any) -> bool:
+    return bool(call("any", call("eq", self, value)).item())
+
+
+attach("__contains__", _contains)
+attach("__reversed__", lambda self: call("flip", self, (0,)) if self.ndim else self)
