@@ -26,6 +26,7 @@ from .generator import takes_generator
 from .modes import MODES
 from .outputs import accepts_out
 from .places import PLACES
+from .reading import REMEMBERED_BYTES
 from .session import DTYPES, NUMPY_DTYPES, Session
 from .sessions import current_session
 from .size import Size
@@ -75,6 +76,8 @@ def upload(array: np.ndarray[Any, Any], dtype: DType, device: Any = None, requir
     number = session.nowhere() if where == "meta" else session.upload(array, dtype, where)
     made = Tensor._make(session, number, meta(array.shape, dtype, where))
     made._inference = MODES.flags & GRAD_ONLY == 2
+    if dtype is dtypes.int64 and array.nbytes <= REMEMBERED_BYTES and where != "meta":
+        made._uploaded = array.copy()
     if requires_grad:
         check_can_require_grad(made._meta)
         made.requires_grad_()

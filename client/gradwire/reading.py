@@ -20,6 +20,16 @@ REMEMBERED_S: Final = 0.02
 """No longer, since another client of the session may write to the tensor."""
 
 
+def given_values(tensor: Any) -> np.ndarray[Any, Any] | None:
+    """The values of a small int64 tensor that the program made of its own numbers and nobody wrote to, without asking.
+
+    For lengths, positions and the like, which decide what is recorded next.
+    """
+    untouched = tensor._versions is None or not tensor._versions[0]
+    found: np.ndarray[Any, Any] | None = tensor._uploaded
+    return found if untouched and not tensor._session.names else None
+
+
 class Readable:
     """The part of a tensor that looks at values. Each of these costs a round trip."""
 

@@ -72,6 +72,7 @@ class Tensor(Readable):
     _levels: tuple[int, ...] = ()  # the vmaps that it is mapped in
     _part: Part | None = None
     _row_of: tuple[Rows | Shifted, int] | None = None  # the iteration that handed it out
+    _uploaded: Any = None  # the values of a small integer tensor, as the program gave them
     _last_read: tuple[int, float, Any] | None = None  # how much was recorded then, until when it holds, the values
 
     def __getattr__(self, name: str) -> Any:
@@ -458,6 +459,7 @@ class Tensor(Readable):
     @property
     def data(self) -> Any:
         """The same memory without history; in-place writes to it go unnoticed by autograd."""
+        self._uploaded = None  # writes to the other go unnoticed
         made = Tensor._make(self._session, self._tell("data_of", results=1), self._known_meta())
         made._inference = self._inference
         made._levels = self._levels
@@ -468,7 +470,7 @@ class Tensor(Readable):
         if not isinstance(value, Tensor):
             raise ArgumentTypeError(f"data must be a tensor, not {type(value).__name__}")
         self._session.record(TABLE["set_data"], [self, value], 0)
-        self._meta = value._meta
+        self._meta, self._uploaded = value._meta, None
 
     def _tell(self, op: str, *args: Any, results: int = 0) -> int:
         """Let the server know of a change of this tensor, if it knows the tensor: one on the meta device it does not."""

@@ -145,7 +145,8 @@ def _plain_lengths(lengths: Any) -> list[int]:
     if isinstance(lengths, Tensor):
         if lengths.device.type != "cpu":
             raise ArgumentError(f"lengths are a list or a tensor on the CPU, not on {lengths.device}")
-        lengths = lengths.tolist()
+        given = given_values(lengths)
+        lengths = (lengths if given is None else given).tolist()
     return [int(n) for n in lengths]
 
 
@@ -156,7 +157,8 @@ def pack_padded_sequence(
 
     Args:
         input: ``(time, batch, ...)``, or ``(batch, time, ...)`` with ``batch_first``.
-        lengths: of each sequence. A tensor is asked for its values, which costs a round trip; a list does not.
+        lengths: of each sequence. A tensor that was computed is asked for its values, which costs a round trip; a
+            list, and a tensor made of Python's or NumPy's numbers, are not.
         enforce_sorted: the sequences come longest first. Without, they are brought into that order.
 
     Raises:
