@@ -473,7 +473,7 @@ class Tensor(Readable):
         self._meta, self._uploaded = value._meta, None
 
     def _tell(self, op: str, *args: Any, results: int = 0) -> int:
-        """Let the server know of a change of this tensor, if it knows the tensor: one on the meta device it does not."""
+        """Let the server know of a change of this tensor, unless it is on the meta device, where it has no part."""
         if self._id < 0:
             return self._session.nowhere()
         return self._session.record(TABLE[op], [self, *args], results)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import gradwire
 from gradwire import reading
+from gradwire.nn.utils.rnn import pack_padded_sequence
 
 pytestmark = pytest.mark.usefixtures("session")
 
@@ -77,3 +79,30 @@ def test_another_clients_write_is_seen_after_a_moment(monkeypatch, round_trips):
     round_trips()
     x.item()
     assert round_trips() == 1
+
+
+LENGTHS = {
+    "numbers": lambda: gradwire.tensor([3, 2]), "LongTensor": lambda: gradwire.LongTensor([3, 2]),
+    "an array": lambda: gradwire.from_numpy(np.array([3, 2])), "on the CPU": lambda: gradwire.tensor([3, 2]).cpu(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_lengths_that_the_program_gave_are_not_asked_for(name, round_trips):
+    x = gradwire.arange(12.0).reshape(2, 3, 2)
+    lengths = LENGTHS[name]()
+    round_trips()
+    packed = pack_padded_sequence(x, lengths, batch_first=True)
+    assert round_trips() == 0 and packed.batch_sizes.tolist() == [2, 2, 1]
+
+
+@pytest.mark.parametrize("change", [
+    lambda t: t.sub_(1), lambda t: t[:1].fill_(2), lambda t: t.data.sub_(1), lambda t: t.detach().sub_(1),
+    lambda t: setattr(t, "data", gradwire.tensor([2, 1])), lambda t: t.__setitem__(0, 2),
+    lambda t: gradwire.sub(t, 1, out=t),
+])  # fmt: skip
+def test_lengths_that_were_changed_are_asked_for(change):
+    lengths = gradwire.tensor([3, 2])
+    change(lengths)
+    packed = pack_padded_sequence(gradwire.ones(2, 3, 1), lengths, batch_first=True)
+    assert len(packed.batch_sizes) == 2

@@ -11,6 +11,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentV
 
 from ...creation import tensor
 from ...dispatch import call
+from ...reading import given_values
 from ...tensor import Tensor
 
 
