@@ -7,6 +7,7 @@ a ``NotImplementedError``.
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 from gradwire_protocol.errors import Unsupported
 
@@ -37,3 +38,19 @@ def absent(owner: ModuleType | type, name: str, shown: str | None = None) -> Abs
 def absent_module(name: str) -> AbsentModule:
     """The error for a module that is asked for by its name."""
     return AbsentModule(f"{name} does not exist in gradwire: {WHERE}")
+
+
+class AbsentAttribute:
+    """Stands on a class for an attribute of PyTorch's that gradwire lacks, and tells so when it is looked at.
+
+    A ``__getattr__`` would tell the same, and slow down every attribute that is there.
+    """
+
+    __slots__ = ("name", "shown")
+
+    def __init__(self, name: str, shown: str) -> None:
+        self.name = name
+        self.shown = shown
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        raise absent(owner, self.name, self.shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import cached_property
 from typing import Any, Final
 
 from gradwire_protocol import promotion
@@ -37,40 +38,42 @@ _LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
 class Entry:
     """What the client precomputes of one op."""
 
-    __slots__ = ("attributes", "differentiable", "keeping_", "numbers", "op", "payloads", "scalars", "tensors")
-
-    tensors: tuple[int, ...]
-    scalars: tuple[int, ...]
-    attributes: tuple[int, ...]
-    payloads: tuple[int, ...]
-    numbers: tuple[int, ...]
-    differentiable: tuple[int, ...]
+    # All of it is read at the first call, since a program calls few of the ops.
 
     def __init__(self, op: Op) -> None:
         self.op = op
-        self.keeping_: Keeping | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        # Read at the first call, since a program calls few of the ops.
-        if name not in Entry.__slots__:
-            raise AttributeError(f"an op's entry has no {name!r}")
-        op = self.op
-        kinds = [p.kind for p in op.params]
-        self.tensors = tuple(i for i, k in enumerate(kinds) if k in (Kind.TENSOR, Kind.OPERAND, *_LISTS))
-        self.scalars = tuple(i for i, k in enumerate(kinds) if k in (Kind.SCALAR, Kind.POSITION))
-        self.attributes = tuple(i for i, k in enumerate(kinds) if k is Kind.ATTRIBUTE)
-        self.payloads = tuple(i for i, k in enumerate(kinds) if k is Kind.PAYLOAD)
-        self.numbers = tuple(i for i in self.attributes if {int, float} <= set(op.params[i].check))
-        self.differentiable = tuple(i for i in self.tensors if op.params[i].name in op.differentiable)
-        return getattr(self, name)
+    def _of(self, *kinds: Kind) -> tuple[int, ...]:
+        return tuple(i for i, p in enumerate(self.op.params) if p.kind in kinds)
 
-    @property
+    @cached_property
+    def tensors(self) -> tuple[int, ...]:
+        return self._of(Kind.TENSOR, Kind.OPERAND, *_LISTS)
+
+    @cached_property
+    def scalars(self) -> tuple[int, ...]:
+        return self._of(Kind.SCALAR, Kind.POSITION)
+
+    @cached_property
+    def attributes(self) -> tuple[int, ...]:
+        return self._of(Kind.ATTRIBUTE)
+
+    @cached_property
+    def payloads(self) -> tuple[int, ...]:
+        return self._of(Kind.PAYLOAD)
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(i for i in self.attributes if {int, float} <= set(self.op.params[i].check))
+
+    @cached_property
+    def differentiable(self) -> tuple[int, ...]:
+        return tuple(i for i in self.tensors if self.op.params[i].name in self.op.differentiable)
+
+    @cached_property
     def keeping(self) -> Keeping:
-        """What its derivative keeps, looked up when it is first recorded."""
-        found = self.keeping_
-        if found is None:
-            found = self.keeping_ = Keeping(self.op)
-        return found
+        """What its derivative keeps."""
+        return Keeping(self.op)
 
 
 class Recipe:
@@ -234,7 +237,7 @@ def run(entry: Entry, values: list[Any]) -> Any:
 
 def _keep(entry: Entry, node: Node, values: list[Any], overwritten: Any = KEPT) -> Any:
     """Note what a node keeps of its operands; returns the places of all that it keeps."""
-    keeping = entry.keeping_ or entry.keeping
+    keeping = entry.keeping
     places = keeping.whole or keeping.places(node.edges, node.recipe)
     if places[0]:
         keeping.keep(node, places, values, overwritten)

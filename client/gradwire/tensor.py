@@ -22,7 +22,6 @@ from gradwire_protocol.ops.control import (
 )
 from gradwire_protocol.table import TABLE
 
-from .absent import absent
 from .hooks import RemovableHandle
 from .inplace import Path, path_of, regenerate
 from .iterating import Rows, Shifted, rows
@@ -75,13 +74,9 @@ class Tensor(Readable):
     _uploaded: Any = None  # the values of a small integer tensor, as the program gave them
     _last_read: tuple[int, float, Any] | None = None  # how much was recorded then, until when it holds, the values
 
-    def __getattr__(self, name: str) -> Any:
-        """What methods.py attaches is found before this is called."""
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        raise absent(type(self), name, "Tensor")
-
     if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # what methods.py and its kin attach
 
         def __getitem__(self, key: Any) -> Any: ...
 

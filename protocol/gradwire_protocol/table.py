@@ -18,6 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import cached_property
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -131,25 +132,11 @@ class Op:
         variadic: the parameter that also accepts its ints unpacked (``x.permute(0, 2, 1)``).
     """
 
-    __slots__ = (
-        "base", "constant", "control", "differentiable", "differentiable_", "doc", "dynamic", "exposed", "family",
-        "grad_fn", "internal", "mutates", "name", "params", "positions", "random", "results", "rule", "variadic",
-    )  # fmt: skip
-
-    name: str
-    doc: str
-    family: str
-    params: tuple[Param, ...]
-    positions: dict[str, int]
-    grad_fn: str | None
-    differentiable: frozenset[str]
-    variadic: str | None
-
     def __init__(self, name: str, rule: Callable[..., Inference], **facts: Any) -> None:
         self.name = name
         self.rule = rule
-        self.family = rule.__module__.rsplit(".", 1)[-1]
-        self.grad_fn = facts["grad_fn"]
+        self.family: str = rule.__module__.rsplit(".", 1)[-1]
+        self.grad_fn: str | None = facts["grad_fn"]
         self.differentiable_: Sequence[str] | None = facts["differentiable"]
         self.results: int | None = facts["results"]
         self.constant: tuple[int, ...] = facts["constant"]
@@ -160,29 +147,30 @@ class Op:
         self.dynamic: bool = facts["dynamic"]
         self.internal: bool = facts["internal"]
         self.exposed: tuple[str, ...] = () if self.internal else facts["exposed"]
-        self.variadic = facts["variadic"]
+        self.variadic: str | None = facts["variadic"]
 
-    def __getattr__(self, name: str) -> Any:
-        # Reading a signature takes longer than everything else about a declaration, and a program uses few of the ops.
-        if name == "doc":
-            self.doc = inspect.getdoc(self.rule) or ""
-        elif name in ("params", "positions", "differentiable"):
-            self._read_signature()
-        else:
-            raise AttributeError(f"an op has no {name!r}")
-        return getattr(self, name)
+    # Reading a signature takes longer than everything else about a declaration, and a program uses few of the ops.
 
-    def _read_signature(self) -> None:
+    @cached_property
+    def doc(self) -> str:
+        return inspect.getdoc(self.rule) or ""
+
+    @cached_property
+    def params(self) -> tuple[Param, ...]:
         declared = self.rule if self.base is None else self.base.rule
         hints = get_type_hints(declared, include_extras=True)
-        self.params = tuple(
-            Param(p.name, hints[p.name], p.default) for p in inspect.signature(declared).parameters.values()
-        )
-        self.positions = {p.name: i for i, p in enumerate(self.params)}
+        return tuple(Param(p.name, hints[p.name], p.default) for p in inspect.signature(declared).parameters.values())
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        return {p.name: i for i, p in enumerate(self.params)}
+
+    @cached_property
+    def differentiable(self) -> frozenset[str]:
         tensors = (Kind.TENSOR, Kind.TENSORS, Kind.OPTIONAL_TENSORS, Kind.OPERAND)
         named = self.differentiable_
         takers = [p.name for p in self.params if p.kind in tensors] if named is None else named
-        self.differentiable = frozenset(takers if self.grad_fn else ())
+        return frozenset(takers if self.grad_fn else ())
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

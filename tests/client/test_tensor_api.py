@@ -502,3 +502,11 @@ def test_a_shallow_copy_is_another_leaf_with_the_same_memory(lib):
         with lib.no_grad():
             made.add_(1)
         assert original.tolist() == [2.0, 2.0]
+
+
+def test_every_public_name_of_a_torch_tensor_is_there_or_named_as_lacking():
+    tensor = gradwire.ones(1)
+    for name in dir(torch.Tensor):
+        if not name.startswith("_") and not hasattr(type(tensor), name):
+            with pytest.raises(NotImplementedError, match=f"Tensor.{name} does not exist in gradwire"):
+                getattr(tensor, name)
