@@ -24,11 +24,17 @@ MOST_ROWS: Final = 4096
 """Up to here, a tensor is worth reading whole when one row of it is asked for."""
 
 
+MOST_STEPS: Final = 4
+"""Operations from a row on: a counter that goes on from its last value would otherwise keep all of them."""
+
+
 class Rows:
     """What one iteration handed out. Values that were read hold until something is recorded that may change memory;
     from then on, rows are read one by one."""
 
     __slots__ = ("_changes", "_rows", "_values")
+
+    steps = 0
 
     def __init__(self, rows: tuple[Tensor, ...]) -> None:
         self._rows = [ref(row) for row in rows]
@@ -52,10 +58,10 @@ class Rows:
 class Shifted:
     """The result of integer arithmetic on a row and a number: worked out here, as long as the row is known here."""
 
-    __slots__ = ("_changes", "_name", "_number", "_row")
+    __slots__ = ("_changes", "_name", "_number", "_row", "steps")
 
-    def __init__(self, row: Tensor, name: str, number: int) -> None:
-        self._row, self._name, self._number = row, name, number
+    def __init__(self, row: Tensor, name: str, number: int, steps: int) -> None:
+        self._row, self._name, self._number, self.steps = row, name, number, steps
         self._changes = row._session.changes
 
     def value(self, at: int, result: Tensor) -> np.ndarray[Any, Any] | None:
@@ -85,8 +91,11 @@ def shift(recipe: Recipe, values: list[Any], result: Tensor) -> None:
     """Let the result of arithmetic on a row be known when the row is."""
     row, number = values[0], values[1]
     plain = len(values) < 3 or (type(values[2]) is int and values[2] == 1)  # add and sub may have a factor
-    if row._row_of is not None and type(number) is int and abs(number) < 1 << 62 and plain:
-        result._row_of = Shifted(row, recipe.entry.op.name, number), 0
+    if row._row_of is None or type(number) is not int or abs(number) >= 1 << 62 or not plain:
+        return
+    steps = row._row_of[0].steps + 1
+    if steps <= MOST_STEPS:
+        result._row_of = Shifted(row, recipe.entry.op.name, number, steps), 0
 
 
 def rows(source: Tensor) -> Iterator[Tensor]:

@@ -132,6 +132,15 @@ def test_a_batch_of_stretches_makes_one_round_trip(round_trips: Any) -> None:
     assert batch.shape == (16, 8)
 
 
+def test_a_counter_that_begins_at_a_row_does_not_keep_what_it_was() -> None:
+    for start in gradwire.arange(2):
+        count = start
+        for _ in range(3000):
+            count = count + 1
+        assert int(count) == 3000 + int(start)
+        assert count._row_of is None
+
+
 def test_rows_that_nobody_reads_make_no_round_trip(round_trips: Any) -> None:
     x = gradwire.arange(6.0)
     round_trips()
