@@ -38,7 +38,7 @@ def section() -> Iterator[str]:
     for kind, told in KINDS.items():
         passed, of = map(sum, zip(*[totals(c).get(kind, (0, 0)) for c in had.values()]))
         if of:
-            yield f"| {told} | {passed:,} | {of:,} | {100 * passed / of:.2f} % |"
+            yield f"| {told} | {passed:,} | {of:,} | {100 * passed / of:.3f} % |"
     yield "\n| entry | covered | which samples do not pass |"
     yield "|---|---|---|"
     for name in sorted(entries, key=str.lower):
