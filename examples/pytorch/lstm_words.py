@@ -59,9 +59,10 @@ def main():
         nn.utils.clip_grad_norm_(model.parameters(), 0.5)
         optimizer.step()
         state = tuple(s.detach() for s in state)
-        print(f"step {step} loss {loss.item():.8g}")
+        nats = loss.item()
+        print(f"step {step} loss {nats:.8g}")
 
-    print(f"perplexity {float(np.exp(loss.item())):.1f} of {len(vocabulary)} words")
+    print(f"perplexity {np.exp(nats):.1f} of {len(vocabulary)} words")
 
 
 if __name__ == "__main__":
