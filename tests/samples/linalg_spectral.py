@@ -59,8 +59,9 @@ def linalg_eig(make):
 
 @samples("linalg_eigvals", dtypes=LARGE, ref=lambda x: torch.linalg.eigvals(x), tol=(1e-4, 1e-4), grad_tol=(1e-3, 1e-3))
 def linalg_eigvals(make):
-    yield Sample(spread(make, 3, 3))
-    yield Sample(spread(make, 2, 3, 3))
+    # The order of eigenvalues is LAPACK's own affair, except where they stand on the diagonal.
+    yield Sample(spread(make, 3, 3).detach().triu().requires_grad_())
+    yield Sample(spread(make, 2, 3, 3).detach().triu().requires_grad_())
     yield Sample(make(2, 3)).fails()
 
 
