@@ -140,11 +140,7 @@ def run_dtype(
 
 
 def run_errors(found: Coverage, entry: Any, library: types.ModuleType, function: Any) -> None:
-    try:
-        given = list(entry.error_inputs("cpu"))
-    except Exception:
-        return  # the database itself fails to make them on this machine
-    for i, error in enumerate(given):
+    for i, error in enumerate(entry.error_inputs("cpu")):
         try:
             if same_error(entry, error, library, function):
                 found.count("errors", "any").add(None)
