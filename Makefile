@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint format derive coverage docs bench gpu clean
+.PHONY: help setup setup-demo demo test soak lint format derive coverage docs bench gpu image image-test clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -45,6 +45,9 @@ demo: $(DEMO)  ## train on the handwritten digits through an embedded server
 test: $(FULL)  ## run the tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(ARGS)
 
+soak: $(FULL)  ## show what takes an hour to show: make soak ARGS='cuts --seconds 600'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.soak $(ARGS)
+
 lint: $(FULL)  ## check style, types, import contracts, and that derived files are fresh
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -73,6 +76,13 @@ bench: $(FULL)  ## run the benchmarks
 # On a GPU machine as it stands: its own Python with CuPy, no .venv, no network.
 gpu:  ## run the GPU checks with PYTHON, without .venv
 	PYTHONPATH=protocol:engine:server:client:. $(PYTHON) -m tests.gpu $(ARGS)
+
+# The image that docs/deploying.md is about. BASE_IMAGE=...@sha256:... pins what it is built on.
+image:  ## build the CPU server's image, gradwire:cpu
+	docker build -f docker/cpu.Dockerfile -t gradwire:cpu $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) .
+
+image-test: $(DEMO)  ## build the image and try it: confined, healthy, stopped, resumed (77: no engine here)
+	PYTHON=$(BIN)/python docker/test.sh $(ARGS)
 
 clean:  ## remove caches and builds, keep .venv
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

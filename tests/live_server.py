@@ -35,7 +35,7 @@ class LiveServer:
 
     Attributes:
         url: such as ``http://127.0.0.1:40123``.
-        api_key: a key that opens it; ``other_key`` is another tenant's.
+        api_key: a key that opens it; ``other_key`` is another tenant's, ``admin_key`` has all scopes.
         process: for a server that is a process of its own.
         app: for a server in a thread.
     """
@@ -45,6 +45,7 @@ class LiveServer:
     other_key: str
     process: subprocess.Popen[str] | None = None
     app: Any = None
+    admin_key: str = "gw_test_key_of_an_administrator"
 
     @property
     def headers(self) -> dict[str, str]:
@@ -63,13 +64,14 @@ class LiveServer:
 
 API_KEY = "gw_test_key_of_the_first_tenant"
 OTHER_KEY = "gw_test_key_of_the_second_tenant"
+ADMIN_KEY = LiveServer.admin_key
 
 
 @contextmanager
 def live_server(**settings: Any) -> Iterator[LiveServer]:
     """A server in a thread of this process; ``settings`` are those of :class:`Settings`."""
-    defaults = {"host": "127.0.0.1", "port": 0, "api_keys": (API_KEY, OTHER_KEY), "log_level": "error"}
-    settings = {**defaults, **settings}
+    defaults = {"host": "127.0.0.1", "port": 0, "log_level": "error"}
+    settings = {**defaults, "api_keys": (API_KEY, OTHER_KEY), "admin_keys": (ADMIN_KEY,), **settings}
     chosen = Settings(**settings)
     # Only the level: this process's handlers belong to pytest.
     level = structlog.make_filtering_bound_logger(getattr(logging, chosen.log_level.upper()))
@@ -109,7 +111,8 @@ def live_server(**settings: Any) -> Iterator[LiveServer]:
 @contextmanager
 def server_process(*arguments: str, **settings: Any) -> Iterator[LiveServer]:
     """A server as a process of its own, started by its command. It is killed at the end if it still runs."""
-    settings = {"api_keys": json.dumps([API_KEY, OTHER_KEY]), "log_level": "warning", **settings}
+    keys = {"api_keys": json.dumps([API_KEY, OTHER_KEY]), "admin_keys": ADMIN_KEY}
+    settings = {**keys, "log_level": "warning", **settings}
     environment = {
         **os.environ,
         **{f"GRADWIRE_{name.upper()}": str(value) for name, value in settings.items()},

@@ -156,7 +156,8 @@ from .serialization import load, save  # noqa: E402
 
 _LATER = (
     "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "jit",
-    "linalg", "masked", "mps", "multiprocessing", "overrides", "signal", "special", "testing", "types", "viz", "xpu",
+    "linalg", "masked", "mps", "multiprocessing", "overrides", "profiler", "signal", "special", "testing", "types",
+    "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
 _INSIDE_OF = {"Event": "cuda", "GradScaler": "amp", "Stream": "cuda"}

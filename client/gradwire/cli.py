@@ -14,6 +14,7 @@ from rich.table import Table
 
 from gradwire_protocol.errors import GradwireError
 
+from .key_commands import app as keys
 from .rest import Rest
 from .running.command import run as run_program
 from .version import __version__
@@ -21,6 +22,7 @@ from .version import __version__
 app = typer.Typer(help="Tensors and gradients on a server.", no_args_is_help=True, add_completion=False)
 sessions = typer.Typer(help="Look at the sessions of a server.", no_args_is_help=True)
 app.add_typer(sessions, name="sessions")
+app.add_typer(keys, name="keys")
 
 Url = Annotated[str, typer.Option(envvar="GRADWIRE_URL", help="The server.")]
 Key = Annotated[str, typer.Option(envvar="GRADWIRE_API_KEY", help="The API key.")]

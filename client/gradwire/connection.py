@@ -1,17 +1,22 @@
 """One WebSocket to the server, without a thread: a blocking socket, and websockets' protocol logic on top.
 
 The caller's thread sends and receives. While it waits to send it also receives, so that two full buffers cannot
-block each other.
+block each other. While it waits to receive it pings, so that a connection whose other end vanished without a word (a
+router that forgot it, a machine that lost its power) is found out.
+
+Whatever interrupts a message in its middle, Ctrl-C included, ends the connection: half a message cannot be taken back.
 """
 
 from __future__ import annotations
 
+import json
 import select
 import socket
 import ssl
 import time
 from collections import deque
-from typing import Final
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from websockets.client import ClientProtocol
@@ -22,19 +27,51 @@ from websockets.protocol import State
 from websockets.uri import parse_uri
 
 from gradwire_protocol import envelope
-from gradwire_protocol.errors import GradwireError, Unauthorized, Unavailable, VersionMismatch, from_code
+from gradwire_protocol.errors import (
+    BY_CODE,
+    GradwireError,
+    MalformedFrame,
+    Unauthorized,
+    Unavailable,
+    VersionMismatch,
+    from_code,
+)
 from gradwire_protocol.frames import PROTOCOL_VERSION, Hello, Message, Refusal, Welcome
 
+from . import trust
 from .quiet import stream_logger
+from .replies import error_of
 
 RECEIVE_BYTES: Final = 1 << 20
+MESSAGE_BYTES: Final = 256 << 20
+"""The largest message that is taken in. Servers send large values in chunks of a few MB."""
+
 CONNECT_TIMEOUT_S: Final = 10.0
+HANDSHAKE_TIMEOUT_S: Final = 30.0
+ATTEMPT_S: Final = CONNECT_TIMEOUT_S + HANDSHAKE_TIMEOUT_S
+"""What an attempt to connect takes at most, as long as nobody answers."""
+
+HEARTBEAT_S: Final = 15.0
+PINGS_MISSED: Final = 2
+"""Pings in a row without a sign of life after which a connection is dead."""
+STALLS: Final = 8
+"""The same where the server may have stopped reading on purpose, because it has enough to do for now."""
+
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 20), ("TCP_KEEPCNT", 3))
 
 Arrived = tuple[Message, list[memoryview]]
 
 
 class Disconnected(ConnectionError):
-    """The connection is gone; what was sent may or may not have arrived."""
+    """The connection is gone; what was sent may or may not have arrived.
+
+    Attributes:
+        retry_after: seconds that the server asked to wait before the next try.
+    """
+
+    def __init__(self, text: str, retry_after: float = 0.0) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
 
 
 class Connection:
@@ -45,13 +82,15 @@ class Connection:
         session: the session's id.
         key: the API key.
         hello: the first message, which tells who resumes.
+        heartbeat: seconds of silence after which a connection that somebody waits for is pinged.
 
     Raises:
-        Disconnected: when the server cannot be reached.
+        Disconnected: when the server cannot be reached, or says that it is not ready.
+        Unavailable: when what answers is not the server, as far as one can tell.
         Unauthorized, VersionMismatch, ...: when it refuses.
     """
 
-    def __init__(self, url: str, session: str, key: str | None, hello: Hello) -> None:
+    def __init__(self, url: str, session: str, key: str | None, hello: Hello, heartbeat: float = HEARTBEAT_S) -> None:
         parts = urlsplit(url)
         secure = parts.scheme == "https"
         host, port = parts.hostname or "127.0.0.1", parts.port or (443 if secure else 80)
@@ -59,17 +98,21 @@ class Connection:
         uri = parse_uri(f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}/v1/sessions/{session}/stream")
         self.sent_bytes = 0
         self.received_bytes = 0
+        self.heartbeat = heartbeat or None  # 0 switches it off
         self._messages: deque[Arrived] = deque()
         self._parts: list[bytes] = []
+        self._broken = False
         try:
             raw = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _prepare(raw)
             self._socket: socket.socket = (
-                ssl.create_default_context().wrap_socket(raw, server_hostname=host) if secure else raw
+                trust.context(url).wrap_socket(raw, server_hostname=host) if secure else raw
             )
-        except OSError as error:
+        except ssl.SSLCertVerificationError as error:
+            raise trust.distrusted(url, error) from None
+        except (OSError, UnicodeError) as error:  # a host name that cannot be encoded is one that cannot be found
             raise Disconnected(f"{host}:{port} cannot be reached: {error}") from None
-        self._protocol = ClientProtocol(uri, max_size=None, logger=stream_logger())
+        self._protocol = ClientProtocol(uri, max_size=MESSAGE_BYTES, logger=stream_logger())
         try:
             self._handshake(key)
             self.send(envelope.join(envelope.encode(hello)))
@@ -87,7 +130,7 @@ class Connection:
             request.headers["Authorization"] = f"Bearer {key}"
         self._protocol.send_request(request)
         self._write_blocking()
-        deadline = time.monotonic() + CONNECT_TIMEOUT_S
+        deadline = time.monotonic() + HANDSHAKE_TIMEOUT_S
         while self._protocol.state is State.CONNECTING:
             self._receive(deadline - time.monotonic())
             failure = self._protocol.handshake_exc
@@ -99,15 +142,11 @@ class Connection:
                 raise Disconnected("the server did not answer the handshake")
 
     def _await_welcome(self) -> Welcome:
-        deadline = time.monotonic() + CONNECT_TIMEOUT_S
-        while not self._messages:
-            if time.monotonic() > deadline:
-                raise Disconnected("the server did not say welcome")
-            self._receive(deadline - time.monotonic())
+        # It comes after what the session is busy with, which may be an op of minutes. Pings tell that it is alive.
+        self._await(PINGS_MISSED)
         message, _ = self._messages.popleft()
         if isinstance(message, Refusal):
-            problem = message.problem
-            raise from_code(problem.code, problem.detail, **problem.extra)
+            raise error_of(message.problem)
         if not isinstance(message, Welcome) or message.version != PROTOCOL_VERSION:
             raise VersionMismatch(f"this client speaks version {PROTOCOL_VERSION} of the protocol, the server another")
         return message
@@ -120,27 +159,46 @@ class Connection:
         Raises:
             Disconnected: when the connection broke.
         """
-        if self._protocol.state is not State.OPEN:
+        if self._broken or self._protocol.state is not State.OPEN:
             raise Disconnected("the connection is closed")
         self._protocol.send_binary(data)
         self._write_blocking()
 
-    def receive(self, timeout: float | None) -> list[Arrived]:
-        """What has arrived, after waiting for something for at most ``timeout`` seconds (None: without end).
+    def receive(self, timeout: float | None, most_missed: int = PINGS_MISSED) -> list[Arrived]:
+        """What has arrived, after waiting for something for at most ``timeout`` seconds.
+
+        With None it waits without end, and pings; after ``most_missed`` pings without a sign of life it gives up.
 
         Raises:
             Disconnected: when the connection broke and nothing is left to read.
+            MalformedFrame: when the server sent what is no message.
         """
         if not self._messages:
-            self._receive(timeout)
+            if timeout is None:
+                self._await(most_missed)
+            else:
+                self._receive(timeout)
         arrived = list(self._messages)
         self._messages.clear()
         return arrived
 
+    def _await(self, most_missed: int) -> None:
+        """Wait for a message. Counted in pings rather than by a clock: a machine that slept has missed only one."""
+        missed = 0
+        while not self._messages:
+            if self._receive(self.heartbeat):
+                missed = 0
+            elif missed >= most_missed:
+                raise Disconnected(f"the server has been silent for {(self.heartbeat or 0) * (missed + 1):g} s")
+            elif self._protocol.state is State.OPEN:
+                missed += 1
+                self._protocol.send_ping(b"")
+                self._write_blocking()
+
     def close(self) -> None:
         """Close the stream; the session lives on."""
         try:
-            if self._protocol.state is State.OPEN:
+            if not self._broken and self._protocol.state is State.OPEN:
                 self._protocol.send_close(1000)
                 self._write_blocking()
         except (OSError, Disconnected):
@@ -152,31 +210,68 @@ class Connection:
         self._socket.close()
 
     def _write_blocking(self) -> None:
-        for chunk in self._protocol.data_to_send():
-            view = memoryview(chunk)
-            self.sent_bytes += len(view)
-            while view:
-                try:
-                    view = view[self._socket.send(view) :]
-                except (BlockingIOError, ssl.SSLWantWriteError):
-                    readable, _, _ = select.select([self._socket], [self._socket], [])
-                    if readable:
-                        self._receive(0)
-                except OSError as error:
-                    raise Disconnected(f"sending failed: {error}") from None
-
-    def _receive(self, timeout: float | None) -> None:
+        whole = False
         try:
-            data = self._read(timeout)
+            for chunk in self._protocol.data_to_send():
+                view = memoryview(chunk)
+                self.sent_bytes += len(view)
+                while view:
+                    view = view[self._write(view) :]
+            whole = True
+        finally:
+            self._broken |= not whole
+
+    def _write(self, view: memoryview) -> int:
+        """Send some of it. While the server does not read, take in what it says."""
+        stalled = 0
+        while True:
+            try:
+                return self._socket.send(view)
+            except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+                pass
+            except OSError as error:
+                raise Disconnected(f"sending failed: {error}") from None
+            readable, writable, _ = select.select([self._socket], [self._socket], [], self.heartbeat)
+            if readable:
+                self._receive(0)
+                stalled = 0
+            elif not writable:
+                stalled += 1
+                if stalled > STALLS:
+                    raise Disconnected(f"the server has read nothing for {(self.heartbeat or 0) * stalled:g} s")
+
+    def _receive(self, timeout: float | None) -> bool:
+        """Take in some bytes, if any come in time; returns whether some did."""
+        if not self._readable(timeout):
+            return False
+        whole = False
+        try:
+            came = self._take_in()
+            whole = True
+        finally:
+            self._broken |= not whole
+        return came
+
+    def _readable(self, timeout: float | None) -> bool:
+        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+            return True
+        try:
+            return bool(select.select([self._socket], [], [], None if timeout is None else max(timeout, 0))[0])
+        except (OSError, ValueError) as error:  # a socket that was closed is no file any more
+            raise Disconnected(f"receiving failed: {error}") from None
+
+    def _take_in(self) -> bool:
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return False
         except OSError as error:
             raise Disconnected(f"receiving failed: {error}") from None
-        if data is None:
-            return
         if not data:
             self._protocol.receive_eof()
             if not self._messages:
                 raise Disconnected("the server closed the connection")
-            return
+            return True
         self.received_bytes += len(data)
         self._protocol.receive_data(data)
         for event in self._protocol.events_received():
@@ -186,38 +281,72 @@ class Connection:
             self._write_blocking()  # pongs
         elif self._protocol.state in (State.CLOSING, State.CLOSED) and not self._messages:
             raise Disconnected(f"the server closed the connection ({self._protocol.close_code})")
-
-    def _read(self, timeout: float | None) -> bytes | None:
-        """Some bytes; None when the time is over; empty at the end."""
-        pending = isinstance(self._socket, ssl.SSLSocket) and self._socket.pending()
-        if not pending and not select.select([self._socket], [], [], None if timeout is None else max(timeout, 0))[0]:
-            return None
-        try:
-            return self._socket.recv(RECEIVE_BYTES)
-        except (BlockingIOError, ssl.SSLWantReadError):
-            return None
+        return True
 
     def _take(self, frame: WebSocketFrame) -> None:
-        if frame.opcode in (Opcode.BINARY, Opcode.CONT):
-            if frame.fin and not self._parts:
-                self._messages.append(envelope.decode(frame.data))
-                return
-            self._parts.append(bytes(frame.data))
-            if frame.fin:
-                whole = b"".join(self._parts)
-                self._parts.clear()
-                self._messages.append(envelope.decode(whole))
+        if frame.opcode is Opcode.TEXT:
+            raise MalformedFrame("the server sent text, which is for people")
+        if frame.opcode not in (Opcode.BINARY, Opcode.CONT):
+            return
+        if frame.fin and not self._parts:
+            self._messages.append(envelope.decode(frame.data))
+            return
+        self._parts.append(bytes(frame.data))
+        if frame.fin:
+            whole = b"".join(self._parts)
+            self._parts.clear()
+            self._messages.append(envelope.decode(whole))
+
+
+def _prepare(raw: socket.socket) -> None:
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):  # not everywhere
+            raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _refused(failure: InvalidStatus) -> GradwireError | Disconnected:
+    """What a handshake that was answered with another status than 101 means."""
     response = failure.response
     status = response.status_code
-    if status in (401, 403):
-        return Unauthorized(f"the server refused the API key (HTTP {status}): set GRADWIRE_API_KEY or pass api_key=")
-    if status in (502, 503, 504):
-        return Disconnected(f"the server is not ready (HTTP {status})")
-    if status in (404, 410):
-        return from_code(
-            "session_gone", "the session does not exist (any more) on the server, or belongs to another key"
+    code, detail, extra = _problem(bytes(response.body or b""))
+    pause = retry_after(response.headers.get("Retry-After"))
+    said = f"HTTP {status}" + (f": {detail}" if detail else "")
+    if status in (429, 502, 503, 504):
+        return Disconnected(f"the server is not ready ({said})", pause)
+    if status == 401 or (status == 403 and not code):
+        return Unauthorized(
+            f"the server refused the API key ({said}): set GRADWIRE_API_KEY or pass api_key=", status=status
         )
-    return from_code("unavailable", f"the server answered the handshake with HTTP {status}")
+    if code in ("not_found", "session_gone"):
+        return from_code("session_gone", detail, **extra)
+    if code in BY_CODE:
+        found = from_code(code, detail, **extra)
+        return Disconnected(f"the server is not ready ({said})", pause) if found.retryable else found
+    if status >= 500:
+        return Disconnected(f"the server failed ({said})", pause)
+    return Unavailable(f"what answers there is no gradwire server ({said})")
+
+
+def _problem(body: bytes) -> tuple[str, str, dict[str, Any]]:
+    """Code, text and particulars of a problem document; empty where the body is none."""
+    try:
+        found = json.loads(body)
+        extra = found.get("extra", {})
+        extra = {name: part for name, part in extra.items() if name not in ("code", "message")}
+        return str(found["code"]), str(found.get("detail") or found.get("title") or ""), extra
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return "", "", {}
+
+
+def retry_after(text: str | None) -> float:
+    """Seconds that a ``Retry-After`` header asks for, which gives them as a number or as a date."""
+    try:
+        seconds = float(text or 0)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(str(text)).timestamp() - time.time()
+        except (ValueError, TypeError):
+            return 0.0
+    return max(seconds, 0.0) if seconds == seconds else 0.0

@@ -30,6 +30,7 @@ class EmbeddedServer:
             )
         self.api_key = secrets.token_urlsafe(24)
         environment = os.environ | {"GRADWIRE_API_KEYS": self.api_key, "GRADWIRE_LOG_LEVEL": "warning"}
+        environment.pop("GRADWIRE_API_KEYS_FILE", None)  # of another server: this one has a key of its own
         command = [
             sys.executable, "-m", "gradwire_server", "--host", "127.0.0.1", "--port", "0", "--announce",
             "--exit-with-parent",

@@ -6,6 +6,7 @@ import linecache
 import sys
 from collections import OrderedDict, deque
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 from gradwire_protocol.frames import place_of_position, position_of
@@ -63,6 +64,39 @@ def user_line() -> Line:
         if not inside or frame.f_back is None:
             return code, frame.f_lasti
         frame = frame.f_back
+
+
+def user_call() -> tuple[Any, int, str]:
+    """The innermost line outside of gradwire, as :data:`Line`, and the name of what it called there."""
+    frame = sys._getframe(1)
+    name = frame.f_code.co_name
+    while True:
+        code = frame.f_code
+        inside = _inside.get(code)
+        if inside is None:
+            inside = _inside[code] = code.co_filename.startswith(PACKAGE)
+        if not inside or frame.f_back is None:
+            return code, frame.f_lasti, name
+        name = code.co_name
+        frame = frame.f_back
+
+
+def user_stack(most: int = 64) -> list[str]:
+    """The lines outside of gradwire that are being run, the innermost first, as ``file(line): function``."""
+    frame: FrameType | None = sys._getframe(1)
+    found: list[str] = []
+    while frame is not None and len(found) < most:
+        code = frame.f_code
+        if not code.co_filename.startswith(PACKAGE):
+            found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
+        frame = frame.f_back
+    return found
+
+
+def place_of(line: Line) -> tuple[str, int, str]:
+    """The file, the number of the line in it, and what stands there (empty where the file cannot be read)."""
+    name, number = _place(line)
+    return name, number, linecache.getline(name, number).strip()
 
 
 def user_depth() -> int:

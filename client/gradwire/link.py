@@ -1,60 +1,55 @@
 """Frames that arrive exactly once: numbering, unacknowledged frames, reconnection and resending.
 
 A link outlives its connections. User code sees a dropped connection only as time passing.
+
+What makes it exact: frames are numbered without gaps, and a frame is kept here until its reply is. After a connection
+broke, everything unanswered is sent again; the server applies what it has not applied, and answers the rest from the
+replies that it keeps.
 """
 
 from __future__ import annotations
 
-import random
+import secrets
 import threading
 import time
-from collections import deque
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from gradwire_protocol import envelope
-from gradwire_protocol.errors import ConnectionLost, GradwireError, from_code
+from gradwire_protocol.errors import (
+    ConnectionLost,
+    GradwireError,
+    InternalError,
+    MalformedFrame,
+    SessionGone,
+    Superseded,
+)
 from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Payload, Refusal, Reply, Welcome
 from gradwire_protocol.frames import Structure as StructureMessage
 
-from .connection import Connection, Disconnected
+from .clocks import Clock
+from .connection import ATTEMPT_S, HEARTBEAT_S, PINGS_MISSED, STALLS, Connection, Disconnected
+from .patience import PATIENCE_S, Patience
+from .replies import Downloads, error_of, gather
+from .tracing import traceparent
 from .version import __version__
+from .window import Answer, Sent, Window
+
+if TYPE_CHECKING:
+    from .recorder import Travelled
 
 CHUNK_BYTES: Final = 2 << 20
-IN_FLIGHT_FRAMES: Final = 256
 FAILURES_KEPT: Final = 64
-FIRST_WAIT_S: Final = 0.05
-LONGEST_WAIT_S: Final = 5.0
-_chance: Final = random.Random()  # not the generator that programs seed
+STRUCTURES_REMEMBERED: Final = 128
+PROMPT_BYTES: Final = 1 << 20
+"""With more on its way than that, the server may be too busy to answer pings."""
+CLOSE_PATIENCE_S: Final = 10.0
+
 _EMPTY: Final = envelope.encode_part(StructureMessage(ops=[]))
-
-
-@dataclass
-class Sent:
-    """A frame that was sent and not yet answered.
-
-    Attributes:
-        structure: its encoded structure, in case the server has forgotten the hash.
-        lines: where in the program each op was issued.
-        uploads: large payloads, sent in chunks before the frame.
-    """
-
-    frame: Frame
-    structure: bytes
-    buffers: list[memoryview | bytes]
-    lines: list[Any]
-    uploads: dict[int, memoryview] = field(default_factory=dict)
-    refusal: GradwireError | None = None
-
-
-@dataclass
-class Answer:
-    """A reply with the values' bytes gathered."""
-
-    reply: Reply
-    buffers: list[memoryview]
-    lines: list[Any]
-    refusal: GradwireError | None
+_FINAL: Final = (SessionGone, Superseded)
+_THROTTLED: Final = ("too_many_requests", "unavailable")
 
 
 class Link:
@@ -63,32 +58,55 @@ class Link:
     Args:
         url, session, key: where to.
         patience: seconds to keep trying to reconnect before :class:`ConnectionLost`.
+        heartbeat: seconds of silence after which a connection that somebody waits for is pinged; 0 for never.
+        client: the client's place to take over from another program; 0 for a place of its own.
+
+    Attributes:
+        epoch: of the last welcome. It rises each time the client resumes.
+        durability: what an acknowledged frame survives on this server.
+        clock: how far the server's clock is ahead.
+        stalled: told when recording had to pause for room, with the time at which the pause began.
     """
 
-    def __init__(self, url: str, session: str, key: str | None, patience: float = 120.0) -> None:
+    def __init__(
+        self, url: str, session: str, key: str | None, patience: float = PATIENCE_S, heartbeat: float = HEARTBEAT_S,
+        client: int = 0,
+    ) -> None:  # fmt: skip
         self.url = url
         self.session = session
         self.patience = patience
-        self._key = key
+        self.heartbeat = heartbeat
+        self.instance = secrets.token_hex(8)
         self.lock = threading.RLock()
-        self._unanswered: deque[Sent] = deque()
+        self._key = key
+        self._patience = Patience(patience)
+        self._window = Window()
         self._answers: dict[int, Answer] = {}
         self._wanted: set[int] = set()
-        self._downloads: dict[int, bytearray] = {}
+        self._downloads = Downloads()
         self._remembered: dict[bytes, None] = {}
-        self._answered = 0
-        self._next = 1
-        self._transfer = 0
         self.failed: list[Answer] = []
         self.round_trips = 0
         self.reconnects = -1
+        self.resent = 0
+        self.clock = Clock()
+        self.stalled: Callable[[int], None] | None = None
         self._past_sent = 0
         self._past_received = 0
-        self.client = 0
+        self.client = client
+        self.epoch = 0
+        self.taken_over = client != 0
+        self._over: GradwireError | None = None
+        self._not_before = 0.0
         self._connection: Connection | None = None
-        welcome = self._reconnect()
+        welcome = self._reconnect("no connection yet")
         self.limits = welcome.limits
         self.devices = welcome.devices
+        self.durability = welcome.durability
+        # Half of what the server takes before it stops reading, and answering pings.
+        window = self._window
+        window.most_bytes = min(window.most_bytes, welcome.limits.get("max_stream_backlog_bytes", 64 << 20) // 2)
+        self._transfer = self.epoch << 20  # a program that was here before may have left uploads unfinished
 
     # State
 
@@ -100,16 +118,95 @@ class Link:
     def bytes_received(self) -> int:
         return self._past_received + (self._connection.received_bytes if self._connection else 0)
 
-    def close(self) -> None:
-        """Close the connection. The session itself is deleted by its owner."""
+    @property
+    def acknowledged(self) -> int:
+        """The last frame whose reply is here: it is applied, and so are all before it."""
+        return self._window.answered
+
+    @property
+    def unanswered(self) -> int:
+        """How many frames were sent, or wait to be sent again, and are not answered."""
+        return len(self._window)
+
+    @property
+    def doubtful(self) -> str:
+        """Which frames may have been applied or not, in words."""
+        return self._window.describe()
+
+    @property
+    def unanswered_bytes(self) -> int:
+        """About how many bytes those hold here."""
+        return self._window.held
+
+    def close(self, settle: bool = False) -> None:
+        """Close the connection. With ``settle``, wait until everything that was sent is applied.
+
+        Raises:
+            ConnectionLost: when the server cannot be reached to settle.
+        """
         with self.lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._past_sent += self._connection.sent_bytes
-                self._past_received += self._connection.received_bytes
-            self._connection = None
+            try:
+                if settle and self._over is None:
+                    self._settle()
+            finally:
+                if self._connection is not None:
+                    self._connection.close()
+                self._let_go()
+                self._over = self._over or InternalError("the session is closed")
+
+    def _settle(self) -> None:
+        self._patience = Patience(min(self.patience, CLOSE_PATIENCE_S))
+        while self._window:
+            try:
+                self._drain(None)
+            except Disconnected as error:
+                self._reconnect(error)
+
+    def confirm(self) -> None:
+        """Look whether the session and this program's place in it are still there, if a server can be asked.
+
+        Raises:
+            SessionGone: when the session ended.
+            Superseded: when another program took the place.
+        """
+        with self.lock:
+            self._check()
+            try:
+                self._drain(0)
+            except Disconnected:
+                self._not_before = 0.0
+                self._try_to_reconnect()
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._past_sent += connection.sent_bytes
+            self._past_received += connection.received_bytes
+            connection.drop()
+
+    def _check(self) -> None:
+        if self._over is not None:
+            raise self._over.with_traceback(None)
 
     # Sending
+
+    def make_room(self, size: int = 0, read_bytes: int = 0) -> None:
+        """Wait until so much more may be on its way. Keeps what is held here bounded, and what the server keeps.
+
+        Raises:
+            ConnectionLost: when the server cannot be reached; nothing has changed then.
+        """
+        with self.lock:
+            self._check()
+            began = 0
+            while not self._window.fits(size, read_bytes):
+                began = began or time.perf_counter_ns()
+                try:
+                    self._drain(None)
+                except Disconnected as error:
+                    self._reconnect(error)
+            if began and self.stalled is not None:
+                self.stalled(began)
 
     def submit(
         self,
@@ -119,16 +216,24 @@ class Link:
         payloads: list[memoryview],
         lines: list[Any],
         wait: bool,
+        reads: int = 0,
+        read_bytes: int = 0,
+        note: Travelled | None = None,
     ) -> int:
-        """Send a frame and return its number. ``key`` is the structure's hash, or empty not to remember it."""
+        """Send a frame and return its number. ``key`` is the structure's hash, or empty not to remember it.
+
+        While the server cannot be reached the frame waits here, as long as there is room.
+        """
         with self.lock:
-            frame.seq = self._next
+            self._check()
+            frame.seq = self._window.next
             frame.client = self.client
-            frame.ack = self._answered
             frame.hash = key
-            self._next += 1
-            sent = Sent(frame, structure, [], lines)
+            sent = Sent(frame, structure, [], lines, reads, read_bytes)
+            sent.note = note
+            sent.size += len(structure)
             for data in payloads:
+                sent.size += data.nbytes
                 if data.nbytes > CHUNK_BYTES:
                     self._transfer += 1
                     sent.uploads[self._transfer] = data
@@ -138,14 +243,15 @@ class Link:
                     sent.buffers.append(data)
             if wait:
                 self._wanted.add(frame.seq)
-            self._unanswered.append(sent)
+            self._window.add(sent)
             try:
-                self._write(sent)
-                self._drain(0)
-                while len(self._unanswered) > IN_FLIGHT_FRAMES:
-                    self._drain(None)
+                if self._connection is None:
+                    self._try_to_reconnect()
+                else:
+                    self._guarded(lambda: self._write(sent))
+                    self._drain(0)
             except Disconnected:
-                self._reconnect()
+                self._try_to_reconnect()
             return frame.seq
 
     def has_answer(self, seq: int) -> bool:
@@ -154,24 +260,63 @@ class Link:
             return seq in self._answers
 
     def wait(self, seq: int, counts: bool = True) -> Answer:
-        """The answer to a frame that was submitted with ``wait``; one round trip, unless it is known to have come."""
+        """The answer to a frame that was submitted with ``wait``; one round trip, unless it is known to have come.
+
+        Raises:
+            ConnectionLost: when the server cannot be reached. The frame stays, and waiting again tries again.
+        """
         with self.lock:
             self.round_trips += counts
             while seq not in self._answers:
+                self._check()
                 try:
                     self._drain(None)
-                except Disconnected:
-                    self._reconnect()
+                except Disconnected as error:
+                    self._reconnect(error)
             self._wanted.discard(seq)
             return self._answers.pop(seq)
+
+    def until(self, seq: int) -> None:
+        """Wait until this frame is answered, whoever wants the answer.
+
+        Raises:
+            ConnectionLost: when the server cannot be reached.
+        """
+        with self.lock:
+            while self._window.answered < seq:
+                self._check()
+                try:
+                    self._drain(None)
+                except Disconnected as error:
+                    self._reconnect(error)
+
+    def give_up(self, seq: int) -> None:
+        """Nobody will wait for this answer any more."""
+        with self.lock:
+            self._wanted.discard(seq)
+            self._answers.pop(seq, None)
 
     def tick(self) -> None:
         """Take in what has arrived, and answer pings. Called when the program is quiet."""
         with self.lock:
             try:
-                self._drain(0)
-            except (Disconnected, OSError):
-                pass  # the next use reconnects
+                if self._connection is not None:
+                    self._drain(0)
+                elif self._window and self._over is None:
+                    self._try_to_reconnect()
+            except (Disconnected, GradwireError):
+                pass  # the next use reconnects, or meets the error itself
+
+    def _guarded(self, action: Callable[[], Any]) -> Any:
+        """Whatever interrupts it, Ctrl-C included, ends the connection: nobody knows how far it came."""
+        whole = False
+        try:
+            found = action()
+            whole = True
+            return found
+        finally:
+            if not whole:
+                self._let_go()
 
     def _write(self, sent: Sent) -> None:
         connection = self._connection
@@ -183,134 +328,229 @@ class Link:
                 chunk = Chunk(transfer=transfer, offset=offset, total=data.nbytes)
                 connection.send(envelope.join(envelope.encode(chunk, [piece])))
         frame = sent.frame
+        frame.ack = self._window.answered
+        frame.epoch = self.epoch
         known = frame.hash in self._remembered
-        frame.structure = _NOTHING if known and frame.hash else _raw(sent.structure)
+        frame.structure = _NOTHING if known and frame.hash else msgspec.Raw(sent.structure)
         if frame.hash and not known:
             self._remember(frame.hash)
+        sent.sent_at = -1 if sent.sent_at else time.perf_counter_ns()
         connection.send(envelope.join(envelope.encode(frame, sent.buffers)))
 
     def _remember(self, key: bytes) -> None:
         self._remembered[key] = None
-        if len(self._remembered) > 128:
+        if len(self._remembered) > STRUCTURES_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
 
     # Receiving
 
     def _drain(self, timeout: float | None) -> None:
+        self._guarded(lambda: self._take_in(timeout))
+
+    def _take_in(self, timeout: float | None) -> None:
         connection = self._connection
         if connection is None:
             raise Disconnected("not connected")
-        for message, buffers in connection.receive(timeout):
+        # A server that has as much as it takes, or paces its clients, stops reading: then it does not see pings either.
+        full = timeout is None and self._window.held > PROMPT_BYTES
+        for message, buffers in connection.receive(timeout, STALLS if full else PINGS_MISSED):
             if isinstance(message, Reply):
                 self._answer(message, buffers)
             elif isinstance(message, Chunk):
-                whole = self._downloads.get(message.transfer)
-                if whole is None:
-                    whole = self._downloads[message.transfer] = bytearray(message.total)
-                whole[message.offset : message.offset + buffers[0].nbytes] = buffers[0]
+                self._downloads.take(message, buffers, self._expected_bytes())
             else:
                 self._ended(message)
 
+    def _expected_bytes(self) -> int:
+        return min(self._window.reading, self.limits.get("max_read_bytes", 1 << 32))
+
     def _ended(self, message: Any) -> None:
         """The server ended the stream with a reason. Resending helps only where the reason says so."""
-        problem = message.problem if isinstance(message, Refusal) else None
-        if problem is None or problem.retryable:
-            raise Disconnected(f"the server ended the stream: {problem.detail if problem else type(message).__name__}")
-        if self._connection is not None:
-            self._connection.drop()
-            self._connection = None
-        raise from_code(problem.code, f"the server ended the stream: {problem.detail}", **problem.extra)
+        if not isinstance(message, Refusal):
+            raise MalformedFrame(f"the server sent a {type(message).__name__.lower()} where a reply belongs")
+        problem = message.problem
+        if problem.retryable:
+            raise Disconnected(f"the server ended the stream: {problem.detail}")
+        raise self._final(error_of(problem, f"the server ended the stream: {problem.detail}"))
 
     def _answer(self, reply: Reply, buffers: list[memoryview]) -> None:
-        if not self._unanswered or reply.seq < self._unanswered[0].frame.seq:
+        sent = self._window.first
+        if sent is None or reply.seq < sent.frame.seq:
             return  # an answer to a frame that was sent twice
         if reply.refused is not None:
             self._refused(reply)
             return
-        sent = self._unanswered.popleft()
-        while sent.frame.seq != reply.seq:
-            sent = self._unanswered.popleft()
-        self._answered = reply.seq
-        for value in reply.values:
-            if value.download is not None:
-                value.buffer = len(buffers)
-                buffers.append(memoryview(self._downloads.pop(value.download)))
-        answer = Answer(reply, buffers, sent.lines, sent.refusal)
-        if (reply.errors or sent.refusal is not None) and len(self.failed) < FAILURES_KEPT:
-            self.failed.append(answer)  # the first cause is among the first; a program that never reads needs no more
+        if reply.seq != sent.frame.seq:
+            raise MalformedFrame(f"the server answered frame {reply.seq}, the answer to {sent.frame.seq} is due")
+        downloads = [value.download for value in reply.values if value.download is not None]
+        answer = Answer(reply, gather(reply, buffers, self._downloads, sent.reads), sent.lines, sent.refusal)
+        # In this order an interrupt leaves nothing half done: as long as the frame is kept, it is answered again.
         if reply.seq in self._wanted:
             self._answers[reply.seq] = answer
+        if (reply.errors or sent.refusal is not None) and len(self.failed) < FAILURES_KEPT:
+            self.failed.append(answer)  # the first cause is among the first; a program that never reads needs no more
+        self._window.answer(sent)
+        for transfer in downloads:
+            self._downloads.drop(transfer)
+        if reply.timing is not None:
+            self._timed(sent, reply, answer.buffers)
+        if self._patience.tries or self._patience.spent:
+            self._patience.renew()
+
+    def _timed(self, sent: Sent, reply: Reply, buffers: list[memoryview]) -> None:
+        arrived, timing = time.perf_counter_ns(), reply.timing
+        assert timing is not None
+        if sent.sent_at > 0:  # else nobody knows which sending these times belong to
+            self.clock.exchanged(sent.sent_at, timing.received, timing.committed or timing.finished, arrived)
+        if sent.note is not None:
+            sent.note.answered(timing if sent.sent_at > 0 else None, buffers, arrived, self.clock)
 
     def _refused(self, reply: Reply) -> None:
         problem = reply.refused
         assert problem is not None
         if problem.code == "frame_out_of_order":
             return  # follows from an earlier refusal, whose handling sends this frame again
-        sent = next((s for s in self._unanswered if s.frame.seq == reply.seq), None)
+        sent = next((s for s in self._window if s.frame.seq == reply.seq), None)
         if sent is None:
             return
+        error = error_of(problem)
+        if isinstance(error, _FINAL):
+            raise self._final(error)
         if problem.code == "unknown_structure":
             self._remembered.clear()
+        elif problem.code in _THROTTLED:
+            asked = problem.extra.get("retry_after", 0)
+            if not self._patience.pause(float(asked) if isinstance(asked, int | float) else 0.0):
+                raise error
         else:
             # The frame will never be applied. Its number is used up by an empty one, and the cause is kept.
-            sent.refusal = from_code(problem.code, problem.detail, **problem.extra)
+            sent.refusal = error
             sent.frame.scalars, sent.frame.payloads, sent.frame.external, sent.frame.buffers = [], [], [], []
             sent.structure, sent.frame.hash, sent.buffers, sent.uploads = _EMPTY, b"", [], {}
-        for later in [s for s in self._unanswered if s.frame.seq >= reply.seq]:
+            sent.reads = sent.read_bytes = 0
+        for later in [s for s in self._window if s.frame.seq >= reply.seq]:
             self._write(later)
 
     # Connecting
 
-    def _connect(self) -> Connection:
-        hello = Hello(
-            version=PROTOCOL_VERSION,
-            client=self.client,
-            acked=self._answered,
-            agent=f"gradwire-python/{__version__}",
-        )
-        return Connection(self.url, self.session, self._key, hello)
-
-    def _reconnect(self) -> Welcome:
+    def _reconnect(self, cause: Disconnected | str) -> Welcome:
         """Reconnect, resume and resend, with growing pauses and jitter.
 
         Raises:
             ConnectionLost: when patience ends, naming what was not applied.
         """
-        deadline = time.monotonic() + self.patience
-        pause = FIRST_WAIT_S
+        patience = self._patience
+        tried = False
         while True:
-            if self._connection is not None:
-                self._past_sent += self._connection.sent_bytes
-                self._past_received += self._connection.received_bytes
-                self._connection.drop()
-                self._connection = None
+            if not tried and not patience.tries:
+                more = True  # at once: most connections that break can be had again
+            else:
+                asked = cause.retry_after if isinstance(cause, Disconnected) else 0.0
+                more = patience.pause(asked)
+            if not more:
+                lost = self._lost(cause)
+                patience.renew()  # for the next use
+                raise lost
             try:
-                connection = self._connection = self._connect()
-                self.client = connection.welcome.client
-                self._resume()
-                self.reconnects += 1
-                return connection.welcome
-            except (Disconnected, OSError) as error:
-                if time.monotonic() > deadline:
-                    raise ConnectionLost(
-                        f"{self.url} could not be reached for {self.patience:g} s ({error}); "
-                        f"{len(self._unanswered)} frames after frame {self._answered} may not have been applied",
-                        answered=self._answered, unanswered=len(self._unanswered),
-                    ) from None  # fmt: skip
-            time.sleep(pause * _chance.uniform(0.5, 1.0))
-            pause = min(pause * 2, LONGEST_WAIT_S)
+                tried = True
+                return self._attempt()
+            except Disconnected as error:
+                cause = error
 
-    def _resume(self) -> None:
+    def _try_to_reconnect(self) -> None:
+        """One try, unless the last one failed a moment ago. What could not be sent is sent when there is a way."""
+        if time.monotonic() < self._not_before:
+            return
+        spent = self._patience.spent
+        try:
+            self._attempt()
+            self._not_before = 0.0
+        except Disconnected as error:
+            pause = max(error.retry_after, self._patience.next_pause())
+            self._not_before = time.monotonic() + pause
+        self._patience.spent = min(self._patience.spent, spent)  # nobody has waited
+
+    def _attempt(self) -> Welcome:
+        """One try to connect, to resume and to send what is unanswered.
+
+        Raises:
+            Disconnected: when another one may succeed.
+        """
+        self._let_go()
+        self._check()
+        resumes = self.reconnects >= 0
+        hello = Hello(
+            version=PROTOCOL_VERSION,
+            client=self.client,
+            acked=self._window.answered,
+            agent=f"gradwire-python/{__version__}",
+            instance=self.instance,
+            epoch=self.epoch,
+            trace=traceparent(),
+        )
+        asked = time.perf_counter_ns()
+        try:
+            with self._patience.trying(ATTEMPT_S):
+                connection = Connection(self.url, self.session, self._key, hello, self.heartbeat)
+        except GradwireError as error:  # first, since some of them are OSErrors as well
+            if resumes and error.retryable:
+                raise Disconnected(error.message) from None
+            if resumes and isinstance(error, MalformedFrame) and "code" in error.details:  # by the server's word
+                error = SessionGone(f"the session does not know this program any more ({error.message})")
+            raise self._final(error) from None
+        except OSError as error:
+            raise error if isinstance(error, Disconnected) else Disconnected(str(error)) from None
+        self._connection = connection
+        self.clock = Clock(connection.welcome.clock, asked, time.perf_counter_ns())
+        self._guarded(lambda: self._take_up(connection.welcome))
+        return connection.welcome
+
+    def _take_up(self, welcome: Welcome) -> None:
+        """Go on where the server stands, and send again what is unanswered."""
+        first = self.reconnects < 0
+        if first and self.taken_over:
+            self._window.answered = welcome.expected - 1  # by the program before
+        if not self._window.answered < welcome.expected <= self._window.next:
+            went = f"the server's session is not the one that it was: it expects frame {welcome.expected}"
+            raise self._final(SessionGone(went))
+        self.client, self.epoch = welcome.client, welcome.epoch
+        self.durability = welcome.durability
         self._remembered.clear()
         self._downloads.clear()
-        for sent in list(self._unanswered):
+        self.reconnects += 1
+        self._patience.tries += self.reconnects > 0  # until something is answered, this was no success
+        self._window.count()
+        for sent in self._window:
+            self.resent += 1
             self._write(sent)
 
+    # Ends
 
-def _raw(encoded: bytes) -> Any:
-    import msgspec
+    def _final(self, error: GradwireError) -> GradwireError:
+        """The error as the program is told of it; one that nothing can mend is remembered."""
+        doubt = f"; {self._window.describe()} may have been applied or not" if self._window else ""
+        if isinstance(error, Superseded):
+            error.args = (
+                f"another program took the place of client {self.client} in session {self.session}, and this one is "
+                f"done there: its frames up to {self._window.answered} are applied{doubt} ({error.message})",
+            )
+        elif isinstance(error, SessionGone) and self.reconnects >= 0:
+            error.args = (
+                f"session {self.session} is gone, with all that was in it: {error.message}. "
+                f"Frames up to {self._window.answered} were acknowledged{doubt}",
+            )
+        if isinstance(error, _FINAL):
+            error.details |= self._window.facts()
+            self._over = error
+        return error
 
-    return msgspec.Raw(encoded)
+    def _lost(self, cause: Disconnected | str) -> ConnectionLost:
+        doubt = f"; {self._window.describe()} may have been or not" if self._window else ""
+        return ConnectionLost(
+            f"{self.url} could not be reached for {self._patience.seconds:g} s ({cause}); frames up to "
+            f"{self._window.answered} are applied{doubt}. Nothing is lost by it: the next use tries again and resumes",
+            **self._window.facts(),
+        )
 
 
 # The default itself: only that very object is left out when a frame is encoded.

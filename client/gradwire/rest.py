@@ -5,11 +5,17 @@ The libraries behind it are imported when a session is opened: ``import gradwire
 
 from __future__ import annotations
 
+import secrets
+import ssl
 from typing import TYPE_CHECKING, Any
 
-from gradwire_protocol.errors import GradwireError, Unavailable, from_code
+from gradwire_protocol.errors import GradwireError, TooManyRequests, Unavailable, from_code
 
+from . import trust
+from .connection import retry_after
+from .patience import LONGEST_PAUSE_S
 from .quiet import unlogged
+from .tracing import traceparent
 
 if TYPE_CHECKING:
     import httpx
@@ -18,7 +24,8 @@ if TYPE_CHECKING:
 class Rest:
     """A small HTTP client that turns problem+json into typed errors.
 
-    GET and DELETE are tried again, with growing pauses and jitter, when the server says that this may help.
+    Requests are tried again, with growing pauses and jitter, when the server says that this may help, or was not heard
+    of. A POST brings a key of its own by which the server knows it again, so that it has its effect once.
     """
 
     def __init__(self, url: str, api_key: str | None, timeout: float = 30.0) -> None:
@@ -26,7 +33,9 @@ class Rest:
         import stamina  # noqa: F401  (imported at exit, it would make Python forget that an interrupt ended the program)
 
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._http = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout)
+        # Without TLS there is nothing to verify, and reading all the world's authorities would take 20 ms.
+        verify = trust.context(url) if url.startswith("https:") else False
+        self._http = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout, verify=verify)
 
     def get(self, path: str) -> Any:
         """GET, decoded from JSON."""
@@ -37,33 +46,58 @@ class Rest:
         self._safely("DELETE", path)
 
     def post(self, path: str, body: Any) -> Any:
-        """POST of JSON, answered by JSON. Never repeated, since it may have had its effect."""
-        return self._request("POST", path, body)
+        """POST of JSON, answered by JSON. For routes that know an ``Idempotency-Key``."""
+        return self._safely("POST", path, body, {"Idempotency-Key": secrets.token_urlsafe(18)})
 
     def close(self) -> None:
         """Close the connections."""
         with unlogged():
             self._http.close()
 
-    def _safely(self, method: str, path: str) -> Any:
+    def _safely(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
         import stamina
 
-        for attempt in stamina.retry_context(on=Unavailable, attempts=4, timeout=20.0, wait_initial=0.1):
+        for attempt in stamina.retry_context(on=_backoff, attempts=4, timeout=20.0, wait_initial=0.1):
             with attempt:
-                return self._request(method, path, None)
+                return self._request(method, path, body, headers)
         raise AssertionError("unreachable")
 
-    def _request(self, method: str, path: str, body: Any) -> Any:
+    def _request(self, method: str, path: str, body: Any, headers: dict[str, str] | None = None) -> Any:
         import httpx
 
+        if trace := traceparent():
+            headers = {**(headers or {}), "traceparent": trace}
         try:
             with unlogged():
-                response = self._http.request(method, path, json=body)
+                response = self._http.request(method, path, json=body, headers=headers)
         except httpx.TransportError as error:
+            if (cause := _certificate(error)) is not None:
+                raise trust.distrusted(str(self._http.base_url), cause) from None
             raise Unavailable(f"{self._http.base_url} cannot be reached: {error}") from None
         if response.is_success:
             return response.json() if response.content else None
-        raise problem_error(response)
+        refused = problem_error(response)
+        asked = retry_after(response.headers.get("Retry-After"))
+        if asked:
+            refused.details["retry_after"] = asked
+        raise refused
+
+
+def _certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """What was wrong with the server's certificate, where that is behind an error."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _backoff(error: Exception) -> bool | float:
+    """Whether another try may help, and where the server said so, after how many seconds."""
+    if not isinstance(error, Unavailable | TooManyRequests):
+        return False
+    asked = error.details.get("retry_after", 0)
+    if isinstance(error, TooManyRequests) and not asked:
+        return False  # such as too many sessions: waiting alone does not end that
+    return min(float(asked), LONGEST_PAUSE_S) if asked else True
 
 
 def problem_error(response: httpx.Response) -> GradwireError:

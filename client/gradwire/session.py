@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,21 +13,36 @@ import numpy as np
 
 from gradwire_protocol import dtypes, envelope
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentError, GradwireError, InternalError, Unsupported, from_code
+from gradwire_protocol.errors import (
+    ArgumentError,
+    ConnectionLost,
+    GradwireError,
+    InternalError,
+    NotFound,
+    Superseded,
+    UnknownTensor,
+    Unsupported,
+)
 from gradwire_protocol.frames import ID_BITS, MAX_ID, Frame, Problem, Structure, structure_hash
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.records import encode_args
 from gradwire_protocol.table import TABLE, Op
 
-from .lines import Line, RecentLines, quote_line, spell_line, user_line
-from .link import Answer, Link
+from .connection import HEARTBEAT_S
+from .lines import Line, RecentLines, quote_line, spell_line, user_depth, user_line
+from .link import Link
 from .mapping import refuse_reading
 from .modes import MODES
+from .patience import PATIENCE_S
+from .replies import error_of
 from .rest import Rest
+from .round_trips import BACKPRESSURE, Report, Waits, report
+from .window import UNKNOWN_BYTES, Answer
 
 if TYPE_CHECKING:
     from .dispatch import Recipe
+    from .recorder import Recorder, Travelled
     from .tensor import Tensor
 
 QUIET_S: Final = 0.004
@@ -46,26 +62,31 @@ class Session:
         session: id of the session.
         api_key: the key it belongs to.
         patience: seconds to keep reconnecting before ``ConnectionLost``.
+        heartbeat: seconds of silence after which a connection that the program waits for is pinged.
         owned: delete the session on :meth:`close`.
+        client: the client's place to take over; 0 for one of its own.
     """
 
     def __init__(
-        self, url: str, session: str, api_key: str | None, *, patience: float = 120.0, owned: bool = False,
-        device: str = "cpu",
+        self, url: str, session: str, api_key: str | None, *, patience: float = PATIENCE_S,
+        heartbeat: float = HEARTBEAT_S, owned: bool = False, device: str = "cpu", client: int = 0,
     ) -> None:  # fmt: skip
         self.url = url
         self.id = session
         self.device = device
         self.default_dtype = dtypes.float32
         self.rest = Rest(url, api_key)
-        self.link = Link(url, session, api_key, patience)
+        self.link = Link(url, session, api_key, patience, heartbeat, client)
         self.max_tensor_bytes = self.link.limits.get("max_tensor_bytes", MAX_ID)
+        self.waits = Waits()
+        self.recorder: Recorder | None = None  # of the profile that runs
+        self.link.stalled = lambda began: self.waits.note(began, what=BACKPRESSURE)
         self.lock = threading.RLock()
         self.dropped: list[int] = []
         self.closed = False
         self._owned = owned
         self._base = self.link.client << ID_BITS
-        self._next_id = self._base + 1
+        self._next_id = self._first_free_id() if client else self._base + 1
         self._nowhere = 0
         self._limit = min(OPS_PER_FRAME, self.link.limits.get("max_ops_per_frame", OPS_PER_FRAME))
         self._fresh()
@@ -79,6 +100,12 @@ class Session:
         self._stirred = threading.Event()
         threading.Thread(target=self._watch, name="gradwire-quiet", daemon=True).start()
 
+    def _first_free_id(self) -> int:
+        """The id after all that the program before has used: the one that the session chooses for a result."""
+        structure = envelope.encode_part(Structure(ops=[["zeros", [[0]]]], drops=[0]))
+        seq = self.link.submit(Frame(), structure, b"", [], [None], wait=True)
+        return self.link.wait(seq).reply.first
+
     # Recording
 
     def _fresh(self) -> None:
@@ -91,6 +118,7 @@ class Session:
         self._first = self._next_id
         self._flags = GRAD_MODE
         self._region: Any = None
+        self._note: Travelled | None = None
 
     def record(
         self, op: Op, values: list[Any], results: int, recipe: Recipe | None = None, line: Line | None = None
@@ -102,6 +130,10 @@ class Session:
         with self.lock:
             if self.closed:
                 raise InternalError("the session is closed")
+            if len(self._ops) >= self._limit:
+                self.flush(must=True)  # before anything of this op is recorded: if it fails, the op can be tried again
+            recorder = self.recorder
+            began = 0 if recorder is None else time.perf_counter_ns()
             flags = MODES.flags
             if flags != self._flags:
                 self._ops.append(["set_mode", [flags]])
@@ -125,9 +157,10 @@ class Session:
             self._ops.append([op.name, args] if op.results is not None else [op.name, args, results])
             self._lines.append(user_line() if line is None else line)
             self._next_id = first + results
-            if len(self._ops) >= self._limit:
-                self.flush()
-            elif not self._stirred.is_set():
+            if recorder is not None:
+                at = len(self._ops) - 1
+                self._note = recorder.recorded(self._note, self, op, values, at, began, self._lines[at])
+            if not self._stirred.is_set():
                 self._stirred.set()
             return first
 
@@ -175,10 +208,25 @@ class Session:
 
     # Cutting frames
 
-    def flush(self, wait: bool = False, reads: list[int] | None = None) -> int | None:
-        """Send what was recorded, without waiting for it. Returns the frame's number, or None if there was nothing."""
+    def flush(
+        self, wait: bool = False, reads: list[int] | None = None, read_bytes: int = 0, must: bool = False
+    ) -> int | None:
+        """Send what was recorded, without waiting for it. Returns the frame's number, or None if nothing was sent.
+
+        Where as much is on its way as may be, it waits until there is room. If the server cannot be reached then, what
+        was recorded stays recorded; with ``wait`` or ``must`` that is raised.
+
+        Raises:
+            ConnectionLost: as said.
+        """
         with self.lock:
             if not self._ops and not reads and not wait:
+                return None
+            try:
+                self.link.make_room(self._payload_bytes, read_bytes)
+            except ConnectionLost:
+                if wait or must:
+                    raise
                 return None
             dropped = self.dropped
             count = len(dropped)
@@ -196,13 +244,23 @@ class Session:
                 external=list(self._external),
                 scalars=self._scalars,
                 releases=sorted(releases),
+                timed=wait or self._note is not None,
             )
             payloads, lines = self._payloads, self._lines
             key = structure_hash(structure) if len(structure) > 64 else b""
             self.frames += 1
             self.ops += len(self._ops)
+            note = self._note
+            if note is not None:
+                frame.detailed = True
+                note.cut, note.total = time.perf_counter_ns(), len(self._ops)
             self._fresh()
-            seq = self.link.submit(frame, structure, key, payloads, lines, wait)
+            before = self.link.bytes_sent
+            seq = self.link.submit(
+                frame, structure, key, payloads, lines, wait, len(reads or ()), read_bytes, note=note
+            )
+            if note is not None:
+                note.seq, note.sent, note.sent_bytes = seq, time.perf_counter_ns(), self.link.bytes_sent - before
             self._recent_lines.keep(seq, lines)
             return seq
 
@@ -216,12 +274,18 @@ class Session:
             for tensor in tensors:
                 if tensor._levels:
                     refuse_reading(tensor)
-            refs = [self._ref(t) for t in tensors]
-            seq = self.flush(wait=True, reads=refs)
-            assert seq is not None
-            for task in list(self.while_waiting):
-                task()
-            answer = self.link.wait(seq)
+            seq = self._ask(tensors)
+            answered = False
+            try:
+                for task in list(self.while_waiting):
+                    task()
+                began = time.perf_counter_ns()
+                answer = self.link.wait(seq)
+                self.waits.note(began, answer)
+                answered = True
+            finally:
+                if not answered:
+                    self.link.give_up(seq)
             self._raise_first(answer)
             return [self._value(v, answer) for v in answer.reply.values]
 
@@ -232,19 +296,28 @@ class Session:
         no round trip.
         """
         with self.lock:
-            seq = self.flush(wait=True, reads=[self._ref(t) for t in tensors])
-            assert seq is not None
+            seq = self._ask(tensors)
         values: list[Any] = []
 
         def answered() -> list[Any]:
             if not values:
                 with self.lock:
-                    answer = self.link.wait(seq, counts=not self.link.has_answer(seq))
+                    known = self.link.has_answer(seq)
+                    began = time.perf_counter_ns()
+                    answer = self.link.wait(seq, counts=not known)
+                    if not known:
+                        self.waits.note(began, answer)
                     self._raise_first(answer)
                     values.extend(self._value(v, answer) for v in answer.reply.values)
             return values
 
         return answered
+
+    def _ask(self, tensors: list[Tensor]) -> int:
+        size = sum(t._meta.nbytes if t._meta.known else UNKNOWN_BYTES for t in tensors)
+        seq = self.flush(wait=True, reads=[self._ref(t) for t in tensors], read_bytes=size)
+        assert seq is not None
+        return seq
 
     def synchronize(self) -> None:
         """Wait until everything recorded so far is done, and raise the first error among it."""
@@ -274,7 +347,7 @@ class Session:
                 raise self._error(answer.reply.errors[0])
 
     def _remember_line(self, answer: Answer, problem: Problem) -> None:
-        if problem.seq == answer.reply.seq and problem.index < len(answer.lines):
+        if problem.seq == answer.reply.seq and 0 <= problem.index < len(answer.lines):
             self._lines_of[problem.seq, problem.index] = spell_line(answer.lines[problem.index])
             if len(self._lines_of) > 1000:
                 del self._lines_of[next(iter(self._lines_of))]
@@ -282,10 +355,11 @@ class Session:
     def _error(self, problem: Problem) -> GradwireError:
         where = self._lines_of.get((problem.seq, problem.index))
         text = problem.detail if where is None else f"{problem.detail}\n  issued by {problem.op} at {where}"
-        made = self._recent_lines.at(problem.extra.get("position", 0))
+        position = problem.extra.get("position", 0)
+        made = self._recent_lines.at(position) if isinstance(position, int) else None
         if made is not None:
-            text += f"\n  {problem.extra['node']} was recorded at {quote_line(made)}"
-        return from_code(problem.code, text, **problem.extra, op=problem.op, line=where)
+            text += f"\n  {problem.extra.get('node')} was recorded at {quote_line(made)}"
+        return error_of(problem, text, op=problem.op, line=where)
 
     # Tensors
 
@@ -298,34 +372,83 @@ class Session:
         view = memoryview(data.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         return self.record(TABLE["upload"], [view, dtype, tuple(array.shape), device], 1)
 
-    def tensor(self, name: str) -> Tensor:
-        """The tensor that some client of this session named.
+    def tensor(self, name: str | int) -> Tensor:
+        """The tensor that some client of this session named; or the one of an id, for a program that took the place
+        of the one that made it.
 
         Raises:
             NotFound: when there is none of this name.
+            UnknownTensor: when there is none of this id.
+            ArgumentError: for an id of another client, whose tensor this program may not release.
         """
         from .tensor import Tensor
 
-        number = self.record(TABLE["by_name"], [name], 1)
+        if isinstance(name, int):
+            if name >> ID_BITS != self.client:
+                raise ArgumentError(
+                    f"tensor {name} was made by client {name >> ID_BITS}, this is client {self.client}: let that one "
+                    "name it, or take its place with connect(client=...)"
+                )
+            number = name
+        else:
+            number = self.record(TABLE["by_name"], [name], 1)
         probe: Tensor = Tensor._make(self, number, meta((0,), dtypes.float32, self.device))
-        value = self.read([probe])[0]
-        assert value is not None
+        self.synchronize()
         for row in self.rest.get(f"/v1/sessions/{self.id}/tensors")["tensors"]:
             if row["id"] == number:
                 probe._meta = meta(tuple(row["shape"]), dtypes.BY_NAME[row["dtype"]], row["device"])
                 probe._requires = bool(row["requires_grad"])
                 probe._grad_state = 2
-        return probe
+                return probe
+        raise UnknownTensor(f"there is no tensor {name!r}: it was never made, or was released")
 
     # Facts
 
+    @property
+    def client(self) -> int:
+        """The number under which this program's frames are counted. Another program can take its place by it."""
+        return self.link.client
+
+    @property
+    def epoch(self) -> int:
+        """Rises each time a program resumes this client's place; frames of older epochs are refused."""
+        return self.link.epoch
+
+    @property
+    def durability(self) -> str:
+        """What a frame survives once it is acknowledged.
+
+        ``none``: nothing but a lost connection. ``applied``: the death of the server's process, since its journal was
+        written. ``durable``: the loss of power as well, since it was on the disk.
+        """
+        return self.link.durability
+
     def stats(self) -> dict[str, int]:
-        """Counts since the session was opened here: frames, ops, round trips, bytes, reconnects."""
+        """Counts since the session was opened here: frames, ops, round trips, bytes, reconnects.
+
+        ``acknowledged`` is the number of the last frame that is known to be applied; ``unanswered`` frames, of
+        ``unanswered_bytes``, are on their way or wait for the server; ``resent`` counts frames that were sent again.
+        """
         link = self.link
         return {
             "frames": self.frames, "ops": self.ops, "round_trips": link.round_trips, "bytes_sent": link.bytes_sent,
-            "bytes_received": link.bytes_received, "reconnects": link.reconnects,
+            "bytes_received": link.bytes_received, "reconnects": link.reconnects, "acknowledged": link.acknowledged,
+            "unanswered": link.unanswered, "unanswered_bytes": link.unanswered_bytes, "resent": link.resent,
         }  # fmt: skip
+
+    def round_trip_report(self) -> Report:
+        """Which lines of the program waited for the server since the session was opened here, and for how long."""
+        return report([self.waits.copy()])
+
+    def settle(self, frame: Travelled) -> None:
+        """Send a frame that is being profiled, if it was not sent yet, and wait for the server's times of it."""
+        with self.lock:
+            if self._note is frame:
+                self.flush()
+            if frame.seq and not frame.arrived:
+                began = time.perf_counter_ns()
+                self.link.until(frame.seq)
+                self.waits.note(began)
 
     def describe(self) -> dict[str, Any]:
         """What the server says of the session: memory, tensors, expiry."""
@@ -388,21 +511,34 @@ class Session:
                     self.lock.release()
 
     def close(self) -> None:
-        """Send what is left and close; a session that was made here is deleted."""
+        """Send what is left and close.
+
+        A session that was made here is deleted, unless it was to be kept. One that lives on has everything applied
+        that was recorded, or a warning tells what may not be.
+        """
         with self.lock:
             if self.closed:
                 return
             try:
                 self.flush()
+                self.link.confirm()  # one that another program has taken over is not this one's to delete
+                self.link.close(settle=not self._owned)
                 if self._owned:
-                    self.link.close()
                     self.rest.delete(f"/v1/sessions/{self.id}")
-            except (GradwireError, OSError):
-                pass  # the server is gone, and the session with it or by its time to live
-            self.closed = True
-            self._stirred.set()
-            self.link.close()
-            self.rest.close()
+            except (NotFound, Superseded):
+                pass  # it is gone already, or another program's now
+            except (GradwireError, OSError) as error:
+                if not self._owned and self.link.unanswered:
+                    warnings.warn(
+                        f"session {self.id} was left without its server: {self.link.doubtful} may not be applied "
+                        f"({type(error).__name__})", RuntimeWarning, user_depth(),
+                    )  # fmt: skip
+                # Else the server is gone, and the session with it or by its time to live.
+            finally:
+                self.closed = True
+                self._stirred.set()
+                self.link.close()
+                self.rest.close()
 
     def leave(self) -> None:
         """Let go of it without a word, in a process that was forked from the one it belongs to."""

@@ -10,10 +10,14 @@ from typing import Any
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 from gradwire_protocol.table import TABLE
 
+from . import trust
+from .connection import HEARTBEAT_S
 from .embedded import embedded_server
+from .patience import PATIENCE_S, chosen
+from .recorder import current as current_recorder
 from .rest import Rest
 from .session import Session
 
@@ -32,9 +36,18 @@ def connect(
     session: str | None = None,
     device: str = "cpu",
     seed: int | None = None,
-    patience: float = 120.0,
+    client: int = 0,
+    durability: str | None = None,
+    keep: bool = False,
+    ttl: float | None = None,
+    patience: float | None = None,
+    heartbeat: float | None = None,
+    ca: str | os.PathLike[str] | None = None,
 ) -> Session:
     """Open a session and make it the one that new tensors belong to.
+
+    A connection that breaks is not an event: the session reconnects, resumes, and sends again what was not answered;
+    the server applies every frame once.
 
     Args:
         url: the server; by default ``GRADWIRE_URL``, or an embedded server when that is not set.
@@ -42,14 +55,35 @@ def connect(
         session: id of a session to join; by default a new one is made, and deleted when it is closed.
         device: where new tensors live unless told otherwise.
         seed: for the session's random numbers.
-        patience: seconds to keep reconnecting before ``ConnectionLost``.
+        client: with ``session``, the place of another program in it (its ``Session.client``) to take over, for a
+            program that was restarted, or that replaces one on a machine that hangs. From then on nothing of the
+            other program is applied; it meets ``Superseded``. What it made is still there: ``Session.tensor`` finds
+            it by name, or by the ids that the other program wrote down, and ``Session.stats()["acknowledged"]`` says
+            how many of its frames were applied. By default a client of its own, beside all others.
+        durability: of a new session: what an acknowledged frame survives. ``"none"``, ``"applied"`` (the death of the
+            server's process) or ``"durable"`` (loss of power as well); by default what the server is set to.
+        keep: leave a new session on the server when it is closed or the program ends. It expires after its time to
+            live without use; until then ``connect(session=id)`` joins it.
+        ttl: of a new session: seconds without use after which it expires; by default what the server is set to.
+        patience: seconds to keep trying to reconnect before ``ConnectionLost``, 120 unless ``GRADWIRE_PATIENCE`` says
+            otherwise. Time during which the machine sleeps does not count. After ``ConnectionLost`` nothing is lost:
+            the next use of the session tries again.
+        heartbeat: seconds of silence after which a connection that the program waits for is pinged, 15 unless
+            ``GRADWIRE_HEARTBEAT`` says otherwise; 0 for never. When two pings stay unanswered the session reconnects.
+        ca: file with the authority behind the server's certificate (PEM), where it is none that the system knows; by
+            default ``GRADWIRE_CA_FILE``.
 
     Raises:
         Unavailable: when the server cannot be reached.
         Unauthorized: when it refuses the key.
+        SessionGone: when the session to join does not exist (any more).
+        ArgumentError: for arguments that belong to a new session together with ``session``, or the other way round.
     """
     global _current
-    opened = open_session(url, api_key, session=session, device=device, seed=seed, patience=patience)
+    opened = open_session(
+        url, api_key, session=session, device=device, seed=seed, client=client, durability=durability, keep=keep,
+        ttl=ttl, patience=patience, heartbeat=heartbeat, ca=ca,
+    )  # fmt: skip
     with _lock:
         _current = opened
         _use_default_dtype(opened)
@@ -63,36 +97,66 @@ def open_session(
     session: str | None = None,
     device: str = "cpu",
     seed: int | None = None,
-    patience: float = 120.0,
+    client: int = 0,
+    durability: str | None = None,
+    keep: bool = False,
+    ttl: float | None = None,
+    patience: float | None = None,
+    heartbeat: float | None = None,
+    ca: str | os.PathLike[str] | None = None,
 ) -> Session:
     """Like :func:`connect`, without changing where new tensors go."""
+    _check_arguments(session, client, seed=seed, durability=durability, ttl=ttl, keep=keep or None)
+    wanted = {"device": device, "seed": seed, "durability": durability, "ttl_s": ttl}
+    limits = {
+        "patience": chosen("GRADWIRE_PATIENCE", patience, PATIENCE_S),
+        "heartbeat": chosen("GRADWIRE_HEARTBEAT", heartbeat, HEARTBEAT_S),
+    }
+    if ca is not None:
+        trust.believe(url or os.environ.get("GRADWIRE_URL") or "", ca)
     drawn = random.getstate()
     try:
-        return _open(url, api_key, session, device, seed, patience)
+        return _open(url, api_key, session, client, wanted, keep, limits)
     finally:
         # Some libraries draw from Python's generator as they are imported, and it is the program's to seed.
         random.setstate(drawn)
 
 
+def _check_arguments(session: str | None, client: int, **new: Any) -> None:
+    given = [name for name, value in new.items() if value is not None]
+    if session is not None and given:
+        raise ArgumentError(f"{given[0]}= is for a new session, session={session!r:.40} joins one that exists")
+    if session is None and client:
+        raise ArgumentError(f"client={client} takes a place in a session that exists: say which with session=")
+    if type(client) is not int or client < 0:
+        raise ArgumentError(f"client must be the number of a client, not {client!r:.40}")
+
+
 def _open(
-    url: str | None, api_key: str | None, session: str | None, device: str, seed: int | None, patience: float
-) -> Session:
+    url: str | None, api_key: str | None, session: str | None, client: int, wanted: dict[str, Any], keep: bool,
+    limits: dict[str, float],
+) -> Session:  # fmt: skip
     url = url or os.environ.get("GRADWIRE_URL") or None
     api_key = api_key or os.environ.get("GRADWIRE_API_KEY")
     if url is None:
         server = embedded_server()
         url, api_key = server.url, server.api_key
-    owned = session is None
+    owned = session is None and not keep
     if session is None:
         rest = Rest(url, api_key)
-        body: dict[str, Any] = {"device": device}
-        if seed is not None:
-            body["seed"] = seed
-        session = str(rest.post("/v1/sessions", body)["id"])
-        rest.close()
-    opened = Session(url, session, api_key, patience=patience, owned=owned, device=device)
+        try:
+            body = {name: value for name, value in wanted.items() if value is not None}
+            session = str(rest.post("/v1/sessions", body)["id"])
+        finally:
+            rest.close()
+    opened = Session(
+        url, session, api_key, patience=limits["patience"], heartbeat=limits["heartbeat"], owned=owned,
+        device=wanted["device"], client=client,
+    )  # fmt: skip
     atexit.register(opened.close)
     OPENED.append(opened)
+    if (recorder := current_recorder()) is not None:
+        recorder.attach(opened)
     return opened
 
 

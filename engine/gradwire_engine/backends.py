@@ -163,10 +163,15 @@ class Backends:
             found = self._open[device] = self._start(device)
         return found
 
+    def holding(self, array: Any) -> Backend:
+        """The backend in whose memory an array lies."""
+        found = [b for b in self._open.values() if type(array) is b.array_type]
+        return found[0] if len(found) == 1 else self._open[f"cuda:{array.device.id}"]
+
     def _start(self, device: str) -> Backend:
         kind, _, index = device.partition(":")
         count = cuda_device_count() if kind == "cuda" else 0
-        if kind != "cuda" or not index.isdigit() or int(index) >= count:
+        if kind != "cuda" or not index.isdecimal() or len(index) > 4 or int(index) >= count:
             raise DeviceError(f"this server has no device {device!r}; it has {', '.join(available_devices())}")
         return CupyBackend(int(index))
 

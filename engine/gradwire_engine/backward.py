@@ -6,6 +6,7 @@ It yields a :class:`~gradwire_engine.pauses.Call` where its client asked it to p
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -15,6 +16,7 @@ from gradwire_protocol.ops.callbacks import ACCUMULATED, AFTER, BEFORE, HOLD, IN
 from gradwire_protocol.ops.control import gradient_meta
 from gradwire_protocol.shapes import is_dense
 
+from . import deadline
 from .functional import F
 from .pauses import Call, Pauses, with_replaced
 from .regions import Hold
@@ -56,6 +58,7 @@ def backward(
     if pauses is not None:
         order = pauses.order(order)
     pending: dict[int, Gradients] = {}
+    received: list[tuple[Tensor, Tensor | None]] = []  # leaves that have accumulated, and what they had before
     for (node, slot), gradient in roots:
         _deliver(pending, node, slot, gradient)
     del roots
@@ -64,6 +67,8 @@ def backward(
         if type(node) is Hold:
             yield Call(HOLD, node, [])
             continue
+        if node.edges:
+            deadline.check("backward")  # not between leaves: either none of them has its gradient, or all
         arrived = pending.pop(id(node), None)
         if pauses is not None:
             stops = pauses.at(node)
@@ -104,11 +109,18 @@ def backward(
         elif stops and not any(a is not None for a in arrived):
             gradients = [None] * len(edges)
         else:
+            timeline = engine.timeline
+            began = 0 if timeline is None else time.perf_counter_ns()
+            if not edges:
+                received.append((node.leaf, node.leaf.grad))
             try:
                 gradients = node.apply(engine, arrived if AFTER not in stops else list(arrived), needed)
             except GradwireError as error:
                 _blame(error, node)
+                _take_back(error, received)
                 raise
+            if timeline is not None:
+                timeline.append((engine.position, node.name, node.position, began, time.perf_counter_ns()))
         if AFTER in stops:
             shown = [
                 F.contiguous(g) if g is not None else None if e is None else _zeros(engine, e[0], e[1])
@@ -213,6 +225,16 @@ def _blame(error: GradwireError, node: Any) -> None:
     """Note at which node of the graph a derivative failed, and which record made it."""
     error.details.setdefault("node", node.name)
     error.details.setdefault("position", node.position)
+
+
+def _take_back(error: GradwireError, received: list[tuple[Tensor, Tensor | None]]) -> None:
+    """Let leaves that had no gradient have none; gradients that were added to are told of, in ``half_done``."""
+    error.half_done = []
+    for leaf, before in received:
+        if before is None or leaf.grad is not before:
+            leaf.grad = before
+        else:
+            error.half_done.append(before)
 
 
 def _check_nan(node: Any, gradients: Gradients) -> None:
@@ -361,8 +383,11 @@ def fresh_like(gradient: Tensor, stride: tuple[int, ...], engine: Engine) -> Ten
     out = meta(gradient.shape, gradient.dtype, gradient.device, stride)
     backend = engine.backends[out.device]
     engine.account.check(out.nbytes, f"the gradient {out!r}")
-    data = backend.view(backend.empty_bytes(out.nbytes), out.shape, out.stride, 0, out.dtype)
-    data[...] = gradient.array
+    try:
+        data = backend.view(backend.empty_bytes(out.nbytes), out.shape, out.stride, 0, out.dtype)
+        data[...] = gradient.array
+    except MemoryError as error:
+        raise engine.out_of_memory("a gradient", error) from None
     return Tensor(engine, data, out, Storage(data, engine.account))
 
 

@@ -26,6 +26,8 @@ class Client:
     Attributes:
         expected: the number of the next frame that will be applied.
         counter: for results whose ids the session chooses.
+        instance: the program that speaks for this client.
+        epoch: rises each time the client joins; frames of older epochs are refused.
         failed_writes: memory that an in-place op failed to change; poisoned until the next read, then as before.
         failed_backward: set between a failed backward and the next read; optimizer steps wait that out, so that
             parameters are not changed by gradients that are not there.
@@ -34,6 +36,8 @@ class Client:
     number: int
     expected: int = 1
     counter: int = 0
+    instance: str = ""
+    epoch: int = 0
     replies: OrderedDict[int, tuple[Reply, Buffers]] = field(default_factory=OrderedDict)
     reply_bytes: int = 0
     failed_backward: Problem | None = None

@@ -5,13 +5,15 @@ An engine belongs to one session. It has no global state: modes, random numbers 
 
 from __future__ import annotations
 
+import gc
+import math
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.dtypes import BOOLEAN, INTEGRAL, DType
+from gradwire_protocol.dtypes import FLOATING, INTEGRAL, DType
 from gradwire_protocol.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -26,7 +28,7 @@ from gradwire_protocol.history import MADE_IN_INFERENCE, MADE_IN_NO_GRAD, ONE_OF
 from gradwire_protocol.meta import Inference, Meta, meta
 from gradwire_protocol.promotion import DEFAULT_FLOAT, ScalarKind
 
-from . import forward, inplace
+from . import forward, inplace, work
 from .backends import Backends, dtype_of, native
 from .batching import holds_batched, run_batched
 from .memory import Limits, MemoryAccount
@@ -36,7 +38,12 @@ from .registry import CONTROLS, Row, row
 from .tape import Node
 from .tensor import Storage, Tensor
 
+_TOO_LARGE: Final = ("array is too big", "imum supported dimension", "imum allowed dimension")
+"""What array libraries say of a shape with more dimensions, or extents, than they count to."""
+
 RULE_MEMO_LIMIT: Final = 16_384
+RULE_MEMO_WEIGHT: Final = 2_000_000
+"""Entries of all arguments that the memo holds."""
 
 
 class Engine:
@@ -48,6 +55,8 @@ class Engine:
         generator: the session's random numbers.
         account: the session's memory.
         position: of the record being run; nodes remember it.
+        timeline: where backward notes its nodes' times, for a frame that asked for them: the record being run, the
+            node's name, the position of the record that made it, start and end in ns.
         dual_levels: the levels of forward mode at which tangents are computed now, outermost first.
         duals: per open level, who has tangents there.
     """
@@ -72,8 +81,10 @@ class Engine:
         self.dual_levels: tuple[int, ...] = ()
         self.duals: dict[int, WeakValueDictionary[int, forward.Tangents]] = {}
         self._rules: dict[tuple[Any, ...], Inference] = {}
+        self._rules_weight = 0
         self._seq = 0
         self.position = 0
+        self.timeline: list[tuple[int, str, int, int, int]] | None = None
 
     @property
     def differentiates(self) -> bool:
@@ -89,10 +100,13 @@ class Engine:
 
     def from_numpy(self, array: Any, requires_grad: bool = False, device: str = "cpu") -> Tensor:
         """A leaf with the values of a NumPy array, copied, in row-major order."""
-        host = np.array(array, order="C")
         backend = self.backends[device]
-        self.account.check(host.nbytes, "the uploaded tensor")
-        data = backend.from_host(host)
+        try:
+            host = np.array(array, order="C")
+            self.account.check(host.nbytes, "the uploaded tensor")
+            data = backend.from_host(host)
+        except MemoryError as error:
+            raise self.out_of_memory("an upload", error) from None
         tensor = Tensor(self, data, meta(host.shape, dtype_of(host), device), Storage(data, self.account))
         tensor.requires_grad_flag = requires_grad
         tensor.inference = self.inference
@@ -100,7 +114,10 @@ class Engine:
 
     def to_numpy(self, tensor: Tensor) -> np.ndarray[Any, Any]:
         """The tensor's values; may share its memory."""
-        host: np.ndarray[Any, Any] = self.backends[tensor.device].to_host(tensor.array)
+        try:
+            host: np.ndarray[Any, Any] = self.backends[tensor.device].to_host(tensor.array)
+        except MemoryError as error:
+            raise self.out_of_memory("a read", error) from None
         return host
 
     def run(self, entry: Row, values: list[Any]) -> Any:
@@ -116,15 +133,12 @@ class Engine:
             return self._run_view(entry, values, rule_args, inferred)
         if op.mutates is not None:
             return self._run_inplace(entry, values, rule_args, tensors, inferred)
-        for out in inferred.outs:
-            if not self.account.fits(out.nbytes):
-                self.account.check(out.nbytes, f"the result of {op.name}, {out!r},")
-        if inferred.scratch:
-            self.account.check(inferred.scratch, f"the working memory of {op.name}")
+        outs = inferred.outs
+        if inferred.scratch or len(outs) != 1 or not self.account.fits(outs[0].nbytes):
+            self.account.check_op(op.name, outs, inferred.scratch)
         if entry.composite is not None:
             return entry.composite(self, *values)
-        arrays = self._compute(entry, values, tensors, inferred)
-        results = self._wrap(arrays, inferred, tensors)
+        results = self._made(entry, values, tensors, inferred)
         if entry.has_derivative:
             self._record(entry, values, rule_args, inferred, results)
         if self.dual_levels:
@@ -164,8 +178,13 @@ class Engine:
             if self.default_dtype is not DEFAULT_FLOAT.get():
                 DEFAULT_FLOAT.set(self.default_dtype)
             found = entry.op.infer(rule_args)
-            if len(self._rules) >= RULE_MEMO_LIMIT:
+            # What is over the limit does not enter the memo: so it is checked here once, and nowhere again.
+            work.check(entry.op, rule_args, found, self.account)
+            # Arguments may be long: sizes of a thousand pieces, or an equation of a megabyte.
+            self._rules_weight += 32 + sum(len(v) for v in rule_args if type(v) in (tuple, str))
+            if len(self._rules) >= RULE_MEMO_LIMIT or self._rules_weight > RULE_MEMO_WEIGHT:
                 self._rules.clear()
+                self._rules_weight = 0
             self._rules[key] = found
         return found
 
@@ -174,6 +193,54 @@ class Engine:
         self._rules.clear()
 
     # Compute
+
+    def _made(self, entry: Row, values: list[Any], tensors: list[Tensor], inferred: Inference) -> list[Tensor]:
+        """The results of the kernel. When memory runs out, room is made and the op is tried once more.
+
+        Raises:
+            OutOfMemory: when there is still too little.
+        """
+        drawn = self.generator.get_state() if entry.op.random else None
+        try:
+            return self._wrap(self._compute(entry, values, tensors, inferred), inferred, tensors)
+        except MemoryError:
+            pass  # not here: the error's traceback holds what the first try has made
+        self.make_room()
+        if drawn is not None:
+            self.generator.set_state(drawn)
+        try:
+            return self._wrap(self._compute(entry, values, tensors, inferred), inferred, tensors)
+        except MemoryError as error:
+            raise self.out_of_memory(entry.op.name, error) from None
+
+    def _write(self, entry: Row, values: list[Any], tensors: list[Tensor], inferred: Inference) -> None:
+        """Compute, and write the result over the first operand."""
+        target: Tensor = values[0]
+        result = self._compute(entry, values, tensors, inferred)
+        if type(result) is tuple:
+            result = result[0]
+        before = target.array
+        before[...] = result if getattr(result, "dtype", None) == before.dtype else _cast(result, target)
+
+    def _written(self, entry: Row, values: list[Any], tensors: list[Tensor], inferred: Inference) -> None:
+        """:meth:`_write`, or the kernel that writes by itself; tried again only when nothing was written yet."""
+        drawn = self.generator.get_state() if entry.op.random else None
+        try:
+            if entry.writes:
+                self._compute(entry, values, tensors, inferred)
+            else:
+                self._write(entry, values, tensors, inferred)
+            return
+        except MemoryError as error:
+            if entry.writes:
+                raise self.out_of_memory(entry.op.name, error) from None
+        self.make_room()
+        if drawn is not None:
+            self.generator.set_state(drawn)
+        try:
+            self._write(entry, values, tensors, inferred)
+        except MemoryError as error:
+            raise self.out_of_memory(entry.op.name, error) from None
 
     def _compute(self, entry: Row, values: list[Any], tensors: list[Tensor], inferred: Inference) -> Any:
         """Cast operands, call the kernel, return its raw result."""
@@ -208,18 +275,32 @@ class Engine:
                 arguments[i + shift] = [None if v is None else _operand(v, target, via, backend) for v in value]
             elif compute is not None and type(value) is int:
                 arguments[i + shift] = _wrapped(value, compute)
+        if entry.measure is not None:
+            nbytes, steps = entry.measure(*arguments)
+            self.account.check(nbytes, f"what {entry.op.name} makes of these values")
+            work.check_steps(entry.op.name, steps, self.account.limits.max_op_work)
         try:
             return kernel(*arguments)
-        except MemoryError as error:
-            raise self._out_of_memory(entry.op.name, error) from None
-        except ZeroDivisionError:
-            raise KernelError(f"{entry.op.name}: an integer was divided by zero") from None
+        except OverflowError as error:
+            raise ArgumentError(f"{entry.op.name}: a number that no element holds ({error})") from None
         except np.linalg.LinAlgError as error:
             raise LinAlgError(f"{entry.op.name}: {error}") from None
+        except ValueError as error:
+            if any(said in str(error) for said in _TOO_LARGE):
+                raise ShapeError(f"{entry.op.name}: no array can be made for it ({error})") from None
+            raise
+        except ZeroDivisionError:
+            raise KernelError(f"{entry.op.name}: an integer was divided by zero") from None
 
-    def _out_of_memory(self, name: str, error: MemoryError) -> OutOfMemory:
+    def make_room(self) -> None:
+        """Let go of memory that nothing uses: in cycles of dropped objects, and in the devices' pools."""
+        gc.collect()
         for backend in self.backends.opened():
             backend.trim()
+
+    def out_of_memory(self, name: str, error: MemoryError) -> OutOfMemory:
+        """The error to raise in place of Python's, after room was made."""
+        self.make_room()
         return OutOfMemory(f"{name}: no memory left on this device ({error or 'allocation failed'})")
 
     def _wrap(self, arrays: Any, inferred: Inference, operands: list[Tensor]) -> list[Tensor]:
@@ -261,7 +342,10 @@ class Engine:
             offset += delta
             if entry.op.name == "as_strided":
                 check_inside(source.storage, out, offset)
-            array = backend.view(memory, out.shape, out.stride, offset, out.dtype)
+            try:
+                array = backend.view(memory, out.shape, out.stride, offset, out.dtype)
+            except (ValueError, OverflowError) as error:  # sizes beyond what the array library counts to
+                raise ShapeError(f"{entry.op.name}: no array has the shape {list(out.shape)} ({error})") from None
             result = Tensor(self, array, out, source.storage, offset)
             result.inference = source.inference
             if differentiable and not source.inference:
@@ -301,14 +385,9 @@ class Engine:
         if requires:
             node = make_node(self, entry, rule_args, values, inferred, (target.meta,), overwritten=target)
         tangents = forward.before_write(self, entry, values) if self.dual_levels else None
-        before = target.array
-        if entry.writes:
-            self._compute(entry, values, tensors, inferred)
-        else:
-            result = self._compute(entry, values, tensors, inferred)
-            if type(result) is tuple:
-                result = result[0]
-            before[...] = result if getattr(result, "dtype", None) == before.dtype else _cast(result, target)
+        if inferred.scratch:
+            self.account.check(inferred.scratch, f"the working memory of {entry.op.name}")
+        self._written(entry, values, tensors, inferred)
         target.storage.version += 1
         if node is not None:
             keep_results(node, [target])
@@ -368,15 +447,16 @@ def _operand(tensor: Tensor, target: Any, via: Any, backend: Any) -> Any:
     return array.astype(target) if target is via or array.dtype == via else array.astype(via).astype(target)
 
 
-def _wrapped(value: int, compute: DType) -> int:
-    """A Python int as the integer dtype holds it: modulo 2**bits, as PyTorch does."""
+def _wrapped(value: int, compute: DType) -> int | float:
+    """A Python int as the integer dtype holds it: modulo 2**bits, as PyTorch does. One that no integer dtype holds is
+    a float among floats, since array libraries would make an object of it."""
     if compute.category == INTEGRAL:
         bits = 8 * compute.itemsize
         value &= (1 << bits) - 1
         if compute.is_signed and value >> (bits - 1):
             value -= 1 << bits
-    elif compute.category == BOOLEAN:
-        return value
+    elif compute.category >= FLOATING and not -(1 << 63) <= value < 1 << 64:
+        return float(value) if abs(value) < 1 << 1023 else math.copysign(math.inf, value)
     return value
 
 

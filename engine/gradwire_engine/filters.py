@@ -153,13 +153,20 @@ def _antialiased(mode: str, extent: int, outputs: int, align_corners: bool, scal
     return Taps(extent, np.minimum(places, extent - 1), weights)
 
 
-@lru_cache(maxsize=256)
 def filter_taps(
     mode: str, extent: int, outputs: int, align_corners: bool, scale: float | None, antialias: bool, transposed: bool,
     precise: bool = True,
 ) -> Taps:  # fmt: skip
     """The filter of one dimension of ``extent`` elements that becomes one of ``outputs``, or its transpose; for images
-    of double precision, or for others."""
+    of double precision, or for others. Those of usual images are kept."""
+    find = _kept_taps if max(extent, outputs) <= _KEPT_EXTENT else _taps
+    return find(mode, extent, outputs, align_corners, scale, antialias, transposed, precise)
+
+
+def _taps(
+    mode: str, extent: int, outputs: int, align_corners: bool, scale: float | None, antialias: bool, transposed: bool,
+    precise: bool,
+) -> Taps:  # fmt: skip
     if transposed:
         return filter_taps(mode, extent, outputs, align_corners, scale, antialias, False, precise).transposed()
     if mode.startswith("nearest"):
@@ -168,3 +175,7 @@ def filter_taps(
     if antialias:
         return _antialiased(mode, extent, outputs, align_corners, scale, real)
     return (_cubic if mode == "bicubic" else _linear)(extent, outputs, align_corners, scale, real)
+
+
+_KEPT_EXTENT = 8192
+_kept_taps = lru_cache(maxsize=256)(_taps)

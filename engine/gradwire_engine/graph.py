@@ -7,6 +7,7 @@ from typing import Any
 
 from gradwire_protocol.errors import LimitExceeded
 
+from .inplace import looked_at
 from .tape import SavedTensor
 from .tensor import Tensor
 
@@ -55,8 +56,10 @@ def describe_graph(
             stack.append(node)
         return numbers[key]
 
+    everything = tensors if everything is None else everything
+    made_by = {id(tensor): looked_at(tensor) for tensor in (*tensors.values(), *everything.values())}
     for tensor_id, tensor in tensors.items():
-        node = tensor.grad_fn
+        node = made_by[id(tensor)]
         if node is not None:
             roots.append({"tensor": tensor_id, "node": number(node)})
     leaves: dict[int, int] = {}
@@ -70,8 +73,8 @@ def describe_graph(
                 leaf = getattr(edge[0], "leaf", None)
                 if leaf is not None:
                     leaves[id(leaf)] = target
-    for tensor_id, tensor in (tensors if everything is None else everything).items():
-        made = tensor.grad_fn
+    for tensor_id, tensor in everything.items():
+        made = made_by[id(tensor)]
         at = leaves.get(id(tensor)) if made is None else numbers.get(id(made))
         if at is not None:
             nodes[at]["tensors"].append(tensor_id)

@@ -241,6 +241,19 @@ def regenerate(view: Tensor) -> None:
     _keep_watching(view, *before)
 
 
+def looked_at(view: Tensor) -> Any:
+    """The node that asking for the view's ``grad_fn`` would give, without writing its history anew: looking at a
+    session from outside must not change what its frames compute. Where that would fail, the history it had."""
+    base = view.base
+    stale = base is not None and view.seen_version != view.storage.version
+    if base is None or not stale or view.creation != PLAIN or view.path is not None or not base.requires_grad:
+        return view._grad_fn
+    engine = view.engine
+    values: list[Any] = [base.meta, view.meta.shape, view.meta.stride, view.offset - base.offset]
+    edges = (edge_of(base),)
+    return Node("AsStridedBackward0", row("as_strided"), values, edges, (view.meta,), engine._seq + 1, engine.account)
+
+
 def _follow(path: tuple[tuple[Any, ...], ...], base: Tensor) -> Tensor:
     """The view at the end of a path, made anew and recorded, whatever the modes."""
     engine = base.engine

@@ -28,8 +28,8 @@ def last_uses(structure: Structure) -> Frees:
     for index, record in enumerate(structure.ops):
         name, args, count = (*record, None)[:3]
         op = TABLE.get(name) if isinstance(name, str) else None
-        if op is None or not isinstance(args, list):
-            return [()] * len(structure.ops)
+        if op is None or not isinstance(args, list) or (op.results is None and count is None):
+            return [()] * len(structure.ops)  # how many results there will be is not known
         for param, arg in zip(op.params, args, strict=False):
             if param.kind in _SINGLE:
                 _mention(arg, index, waiting, last)

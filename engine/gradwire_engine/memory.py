@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from gradwire_protocol.errors import LimitExceeded
+from gradwire_protocol.meta import Meta
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,8 @@ class Limits:
         max_graph_nodes: nodes of the live autograd graph.
         max_ops_per_frame: records in one frame.
         max_read_bytes: values of one reply together.
+        max_op_work: multiply-adds, or steps of as much work, of one op (see :mod:`.work`); 0 for no limit.
+        max_frame_seconds: time for the records of one frame (see :mod:`.deadline`); 0 for no limit.
     """
 
     max_tensor_bytes: int = 4 << 30
@@ -26,6 +31,14 @@ class Limits:
     max_graph_nodes: int = 2_000_000
     max_ops_per_frame: int = 200_000
     max_read_bytes: int = 4 << 30
+    max_op_work: int = 20_000_000_000_000
+    max_frame_seconds: int = 600
+
+
+UNLIMITED: Final = Limits(
+    max_tensor_bytes=1 << 62, max_session_bytes=1 << 62, max_graph_nodes=1 << 62, max_op_work=0, max_frame_seconds=0
+)  # fmt: skip
+"""For what was allowed before and is done again."""
 
 
 class MemoryAccount:
@@ -62,6 +75,25 @@ class MemoryAccount:
                 f"{what} would take {nbytes:,} bytes, but the session holds {self.live:,} of "
                 f"{limits.max_session_bytes:,} (GRADWIRE_MAX_SESSION_BYTES): release tensors",
                 setting="GRADWIRE_MAX_SESSION_BYTES", limit=limits.max_session_bytes, value=self.live + nbytes,
+            )  # fmt: skip
+
+    def check_op(self, name: str, outs: Sequence[Meta], scratch: int) -> None:
+        """Check that all results of an op, and what its kernel needs beside them, fit together.
+
+        Raises:
+            LimitExceeded: naming what does not.
+        """
+        together = scratch
+        for out in outs:
+            self.check(out.nbytes, f"the result of {name}, {out!r},")
+            together += max(out.nbytes, 0)
+        if scratch:
+            self.check(scratch, f"the working memory of {name}")
+        if self.live + together > self.limits.max_session_bytes:
+            raise LimitExceeded(
+                f"{name} would take {together:,} bytes for its results and working memory, but the session holds "
+                f"{self.live:,} of {self.limits.max_session_bytes:,} (GRADWIRE_MAX_SESSION_BYTES): release tensors",
+                setting="GRADWIRE_MAX_SESSION_BYTES", limit=self.limits.max_session_bytes, value=self.live + together,
             )  # fmt: skip
 
     def check_nodes(self) -> None:

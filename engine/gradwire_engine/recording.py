@@ -93,7 +93,10 @@ def _edge(tensor: Tensor) -> Edge | None:
 
 def _snapshot(engine: Engine, tensor: Tensor) -> Tensor:
     """A copy that keeps the tensor's history."""
-    data = tensor.array.copy()
+    try:
+        data = tensor.array.copy()
+    except MemoryError as error:
+        raise engine.out_of_memory("what backward needs kept", error) from None
     described = meta(tensor.shape, tensor.dtype, tensor.device)
     copy = Tensor(engine, data, described, Storage(data, engine.account))
     copy.grad_fn, copy.slot, copy.requires_grad_flag = tensor.grad_fn, tensor.slot, tensor.requires_grad_flag

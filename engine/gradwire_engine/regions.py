@@ -49,6 +49,17 @@ class Region:
             return list(self._nodes)
         return [node for reference in self._nodes if (node := reference()) is not None]
 
+    def entries(self) -> list[Any]:
+        """The nodes in order, ``None`` for those that are gone."""
+        return list(self._nodes) if self.source is not None else [reference() for reference in self._nodes]
+
+    @classmethod
+    def resumed(cls, source: Region | None, entries: list[Any]) -> Region:
+        """A region with these :meth:`entries`."""
+        region = cls(source)
+        region._nodes = entries if source is not None else [_gone if node is None else ref(node) for node in entries]
+        return region
+
     def hand_over(self) -> None:
         """Give the nodes of the source what was saved anew.
 
@@ -79,6 +90,10 @@ class Region:
         """Give up again what was handed over."""
         for node in self.nodes():
             node.free()
+
+
+def _gone() -> None:
+    """A weak reference to a node that is no more."""
 
 
 class Hold:

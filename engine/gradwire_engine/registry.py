@@ -39,12 +39,13 @@ class Row:
         undefined: the derivative accepts ``None`` for a result that received no gradient.
         writes: whether the kernel of an in-place form writes into its first array itself, and returns nothing.
         composite: for an op made of other ops, the function that calls them; it needs no kernel and no derivative.
+        measure: for an op whose need depends on values, what finds it out; see :func:`measured`.
         uses: for such an op, on which operands the gradient by each one depends; ``None`` where it may be all.
     """
 
     __slots__ = (
         "_keeps_results", "_kept", "across", "announced", "composite", "differentiable", "half", "has_lists", "joint",
-        "kernel", "number_at", "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at", "static_targets",
+        "kernel", "measure", "number_at", "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at", "static_targets",
         "tensor_at", "undefined", "uses", "writes",
     )  # fmt: skip
 
@@ -60,6 +61,7 @@ class Row:
         self.saves: tuple[str, ...] = ()
         self.undefined = False
         self.composite: Callable[..., Any] | None = None
+        self.measure: Callable[..., tuple[int, int]] | None = None
         self.uses: Mapping[str, tuple[str, ...]] | None = None
         tensors = (Kind.TENSOR, Kind.OPERAND, *_LISTS)
         self.tensor_at = tuple(i for i, p in enumerate(op.params) if p.kind in tensors)
@@ -146,7 +148,7 @@ def row(name: str) -> Row:
         if base is not None:
             origin = row(base.name)
             found.kernel, found.half, found.rules = origin.kernel, origin.half, dict(origin.rules)
-            found.announced, found.across = origin.announced, origin.across
+            found.announced, found.across, found.measure = origin.announced, origin.across, origin.measure
             found.joint, found.saves, found.undefined = origin.joint, origin.saves, origin.undefined
     return found
 
@@ -170,6 +172,19 @@ def kernel(
             entry = row(name)
             entry.kernel, entry.half, entry.announced, entry.across = function, half, announced, across
             entry.writes = entry.writes or writes
+        return function
+
+    return register
+
+
+def measured(*names: str) -> Callable[[Callable[..., tuple[int, int]]], Callable[..., tuple[int, int]]]:
+    """Register ``f(xp, *arguments)``, called with what the kernel gets and before it, for ops of which the rule cannot
+    know what they take: it depends on values. Returns the bytes they take, and the steps (see :mod:`.work`), or 0.
+    """
+
+    def register(function: Callable[..., tuple[int, int]]) -> Callable[..., tuple[int, int]]:
+        for name in names:
+            row(name).measure = function
         return function
 
     return register

@@ -13,6 +13,7 @@ from typing import Any, Final
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import KernelError
 
+from . import deadline
 from .random import Generator
 from .scientific import scipy_of
 
@@ -30,6 +31,7 @@ def _until_accepted(xp: Any, random: Generator, attempt: Attempt, *parameters: A
     for _ in range(MOST_ROUNDS):
         if not rest.size:
             return found
+        deadline.check("random variates")
         again, accepted = _attempted(xp, random, attempt, [p[rest] for p in parameters])
         found[rest[accepted]] = again[accepted]
         rest = rest[~accepted]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from . import deadline
+
 
 def rows_there(xp: Any, batch_sizes: tuple[int, ...]) -> Any:
     """A mask ``(time, batch)`` of the rows that a packed sequence has."""
@@ -36,6 +38,7 @@ class Walk:
         self.reverse = reverse
 
     def _at(self, t: int) -> tuple[slice, int]:
+        deadline.check("a recurrent layer")
         return slice(self._starts[t], self._starts[t + 1]), self._sizes[t]
 
     def there(self) -> Iterator[tuple[slice, int]]:

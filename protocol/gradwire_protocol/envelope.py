@@ -27,11 +27,13 @@ encode_part = _encoder.encode
 """Encode anything MessagePack can carry, e.g. a structure."""
 
 
-def encode(message: Any, buffers: Sequence[memoryview | bytes] = ()) -> list[bytes | memoryview]:
+def encode(
+    message: Any, buffers: Sequence[memoryview | bytes] = (), encoder: msgspec.msgpack.Encoder = _encoder
+) -> list[bytes | memoryview]:
     """The message as a list of pieces to be written one after another; buffers are not copied."""
     if buffers:
         message.buffers = [len(b) if isinstance(b, bytes) else b.nbytes for b in buffers]
-    header = _encoder.encode(message)
+    header = encoder.encode(message)
     pieces: list[bytes | memoryview] = [len(header).to_bytes(_PREFIX, "little"), header]
     at = _PREFIX + len(header)
     for buffer, size in zip(buffers, message.buffers if buffers else (), strict=True):
@@ -48,8 +50,11 @@ def join(pieces: Sequence[bytes | memoryview]) -> bytes:
     return b"".join(pieces)
 
 
-def decode(data: bytes | bytearray | memoryview) -> tuple[Message, list[memoryview]]:
-    """The message and its buffers, as read-only views into ``data``.
+def decode(
+    data: bytes | bytearray | memoryview, decoder: msgspec.msgpack.Decoder[Any] = _decoder
+) -> tuple[Any, list[memoryview]]:
+    """The message and its buffers, as read-only views into ``data``. Messages are the protocol's, unless a decoder
+    for others is given.
 
     Raises:
         MalformedFrame: saying what does not fit.
@@ -61,7 +66,7 @@ def decode(data: bytes | bytearray | memoryview) -> tuple[Message, list[memoryvi
     if _PREFIX + size > len(whole):
         raise MalformedFrame(f"the header should have {size} bytes, {len(whole) - _PREFIX} arrived")
     try:
-        message = _decoder.decode(whole[_PREFIX : _PREFIX + size])
+        message = decoder.decode(whole[_PREFIX : _PREFIX + size])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedFrame(f"the header is not a message: {error}") from None
     at = _PREFIX + size

@@ -25,6 +25,8 @@ class GradwireError(Exception):
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
         self.details: dict[str, Any] = details
+        self.half_done: list[Any] = []
+        """Inside the engine: tensors whose memory holds a part of what should have been written."""
 
     @property
     def message(self) -> str:
@@ -122,6 +124,12 @@ class LimitExceeded(GradwireError, RuntimeError):
     code, status = "limit_exceeded", 413
 
 
+class TimeExceeded(LimitExceeded):
+    """The work would take, or has taken, more time than the server gives to an op or a frame."""
+
+    code = "time_exceeded"
+
+
 class OutOfMemory(GradwireError, RuntimeError):
     """The host or the GPU has no memory left for the operation."""
 
@@ -152,6 +160,12 @@ class UnknownStructure(GradwireError, RuntimeError):
     code, status, retryable = "unknown_structure", 409, True
 
 
+class Superseded(GradwireError, RuntimeError):
+    """Another program resumed this client's place in the session: nothing more of this one is applied."""
+
+    code, status = "superseded", 409
+
+
 class VersionMismatch(GradwireError, RuntimeError):
     """Client and server speak different versions of the protocol."""
 
@@ -162,6 +176,12 @@ class Unauthorized(GradwireError, PermissionError):
     """No API key, or a wrong one."""
 
     code, status = "unauthorized", 401
+
+
+class Forbidden(GradwireError, PermissionError):
+    """The API key is known, but its scopes do not cover the request. ``scope`` names the one that does."""
+
+    code, status = "forbidden", 403
 
 
 class NotFound(GradwireError, LookupError):
@@ -216,6 +236,18 @@ class ConnectionLost(GradwireError, ConnectionError):
     """The server could not be reached again within the client's patience."""
 
     code, status, retryable = "connection_lost", 503, True
+
+
+class WorkerDied(GradwireError, RuntimeError):
+    """The process that ran the session died, more than once, while it applied this frame; it is not applied."""
+
+    code, status = "worker_died", 500
+
+
+class JournalDamaged(GradwireError, RuntimeError):
+    """What the server kept of a session on disk is damaged. ``offset`` says where in which file."""
+
+    code, status = "journal_damaged", 500
 
 
 class InternalError(GradwireError, RuntimeError):

@@ -96,6 +96,9 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
         payloads: tensor data, in order of mention.
         releases: ids that the client has dropped.
         ack: the last frame whose reply the client has; replies up to it may be forgotten.
+        epoch: the client's epoch (see :class:`Welcome`); a frame of an older one is refused. 0 leaves it unchecked.
+        timed: ask for the reply's ``timing``.
+        detailed: ask for the times of each record in it, too.
         buffers: byte lengths of the raw buffers behind the header (MessagePack only).
     """
 
@@ -109,6 +112,9 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
     payloads: list[Payload] = []
     releases: list[int] = []
     ack: int = 0
+    epoch: int = 0
+    timed: bool = False
+    detailed: bool = False
     buffers: list[int] = []
 
 
@@ -152,6 +158,27 @@ class Problem(msgspec.Struct, omit_defaults=True):
     extra: dict[str, Any] = {}
 
 
+class Timing(msgspec.Struct, omit_defaults=True):
+    """When a frame was where, by the server's clock (:class:`Welcome` tells it). Nanoseconds.
+
+    Attributes:
+        received, started, finished: when it arrived, began to be applied, and was applied.
+        committed: when the journal had it; 0 for a session without one.
+        ops: start and end of each record, in order, flat, for a frame that asked for it; and so the next two.
+        memory: bytes of live memory that each record added (or, below 0, gave back).
+        nodes: what went on inside records: the record's index, the name of the node that backward ran, the position of
+            the record that made the node (:func:`position_of`), start and end.
+    """
+
+    received: int = 0
+    started: int = 0
+    finished: int = 0
+    committed: int = 0
+    ops: list[int] = []
+    memory: list[int] = []
+    nodes: list[tuple[int, str, int, int, int]] = []
+
+
 class Reply(msgspec.Struct, omit_defaults=True, tag_field="type", tag="reply"):
     """The one answer to a frame.
 
@@ -162,6 +189,7 @@ class Reply(msgspec.Struct, omit_defaults=True, tag_field="type", tag="reply"):
         refused: the frame as a whole was not applied (out of order, unknown structure, over a limit).
         made: the number of results the frame made.
         first: id of the first of them, chosen by the server where the frame left it open.
+        timing: for a frame that asked for it.
         buffers: byte lengths of the raw buffers behind the header.
     """
 
@@ -171,6 +199,7 @@ class Reply(msgspec.Struct, omit_defaults=True, tag_field="type", tag="reply"):
     refused: Problem | None = None
     made: int = 0
     first: int = 0
+    timing: Timing | None = None
     buffers: list[int] = []
 
 
@@ -197,12 +226,18 @@ class Hello(msgspec.Struct, omit_defaults=True, tag_field="type", tag="hello"):
         client: its number when it resumes, 0 for a new client.
         acked: the last reply it has.
         agent: name and version of the client, for the server's log.
+        instance: a random name of the program that speaks, the same for all its connections.
+        epoch: the client's epoch as this program knows it; 0 to take the client's place over from another program.
+        trace: a W3C ``traceparent``, for a server that traces.
     """
 
     version: int
     client: int = 0
     acked: int = 0
     agent: str = ""
+    instance: str = ""
+    epoch: int = 0
+    trace: str = ""
 
 
 class Welcome(msgspec.Struct, omit_defaults=True, tag_field="type", tag="welcome"):
@@ -214,6 +249,9 @@ class Welcome(msgspec.Struct, omit_defaults=True, tag_field="type", tag="welcome
         capabilities: features beyond the version, by name.
         limits: the limits that a client should know of, by setting name.
         devices: the devices tensors can live on.
+        epoch: rises each time the client resumes; frames of older epochs are refused.
+        durability: what an acknowledged frame survives: ``none``, ``applied`` or ``durable``.
+        clock: the server's clock at this moment, in nanoseconds from an origin of its own.
     """
 
     version: int
@@ -223,6 +261,9 @@ class Welcome(msgspec.Struct, omit_defaults=True, tag_field="type", tag="welcome
     capabilities: list[str] = []
     limits: dict[str, int] = {}
     devices: list[str] = []
+    epoch: int = 0
+    durability: str = "none"
+    clock: int = 0
 
 
 class Refusal(msgspec.Struct, omit_defaults=True, tag_field="type", tag="refusal"):

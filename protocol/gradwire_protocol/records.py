@@ -9,12 +9,13 @@ from . import dtypes
 from .dtypes import DType
 from .errors import ArgumentTypeError, MalformedFrame
 from .promotion import ScalarKind
-from .table import Kind, Op, Param, attribute_matches
+from .table import TABLE, Kind, Op, Param, attribute_matches
 
 PAYLOAD = "payload"
 # Bound once: looking a member up on an Enum class costs more than the comparison.
 _TENSOR, _TENSORS, _OPTIONAL_TENSORS = Kind.TENSOR, Kind.TENSORS, Kind.OPTIONAL_TENSORS
 _OPERAND, _SCALAR, _POSITION, _ATTRIBUTE = Kind.OPERAND, Kind.SCALAR, Kind.POSITION, Kind.ATTRIBUTE
+_PAYLOAD, _KINDS = Kind.PAYLOAD, frozenset(kind.value for kind in ScalarKind)
 
 
 def encode_args(
@@ -130,6 +131,26 @@ def decode_args(
             raise ArgumentTypeError(f"{op.signature} misses its argument {param.name!r}")
         values.append(param.default)
     return values
+
+
+def mentioned(name: Any, args: Any) -> tuple[int, int]:
+    """How many entries of the frame's tables of numbers and payloads a record mentions, whether or not it can run.
+
+    Of an op that is not known, and of one with arguments of the wrong form, that is a guess by their spelling.
+    """
+    op = TABLE.get(name) if type(name) is str else None
+    if type(args) is not list:
+        return 0, 0
+    if op is None:
+        return sum(type(arg) is str and arg in _KINDS for arg in args), args.count(PAYLOAD)
+    numbers = payloads = 0
+    for param, arg in zip(op.params, args, strict=False):
+        kind = param.kind
+        if kind is _SCALAR or kind is _POSITION or kind is _OPERAND:
+            numbers += type(arg) is str
+        elif kind is _PAYLOAD:
+            payloads += arg is not None or not param.optional
+    return numbers, payloads
 
 
 def _next(table: Iterator[Any], op: Op, what: str) -> Any:

@@ -300,7 +300,7 @@ def _inplace_rule(form: Op, rule: Callable[..., Inference]) -> Callable[..., Inf
         inferred = rule(*values)
         out = inferred.outs[0]
         check_write(form.name, target, out)
-        return Inference((), inferred.compute, None, inferred.grad_fn)
+        return Inference((), inferred.compute, None, inferred.grad_fn, inferred.scratch)
 
     return inplace
 

@@ -1,4 +1,4 @@
-"""The application: routes, and around them, from the outside in, request context, authentication, body limit."""
+"""The application: routes, and around them, from the outside in, request context, origins, entrance, body limit."""
 
 from __future__ import annotations
 
@@ -9,41 +9,69 @@ from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
 
+from gradwire_protocol.errors import Unavailable
+
 from . import openapi, problems
-from .auth import Authentication, KeyRing
+from .access import Access, Entrance, KeyStore
+from .access.origins import Cors
+from .access.scopes import Rules
 from .body_limit import BodyLimit
 from .context import RequestContext
+from .durable.store import Store
 from .metrics import Metrics
+from .mounting import Mounted
 from .routes import ROUTERS
 from .sessions import Registry
-from .settings import Settings
+from .settings import Settings, variable
 from .state import Server
+from .tracing import open_tracing
 from .tuning import SWITCH_INTERVAL_S
 from .version import VERSION
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
-    """An application by these settings, or by those in the environment.
+def _store(settings: Settings) -> Store | None:
+    if settings.data_dir is None:
+        return None
+    try:
+        return Store(settings.data_dir, settings.max_data_bytes)
+    except Unavailable:
+        raise Unavailable(
+            f"the data directory {settings.data_dir} is in use by another server ({variable('data_dir')})"
+        ) from None
+
+
+def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -> FastAPI:
+    """An application by these settings, or by those in the environment; with these keys, or those of the settings.
 
     Raises:
-        ValueError: when no API key is configured.
+        ValueError: when no API key is configured, or the file of keys is damaged.
+        OSError: when the file of keys, the audit log or the data directory cannot be used.
+        Unavailable: when another server uses the data directory.
     """
     settings = settings if settings is not None else Settings()
     metrics = Metrics()
-    server = Server(settings, KeyRing(settings.api_keys), metrics, Registry(settings, metrics))
+    store = _store(settings)
+    access = Access(settings, keys)
+    tracing = open_tracing(settings, metrics)
+    server = Server(settings, access, metrics, Registry(settings, metrics, store, access.audit), tracing)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # Sessions share this process's interpreter; with the default of 5 ms they would wait on each other.
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         culling = asyncio.create_task(server.registry.cull())
+        watching = asyncio.create_task(access.watch())
         try:
             yield
         finally:
-            culling.cancel()
-            with suppress(asyncio.CancelledError):
-                await culling
+            for task in (culling, watching):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
             await server.registry.close()
+            access.close()
+            if tracing is not None:
+                await asyncio.to_thread(tracing.close)
 
     app = FastAPI(title="gradwire", version=VERSION, lifespan=lifespan, redoc_url=None, redirect_slashes=False)
     app.state.server = server
@@ -53,6 +81,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     openapi.install(app)
     # The last one added is the outermost.
     app.add_middleware(BodyLimit, settings=settings)
-    app.add_middleware(Authentication, keys=server.keys)
-    app.add_middleware(RequestContext, metrics=metrics)
+    app.add_middleware(Entrance, access=access, rules=Rules(app.routes), registry=server.registry)
+    app.add_middleware(RequestContext, metrics=metrics, tracing=tracing)
+    if settings.allowed_origins:
+        app.add_middleware(Cors, origins=settings.allowed_origins)
+    if settings.root_path:
+        app.add_middleware(Mounted, prefix=settings.root_path)
     return app

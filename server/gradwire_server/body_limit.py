@@ -1,11 +1,20 @@
-"""The limit on request bodies: by the header before a byte is read, else by counting."""
+"""The limits on request bodies: by the headers before a byte is read, else by counting and by the clock."""
 
 from __future__ import annotations
+
+import asyncio
+import time
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gradwire_protocol.errors import GradwireError, InvalidRequest, LimitExceeded
+from gradwire_protocol.errors import (
+    GradwireError,
+    InvalidRequest,
+    LimitExceeded,
+    TimeExceeded,
+    UnsupportedMediaType,
+)
 
 from . import problems
 from .settings import Settings, variable
@@ -38,18 +47,57 @@ class BodyLimit:
             if error is not None:
                 await problems.response(error, scope, {"Connection": "close"})(scope, receive, send)
                 return
+        encoding = headers.get("content-encoding", "identity").strip().lower()
+        if encoding != "identity":
+            # A few bytes would unfold to any number.
+            unpacked = UnsupportedMediaType(
+                f"bodies are read as they are, not with Content-Encoding {encoding!r:.40}", accepted=["identity"]
+            )
+            await problems.response(unpacked, scope, {"Connection": "close"})(scope, receive, send)
+            return
         seen = 0
+        pace = _Pace(self.settings)
 
         async def counted() -> Message:
             nonlocal seen
-            message = await receive()
+            message = await pace.within(receive, seen)
             if message["type"] == "http.request":
                 seen += len(message.get("body", b""))
+                pace.over = not message.get("more_body", False)
                 if seen > limit:
                     raise problems.BodyTooLarge(_too_large(name, limit, seen))
             return message
 
         await self.app(scope, counted, send)
+
+
+class _Pace:
+    """How slowly a body may arrive. ``over``: it has arrived, and what is waited for is the client's leaving."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.started = time.monotonic()
+        self.over = not settings.min_body_rate
+
+    async def within(self, receive: Receive, seen: int) -> Message:
+        """The next message, if it comes in time for a body of which ``seen`` bytes are there."""
+        if self.over:
+            return await receive()
+        rate = self.settings.min_body_rate
+        try:
+            async with asyncio.timeout_at(self._end(seen / rate)):
+                return await receive()
+        except TimeoutError:
+            raise problems.BodyTooLarge(
+                TimeExceeded(
+                    f"the body came with less than {rate:,} bytes in a second ({variable('min_body_rate')})",
+                    setting=variable("min_body_rate"), limit=rate, value=seen,
+                )  # fmt: skip
+            ) from None
+
+    def _end(self, earned: float) -> float:
+        waited = time.monotonic() - self.started
+        return asyncio.get_running_loop().time() + self.settings.head_patience_s + earned - waited
 
 
 def _too_large(name: str, limit: int, size: int) -> LimitExceeded:

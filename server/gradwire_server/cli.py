@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -27,7 +28,8 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="gradwire-server",
         description="Serve autograd sessions over HTTP and WebSocket.",
-        epilog="Every limit is set by an environment variable; --settings lists them.",
+        epilog="Every limit is set by an environment variable; --settings lists them. "
+        "gradwire-server keys --help tells how keys are made without a running server.",
     )
     found.add_argument("--host", help="address to listen on (GRADWIRE_HOST, 127.0.0.1)")
     found.add_argument("--port", type=int, help="port to listen on, 0 for any free one (GRADWIRE_PORT, 8000)")
@@ -44,7 +46,16 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. Returns the exit status: 0 when it was told to stop, 1 when it cannot
     listen, 2 for settings it cannot use."""
-    options = parser().parse_args(argv)
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if arguments[:1] == ["keys"]:
+        from . import key_command
+
+        return key_command.main(arguments[1:])
+    options = parser().parse_args(arguments)
+    if os.getpid() == 1:
+        # The first process of a container gets no signal that it has no handler for: without one, a stop in the
+        # first second would wait for its whole grace period. The server sets its own when it listens.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     tuning.before_numpy()
     from pydantic import ValidationError
 
@@ -59,7 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         for each in error.errors():
-            print(f"gradwire-server: {variable(str(each['loc'][0]))}: {each['msg']}", file=sys.stderr)
+            named = variable(str(each["loc"][0])) + ": " if each["loc"] else ""
+            print(f"gradwire-server: {named}{each['msg']}", file=sys.stderr)
         return EXIT_USAGE
     if options.exit_with_parent and "log_level" not in settings.model_fields_set:
         # An embedded server shares its parent's terminal: it speaks when something is wrong.
@@ -69,17 +81,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with_parent: bool) -> int:
     """Serve until told to stop."""
+    from .access import KeyStore
     from .app import create_app
-    from .auth import generate_key
     from .hosts import warm_up
     from .logging import configure
-    from .serving import DrainingServer, listen
-    from .settings import hash_key
+    from .serving import DrainingServer, check_certificate, listen
 
     configure(settings)
-    generated = None if settings.api_keys else generate_key()
-    if generated is not None:
-        settings = settings.model_copy(update={"api_keys": (hash_key(generated),)})
+    try:
+        check_certificate(settings)
+        keys = KeyStore.configured(settings)
+        generated = None if keys.opens() else keys.make_for_this_run()
+        app = create_app(settings, keys)
+    except (ValueError, OSError) as error:
+        print(f"gradwire-server: {error}", file=sys.stderr)
+        return EXIT_UNABLE
 
     def started(url: str) -> None:
         facts: dict[str, Any] = {"url": url, "pid": os.getpid(), "version": VERSION}
@@ -97,7 +113,7 @@ def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with
     except OSError as error:
         print(f"gradwire-server: {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)
         return EXIT_UNABLE
-    server = DrainingServer(create_app(settings), settings, started)
+    server = DrainingServer(app, settings, started)
     if exit_with_parent:
         threading.Thread(target=_watch_stdin, args=(server,), name="parent-watch", daemon=True).start()
     warm_up()

@@ -5,18 +5,24 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from contextlib import nullcontext
 from typing import Final
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from . import problems
 from .metrics import Metrics
+from .tracing import Tracing
 
 HEADER: Final = "X-Request-ID"
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "STREAM")
+PROBES: Final = ("/livez", "/readyz")
+"""Asked every few seconds for as long as a container lives: when all is well, no line of the log."""
+
 _SANE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 log = structlog.get_logger("gradwire.http")
@@ -25,9 +31,10 @@ log = structlog.get_logger("gradwire.http")
 class RequestContext:
     """ASGI middleware. A client may bring its own request id; one that is not plain text is replaced."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, tracing: Tracing | None = None) -> None:
         self.app = app
         self.metrics = metrics
+        self.tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -37,6 +44,8 @@ class RequestContext:
         request_id = given if _SANE.fullmatch(given) else secrets.token_hex(8)
         # A copy: a stream of uvicorn's shares the state of the application's lifespan.
         scope["state"] = {**scope.get("state", {}), "request_id": request_id}
+        clear_contextvars()
+        bind_contextvars(request_id=request_id)  # in every line of the log that this request leads to
         started = time.perf_counter()
         status = 0
 
@@ -51,21 +60,23 @@ class RequestContext:
                 MutableHeaders(scope=message)[HEADER] = request_id
             await send(message)
 
-        try:
-            await self.app(scope, receive, tagged)
-        except ClientDisconnect:
-            scope["state"]["problem"] = "client_disconnected"
-        except Exception as error:
-            failure = problems.defect(error, scope)
-            if status:
-                # Half a response is out: closing the connection is all that is left to say.
-                raise
-            if scope["type"] == "http":
-                await problems.response(failure, scope)(scope, receive, tagged)
-            else:
-                await send({"type": "websocket.close", "code": 1011, "reason": failure.message[:120]})
-        finally:
-            self._note(scope, status, time.perf_counter() - started)
+        with nullcontext() if self.tracing is None else self.tracing.request(scope):
+            try:
+                await self.app(scope, receive, tagged)
+            except ClientDisconnect:
+                scope["state"]["problem"] = "client_disconnected"
+            except Exception as error:
+                failure = problems.defect(error, scope)
+                if status:
+                    # Half a response is out: closing the connection is all that is left to say.
+                    raise
+                if scope["type"] == "http":
+                    await problems.response(failure, scope)(scope, receive, tagged)
+                else:
+                    await send({"type": "websocket.close", "code": 1011, "reason": failure.message[:120]})
+            finally:
+                scope["state"]["status"] = status
+                self._note(scope, status, time.perf_counter() - started)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
@@ -77,8 +88,9 @@ class RequestContext:
         if scope["type"] == "http":
             self.metrics.request_seconds.labels(method, route).observe(seconds)
         if code:
-            self.metrics.errors.labels(code).inc()
-        log.info(
+            self.metrics.error(code, "rest" if scope["type"] == "http" else "stream")
+        note = log.debug if route in PROBES and status == 200 else log.info
+        note(
             "request",
             request_id=scope["state"]["request_id"], method=method, path=scope["path"], status=status,
             ms=round(seconds * 1e3, 2), **({"code": code} if code else {}),

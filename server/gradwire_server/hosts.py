@@ -1,4 +1,4 @@
-"""Where a session runs. A host owns the engine's session and does one thing at a time, in the order of arrival."""
+"""Where a session runs. A host owns the session's runner and does one thing at a time, in the order of arrival."""
 
 from __future__ import annotations
 
@@ -6,27 +6,39 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from gradwire_engine.backends import expect_any_float
-from gradwire_engine.memory import Limits
 from gradwire_engine.session import Session as EngineSession
 from gradwire_protocol.errors import GradwireError, InternalError, SessionGone, Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
-from . import problems
-from .metrics import Metrics
+from .durable.spec import JournalPolicy, SessionSpec
+from .metrics import Applied
+from .refusals import to_problem
+from .runner import How, Runner, open_runner
 from .tuning import give_back_memory
 
 T = TypeVar("T")
 Buffers = list[memoryview]
 Answer = Callable[[Reply, Buffers], None]
-Open = Callable[[], EngineSession]
 
 CLOSE_PATIENCE_S: Final = 2.0
+LOOK_PATIENCE_S: Final = 0.25
+"""How long a look at a session waits for what runs, before it is told what can be seen from outside."""
+
+GROUP_S: Final[Mapping[str, float]] = {"none": 0.0, "applied": 0.0005, "durable": 0.005}
+"""How long an answer may wait, so that what was applied meanwhile goes to disk with it: about what that takes."""
+
+GROUP_JOBS: Final = 64
+
+NOTES_KEPT: Final = 256
+"""What the metrics shall be told of commits and snapshots, until a frame is answered that takes it along."""
 
 log = structlog.get_logger("gradwire.host")
 
@@ -40,11 +52,23 @@ class Host(Protocol):
     """What the rest of the server knows of the place where a session runs.
 
     Calls take effect in the order in which they were made. All of them raise :class:`SessionGone` after ``close``.
+    Whatever changes the session is answered when it is as safe as the session's durability promises; one that could
+    not be written down is answered with :class:`Unavailable`, and may be sent again.
     """
 
     @property
     def pending(self) -> int:
         """How many frames wait or run."""
+
+    async def open(
+        self, spec: SessionSpec, folder: Path | None = None, how: How = "new", image: bytes | memoryview = b""
+    ) -> None:
+        """Begin a session, or go on with one; ``image`` is the file to adopt.
+
+        Raises:
+            DeviceError: when the server has no such device.
+            JournalDamaged: when what the folder holds cannot be trusted.
+        """
 
     def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer) -> None:
         """Apply a frame; ``answer`` is called in the event loop, with a refusal rather than an exception.
@@ -59,21 +83,33 @@ class Host(Protocol):
     async def apply(self, frame: Frame, buffers: Buffers, human: bool = False) -> tuple[Reply, Buffers]:
         """Apply a frame and wait for its reply."""
 
-    async def join(self, client: int) -> tuple[int, int]:
-        """Register a new client (0), or resume one: its number, and the number of its next frame.
+    async def join(self, client: int, instance: str = "", epoch: int = 0) -> tuple[int, int, int]:
+        """Register a new client (0), or resume one: its number, the number of its next frame, its epoch.
+
+        Raises:
+            MalformedFrame: for a client that the session never had.
+            Superseded: for a program whose place was taken by another one.
+        """
+
+    async def expected(self, client: int) -> int:
+        """The number of the next frame of a client.
 
         Raises:
             MalformedFrame: for a client that the session never had.
         """
 
     async def describe(self) -> dict[str, Any]:
-        """Counts and sizes of what the session holds."""
+        """Counts and sizes of what the session holds. While a long op runs, ``busy`` is true and what takes a walk
+        through the session's tensors is of ``age_s`` seconds ago.
+        """
 
     async def tensors(self) -> list[dict[str, Any]]:
         """One row per live tensor."""
 
-    async def memory(self, reset_peak: bool = False) -> dict[str, int]:
-        """What the session's tensors occupy; the peak is reset after it was looked at."""
+    async def memory(self, reset_peak: bool = False) -> dict[str, Any]:
+        """What the session's tensors occupy; the peak is reset after it was looked at. As for :meth:`describe`, it may
+        be ``busy``, but not when the peak is to be reset.
+        """
 
     async def graph(self, ids: list[int] | None, most: int | None = None) -> dict[str, Any]:
         """Nodes and edges of the autograd graph behind these tensors, or all.
@@ -83,24 +119,70 @@ class Host(Protocol):
             LimitExceeded: for a graph of more nodes than ``most``.
         """
 
+    async def export(self) -> bytes | memoryview:
+        """The session's tensors and names as one file, to be adopted by another session."""
+
     def drain(self) -> None:
         """Refuse further frames; those submitted before run to their end."""
 
     async def idle(self) -> None:
         """Wait until no frame waits or runs."""
 
-    async def close(self) -> None:
-        """Release everything. What waits is answered with SessionGone; what runs is not waited for long."""
+    async def close(self, keep: bool = False) -> bool:
+        """Release everything. What waits is answered with SessionGone; what runs is not waited for long. Returns
+        whether all is released; called again, waits again.
+
+        ``keep`` leaves the session on disk, to be opened again; what waits is then answered with Unavailable.
+        """
+
+
+class Counting(Protocol):
+    """What a host needs of the metrics; a worker has a stand-in that passes it on."""
+
+    def knows(self, key: bytes) -> bool:
+        """Whether the families of the structure with this hash were told."""
+
+    def applied(self, key: bytes, whole: bool, reply: Reply, told: Applied) -> None:
+        """Count a frame that was answered."""
 
 
 class _Job:
-    """One thing for the worker to do. ``done`` is called in the event loop with the result or the error."""
+    """One thing for the worker to do. ``done`` is called in the event loop with the result or the error.
 
-    __slots__ = ("done", "run")
+    ``lasting``: it changes the session, and may be told only once it is written down.
+    """
 
-    def __init__(self, run: Callable[[EngineSession], Any], done: Callable[[Any, BaseException | None], None]) -> None:
+    __slots__ = ("done", "lasting", "run")
+
+    def __init__(
+        self,
+        run: Callable[[Runner], Any],
+        done: Callable[[Any, BaseException | None], None],
+        lasting: bool = False,
+    ) -> None:
         self.run = run
         self.done = done
+        self.lasting = lasting
+
+
+class _Applied(NamedTuple):
+    """A frame's outcome, and what the metrics make of it."""
+
+    reply: Reply
+    out: Buffers
+    told: Applied
+
+
+class _Outcome(NamedTuple):
+    done: Callable[[Any, BaseException | None], None]
+    lasting: bool
+    result: Any
+    failure: BaseException | None
+
+
+def _tell(outcomes: list[_Outcome]) -> None:
+    for outcome in outcomes:
+        outcome.done(outcome.result, outcome.failure)
 
 
 def _settle(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
@@ -120,31 +202,38 @@ class InlineHost:
     another session.
     """
 
-    def __init__(self, name: str, metrics: Metrics) -> None:
+    def __init__(self, name: str, metrics: Counting, policy: JournalPolicy | None = None) -> None:
         self.name = name
         self.metrics = metrics
+        self.policy = policy
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
+        self._runner: Runner | None = None
+        self._hold_s = 0.0
         self._draining = False
         self._closed = False
+        self._keep = False
         self._finished = asyncio.Event()
         self._pending = 0
         self._idle = asyncio.Event()
         self._idle.set()
+        self._notes: list[tuple[str, float]] = []
+        self._looks: dict[str, asyncio.Future[Any]] = {}
+        self._seen: tuple[float, dict[str, Any]] = (time.monotonic(), {"saved_bytes": 0, "pooled_bytes": 0})
+        """When the session was last looked at in full, and what was seen of its memory."""
 
-    async def open(self, limits: Limits, device: str, default_dtype: str, seed: int | None) -> None:
-        """Start the thread and the engine's session in it (CuPy's current device belongs to a thread).
-
-        Raises:
-            DeviceError: when the server has no such device.
-        """
+    async def open(
+        self, spec: SessionSpec, folder: Path | None = None, how: How = "new", image: bytes | memoryview = b""
+    ) -> None:
+        """Start the thread and the session in it (CuPy's current device belongs to a thread)."""
         opened: asyncio.Future[None] = self._loop.create_future()
+        self._hold_s = GROUP_S[spec.durability]
 
-        def session() -> EngineSession:
-            return EngineSession(limits=limits, device=device, default_dtype=default_dtype, seed=seed)
+        def begin() -> Runner:
+            return open_runner(spec, folder, how, image, self.policy)
 
         # A daemon: a process that is told to stop does not wait for an op that runs for hours.
-        threading.Thread(target=self._work, args=(session, opened), name=self.name, daemon=True).start()
+        threading.Thread(target=self._work, args=(begin, opened, how), name=self.name, daemon=True).start()
         try:
             await opened
         except BaseException:
@@ -153,32 +242,93 @@ class InlineHost:
 
     # The worker's thread
 
-    def _work(self, open_session: Open, opened: asyncio.Future[None]) -> None:
+    def _work(self, begin: Callable[[], Runner], opened: asyncio.Future[None], how: How) -> None:
+        bind_contextvars(session=self.name)  # what the engine logs in this thread
         expect_any_float()
+        began = time.perf_counter()
         try:
-            engine = open_session()
+            runner = begin()
         except BaseException as error:
             self._post(_settle, opened, None, error)
             return
+        if how == "recover":
+            self._note("recovery_seconds", time.perf_counter() - began)
+        self._runner = runner
         self._post(_settle, opened, None, None)
         while (job := self._jobs.get()) is not None:
-            if self._closed:
-                self._post(job.done, None, SessionGone("the session was deleted"))
-                continue
-            try:
-                result, failure = job.run(engine), None
-            except BaseException as error:
-                result, failure = None, error
-            self._post(job.done, result, failure)
-            # Else the last reply's buffers would live until the next job.
-            del job, result, failure
+            going_on = self._group(runner, job)
+            # Else the last frame's buffers would live until the next job.
+            del job
+            if not going_on:
+                break
+            self._tidy(runner)
+        self._runner = None
         try:
-            engine.close()
+            runner.close(self._keep)
         except Exception as error:
             log.error("closing a session failed", session=self.name, exc_info=error)
-        del engine
+        del runner
         give_back_memory()
         self._post(self._finished.set)
+
+    def _group(self, runner: Runner, job: _Job) -> bool:
+        """Do this job and those that wait behind it, write down what they changed, and tell. False: it was the end."""
+        held: list[_Outcome] = []
+        until = time.perf_counter() + self._hold_s
+        going_on = True
+        while True:
+            outcome = self._do(runner, job)
+            if not held and not runner.dirty:
+                self._post(outcome.done, outcome.result, outcome.failure)
+                return True
+            held.append(outcome)
+            del outcome
+            if len(held) >= GROUP_JOBS or time.perf_counter() >= until:
+                break
+            try:
+                following = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if following is None:
+                going_on = False
+                break
+            job = following
+        began, before = time.perf_counter(), runner.committed_bytes
+        try:
+            runner.commit()
+            self._note("commit_seconds", time.perf_counter() - began)
+            self._note("journal_bytes_total", runner.committed_bytes - before)
+        except GradwireError as error:
+            held = [o._replace(failure=error) if o.lasting and o.failure is None else o for o in held]
+        now = time.perf_counter_ns()
+        for each in held:
+            if type(each.result) is _Applied:
+                each.result.told.notes, self._notes = self._notes, []
+                if each.result.reply.timing is not None:
+                    each.result.reply.timing.committed = now
+        self._post(_tell, held)
+        return going_on
+
+    def _do(self, runner: Runner, job: _Job) -> _Outcome:
+        if self._closed:
+            return _Outcome(job.done, False, None, self._gone())
+        try:
+            return _Outcome(job.done, job.lasting, job.run(runner), None)
+        except BaseException as error:
+            return _Outcome(job.done, False, None, error)
+
+    def _note(self, name: str, value: float) -> None:
+        if len(self._notes) < NOTES_KEPT:
+            self._notes.append((name, value))
+
+    def _tidy(self, runner: Runner) -> None:
+        began = time.perf_counter()
+        try:
+            if runner.compact():
+                self._note("snapshot_seconds", time.perf_counter() - began)
+        except Exception as error:
+            # The journal still has everything; what cannot be written will be noticed by the next commit.
+            log.error("a journal could not be compacted", session=self.name, exc_info=error)
 
     def _post(self, function: Callable[..., Any], *args: Any) -> None:
         try:
@@ -193,41 +343,51 @@ class InlineHost:
     def pending(self) -> int:
         return self._pending
 
+    def _gone(self) -> GradwireError:
+        if self._keep:
+            return Unavailable("the session is being put away: it can be resumed")
+        return SessionGone("the session was deleted")
+
     def _put(self, job: _Job) -> None:
         if self._closed:
-            raise SessionGone("the session was deleted")
+            raise self._gone()
         self._jobs.put(job)
 
-    async def _call(self, run: Callable[[EngineSession], T]) -> T:
+    async def _call(self, run: Callable[[Runner], T], lasting: bool = False) -> T:
         future: asyncio.Future[T] = self._loop.create_future()
-        self._put(_Job(run, lambda result, failure: _settle(future, result, failure)))
+        self._put(_Job(run, lambda result, failure: _settle(future, result, failure), lasting))
         return await future
 
     def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer) -> None:
         if self._draining:
             raise Unavailable("the server is stopping: it takes no more frames")
 
-        since = time.perf_counter()
+        received = time.perf_counter_ns()
+        key, whole = frame.hash, bool(frame.structure)
+        known = self.metrics.knows(key)
 
         # Neither function may know its job: that would be a cycle, and a frame's buffers would live until the
         # garbage collector comes by, which is tuned to come seldom.
-        def run(engine: EngineSession) -> tuple[Reply, Buffers, float, float]:
-            started = time.perf_counter()
-            reply, out = engine.apply(frame, buffers, human=human)
-            return reply, out, started - since, time.perf_counter() - started
+        def run(runner: Runner) -> _Applied:
+            started = time.perf_counter_ns()
+            reply, out = runner.apply(frame, buffers, human=human)
+            took = time.perf_counter_ns() - started
+            if reply.timing is not None and not reply.timing.received:
+                reply.timing.received = received
+            return _Applied(reply, out, Applied.of(runner.ran, known, (started - received) * 1e-9, took * 1e-9))
 
         def done(result: Any, failure: BaseException | None) -> None:
             self._pending -= 1
             if not self._pending:
                 self._idle.set()
             if failure is None:
-                reply, out, waited, took = result
-                self._count(reply, waited, took)
+                reply, out, told = result
+                self.metrics.applied(key, whole, reply, told)
                 answer(reply, out)
             else:
-                answer(Reply(seq=frame.seq, refused=problems.to_problem(self._explain(failure))), [])
+                answer(Reply(seq=frame.seq, refused=to_problem(self._explain(failure))), [])
 
-        self._put(_Job(run, done))
+        self._put(_Job(run, done, lasting=True))
         self._pending += 1
         self._idle.clear()
 
@@ -236,17 +396,6 @@ class InlineHost:
             return failure
         log.error("the engine failed on a frame", session=self.name, exc_info=failure)
         return InternalError(f"the engine failed: {type(failure).__name__}; the server's log has the details")
-
-    def _count(self, reply: Reply, waited: float, took: float) -> None:
-        metrics = self.metrics
-        (metrics.frames_applied if reply.refused is None else metrics.frames_refused).inc()
-        metrics.results.inc(reply.made)
-        metrics.wait_seconds.observe(waited)
-        metrics.frame_seconds.observe(took)
-        for problem in reply.errors:
-            metrics.errors.labels(problem.code).inc()
-        if reply.refused is not None:
-            metrics.errors.labels(reply.refused.code).inc()
 
     async def apply(self, frame: Frame, buffers: Buffers, human: bool = False) -> tuple[Reply, Buffers]:
         future: asyncio.Future[tuple[Reply, Buffers]] = self._loop.create_future()
@@ -260,36 +409,65 @@ class InlineHost:
 
     def add_chunk(self, client: int, chunk: Chunk, data: memoryview, answer: Callable[[Any], None]) -> None:
         self._put(
-            _Job(
-                lambda engine: engine.add_chunk(client, chunk.transfer, chunk.offset, chunk.total, data),
-                lambda _, failure: answer(failure),
-            )
+            _Job(lambda runner: runner.add_chunk(client, chunk, data), lambda _, failure: answer(failure), lasting=True)
         )
 
-    async def join(self, client: int) -> tuple[int, int]:
-        def run(engine: EngineSession) -> tuple[int, int]:
-            number = client or engine.new_client()
-            return number, engine.expected(number)
+    async def join(self, client: int, instance: str = "", epoch: int = 0) -> tuple[int, int, int]:
+        return await self._call(lambda runner: runner.join(client, instance, epoch), lasting=True)
 
-        return await self._call(run)
+    async def expected(self, client: int) -> int:
+        return await self._call(lambda runner: runner.session.expected(client))
+
+    async def _look(self, what: str, run: Callable[[Runner], T]) -> T | None:
+        """Look at the session between two ops; ``None`` when that takes too long. Many who look, look once."""
+        future = self._looks.get(what)
+        if future is None or future.done():
+            future = self._looks[what] = self._loop.create_future()
+            # Nobody may be left to ask how it ended.
+            future.add_done_callback(lambda over: over.cancelled() or over.exception())
+            looked = future
+            self._put(_Job(run, lambda result, failure: _settle(looked, result, failure)))
+        done, _ = await asyncio.wait((future,), timeout=LOOK_PATIENCE_S)
+        return future.result() if done else None
 
     async def describe(self) -> dict[str, Any]:
-        return await self._call(lambda engine: engine.describe())
+        found = await self._look("describe", Runner.describe)
+        if found is not None:
+            self._seen = time.monotonic(), found["memory"]
+            return found
+        at, memory = self._seen
+        seen = self._running().glance()
+        age = round(time.monotonic() - at, 3)
+        return seen | {"memory": memory | seen["memory"], "busy": True, "age_s": age}
 
     async def tensors(self) -> list[dict[str, Any]]:
-        return await self._call(lambda engine: engine.tensors())
+        found = await self._look("tensors", Runner.tensors)
+        return found if found is not None else self._running().tensors(peek=True)
 
-    async def memory(self, reset_peak: bool = False) -> dict[str, int]:
-        def look(engine: EngineSession) -> dict[str, int]:
-            found = engine.memory()
-            if reset_peak:
-                engine.reset_peak_memory()
+    def _running(self) -> Runner:
+        runner = self._runner
+        if runner is None:
+            raise self._gone()
+        return runner
+
+    async def memory(self, reset_peak: bool = False) -> dict[str, Any]:
+        if not reset_peak:
+            contents = await self.describe()
+            memory: dict[str, Any] = contents["memory"]
+            return memory | {name: contents[name] for name in ("busy", "age_s") if name in contents}
+
+        def look(runner: Runner) -> dict[str, Any]:
+            found = runner.memory()
+            runner.reset_peak()
             return found
 
         return await self._call(look)
 
     async def graph(self, ids: list[int] | None, most: int | None = None) -> dict[str, Any]:
-        return await self._call(lambda engine: engine.graph(ids, most))
+        return await self._call(lambda runner: runner.graph(ids, most))
+
+    async def export(self) -> bytes:
+        return await self._call(Runner.export)
 
     def drain(self) -> None:
         self._draining = True
@@ -297,11 +475,14 @@ class InlineHost:
     async def idle(self) -> None:
         await self._idle.wait()
 
-    async def close(self) -> None:
+    async def close(self, keep: bool = False) -> bool:
         if not self._closed:
+            self._keep = keep
             self._closed = True
             self._jobs.put(None)
         try:
             await asyncio.wait_for(self._finished.wait(), CLOSE_PATIENCE_S)
         except TimeoutError:
             log.info("a session ends when its running op does", session=self.name)
+            return False
+        return True

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
-from .settings import Settings
+
+class LogSettings(Protocol):
+    """The settings that concern the log."""
+
+    @property
+    def log_level(self) -> str:
+        """Least level that is logged."""
+
+    @property
+    def log_format(self) -> str:
+        """``console`` or ``json``."""
 
 
-def configure(settings: Settings) -> None:
+def configure(settings: LogSettings) -> None:
     """Send structlog's and the standard library's records (uvicorn's are such) through one form to stderr."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,

@@ -18,6 +18,11 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+Device = Annotated[str | None, Field(pattern=r"^(cpu|cuda(:\d{1,3})?)$")]
+Seconds = Annotated[float | None, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Durability = Literal["none", "applied", "durable"] | None
+
+
 class SessionLimits(Body):
     """Limits of one session. They can only be lower than the server's."""
 
@@ -27,26 +32,23 @@ class SessionLimits(Body):
     max_graph_nodes: Bound | None = None
     max_ops_per_frame: Bound | None = None
     max_read_bytes: Bound | None = None
+    max_op_work: Bound | None = None
+    max_frame_seconds: Bound | None = None
 
 
 class SessionRequest(Body):
     """What a new session shall be like."""
 
-    device: str | None = Field(
-        default=None,
-        pattern=r"^(cpu|cuda(:\d{1,3})?)$",
-        description="Where its tensors live unless an op says otherwise.",
-    )
+    device: Device = Field(default=None, description="Where its tensors live unless an op says otherwise.")
     default_dtype: Literal["float16", "bfloat16", "float32", "float64"] = Field(
         default="float32", description="The dtype that Python floats become."
     )
     limits: SessionLimits | None = None
-    ttl_s: float | None = Field(
+    ttl_s: Seconds = Field(default=None, description="Seconds of disuse after which it expires.")
+    durability: Durability = Field(
         default=None,
-        gt=0,
-        le=1e9,
-        allow_inf_nan=False,
-        description="Seconds of disuse after which it expires.",
+        description="What it survives: nothing, the death of the server (applied), or the loss of power (durable). By "
+        "default what the server promises; without a data directory that can only be none.",
     )
     seed: int | None = Field(default=None, ge=0, lt=2**63, description="Where its random numbers start.")
 
@@ -58,6 +60,10 @@ class SessionView(BaseModel):
     device: str
     default_dtype: str
     ttl_s: float
+    durability: Literal["none", "applied", "durable"] = Field(description="What it survives.")
+    state: Literal["running", "dormant"] = Field(
+        description="A dormant session is on disk only, and is brought back by its next use."
+    )
     created_at: str
     expires_at: str = Field(description="When it expires if nobody uses it from now on.")
     streams: int = Field(description="Open streams.")
@@ -67,7 +73,10 @@ class SessionView(BaseModel):
 class SessionDetail(SessionView):
     """A session, with what it holds."""
 
-    contents: dict[str, Any] = Field(description="Counts and sizes: tensors, memory, graph nodes, frames, ops.")
+    contents: dict[str, Any] = Field(
+        description="Counts and sizes: tensors, memory, graph nodes, frames, ops. While a long op runs, busy is true, "
+        "and what the graph keeps for backward is as it was age_s seconds ago."
+    )
 
 
 class SessionList(BaseModel):
@@ -86,6 +95,8 @@ class MemoryView(BaseModel):
     )
     peak_bytes: int = Field(description="The most that was live at once, since the session began or it was reset.")
     limit_bytes: int = Field(description="The session's limit for what is live.")
+    busy: bool = Field(default=False, description="A long op runs: saved_bytes and pooled_bytes are of earlier.")
+    age_s: float = Field(default=0.0, description="How many seconds earlier.")
 
 
 class ClientView(BaseModel):
@@ -195,6 +206,78 @@ class GraphView(BaseModel):
     )
     edges: list[dict[str, Any]] = Field(description="From a node, to the node that its gradient flows to, at slot.")
     saved_bytes: int = Field(description="What the nodes keep for backward together, each piece of memory once.")
+
+
+Scopes = Annotated[list[Literal["read", "session", "admin"]], Field(min_length=1, max_length=3)]
+Quota = Annotated[int, Field(ge=0, le=MAX_ID)]
+
+
+class KeyQuotas(Body):
+    """Limits of one key instead of the server's settings of these names; 0 for no limit."""
+
+    max_ops_per_second: Quota | None = None
+    max_bytes_per_second: Quota | None = None
+    max_requests_per_second: Quota | None = None
+    max_key_sessions: Quota | None = None
+    max_key_bytes: Quota | None = None
+
+
+class KeyRequest(Body):
+    """What a new key shall be like."""
+
+    name: str = Field(min_length=1, max_length=100, description="For people, to know it again.")
+    scopes: Scopes = Field(default=["session"], description="What it covers; ``session`` covers ``read``, too.")
+    tenant: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9_.-]{1,64}$",
+        description="Owner of the sessions it opens, such as that of a key which it replaces; a new one by default.",
+    )
+    expires_in_s: float | None = Field(
+        default=None, gt=0, le=1e9, allow_inf_nan=False, description="Seconds after which it opens nothing any more."
+    )
+    quotas: KeyQuotas | None = None
+
+
+class KeyView(BaseModel):
+    """A key, without its text."""
+
+    id: str
+    name: str
+    tenant: str
+    scopes: list[str]
+    quotas: dict[str, int]
+    kept: str = Field(description="``file``; ``memory``, until the server stops; ``setting``, by who starts it.")
+    state: str = Field(description="``active``, ``expired`` or ``revoked``.")
+    created_at: str | None
+    expires_at: str | None
+    revoked_at: str | None
+    last_used_at: str | None = Field(description="To about a minute.")
+
+
+class KeyMade(KeyView):
+    """A key that was made."""
+
+    key: str = Field(description="Its text, which is shown this once.")
+
+
+class KeyList(BaseModel):
+    """All keys of the server."""
+
+    keys: list[KeyView]
+
+
+class TicketRequest(Body):
+    """Which session a ticket is for."""
+
+    session: str = Field(min_length=1, max_length=100, description="Id of a session of this key.")
+
+
+class TicketView(BaseModel):
+    """A ticket."""
+
+    ticket: str = Field(description="For the stream's URL: ``?ticket=...``. It is used up by being shown.")
+    session: str
+    expires_at: str
 
 
 class ParamView(BaseModel):

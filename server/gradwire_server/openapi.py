@@ -12,7 +12,7 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.errors import BY_CODE
 from gradwire_protocol.frames import MAX_ID, Frame, Payload, Reply, Structure
 
-from .auth import OPEN_PATHS
+from .access.scopes import OPEN_PATHS, SCOPES
 from .models import TensorView
 from .problems import PROBLEM_JSON
 from .tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
@@ -47,6 +47,13 @@ FRAME_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
         "description": "The reply, in the form of the request",
         "content": {JSON: {"schema": ref("Reply")}, "application/msgpack": {"schema": _BYTES}},
     }
+}
+
+EXPORT_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "The session", "content": {SAFETENSORS: {"schema": _BYTES}}}
+}
+IMPORT_REQUEST: Final[dict[str, Any]] = {
+    "requestBody": {"required": True, "content": {SAFETENSORS: {"schema": _BYTES}}}
 }
 
 _TENSOR_HEADERS: Final = [
@@ -166,6 +173,7 @@ def document(app: FastAPI) -> dict[str, Any]:
             "shortcuts that build one. Errors are problem documents with a stable `code`."
         ),
         routes=app.routes,
+        servers=[{"url": prefix}] if (prefix := app.state.server.settings.root_path) else None,
     )
     components = found.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
@@ -187,8 +195,11 @@ def document(app: FastAPI) -> dict[str, Any]:
         "Key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     }
     for path, operations in found["paths"].items():
-        for operation in operations.values():
+        for method, operation in operations.items():
+            scope = SCOPES.get((method.upper(), path))
             operation["security"] = [] if path in OPEN_PATHS else [{"Bearer": []}, {"Key": []}]
+            if scope:
+                operation["x-scope"] = scope
     return found
 
 

@@ -15,6 +15,7 @@ travels on a stream.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -36,14 +37,13 @@ from gradwire_protocol.errors import (
     MethodNotAllowed,
     NotFound,
     Unauthorized,
-    from_code,
 )
-from gradwire_protocol.frames import Problem
+
+from .refusals import PLACE, particulars
+from .refusals import from_problem as from_problem
+from .refusals import to_problem as to_problem
 
 PROBLEM_JSON: Final = "application/problem+json"
-PLACE: Final = ("op", "seq", "index")
-OWN: Final = (*PLACE, "code", "retryable")
-"""Details of an error that are members of a problem of their own; the others are its ``extra``."""
 
 RETRY_AFTER_S: Final = 1
 
@@ -75,37 +75,21 @@ def document(error: GradwireError, scope: Scope) -> dict[str, Any]:
         "retryable": bool(error.details.get("retryable", error.retryable)),
     }
     facts |= {name: error.details[name] for name in PLACE if name in error.details}
-    return facts | {"extra": _extra(error)}
-
-
-def _extra(error: GradwireError) -> dict[str, Any]:
-    return {name: value for name, value in error.details.items() if name not in OWN}
+    return facts | {"extra": particulars(error)}
 
 
 def response(error: GradwireError, scope: Scope, headers: Mapping[str, str] | None = None) -> Response:
     """The problem as a response. It is also noted for the request's log line and metrics."""
     facts = document(error, scope)
-    scope.setdefault("state", {})["problem"] = facts["code"]
+    scope.setdefault("state", {}).update(problem=facts["code"], setting=str(error.details.get("setting", "")))
     extra = dict(headers or {})
     if isinstance(error, Unauthorized):
         extra["WWW-Authenticate"] = "Bearer"
     if facts["retryable"] and error.status in (429, 503, 507):
-        extra["Retry-After"] = str(RETRY_AFTER_S)
+        extra["Retry-After"] = str(max(RETRY_AFTER_S, math.ceil(error.details.get("retry_after_s", 0))))
     # Particulars of an error may be anything: what JSON cannot say is described instead of failing here.
     body = json.dumps(facts, default=repr).encode()
     return Response(body, error.status, extra, media_type=PROBLEM_JSON)
-
-
-def to_problem(error: GradwireError) -> Problem:
-    """An error in the form in which it travels on a stream."""
-    code = error.details.get("code", error.code)
-    return Problem(code, error.message, retryable=error.retryable, extra=_extra(error))
-
-
-def from_problem(problem: Problem) -> GradwireError:
-    """A frame's error as the error of a whole request."""
-    place = {"op": problem.op, "seq": problem.seq, "index": problem.index} if problem.op else {}
-    return from_code(problem.code, problem.detail, **(problem.extra | place))
 
 
 def defect(error: BaseException, scope: Scope) -> InternalError:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -15,6 +16,7 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
+from .reception import protocols
 from .settings import Settings
 from .state import Server
 
@@ -33,7 +35,7 @@ def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
         app,
         host=settings.host,
         port=settings.port,
-        ws="websockets-sansio",
+        **protocols(settings),
         # Compression turns an 11 ms echo of 4 MB into 496 ms.
         ws_per_message_deflate=False,
         ws_max_size=settings.max_message_bytes,
@@ -43,9 +45,29 @@ def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
         access_log=False,
         log_config=None,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
         timeout_graceful_shutdown=5,
     )
+
+
+def check_certificate(settings: Settings) -> None:
+    """Load the certificate and its key once, to complain about them before anything else is done.
+
+    Raises:
+        ValueError: when they cannot be used.
+    """
+    if settings.tls_cert is None or settings.tls_key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
+    except (ssl.SSLError, OSError) as error:
+        raise ValueError(
+            f"{settings.tls_cert} (GRADWIRE_TLS_CERT) and {settings.tls_key} (GRADWIRE_TLS_KEY) are no certificate "
+            f"with its key: {error}"
+        ) from None
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -97,7 +119,7 @@ class DrainingServer(uvicorn.Server):
         """Where the server listens, with the port it has got."""
         host, port = self.servers[0].sockets[0].getsockname()[:2]
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
-        return f"http://{shown}:{port}"
+        return f"{'http' if self.settings.tls_cert is None else 'https'}://{shown}:{port}{self.settings.root_path}"
 
     def stop(self) -> None:
         """Begin to stop; called again, stop at once. From any thread, and from a signal handler."""

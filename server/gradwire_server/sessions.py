@@ -1,29 +1,61 @@
-"""The sessions of this server: who owns them, how long they live, how many there may be."""
+"""The sessions of this server: who owns them, how long they live, how many there may be.
+
+A session with a folder outlives the server. When it starts, it finds such sessions *dormant*: they are listed, count
+their time, and wake at their first use. One that nobody uses for ``park_after_s`` becomes dormant again.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from gradwire_engine.backends import available_devices
 from gradwire_engine.memory import Limits
-from gradwire_protocol.errors import InvalidRequest, NotFound, SessionGone, TooManyRequests, Unavailable
+from gradwire_protocol.errors import (
+    GradwireError,
+    InvalidRequest,
+    JournalDamaged,
+    NotFound,
+    SessionGone,
+    TooManyRequests,
+    Unavailable,
+)
 
+from .access.audit import AuditLog
+from .durable.spec import Durability, SessionSpec
 from .hosts import Host, InlineHost
-from .metrics import Metrics
+from .idempotency import Repeats
+from .keeper import Keeper
+from .metrics import Metrics, Standing
+from .runner import How
+from .scraping import MemoryWatch
 from .settings import Settings, variable
+from .workers.host import ProcessHost
+from .workers.pool import Death, Pool
 
 if TYPE_CHECKING:
+    from .durable.store import Store
     from .stream import Stream
 
 CULL_EVERY_S: Final = 1.0
+CLOSE_PATIENCE_S: Final = 5.0
+USE_SAVED_EVERY_S: Final = 30.0
+"""How exactly a session's last use is known after the server was killed; a session of a short ttl is saved oftener."""
+
+SPEC_FILE: Final = "session.json"
+ENDS: Final = {"was deleted": "deleted", "expired": "expired", "was lost": "lost"}
+"""How sessions end, and what the metrics call it."""
+
 GONE_REMEMBERED: Final = 10_000
 
 log = structlog.get_logger("gradwire.sessions")
@@ -34,21 +66,45 @@ class Session:
     """A session as the server sees it. Tensors and graph are the host's.
 
     Attributes:
-        tenant: the owner; everybody else is told that there is no such session.
-        ttl_s: seconds of disuse after which it expires.
+        spec: how it was asked for.
+        host: where it runs, or will when somebody uses it.
+        folder: where it is kept on disk.
+        used: when it was last used, by the monotonic clock.
         streams: open streams by client number. While there is one, the session is in use.
     """
 
-    id: str
-    tenant: str
-    device: str
-    default_dtype: str
-    limits: Limits
-    ttl_s: float
-    host: Host
-    created: float = field(default_factory=time.time)
+    spec: SessionSpec
+    host: Keeper
+    folder: Path | None = None
     used: float = field(default_factory=time.monotonic)
     streams: dict[int, Stream] = field(default_factory=dict)
+    saved: float = 0.0
+
+    @property
+    def id(self) -> str:
+        return self.spec.id
+
+    @property
+    def tenant(self) -> str:
+        """The owner; everybody else is told that there is no such session."""
+        return self.spec.tenant
+
+    @property
+    def device(self) -> str:
+        return self.spec.device
+
+    @property
+    def default_dtype(self) -> str:
+        return self.spec.default_dtype
+
+    @property
+    def limits(self) -> Limits:
+        return self.spec.engine_limits()
+
+    @property
+    def in_use(self) -> bool:
+        """Whether somebody uses it at this moment."""
+        return bool(self.streams or self.host.pending)
 
     def touch(self) -> None:
         """Count this moment as use."""
@@ -57,22 +113,42 @@ class Session:
     @property
     def remaining(self) -> float:
         """Seconds until it expires, if nobody uses it from now on."""
-        if self.streams or self.host.pending:
-            return self.ttl_s
-        return self.used + self.ttl_s - time.monotonic()
+        if self.in_use:
+            return self.spec.ttl_s
+        return self.used + self.spec.ttl_s - time.monotonic()
 
     def summary(self) -> dict[str, Any]:
         """What can be told without asking the host."""
+        spec = self.spec
         return {
             "id": self.id,
-            "device": self.device,
-            "default_dtype": self.default_dtype,
-            "ttl_s": self.ttl_s,
-            "created_at": timestamp(self.created),
+            "device": spec.device,
+            "default_dtype": spec.default_dtype,
+            "ttl_s": spec.ttl_s,
+            "durability": spec.durability,
+            "state": "running" if self.host.awake else "dormant",
+            "created_at": timestamp(spec.created),
             "expires_at": timestamp(time.time() + self.remaining),
             "streams": len(self.streams),
             "limits": asdict(self.limits),
         }
+
+    def save_use(self) -> None:
+        """Note on disk when it was last used."""
+        if self.in_use:
+            self.touch()
+        if self.folder is not None and self.used > self.saved:
+            at = time.time() - (time.monotonic() - self.used)
+            try:
+                os.utime(self.folder / SPEC_FILE, (at, at))
+            except OSError as error:  # the session expires too early then, in the worst case
+                log.warning("a session's last use was not saved", session=self.id, reason=str(error))
+            self.saved = self.used
+
+
+def last_use(folder: Path) -> float:
+    """When a session was last used, in Unix time: as saved, or as its newest file tells."""
+    return max(each.stat().st_mtime for each in folder.iterdir())
 
 
 def timestamp(seconds: float) -> str:
@@ -81,22 +157,108 @@ def timestamp(seconds: float) -> str:
 
 
 class Registry:
-    """All sessions of the server, of all tenants."""
+    """All sessions of the server, of all tenants.
 
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+    Args:
+        store: the data directory, where there is one.
+        audit: where it is written down what becomes of sessions.
+    """
+
+    def __init__(
+        self, settings: Settings, metrics: Metrics, store: Store | None = None, audit: AuditLog | None = None
+    ) -> None:
         self.settings = settings
+        self.audit = audit if audit is not None else AuditLog(None)
         self.metrics = metrics
         self.devices = available_devices()
+        self.repeats = Repeats()
         self.draining = False
+        self.watch = MemoryWatch()
+        metrics.gauges.look = self.standings
         self._sessions: dict[str, Session] = {}
         self._opening = 0
         self._gone: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Why sessions ended, for their owners: id -> (tenant, what happened)."""
-        self._closing: set[asyncio.Task[None]] = set()
-        """Sessions that are being closed: the event loop itself holds tasks only weakly."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+        """Sessions that are being closed or put away: the event loop itself holds tasks only weakly."""
+        self.store = store
+        self.pool: Pool | None = None
+        if settings.session_host == "process":
+            self.pool = Pool(settings, metrics)
+        self._alone = asyncio.Lock()
+        if store is not None:
+            self._find(store)
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    # Beginning
+
+    def _find(self, store: Store) -> None:
+        """Take up the sessions of the data directory, as dormant ones."""
+        now, monotonic = time.time(), time.monotonic()
+        store.sweep()
+        for name, spec in store.specs():
+            if isinstance(spec, JournalDamaged):
+                # Whose it was is not known any more, so nobody can be told.
+                log.error("a session cannot be offered", session=name, reason=spec.message)
+                continue
+            folder = store.folder(name)
+            session = self._session(spec, folder)
+            session.saved = session.used = monotonic - max(0.0, now - last_use(folder))
+            self._sessions[name] = session
+        if self._sessions:
+            log.info("sessions found", count=len(self._sessions), directory=str(store.root))
+
+    def _session(self, spec: SessionSpec, folder: Path | None) -> Session:
+        def admit() -> None:
+            self._admit(spec.tenant, session)
+
+        def troubled(error: GradwireError) -> None:
+            self._troubled(session, error)
+
+        session = Session(spec, Keeper(spec, folder, self._maker(spec), self._turn(spec), admit, troubled), folder)
+        session.host.recovered = lambda: self.audit.note("session_recovered", session=spec.id, tenant=spec.tenant)
+        return session
+
+    def _maker(self, spec: SessionSpec) -> Callable[[Callable[[Any, Death], None]], Host]:
+        pool = self.pool
+        if pool is None:
+            policy = self.settings.journal_policy()
+            return lambda _: InlineHost(spec.id, self.metrics, policy)
+        key = self._worker_key(spec)
+        return lambda died: ProcessHost(spec.id, pool, key, self.metrics, died)
+
+    def _worker_key(self, spec: SessionSpec) -> str:
+        return spec.id if self.settings.worker_per == "session" else spec.tenant
+
+    def _turn(self, spec: SessionSpec) -> Callable[[], asyncio.Lock]:
+        pool = self.pool
+        if pool is None:
+            return lambda: self._alone
+        return lambda: pool.slot(self._worker_key(spec)).alone
+
+    def check_room(self, tenant: str) -> None:
+        """Raise, if a new session would be refused now whatever it is like: before a large body is read."""
+        if self.draining:
+            raise Unavailable("the server is stopping: it takes no new sessions")
+        self._admit(tenant)
+
+    def _admit(self, tenant: str, session: Session | None = None) -> None:
+        """Check that there may be a further live session beside the others.
+
+        Raises:
+            TooManyRequests: for a tenant that can make room by deleting a session of its own.
+            Unavailable: for one that can only wait until others do.
+        """
+        live = [each for each in self._sessions.values() if each.host.awake and each is not session]
+        if len(live) + self._opening < self.settings.max_sessions:
+            return
+        full = f"the server has {self.settings.max_sessions} sessions, as many as it may ({variable('max_sessions')})"
+        facts = {"setting": variable("max_sessions"), "limit": self.settings.max_sessions}
+        if any(each.tenant == tenant for each in live):
+            raise TooManyRequests(f"{full}: delete one, or wait for one to expire", **facts)
+        raise Unavailable(f"{full}, none of them yours: wait for one to end", **facts)
 
     async def create(
         self,
@@ -106,46 +268,63 @@ class Registry:
         limits: dict[str, int] | None = None,
         ttl_s: float | None = None,
         seed: int | None = None,
+        durability: Durability | None = None,
+        image: bytes | memoryview | None = None,
     ) -> Session:
-        """Start a session.
+        """Start a session; with the tensors and names of an exported one, if its file is given.
 
         Raises:
-            InvalidRequest: for a limit or a ttl above the server's.
-            TooManyRequests: when the server has as many sessions as it may.
-            Unavailable: when the server is stopping.
+            InvalidRequest: for a limit or a ttl above the server's, or a durability that it does not offer.
+            MalformedFrame: for a file that is no exported session.
+            LimitExceeded: when the data directory is full.
+            TooManyRequests: when the server has as many sessions as it may, some of them the tenant's.
+            Unavailable: when the server is stopping, or is full of others' sessions.
             DeviceError: for a device that the server lacks.
         """
         settings = self.settings
-        if self.draining:
-            raise Unavailable("the server is stopping: it takes no new sessions")
+        self.check_room(tenant)
         ttl = settings.session_ttl_s if ttl_s is None else ttl_s
         if ttl > max(settings.max_session_ttl_s, settings.session_ttl_s):
             raise _over("ttl_s", ttl, "max_session_ttl_s", settings.max_session_ttl_s)
         for name, wanted in (limits or {}).items():
             if wanted > getattr(settings, name):
                 raise _over(f"limits.{name}", wanted, name, getattr(settings, name))
-        if len(self._sessions) + self._opening >= settings.max_sessions:
-            raise TooManyRequests(
-                f"the server has {settings.max_sessions} sessions, as many as it may "
-                f"({variable('max_sessions')}): delete one, or wait for one to expire",
-                setting=variable("max_sessions"), limit=settings.max_sessions,
-            )  # fmt: skip
-        session_id = "s_" + secrets.token_urlsafe(12)
+        promised = settings.promised_durability() if durability is None else durability
+        if promised != "none" and self.store is None:
+            raise InvalidRequest(
+                f"this server keeps nothing on disk, so sessions cannot be {promised!r}: it has no "
+                f"{variable('data_dir')}",
+                setting=variable("data_dir"),
+            )
         chosen = settings.default_device if device is None else device
-        allowed = settings.engine_limits(limits)
-        host = InlineHost(session_id, self.metrics)
+        spec = SessionSpec(
+            id="s_" + secrets.token_urlsafe(12), tenant=tenant, device="cuda:0" if chosen == "cuda" else chosen,
+            default_dtype=default_dtype, limits=asdict(settings.engine_limits(limits)), ttl_s=ttl, seed=seed or 0,
+            durability=promised,
+        )  # fmt: skip
         self._opening += 1
         try:
-            await host.open(allowed, "cuda:0" if chosen == "cuda" else chosen, default_dtype, seed)
+            session = await self._begin(spec, "new" if image is None else "adopt", image or b"")
         finally:
             self._opening -= 1
         if self.draining:  # by now
-            await host.close()
+            await self._end(session)
             raise Unavailable("the server is stopping: it takes no new sessions")
-        session = Session(session_id, tenant, chosen, default_dtype, allowed, ttl, host)
-        self._sessions[session_id] = session
-        self.metrics.sessions.set(len(self._sessions))
-        log.info("session created", session=session_id, tenant=tenant, device=chosen)
+        self._sessions[spec.id] = session
+        log.info("session created", session=spec.id, tenant=tenant, device=chosen, durability=promised)
+        return session
+
+    async def _begin(self, spec: SessionSpec, how: How, image: bytes | memoryview) -> Session:
+        folder = None
+        if self.store is not None and spec.durability != "none":
+            self.store.check_room()
+            folder = self.store.folder(spec.id)
+        session = self._session(spec, folder)
+        try:
+            await session.host.open(spec, folder, how, image)
+        except BaseException:
+            await self._end(session)
+            raise
         return session
 
     def get(self, session_id: str, tenant: str) -> Session:
@@ -166,14 +345,40 @@ class Registry:
             raise SessionGone(f"session {session_id} {end}")
         raise NotFound(f"there is no session {session_id!r:.80} for this key")
 
+    def standings(self) -> list[Standing]:
+        """The sessions as the metrics tell them."""
+        return [
+            Standing(
+                "live" if each.host.awake else "dormant",
+                each.spec.durability, each.device, each.host.pending, self.watch.seen(each.id),
+                shared_pool=self.pool is None,
+            )
+            for each in self._sessions.values()
+        ]
+
+    async def refresh(self) -> None:
+        """Look at the sessions' memory, before the metrics tell it. Busy ones are not waited for, nor are dormant ones
+        woken."""
+        await self.watch.refresh({each.id: each.host for each in self._sessions.values() if each.host.awake})
+
     def of(self, tenant: str) -> list[Session]:
-        """The tenant's live sessions, oldest first."""
-        return [each for each in self._sessions.values() if each.tenant == tenant and each.remaining > 0]
+        """The tenant's sessions, oldest first, dormant ones among them."""
+        found = [each for each in self._sessions.values() if each.tenant == tenant and each.remaining > 0]
+        return sorted(found, key=lambda each: each.spec.created)
+
+    def promised(self, tenant: str) -> list[int]:
+        """The memory limits of the tenant's sessions, in bytes: what they may come to use together."""
+        return [each.limits.max_session_bytes for each in self.of(tenant)]
 
     async def delete(self, session: Session) -> None:
         """End a session and release what it holds."""
         self._forget(session, "was deleted")
-        await session.host.close()
+        await self._end(session)
+
+    async def _end(self, session: Session) -> None:
+        await session.host.close(keep=False)
+        if self.store is not None and session.folder is not None:
+            await asyncio.to_thread(self.store.remove, session.id)
 
     def _forget(self, session: Session, end: str) -> None:
         if self._sessions.pop(session.id, None) is None:
@@ -181,22 +386,50 @@ class Registry:
         self._gone[session.id] = (session.tenant, end + " at " + timestamp(time.time()))
         if len(self._gone) > GONE_REMEMBERED:
             self._gone.popitem(last=False)
-        self.metrics.sessions.set(len(self._sessions))
-        self.metrics.session_ends.labels(end.removeprefix("was ")).inc()
+        self.metrics.session_ends.labels(ENDS[end]).inc()
         log.info("session ended", session=session.id, reason=end)
         for stream in list(session.streams.values()):
             stream.end_with_session(f"session {session.id} {end}")
         if end == "expired":
-            task = asyncio.create_task(session.host.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self.audit.note("session_expired", session=session.id, tenant=session.tenant, key="", address="")
+            self._do(self._end(session))
+
+    def _troubled(self, session: Session, error: GradwireError) -> None:
+        """A session cannot go on, at all or for now: whoever is connected to it is told."""
+        if isinstance(error, SessionGone):
+            self._forget(session, "was lost")
+        for stream in list(session.streams.values()):
+            stream.end_with_trouble(error)
+
+    def _do(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def cull(self) -> None:
-        """End sessions whose time is over, forever."""
-        while True:
-            await asyncio.sleep(CULL_EVERY_S)
-            for session in [each for each in self._sessions.values() if each.remaining <= 0]:
-                self._forget(session, "expired")
+        """End sessions whose time is over, put away those that nobody uses, and look after the workers; forever."""
+        workers = asyncio.create_task(self.pool.watch()) if self.pool is not None else None
+        try:
+            while True:
+                await asyncio.sleep(CULL_EVERY_S)
+                for session in list(self._sessions.values()):
+                    self._look_after(session)
+        finally:
+            if workers is not None:
+                workers.cancel()
+
+    def _look_after(self, session: Session) -> None:
+        if session.remaining <= 0:
+            self._forget(session, "expired")
+            return
+        now = time.monotonic()
+        if session.folder is None or self.draining:
+            return
+        if now - session.saved > min(USE_SAVED_EVERY_S, session.spec.ttl_s / 4):
+            session.save_use()
+        park = self.settings.park_after_s
+        if park and session.host.awake and not session.in_use and now - session.used > park:
+            self._do(session.host.park())
 
     def drain(self) -> None:
         """Take no new sessions and no new frames; let streams finish what runs and close."""
@@ -215,10 +448,18 @@ class Registry:
             await asyncio.sleep(0.02)
 
     async def close(self) -> None:
-        """End all sessions, when the server stops."""
+        """End all sessions, when the server stops. Those with a folder are put away."""
         sessions = list(self._sessions.values())
         self._sessions.clear()
-        await asyncio.gather(*(session.host.close() for session in sessions))
+        for session in sessions:
+            session.save_use()
+        await asyncio.gather(*(session.host.close(keep=session.folder is not None) for session in sessions))
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=CLOSE_PATIENCE_S)
+        if self.pool is not None:
+            await self.pool.close()
+        if self.store is not None:
+            self.store.close()
 
 
 def _over(name: str, value: float, setting: str, limit: float) -> InvalidRequest:

@@ -7,13 +7,15 @@ from typing import Annotated
 
 from fastapi import Depends, Path
 from starlette.requests import HTTPConnection, Request
+from structlog.contextvars import bind_contextvars
 
 from gradwire_protocol.frames import MAX_ID
 
-from .auth import KeyRing
+from .access import Access
 from .metrics import Metrics
 from .sessions import Registry, Session
 from .settings import Settings
+from .tracing import Tracing
 
 
 @dataclass(frozen=True)
@@ -21,9 +23,10 @@ class Server:
     """The parts of a running server."""
 
     settings: Settings
-    keys: KeyRing
+    access: Access
     metrics: Metrics
     registry: Registry
+    tracing: Tracing | None = None
 
 
 def server_of(connection: HTTPConnection) -> Server:
@@ -51,7 +54,9 @@ TensorId = Annotated[int, Path(ge=1, le=MAX_ID, description="Id of a tensor")]
 
 
 async def _session(session_id: SessionId, request: Request) -> Session:
-    return server_of(request).registry.get(session_id, tenant_of(request))
+    found = server_of(request).registry.get(session_id, tenant_of(request))
+    bind_contextvars(session=found.id)
+    return found
 
 
 TheServer = Annotated[Server, Depends(_server)]

@@ -14,13 +14,16 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 import structlog
 from starlette.websockets import WebSocket, WebSocketDisconnect
+from structlog.contextvars import bind_contextvars
 
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import (
@@ -29,7 +32,9 @@ from gradwire_protocol.errors import (
     LimitExceeded,
     MalformedFrame,
     SessionGone,
+    Superseded,
     TooManyRequests,
+    Unauthorized,
     Unavailable,
     VersionMismatch,
 )
@@ -39,6 +44,7 @@ from gradwire_protocol.frames import (
     Frame,
     Hello,
     Message,
+    Problem,
     Refusal,
     Reply,
     Value,
@@ -46,10 +52,12 @@ from gradwire_protocol.frames import (
 )
 
 from . import problems
+from .access.rates import Meter
 from .hosts import Buffers
 from .metrics import Metrics
 from .sessions import Session
 from .settings import Settings, variable
+from .tracing import Tracing
 from .version import VERSION
 
 CHUNK_BYTES: Final = 2 << 20
@@ -65,6 +73,7 @@ MESSAGE_OVERHEAD: Final = 512
 
 # Close codes of a stream: 4000 to 4999 are an application's own, here 4000 plus the HTTP status of the cause.
 MALFORMED: Final = 4400
+KEY_ENDED: Final = 4401
 GONE: Final = 4404
 SUPERSEDED: Final = 4409
 VERSION_MISMATCH: Final = 4426
@@ -92,11 +101,15 @@ class Waiting:
 
 @dataclass(slots=True)
 class End:
-    """Why and how the server ends a stream."""
+    """Why and how the server ends a stream. ``at_once``: what still runs is not answered on it."""
 
     code: int
     reason: str
     problem: GradwireError | None = None
+    at_once: bool = False
+
+
+_RESUMED: Final = End(SUPERSEDED, "the client resumed on another stream")
 
 
 def weight(reply: Reply, buffers: Buffers) -> int:
@@ -109,14 +122,27 @@ class Stream:
     """One WebSocket of one client of a session, after it was accepted."""
 
     def __init__(
-        self, socket: WebSocket, session: Session, settings: Settings, metrics: Metrics, devices: list[str]
+        self,
+        socket: WebSocket,
+        session: Session,
+        settings: Settings,
+        metrics: Metrics,
+        devices: list[str],
+        meter: Meter,
     ) -> None:
         self.socket = socket
+        self.meter = meter
+        self.closed_with = 0
         self.devices = devices
         self.session = session
         self.settings = settings
         self.metrics = metrics
         self.client = 0
+        self.instance = ""
+        self.epoch = 0
+        self.tracing: Tracing | None = None
+        self._parent: Any = None
+        self.request_id = problems.request_id(socket.scope)
         self.human = False
         self._waiting: deque[Waiting] = deque()
         self._ahead = 0
@@ -138,6 +164,12 @@ class Stream:
         if not joined:
             return
         session = self.session
+        rival = session.streams.get(self.client)
+        if rival is not None:  # which said hello while this one did
+            if rival.epoch > self.epoch:
+                await self._refuse(_RESUMED)
+                return
+            rival.finish(_RESUMED)
         session.streams[self.client] = self
         self.metrics.streams.inc()
         reader = asyncio.create_task(self._read())
@@ -173,6 +205,15 @@ class Stream:
         """The session was deleted or expired."""
         self.finish(End(GONE, "session gone", SessionGone(text)))
 
+    def end_with_key(self, text: str) -> None:
+        """The key that opened the stream was revoked or has expired."""
+        self.finish(End(KEY_ENDED, "key ended", Unauthorized(text), at_once=True))
+
+    def end_with_trouble(self, error: GradwireError) -> None:
+        """The session cannot be used for now. Where that may pass by itself, the client resumes."""
+        code = GOING_DOWN if error.retryable else GONE if isinstance(error, SessionGone) else INTERNAL
+        self.finish(End(code, error.code, error))
+
     def end_with_server(self) -> None:
         """The server is stopping."""
         self.finish(End(GOING_DOWN, "service restart"))
@@ -203,10 +244,14 @@ class Stream:
                     f"the session has {self.settings.max_streams} streams ({variable('max_streams')})",
                     setting=variable("max_streams"), limit=self.settings.max_streams,
                 )  # fmt: skip
-            if (previous := self.session.streams.get(message.client)) is not None:
-                previous.finish(End(SUPERSEDED, "the client resumed on another stream"))
+            previous = self.session.streams.get(message.client)
+            if previous is not None and (not message.epoch or message.instance == previous.instance):
+                previous.finish(_RESUMED)  # else it is the newcomer who has lost the client's place
             # After what the previous stream still has with the host: only then the number of the next frame is sure.
-            self.client, expected = await self.session.host.join(message.client)
+            self.instance = message.instance
+            self.client, expected, self.epoch = await self.session.host.join(
+                message.client, message.instance, message.epoch
+            )
         except TimeoutError:
             await self._refuse(End(MALFORMED, "no hello", MalformedFrame("the hello did not come in time")))
             return False
@@ -216,9 +261,18 @@ class Stream:
         except TooManyRequests as error:
             await self._refuse(End(TOO_MANY, "too many streams", error))
             return False
+        except Superseded as error:
+            await self._refuse(End(SUPERSEDED, error.code, error))
+            return False
+        except Unavailable as error:
+            await self._refuse(End(GOING_DOWN, error.code, error))
+            return False
         except GradwireError as error:
             await self._refuse(End(GONE if isinstance(error, SessionGone) else MALFORMED, error.code, error))
             return False
+        if self.tracing is not None:
+            self._parent = self.tracing.parent(message.trace)
+        bind_contextvars(client=self.client)  # before the tasks that read and write are made
         log.info("stream opened", session=self.session.id, client=self.client, agent=message.agent[:100])
         await self._send(self._welcome(expected), [], self.human)
         return True
@@ -229,7 +283,8 @@ class Stream:
         limits |= self.session.summary()["limits"]
         return Welcome(
             version=PROTOCOL_VERSION, client=self.client, expected=expected, session=self.session.id,
-            capabilities=list(CAPABILITIES), limits=limits, devices=self.devices,
+            capabilities=list(CAPABILITIES), limits=limits, devices=self.devices, epoch=self.epoch,
+            durability=self.session.spec.durability, clock=time.perf_counter_ns(),
         )  # fmt: skip
 
     # Reading
@@ -243,7 +298,8 @@ class Stream:
         """
         event = await self.socket.receive()
         if event["type"] == "websocket.disconnect":
-            raise WebSocketDisconnect(event.get("code", 1006))
+            self.closed_with = event.get("code", 1006)
+            raise WebSocketDisconnect(self.closed_with)
         data: bytes | str = event.get("bytes") or event.get("text") or b""
         buffers: Buffers = []
         size = len(data)
@@ -263,6 +319,8 @@ class Stream:
     async def _read(self) -> None:
         limit = self.settings.max_stream_backlog_bytes
         while self._end is None:
+            if self.meter.paced:
+                await self._keep_pace()
             try:
                 message, waiting = await self._receive()
                 if waiting is None:
@@ -276,6 +334,8 @@ class Stream:
                 break
             if self._end is not None:
                 break
+            frame = waiting.message if isinstance(waiting.message, Frame) else None
+            self.meter.took(waiting.size - MESSAGE_OVERHEAD, frame, waiting.human)
             self._waiting.append(waiting)
             self._held_in += waiting.size
             self._feed()
@@ -284,6 +344,13 @@ class Stream:
                 await self._room.wait()
         # The writer ends the stream; until it has, reading on would cost memory and ending here would cut it short.
         await asyncio.Event().wait()
+
+    async def _keep_pace(self) -> None:
+        """Wait until the key has paid for what it took: its client finds the network slower."""
+        while self._end is None and (left := self.meter.wait) > 0:
+            self._room.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._room.wait(), left)
 
     def _feed(self) -> None:
         """Give the host what it may have."""
@@ -321,15 +388,36 @@ class Stream:
     def _answer(self, waiting: Waiting) -> Any:
         """What to do with the reply to a frame."""
 
+        received = time.perf_counter_ns()
+        if self.tracing is not None and isinstance(waiting.message, Frame):
+            waiting.message.timed = True
+
         def answer(reply: Reply, buffers: Buffers) -> None:
             self._ahead -= 1
             self._held_in -= waiting.size
             if not self._over:
                 self._held_out += weight(reply, buffers)
+                if reply.errors or reply.refused is not None:
+                    self.metrics.told(reply, "stream")
+                    reply = self._marked(reply)
                 self._ready.append((reply, buffers, waiting.human))
+            if self.tracing is not None and isinstance(waiting.message, Frame):
+                sent = sum(b.nbytes for b in buffers)
+                self.tracing.frame(
+                    self._parent, self.session.id, waiting.message, waiting.human, received, waiting.size, sent, reply
+                )
             self._step()
 
         return answer
+
+    def _marked(self, reply: Reply) -> Reply:
+        """The reply with this stream's id in its errors, to find in the server's log. The host keeps its own."""
+
+        def mark(problem: Problem) -> Problem:
+            return msgspec.structs.replace(problem, extra={"request_id": self.request_id} | problem.extra)
+
+        refused = None if reply.refused is None else mark(reply.refused)
+        return msgspec.structs.replace(reply, errors=[mark(problem) for problem in reply.errors], refused=refused)
 
     def _step(self) -> None:
         if self._over:
@@ -342,6 +430,9 @@ class Stream:
 
     async def _write(self) -> None:
         while True:
+            if self._end is not None and self._end.at_once:
+                await self._refuse(self._end)
+                return
             if self._ready:
                 await self._send_reply(*self._ready.popleft())
             elif self._end is not None and not self._ahead:
@@ -391,15 +482,18 @@ class Stream:
             text = _json_encoder.encode(message)
             await self.socket.send_text(text.decode())
             self.metrics.stream_out.inc(len(text))
+            self.meter.gave(len(text))
             return
         data = envelope.join(envelope.encode(message, buffers))
         await self.socket.send_bytes(data)
         self.metrics.stream_out.inc(len(data))
+        self.meter.gave(len(data))
 
     async def _refuse(self, end: End) -> None:
         """Say why, and close."""
         if end.problem is not None:
-            self.metrics.errors.labels(end.problem.code).inc()
+            self.metrics.error(end.problem.code, "stream")
             await self._send(Refusal(problems.to_problem(end.problem)), [], self.human)
         log.info("stream closed", session=self.session.id, client=self.client, code=end.code, reason=end.reason)
+        self.closed_with = end.code
         await self.socket.close(end.code, end.reason)

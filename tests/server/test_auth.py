@@ -6,7 +6,8 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from gradwire_server.auth import KeyRing, generate_key
+from gradwire_server.access import KeyStore, generate_key
+from gradwire_server.app import create_app
 from gradwire_server.settings import Settings, hash_key
 from tests.live_server import LiveServer
 
@@ -75,7 +76,7 @@ def test_settings_keep_hashes_only() -> None:
     settings = Settings(api_keys=(key,))
     assert key not in repr(settings)
     assert settings.api_keys == (hash_key(key),)
-    assert KeyRing(settings.api_keys).tenant(key) is not None
+    assert KeyStore.configured(settings).find(key) is not None
 
 
 @pytest.mark.parametrize("given", ["one,two", " one , two ,", '["one", "two"]'])
@@ -86,9 +87,18 @@ def test_keys_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, given: 
 
 def test_a_server_without_keys_does_not_start() -> None:
     with pytest.raises(ValueError, match="GRADWIRE_API_KEYS"):
-        KeyRing(())
+        create_app(Settings())
 
 
 def test_keys_are_different_tenants() -> None:
-    ring = KeyRing((hash_key("one"), hash_key("two")))
-    assert len({ring.tenant("one"), ring.tenant("two"), ring.tenant("three")}) == 3
+    keys = KeyStore.configured(Settings(api_keys=("one", "two")))
+    one, two = keys.find("one"), keys.find("two")
+    assert one is not None
+    assert two is not None
+    assert one.tenant != two.tenant
+    assert keys.find("three") is None
+
+
+@pytest.mark.parametrize("query", ["api_key", "key", "token", "access_token", "authorization"])
+def test_a_key_in_a_url_is_none(anybody: httpx.Client, server: LiveServer, query: str) -> None:
+    problem(anybody.get("/v1/version", params={query: server.api_key}), 401, "unauthorized")

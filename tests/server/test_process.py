@@ -37,11 +37,11 @@ def exit_code(server: LiveServer, timeout: float = 30) -> int:
 
 
 def test_a_stopping_server_finishes_frames_and_says_when_it_is_gone() -> None:
-    with server_process() as server, server.http() as http:
+    with server_process() as server, server.http() as http, server.http(server.admin_key) as admin:
         session = http.post("/v1/sessions").headers["location"]
         with stream(server, session) as peer, stream(server, session) as idle:
             peer.send(binary(1, LONG, [0]))
-            while not http.get(f"{server.url}/metrics").text.count("gradwire_streams 2.0"):
+            while not admin.get("/metrics").text.count("gradwire_streams 2.0"):
                 time.sleep(0.02)
             time.sleep(0.2)
             stop(server)

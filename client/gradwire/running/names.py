@@ -7,8 +7,8 @@ from typing import Final
 
 PACKAGES: Final = frozenset({
     "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft",
-    "func", "jit", "linalg", "masked", "mps", "multiprocessing", "nn", "optim", "overrides", "random", "serialization",
-    "signal", "special", "testing", "types", "utils", "xpu",
+    "func", "jit", "linalg", "masked", "mps", "multiprocessing", "nn", "optim", "overrides", "profiler", "random",
+    "serialization", "signal", "special", "testing", "types", "utils", "xpu",
 })  # fmt: skip
 """Modules of ``torch`` itself that gradwire has under the same name, as far as it has them. What lies below them has
 the same name, too, unless it is in the next table."""

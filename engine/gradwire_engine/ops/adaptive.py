@@ -8,6 +8,7 @@ import numpy as np
 
 from gradwire_protocol.dtypes import bfloat16, float32, float64
 
+from .. import deadline
 from ..backends import native
 from ..registry import control
 from ..tensor import Tensor
@@ -232,6 +233,7 @@ def _orthogonal(xp: Any, g: Any, coefficients: tuple[float, float, float], turns
     norm = xp.maximum(rounded(xp.sqrt(xp.sum(x * x))), rounded(xp.asarray(eps, np.float32)))
     x = rounded(x / norm)
     for _ in range(turns):
+        deadline.check("muon_step")
         gram = rounded(x @ x.T)
         gram = rounded(b * gram + c * (gram @ gram))
         x = rounded(a * x + gram @ x)

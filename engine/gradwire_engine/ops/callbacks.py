@@ -133,10 +133,14 @@ def begin_backward(
 def _handle(engine: Any, named: Any) -> Tensor:
     """A tensor without elements that names something for a client, for as long as the client holds it."""
     handle = _empty(engine, None, "cpu")
-    number = id(handle)
-    handles = engine.handles
-    handles[number] = (ref(handle, lambda _: handles.pop(number, None)), named)
+    let_name(engine, handle, named)
     return handle
+
+
+def let_name(engine: Any, handle: Tensor, named: Any) -> None:
+    """Let a tensor be the handle of something."""
+    number, handles = id(handle), engine.handles
+    handles[number] = (ref(handle, lambda _: handles.pop(number, None)), named)
 
 
 def _run_of(engine: Any, handle: Tensor) -> Backward:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradwire_protocol.errors import KernelError
+from gradwire_protocol.ops.distances import BLOCK
 
 from ..functional import F, conj
 from ..registry import derivative, joint_derivative, kernel
@@ -15,7 +16,6 @@ from ..tensor import Tensor
 from .matrix import transposed
 from .reduction import gradient_of_norm, norm
 
-_BLOCK = 1 << 23  # elements of differences that are held at once
 _FEW = 25  # up to so many points, Euclidean distances are computed from differences, which is exact near 0
 
 
@@ -34,7 +34,7 @@ def cdist(xp: Any, x: Any, y: Any, p: float, compute_mode: str | None) -> Any:
     if p == 2 and by_product:
         return _euclidean(xp, x, y)
     per_row = max(1, int(np.prod(batch)) * m * x.shape[-1])
-    step = max(1, _BLOCK // per_row)
+    step = max(1, BLOCK // per_row)
     parts = [_norms(xp, x[..., i : i + step, None, :] - y[..., None, :, :], p) for i in range(0, n, step)]
     return parts[0] if len(parts) == 1 else xp.concatenate(parts, axis=-2)
 

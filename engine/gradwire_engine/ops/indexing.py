@@ -11,7 +11,7 @@ from gradwire_protocol.shapes import broadcast
 
 from ..axes import at_least_1d
 from ..functional import F
-from ..registry import derivative, joint_derivative, kernel
+from ..registry import derivative, joint_derivative, kernel, measured
 from ..scatter import (
     add_at,
     add_slices,
@@ -408,6 +408,16 @@ write_derivative(
 )
 
 
+@measured("nonzero", "argwhere")
+def _found(xp: Any, x: Any) -> tuple[int, int]:
+    return 2 * 8 * x.ndim * int(xp.count_nonzero(x)), 0  # one array for each dimension, and all of them together
+
+
+@measured("nonzero_static")
+def _found_at_most(xp: Any, x: Any, size: int, fill_value: int) -> tuple[int, int]:
+    return _found(xp, x)
+
+
 @kernel("nonzero", "argwhere")
 def nonzero(xp: Any, x: Any) -> Any:
     if x.ndim == 0:
@@ -441,6 +451,11 @@ derivative(
 )
 
 
+@measured("one_hot")
+def _classes(xp: Any, x: Any, num_classes: int) -> tuple[int, int]:
+    return (8 * x.size * (int(x.max()) + 1) if num_classes == -1 and x.size else 0), 0
+
+
 @kernel("one_hot")
 def one_hot(xp: Any, x: Any, num_classes: int) -> Any:
     if num_classes == -1:
@@ -451,6 +466,11 @@ def one_hot(xp: Any, x: Any, num_classes: int) -> Any:
     made = xp.zeros((x.size, num_classes), xp.int64)
     made[xp.arange(x.size), x.reshape(-1)] = 1
     return made.reshape((*x.shape, num_classes))
+
+
+@measured("bincount")
+def _bins(xp: Any, x: Any, weights: Any, minlength: int) -> tuple[int, int]:
+    return 8 * max(int(x.max()) + 1 if x.size else 0, minlength), 0
 
 
 @kernel("bincount")

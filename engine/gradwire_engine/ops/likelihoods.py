@@ -10,6 +10,7 @@ import numpy as np
 from gradwire_protocol.errors import ArgumentValueError, KernelError, Unsupported
 from gradwire_protocol.ops.likelihoods import alignment_states, variance_shape
 
+from .. import deadline
 from ..axes import waits
 from ..functional import F
 from ..registry import composite, derivative, joint_derivative, kernel
@@ -143,6 +144,7 @@ def _paths_to(xp: Any, scores: Any, direct: Any, last: Any) -> Any:
     found[0] = xp.where((place < 2) & (place <= last), scores[:, 0], -np.inf)
     stay = xp.full((batch, width + 2), -np.inf)
     for t in range(1, times):
+        deadline.check("ctc_loss")
         stay[:, 2:] = found[t - 1]
         skip = xp.where(direct, stay[:, :-2], -np.inf)
         found[t] = _log_sum(xp, stay[:, 2:], stay[:, 1:-1], skip) + scores[:, t]
@@ -158,6 +160,7 @@ def _paths_from(xp: Any, scores: Any, direct: Any, final: Any, ends: Any) -> Any
     onward = xp.zeros((batch, width + 2), bool)
     onward[:, :width] = direct
     for t in range(times - 1, -1, -1):
+        deadline.check("ctc_loss")
         if t + 1 < times:
             ahead[:, :width] = found[t + 1] + scores[:, t + 1]
             skip = xp.where(onward[:, 2:], ahead[:, 2:], -np.inf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from gradwire_protocol.errors import KernelError
 from gradwire_protocol.ops.polynomials import HIGHEST
 
-from ..registry import kernel
+from ..registry import kernel, measured
 from ..scientific import on_host
 
 _OVERFLOW = {4: 128, 8: 512}
@@ -48,7 +49,18 @@ _CHEBYSHEV: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+def _degrees(xp: Any, x: Any, n: Any) -> tuple[int, int]:
+    """Each element takes as many steps as its degree; they are counted on the host, where they are done."""
+    size = max(getattr(x, "size", 1), getattr(n, "size", 1))
+    if not isinstance(n, xp.ndarray):
+        return 0, size * int(max(n, 0)) if math.isfinite(n) else 0
+    highest = float(n.max()) if n.size else 0.0
+    return 0, size * int(min(max(highest, 0.0), HIGHEST)) if math.isfinite(highest) else 0
+
+
 def _register(name: str, evaluate: Callable[..., Any]) -> None:
+    measured(name)(_degrees)
+
     @kernel(name)
     def run(xp: Any, x: Any, n: Any) -> Any:
         return on_host(xp, partial(_evaluated, evaluate), x, n)
@@ -70,6 +82,8 @@ def _register_hermite(name: str, function: str) -> None:
         result = _evaluated(lambda special, m, y: getattr(special, function)(m, y), x, n)
         beyond = np.asarray(n) > _OVERFLOW[result.dtype.itemsize]
         return np.where(np.isinf(result) | beyond, np.nan, result)
+
+    measured(name)(_degrees)
 
     @kernel(name)
     def run(xp: Any, x: Any, n: Any) -> Any:

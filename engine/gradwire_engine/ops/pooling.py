@@ -338,20 +338,26 @@ derivative("avg_pool_backward", grad=_avg_pool_backward)
 # Adaptive pooling
 
 
-@lru_cache(maxsize=256)
 def _spans(extent: int, outputs: int) -> tuple[tuple[int, int], ...]:
     """Where each output's window starts and ends."""
     return tuple((i * extent // outputs, -(-(i + 1) * extent // outputs)) for i in range(outputs))
 
 
-@lru_cache(maxsize=64)
 def _averaging(extent: int, outputs: int) -> np.ndarray[Any, Any]:
-    """The matrix, ``(outputs, extent)``, whose rows take the mean of a window."""
+    """The matrix, ``(outputs, extent)``, whose rows take the mean of a window. Small ones are kept."""
+    return (_kept_matrix if extent * outputs <= _KEPT_ELEMENTS else _matrix)(extent, outputs)
+
+
+def _matrix(extent: int, outputs: int) -> np.ndarray[Any, Any]:
     matrix = np.zeros((outputs, extent))
     for i, (start, end) in enumerate(_spans(extent, outputs)):
         matrix[i, start:end] = 1 / (end - start)
     matrix.flags.writeable = False
     return matrix
+
+
+_KEPT_ELEMENTS = 1 << 14
+_kept_matrix = lru_cache(maxsize=64)(_matrix)
 
 
 def _apply(xp: Any, x: Any, matrices: list[Any]) -> Any:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import Final
+
 from ..dtypes import FLOATING
 from ..errors import ArgumentValueError, DTypeError, ShapeError
-from ..meta import UNKNOWN, Inference, Meta, new
+from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..shapes import broadcast, canonical_dim, common_device, like
 from ..table import Scalar, Tensor, op
 from .matrix import fits, need_same_dtype
+
+BLOCK: Final = 1 << 20
+"""Elements of differences that are held at once, if one point's are not more."""
 
 MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
@@ -32,7 +38,16 @@ def cdist(x1: Tensor, x2: Tensor, p: Scalar = 2.0, compute_mode: str | None = No
     if compute_mode is not None and compute_mode not in MODES:
         raise ArgumentValueError(f"cdist: compute_mode is one of {', '.join(MODES)}, not {compute_mode!r}")
     shape = (*broadcast(x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], x2.shape[-2])
-    return new(shape, x1.dtype, common_device(x1, x2))
+    found = new(shape, x1.dtype, common_device(x1, x2))
+    found.scratch = _differences(shape, x1)
+    return found
+
+
+def _differences(shape: Shape, points: Meta) -> int:
+    """Bytes of the differences that are held at once, of what is made of them, and of the results put together."""
+    pairs = max(prod(shape), 0)
+    row = pairs // max(shape[-2], 1) * points.shape[-1]
+    return (3 * min(pairs * points.shape[-1], max(BLOCK, row)) + 2 * pairs) * points.dtype.itemsize
 
 
 @op(grad_fn="PdistBackward0", exposed=("function", "nn.functional"))
@@ -43,7 +58,11 @@ def pdist(self: Tensor, p: Scalar = 2.0) -> Inference:
         raise ShapeError(f"pdist needs a matrix of points, got shape {list(self.shape)}")
     _need_points("pdist", self)
     n = self.shape[0]
-    return new((UNKNOWN if n == UNKNOWN else n * (n - 1) // 2,), self.dtype, self.device)
+    found = new((UNKNOWN if n == UNKNOWN else n * (n - 1) // 2,), self.dtype, self.device)
+    if self.known:
+        # All pairs are computed, and those of the triangle are looked up among them.
+        found.scratch = _differences((n, n), self) + 9 * n * n
+    return found
 
 
 @op(grad_fn="RenormBackward0", inplace=True)

@@ -258,7 +258,14 @@ def _adaptive_mean(count: int, self: Meta, output_size: Outputs) -> Inference:
     last = channels_last_stride(self, shape) if count == 2 else None
     whole = prod(shape[-count:]) == 1
     node = "SqueezeBackward1" if count == 1 else "MeanBackward1" if whole else f"AdaptiveAvgPool{count}DBackward0"
-    return new(shape, self.dtype, self.device, compute=self.dtype, stride=last, grad_fn=node)
+    found = new(shape, self.dtype, self.device, compute=self.dtype, stride=last, grad_fn=node)
+    found.scratch = 0 if whole else _averaging(self.shape[-count:], shape[-count:])
+    return found
+
+
+def _averaging(extents: Shape, outputs: Shape) -> int:
+    """Bytes of the matrices that take the means of windows: one for each dimension, in double precision and cast."""
+    return max((2 * 8 * n * m for n, m in zip(extents, outputs, strict=True)), default=0)
 
 
 @op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("function", "nn.functional"))
@@ -286,7 +293,9 @@ def adaptive_avg_pool_backward(grad: Tensor, extents: tuple[int, ...]) -> Infere
     count = len(extents)
     if not 0 < count <= grad.ndim:
         raise ShapeError(f"adaptive_avg_pool_backward: shape {list(grad.shape)} has no {count} spatial dimensions")
-    return new((*grad.shape[:-count], *extents), grad.dtype, grad.device, compute=grad.dtype)
+    found = new((*grad.shape[:-count], *extents), grad.dtype, grad.device, compute=grad.dtype)
+    found.scratch = _averaging(extents, grad.shape[-count:])
+    return found
 
 
 def _adaptive_max(count: int, self: Meta, output_size: Outputs) -> Inference:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..dtypes import BOOLEAN, int32, int64
 from ..errors import ArgumentError, DTypeError
 from ..meta import UNKNOWN, Inference, Meta, new, several
@@ -79,6 +81,10 @@ def unique_consecutive(
     return _distinct("unique_consecutive", self, return_inverse, return_counts, dim)
 
 
+_KEY_BYTES: Final = 4096
+"""What the array library needs for each key when it sorts by several: slices have one for each of their elements."""
+
+
 def _distinct(name: str, self: Meta, inverse: bool, counts: bool, dim: int | None) -> Inference:
     _refuse_complex(name, self)
     if dim is None:
@@ -92,7 +98,10 @@ def _distinct(name: str, self: Meta, inverse: bool, counts: bool, dim: int | Non
         parts.append(new(places, int64, self.device))
     if counts:
         parts.append(new((UNKNOWN,), int64, self.device))
-    return several(*parts)
+    found = several(*parts)
+    if dim is not None and self.known:
+        found.scratch = _KEY_BYTES * self.numel // max(places[0], 1)
+    return found
 
 
 def _searched(name: str, sequence: Meta, values: Meta | ScalarKind, out_int32: bool) -> Inference:

@@ -1,10 +1,12 @@
 """The REST routes and the stream, one module a resource."""
 
-from . import frames, gradients, graph, health, ops, sessions, stream, tensors
+from . import exports, frames, gradients, graph, health, keys, ops, sessions, stream, tensors, tickets
 
 ROUTERS = (
     health.router, sessions.router, frames.router, tensors.router, gradients.router, graph.router, ops.router,
-    stream.router,
+    stream.router, exports.router, keys.router, tickets.router,
 )  # fmt: skip
 
-__all__ = ["ROUTERS", "frames", "gradients", "graph", "health", "ops", "sessions", "stream", "tensors"]
+__all__ = [
+    "ROUTERS", "exports", "frames", "gradients", "graph", "health", "keys", "ops", "sessions", "stream", "tensors", "tickets",
+]  # fmt: skip

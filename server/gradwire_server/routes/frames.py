@@ -50,6 +50,7 @@ async def post(
     reply, out = await submit(server, session, Built(frame, buffers, human))
     if reply.refused is not None:
         raise problems.from_problem(reply.refused)
+    server.metrics.told(reply, "rest")
     response = as_json(reply) if human else _pack(reply, out)
     server.metrics.rest_out.inc(int(response.headers["content-length"]))
     return response
@@ -61,7 +62,7 @@ async def register(session: TheSession) -> dict[str, int]:
 
     For a program that posts frames and wants to repeat them safely beside others. A stream does this by itself.
     """
-    client, expected = await session.host.join(0)
+    client, expected, _ = await session.host.join(0)
     return {"client": client, "expected": expected, "first_id": (client << ID_BITS) + 1}
 
 

@@ -56,4 +56,5 @@ async def devices() -> dict[str, Any]:
 @router.get("/metrics", response_class=Response, responses={200: {"content": {Metrics.content_type: {}}}})
 async def metrics(server: TheServer) -> Response:
     """Counters and timings in Prometheus' text format."""
+    await server.registry.refresh()
     return Response(server.metrics.exposition(), headers={"Content-Type": server.metrics.content_type})

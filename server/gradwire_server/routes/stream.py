@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from fastapi import APIRouter, WebSocket
+from structlog.contextvars import bind_contextvars
 
 from gradwire_protocol.errors import GradwireError, Unavailable
 
 from .. import problems
+from ..access import caller_of
 from ..state import server_of, tenant_of
 from ..stream import Stream
 
@@ -25,8 +29,20 @@ async def stream(socket: WebSocket, session_id: str) -> None:
         await socket.send_denial_response(problems.response(error, socket.scope))
         return
     await socket.accept()
-    connection = Stream(socket, session, server.settings, server.metrics, server.registry.devices)
+    who, access = caller_of(socket), server.access
+    meter = access.rates.meter(who.key)
+    connection = Stream(socket, session, server.settings, server.metrics, server.registry.devices, meter)
+    connection.tracing = server.tracing
+    bind_contextvars(session=session.id)
+    access.audit.note("stream_opened", session=session.id)
+    opened = time.monotonic()
     try:
-        await connection.run()
+        with access.stream(who.key, connection.end_with_key):
+            await connection.run()
     except Exception as error:
         await connection.abandon(problems.defect(error, socket.scope))
+    finally:
+        access.audit.note(
+            "stream_closed", session=session.id, frames=meter.frames, ops=meter.ops, bytes_in=meter.bytes_in,
+            bytes_out=meter.bytes_out, seconds=round(time.monotonic() - opened, 3), code=connection.closed_with,
+        )  # fmt: skip

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 from gradwire_protocol.errors import NotFound, TooManyRequests
 from gradwire_protocol.frames import Reply
 
 from .. import problems
+from ..access.audit import caller
 from ..framebuild import Built
 from ..hosts import Buffers
 from ..sessions import Session
@@ -17,7 +20,7 @@ async def submit(server: Server, session: Session, built: Built) -> tuple[Reply,
     """Submit a frame and wait for its reply.
 
     Raises:
-        TooManyRequests: when too many wait already.
+        TooManyRequests: when too many wait already, or the key has not paid yet for the ops that it had run.
         Unavailable: when the server is stopping.
         SessionGone: when the session was deleted.
     """
@@ -27,10 +30,20 @@ async def submit(server: Server, session: Session, built: Built) -> tuple[Reply,
             f"{session.host.pending} frames of this session wait to run ({variable('max_pending_frames')})",
             setting=variable("max_pending_frames"), limit=most,
         )  # fmt: skip
+    if (who := caller.get()) is not None:
+        server.access.rates.charge_ops(who.key, built.frame, built.human)
+    tracing, received = server.tracing, time.perf_counter_ns()
+    if tracing is not None:
+        built.frame.timed = True
     try:
-        return await session.host.apply(built.frame, built.buffers, built.human)
+        reply, out = await session.host.apply(built.frame, built.buffers, built.human)
     finally:
         session.touch()
+    if tracing is not None:
+        size = len(bytes(built.frame.structure)) + sum(b.nbytes for b in built.buffers)
+        sent = sum(b.nbytes for b in out)
+        tracing.frame(tracing.current(), session.id, built.frame, built.human, received, size, sent, reply)
+    return reply, out
 
 
 def succeed(reply: Reply) -> Reply:

@@ -1,0 +1,95 @@
+"""``gradwire keys``: the API keys of a server, for who has one with the scope ``admin``.
+
+Without such a key, and without a running server, ``gradwire-server keys`` does the same in its data directory.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gradwire_protocol.errors import GradwireError
+
+from .rest import Rest
+
+Url = Annotated[str, typer.Option(envvar="GRADWIRE_URL", help="The server.")]
+ApiKey = Annotated[str, typer.Option(envvar="GRADWIRE_API_KEY", help="A key with the scope admin.")]
+Limit = Annotated[int | None, typer.Option(min=0, help="Instead of the server's setting; 0 for no limit.")]
+
+UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+app = typer.Typer(help="Make, list and revoke the API keys of a server.", no_args_is_help=True)
+
+
+def duration(text: str) -> float:
+    """Seconds of a time such as ``90s``, ``12h`` or ``30d``."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
+    try:
+        return float(number) * UNITS[unit]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no time: one is a number with s, m, h or d, as in 30d") from None
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Option(help="To know it again.")],
+    scope: Annotated[list[str] | None, typer.Option(help="read, session or admin; may be repeated (session).")] = None,
+    tenant: Annotated[
+        str | None, typer.Option(help="Owner of its sessions, as of a key it replaces.")
+    ] = None,
+    expires: Annotated[str | None, typer.Option(help="After which it opens nothing, such as 30d.")] = None,
+    max_ops_per_second: Limit = None,
+    max_bytes_per_second: Limit = None,
+    max_requests_per_second: Limit = None,
+    max_key_sessions: Limit = None,
+    max_key_bytes: Limit = None,
+    url: Url = "http://127.0.0.1:8000",
+    api_key: ApiKey = "",
+) -> None:
+    """Make a key and print it, this once."""
+    quotas = {
+        "max_ops_per_second": max_ops_per_second, "max_bytes_per_second": max_bytes_per_second,
+        "max_requests_per_second": max_requests_per_second, "max_key_sessions": max_key_sessions,
+        "max_key_bytes": max_key_bytes,
+    }  # fmt: skip
+    body = {
+        "name": name, "scopes": scope or ["session"], "tenant": tenant,
+        "expires_in_s": None if expires is None else duration(expires),
+        "quotas": {setting: value for setting, value in quotas.items() if value is not None} or None,
+    }  # fmt: skip
+    made = _ask(url, api_key, "POST", "/v1/keys", {field: value for field, value in body.items() if value is not None})
+    until = ", until the server stops" if made["kept"] == "memory" else ""
+    typer.echo(f"{made['id']}, tenant {made['tenant']}{until}. Shown this once:", err=True)
+    typer.echo(made["key"])
+
+
+@app.command("list")
+def list_(url: Url = "http://127.0.0.1:8000", api_key: ApiKey = "") -> None:
+    """List all keys of the server, without their texts."""
+    columns = ("id", "name", "state", "scopes", "tenant", "expires_at", "last_used_at", "kept")
+    table = Table(*columns)
+    for row in _ask(url, api_key, "GET", "/v1/keys")["keys"]:
+        table.add_row(*(", ".join(row[c]) if c == "scopes" else str(row[c] or "") for c in columns))
+    Console().print(table)
+
+
+@app.command("revoke")
+def revoke(key: str, url: Url = "http://127.0.0.1:8000", api_key: ApiKey = "") -> None:
+    """End a key, for good; its open streams end too."""
+    _ask(url, api_key, "DELETE", f"/v1/keys/{key}")
+
+
+def _ask(url: str, api_key: str, method: str, path: str, body: Any = None) -> Any:
+    rest = Rest(url, api_key or None)
+    try:
+        if method == "POST":
+            return rest.post(path, body)
+        return rest.get(path) if method == "GET" else rest.delete(path)
+    except GradwireError as error:
+        typer.echo(f"{error.code}: {error.message}", err=True)
+        raise typer.Exit(1) from None
+    finally:
+        rest.close()

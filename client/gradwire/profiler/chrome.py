@@ -1,0 +1,201 @@
+"""A profile as a Chrome trace: opens in Perfetto (ui.perfetto.dev) and in chrome://tracing.
+
+The lanes, from above: the **client** (named ranges, frames being recorded with their ops, lines that wait), the
+**network** (frames on their way up, replies on their way down), the **server** (frames that wait for the engine, are
+applied, are written to the journal) and its **kernels** (each op, and inside backward each node). The server's times
+are shifted to the client's clock; how exact that is stands in the trace's ``clock_uncertainty_us``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from ..lines import place_of, spell_line
+from ..recorder import Recorder, Travelled
+from ..round_trips import BACKPRESSURE, SPELLED
+
+if TYPE_CHECKING:
+    from .events import EventList
+
+CLIENT, NETWORK, SERVER, KERNEL = 1, 2, 3, 4
+PROCESSES: Final = {CLIENT: "client", NETWORK: "network", SERVER: "server", KERNEL: "kernel"}
+RANGES, RECORDING, WAITING = 1, 2, 3
+UP, DOWN = 1, 2
+QUEUE, FRAMES, COMMIT = 1, 2, 3
+OPS = 1
+THREADS: Final = {
+    CLIENT: {RANGES: "program", RECORDING: "recording", WAITING: "waiting"},
+    NETWORK: {UP: "frames up", DOWN: "replies down"},
+    SERVER: {QUEUE: "queue", FRAMES: "frames", COMMIT: "commit"},
+    KERNEL: {OPS: "ops"},
+}
+SESSION_STEP: Final = 10
+"""Lanes of a second session have numbers so much higher."""
+
+Event = dict[str, Any]
+
+
+def write(path: str | os.PathLike[str], trace: dict[str, Any]) -> None:
+    """Write a trace as JSON; compressed where the name ends in ``.gz``."""
+    name = os.fspath(path)
+    with gzip.open(name, "wt", encoding="utf-8") if name.endswith(".gz") else open(name, "w", encoding="utf-8") as file:
+        json.dump(trace, file)
+
+
+def of_recording(recorder: Recorder, metadata: dict[str, Any]) -> dict[str, Any]:
+    """The trace of a recording that has been settled."""
+    return _document(list(_Trace(recorder).events()), metadata | {"clock_uncertainty_us": _uncertainty(recorder)})
+
+
+def of_events(events: EventList) -> dict[str, Any]:
+    """The trace of events alone: ranges and waits of the program, ops of the server."""
+    lanes = {"range": (CLIENT, RANGES), "wait": (CLIENT, WAITING), "op": (KERNEL, OPS), "node": (KERNEL, OPS)}
+    found = list(_names([0]))
+    for event in events:
+        process, thread = lanes[event.kind]
+        found.append(_complete(
+            process, thread, event.name, event.kind, event.time_range.start, event.time_range.end,
+            {"shapes": event.input_shapes, "line": event.stack[0] if event.stack else ""},
+        ))  # fmt: skip
+    return _document(found, {})
+
+
+def _document(events: list[Event], metadata: dict[str, Any]) -> dict[str, Any]:
+    return {"schemaVersion": 1, "displayTimeUnit": "ms", **metadata, "traceEvents": events}
+
+
+def _uncertainty(recorder: Recorder) -> float:
+    return max((frame.session.link.clock.uncertainty / 1e3 for frame in recorder.frames), default=0.0)
+
+
+def _names(sessions: list[int]) -> Iterator[Event]:
+    for process, name in PROCESSES.items():
+        yield {"ph": "M", "name": "process_name", "pid": process, "tid": 0, "args": {"name": name}}
+        yield {"ph": "M", "name": "process_sort_index", "pid": process, "tid": 0, "args": {"sort_index": process}}
+        for at in sessions:
+            for thread, lane in THREADS[process].items():
+                tid = thread + SESSION_STEP * at
+                shown = lane if len(sessions) < 2 else f"{lane} (session {at + 1})"
+                yield {"ph": "M", "name": "thread_name", "pid": process, "tid": tid, "args": {"name": shown}}
+                yield {"ph": "M", "name": "thread_sort_index", "pid": process, "tid": tid, "args": {"sort_index": tid}}
+
+
+def _complete(
+    process: int, thread: int, name: str, category: str, start: float, end: float, args: dict[str, Any]
+) -> Event:
+    return {
+        "ph": "X", "pid": process, "tid": thread, "name": name, "cat": category, "ts": start,
+        "dur": max(end - start, 0),
+        "args": {key: value for key, value in args.items() if value not in (None, "", [])},
+    }  # fmt: skip
+
+
+class _Trace:
+    """Builds the events of one recording."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.zero = recorder.began
+        self.sessions: dict[str, int] = {}
+        for session in [*(f.session for f in recorder.frames), *(w.session for w in recorder.waits)]:
+            self.sessions.setdefault(session.id, len(self.sessions))
+
+    def us(self, ns: int) -> float:
+        return (ns - self.zero) / 1e3
+
+    def events(self) -> Iterator[Event]:
+        yield from _names(list(range(max(len(self.sessions), 1))))
+        end = self.recorder.ended
+        for opened in self.recorder.ranges:
+            yield _complete(
+                CLIENT, RANGES, opened.name, "range", self.us(opened.began), self.us(opened.ended or end),
+                {"args": opened.args},
+            )  # fmt: skip
+        for number, frame in enumerate(self.recorder.frames, 1):
+            yield from self._frame(frame, number)
+        for wait in self.recorder.waits:
+            code, instruction, what = wait.key
+            file, line, source = ("", 0, "") if code is None else place_of((code, instruction))
+            name = "pause: the server is behind" if what == BACKPRESSURE else SPELLED.get(what, what)
+            yield _complete(
+                CLIENT, WAITING + self._lanes(wait.session.id), name, "wait", self.us(wait.began), self.us(wait.ended),
+                {"line": f"{file}:{line}", "source": source, "frame": wait.seq},
+            )  # fmt: skip
+
+    def _lanes(self, session: str) -> int:
+        return SESSION_STEP * self.sessions[session]
+
+    def _frame(self, frame: Travelled, number: int) -> Iterator[Event]:
+        lane = self._lanes(frame.session.id)
+        name = f"frame {frame.seq}"
+        about = {"frame": frame.seq, "ops": frame.total, "bytes": frame.sent_bytes}
+        cut = self.us(frame.cut or self.recorder.ended)
+        yield _complete(CLIENT, RECORDING + lane, name, "recording", self.us(frame.began), cut, about)
+        for op in frame.ops:
+            yield _complete(
+                CLIENT, RECORDING + lane, op.name, "record", self.us(op.began), self.us(op.ended),
+                {"shapes": op.shapes, "line": None if op.line is None else spell_line(op.line)},
+            )  # fmt: skip
+        times = frame.timing
+        if times is None:
+            return
+        received, started, finished, committed = (
+            self.us(ns - frame.offset)
+            for ns in (times.received, times.started, times.finished, times.committed or times.finished)
+        )
+        arrived = self.us(frame.arrived)
+        yield from self._flight(NETWORK, UP + lane, name, "up", cut, received, about, number)
+        down = {"frame": frame.seq, "bytes": frame.received_bytes}
+        yield from self._flight(NETWORK, DOWN + lane, f"reply {frame.seq}", "down", committed, arrived, down, number)
+        yield from self._flight(SERVER, QUEUE + lane, name, "queue", received, started, {"frame": frame.seq}, number)
+        yield _complete(SERVER, FRAMES + lane, name, "frame", started, finished, about)
+        if times.committed:
+            yield from self._flight(SERVER, COMMIT + lane, name, "commit", finished, committed, {}, number)
+        yield {
+            "ph": "s",
+            "id": number,
+            "pid": CLIENT,
+            "tid": RECORDING + lane,
+            "name": "frame",
+            "cat": "flow",
+            "ts": cut,
+        }
+        yield {
+            "ph": "f", "bp": "e", "id": number, "pid": SERVER, "tid": FRAMES + lane, "name": "frame", "cat": "flow",
+            "ts": started,
+        }  # fmt: skip
+        yield from self._kernels(frame, lane)
+
+    def _kernels(self, frame: Travelled, lane: int) -> Iterator[Event]:
+        times = frame.timing
+        assert times is not None
+        for op in frame.ops:
+            at = 2 * op.index
+            if at + 1 >= len(times.ops):
+                break
+            start, end = (self.us(times.ops[at + i] - frame.offset) for i in (0, 1))
+            memory = times.memory[op.index] if op.index < len(times.memory) else None
+            line = None if op.line is None else spell_line(op.line)
+            yield _complete(
+                KERNEL, OPS + lane, op.name, "op", start, end,
+                {"shapes": op.shapes, "line": line, "bytes": memory, "frame": frame.seq, "stack": op.stack},
+            )  # fmt: skip
+        for _, name, position, start_ns, end_ns in times.nodes:
+            made = frame.session.line_of(position)
+            yield _complete(
+                KERNEL, OPS + lane, name, "node", self.us(start_ns - frame.offset), self.us(end_ns - frame.offset),
+                {"line": made, "frame": frame.seq},
+            )  # fmt: skip
+
+    @staticmethod
+    def _flight(
+        process: int, thread: int, name: str, category: str, start: float, end: float, args: Event, number: int
+    ) -> Iterator[Event]:
+        """A stretch that may overlap with others of its lane, as an asynchronous event, drawn side by side."""
+        shared = {"pid": process, "tid": thread, "name": name, "cat": category, "id": f"{category}{number}"}
+        yield {"ph": "b", "ts": start, "args": args, **shared}
+        yield {"ph": "e", "ts": max(start, end), "args": {}, **shared}

@@ -1,0 +1,309 @@
+"""``profile``: record what a program does, here and on the server, for a stretch of it or for steps of a loop."""
+
+from __future__ import annotations
+
+import os
+import uuid
+import warnings
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any, Self
+
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, Unsupported
+
+from ..lines import user_depth
+from ..recorder import Recorder
+from . import chrome
+from .events import EventList, build
+from .ranges import record_function
+from .schedules import ProfilerAction, always
+
+
+class ProfilerActivity(Enum):
+    """What PyTorch's profiler can look at. Here a profile always sees the program, the network and the server."""
+
+    CPU = 0
+    XPU = 1
+    MTIA = 2
+    CUDA = 3
+    HPU = 4
+    PrivateUse1 = 5
+
+
+class NotStarted(ArgumentError, AssertionError):
+    """Something was asked of a profile that has recorded nothing yet. PyTorch raises an ``AssertionError``."""
+
+
+_RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """``CPU``, and ``CUDA`` where the server of the current session has a GPU."""
+    from .. import sessions
+
+    session = sessions._current
+    on_gpu = session is not None and any(name.startswith("cuda") for name in session.link.devices)
+    return {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
+
+
+def _activities(given: Iterable[Any] | None) -> set[ProfilerActivity]:
+    if given is None:
+        return supported_activities()
+    found: list[ProfilerActivity] = []
+    wrong: list[Any] = []
+    for item in given:
+        if isinstance(item, ProfilerActivity):
+            found.append(item)
+        elif isinstance(item, dict):
+            found += item
+        else:
+            wrong.append(item)
+    if not found:
+        raise NotStarted("activities names no ProfilerActivity: there is nothing to profile")
+    if wrong:
+        raise ArgumentTypeError(f"activities takes ProfilerActivity, not {type(wrong[0]).__name__}")
+    for activity in found:
+        if found.count(activity) > 1:
+            raise ArgumentValueError(f"activities names {activity} more than once")
+    return set(found)
+
+
+class profile:  # PyTorch's name
+    """Record what sessions do, as a context or from :meth:`start` to :meth:`stop`. It costs no round trip.
+
+    Args:
+        activities: PyTorch's choice of what to look at, checked and otherwise without effect: the program, the network
+            and the server are always seen.
+        schedule: which steps to record, such as :func:`schedule` makes; the program calls :meth:`step` after each.
+        on_trace_ready: called with the profile whenever a cycle of the schedule is complete, and at the end.
+        record_shapes: note the shapes of operands.
+        profile_memory: show the memory that ops took in tables.
+        with_stack: note the lines of the program that led to each op, not only the last one.
+        with_modules: for TorchScript only, in PyTorch as well; without effect.
+        acc_events: keep the events of earlier cycles of the schedule.
+        use_cuda: PyTorch's old form of ``activities``.
+        custom_trace_id_callback: makes the id of a trace.
+        post_processing_timeout_s: without effect; there is nothing to wait for but the server's last replies.
+
+    Raises:
+        AssertionError: for ``activities`` without any.
+        Unsupported: for ``with_flops``, ``experimental_config`` and ``execution_trace_observer``.
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity | dict[ProfilerActivity, list[str]]] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        unavailable = {
+            "with_flops": with_flops, "experimental_config": experimental_config,
+            "execution_trace_observer": execution_trace_observer,
+        }  # fmt: skip
+        for name, value in unavailable.items():
+            if value:
+                raise Unsupported(
+                    f"profile({name}=...) does not exist in gradwire: docs/observability.md tells what does"
+                )
+        if use_cuda is not None:
+            warnings.warn("use_cuda is an old form of activities", FutureWarning, stacklevel=user_depth())
+        self.activities = _activities(activities)
+        self.record_shapes = record_shapes
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.schedule = schedule or always
+        self.record_steps = schedule is not None
+        self.on_trace_ready = on_trace_ready
+        self.step_num = 0
+        self.step_rec_fn: record_function | None = None
+        self.current_action = self._action(0)
+        self._metadata: dict[str, str] = {}
+        self._recorder: Recorder | None = None
+        self._ready = False
+        self._trace_id = ""
+
+    def _action(self, step: int) -> ProfilerAction:
+        found = self.schedule(step)
+        if found is ProfilerAction.DEVICE_STOPPED:
+            raise ArgumentValueError("a schedule may not return DEVICE_STOPPED: that is PyTorch's own")
+        return found
+
+    # Beginning, steps, end
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begin with the first step.
+
+        Raises:
+            RuntimeError: while another profile records.
+        """
+        self._change(ProfilerAction.NONE, self.current_action)
+        self._mark_step()
+
+    def stop(self) -> None:
+        """End with the step that runs.
+
+        Raises:
+            AssertionError: when it was not started.
+        """
+        if self._recorder is None and self.current_action is not ProfilerAction.NONE:
+            raise NotStarted("the profile was not started: there is nothing to stop")
+        self._end_step()
+        self._change(self.current_action, None)
+
+    def step(self) -> None:
+        """Tell that the next step of the loop begins."""
+        self._end_step()
+        following = self._action(self.step_num + 1)
+        before, self.current_action = self.current_action, following
+        self.step_num += 1
+        if self._recorder is not None or before is ProfilerAction.NONE:
+            self._change(before, following)
+        self._mark_step()
+
+    def _mark_step(self) -> None:
+        if self.record_steps:
+            self.step_rec_fn = record_function(f"ProfilerStep#{self.step_num}")
+            self.step_rec_fn.__enter__()
+
+    def _end_step(self) -> None:
+        if self.step_rec_fn is not None:
+            self.step_rec_fn.__exit__(None, None, None)
+            self.step_rec_fn = None
+
+    def _change(self, before: ProfilerAction, following: ProfilerAction | None) -> None:
+        """From what was done to what is done next; ``None`` is the end."""
+        if before is ProfilerAction.RECORD and following in (ProfilerAction.NONE, ProfilerAction.WARMUP):
+            warnings.warn("the schedule ends a recording without RECORD_AND_SAVE: nobody is told of it", stacklevel=3)
+        if before is ProfilerAction.WARMUP and following is ProfilerAction.NONE:
+            warnings.warn("the schedule warms up and then records nothing", stacklevel=3)
+        ends = before is ProfilerAction.RECORD_AND_SAVE or (before in _RECORDS and following not in _RECORDS)
+        if ends:
+            self.stop_trace()
+            if before is ProfilerAction.RECORD_AND_SAVE or following is None:
+                self._trace_ready()
+        if following is not None and following is not ProfilerAction.NONE and (ends or before not in _RECORDS):
+            if before is not ProfilerAction.WARMUP:
+                self.prepare_trace()
+            if following in _RECORDS:
+                self.start_trace()
+
+    def prepare_trace(self) -> None:
+        """Get ready to record. What an earlier cycle recorded is forgotten, unless ``acc_events``."""
+        if self._recorder is None or not self.acc_events:
+            self._recorder = Recorder(shapes=self.record_shapes, stacks=self.with_stack)
+            make = self.custom_trace_id_callback
+            self._trace_id = make() if make is not None else uuid.uuid4().hex.upper()
+
+    def start_trace(self) -> None:
+        """Record from here on."""
+        self._recorded("recording").start()
+
+    def stop_trace(self) -> None:
+        """Record no more. Nothing is sent and nothing waited for."""
+        self._recorded("stopping").stop()
+
+    def _trace_ready(self) -> None:
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _recorded(self, what: str) -> Recorder:
+        if self._recorder is None:
+            raise NotStarted(f"{what} takes a profile that was started: use it as a context, or call start()")
+        return self._recorder
+
+    # What was recorded. Each waits for the replies that are still on their way
+
+    def events(self) -> EventList:
+        """Everything that happened, in order of its beginning."""
+        recorder = self._recorded("events()")
+        recorder.settle()
+        return build(recorder, self.profile_memory)
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """Averages by name: of ops, of backward's nodes, of named ranges, and of waits.
+
+        Args:
+            group_by_input_shape: apart by shapes; needs ``record_shapes``.
+            group_by_stack_n: apart by so many lines of the program; more than one need ``with_stack``.
+            group_by_overload_name: without effect: ops have no overloads here.
+        """
+        self._recorded("key_averages()")
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:
+        """Write the trace for Perfetto or chrome://tracing; compressed where the name ends in ``.gz``."""
+        recorder = self._recorded("export_chrome_trace()")
+        recorder.settle()
+        flags = {name: 1 for name in ("record_shapes", "profile_memory", "with_stack") if getattr(self, name)}
+        about: dict[str, Any] = {"trace_id": self._trace_id, "traceName": os.fspath(path), **flags, **self._metadata}
+        chrome.write(path, chrome.of_recording(recorder, about))
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write stacks and their times, for flame graphs. Needs ``with_stack`` to have more than one line each."""
+        self._recorded("export_stacks()")
+        self.events().export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """PyTorch's plot of memory over time.
+
+        Raises:
+            Unsupported: always.
+        """
+        raise Unsupported("export_memory_timeline does not exist in gradwire: the trace has each op's bytes")
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Pause (False) or go on recording (True) in the middle. Whatever activity is named, all are meant."""
+        _activities(activities)
+        recorder = self._recorder
+        if recorder is not None:
+            (recorder.start if enable else recorder.stop)()
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Put a text of the program's own into the trace file."""
+        self._metadata[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Put a value of the program's own, spelled as JSON, into the trace file.
+
+        Raises:
+            ValueError: for what is no JSON.
+        """
+        import json
+
+        self._metadata[key] = json.loads(value)
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """The same, before the profile is started."""
+        self.add_metadata_json(key, value)
+
+    def get_trace_id(self) -> str | None:
+        """The id of the trace; ``None`` before it is begun."""
+        return self._trace_id or None
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
+        """What makes the ids of traces from now on."""
+        self.custom_trace_id_callback = callback

@@ -1,0 +1,101 @@
+"""Everything about access in one place: what the entrance asks, and what the routes use."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import structlog
+
+from ..settings import Settings
+from .audit import AuditLog
+from .keys import DamagedKeys, Key, KeyStore
+from .quotas import Quotas
+from .rates import Rates
+from .tickets import Tickets
+
+WATCH_EVERY_S: Final = 1.0
+LONGEST_TIMER_S: Final = 86_400.0
+
+EndStream = Callable[[str], None]
+"""Ends a stream, with the reason in words."""
+
+log = structlog.get_logger("gradwire.access")
+
+
+class Access:
+    """Keys, tickets, rates, quotas and the audit log of one server.
+
+    Raises:
+        ValueError: when there is no key that opens the server.
+    """
+
+    def __init__(self, settings: Settings, keys: KeyStore | None = None) -> None:
+        self.settings = settings
+        self.keys = keys if keys is not None else KeyStore.configured(settings)
+        if not self.keys.opens():
+            raise ValueError("a server needs at least one API key (GRADWIRE_API_KEYS, or gradwire-server keys create)")
+        self.rates = Rates(settings)
+        self.quotas = Quotas(settings)
+        self.tickets = Tickets(settings)
+        self.audit = AuditLog.configured(settings)
+        self._streams: dict[str, tuple[Key, set[EndStream]]] = {}
+
+    @contextmanager
+    def stream(self, key: Key, end: EndStream) -> Iterator[None]:
+        """While a stream is open: end it with its key."""
+        _, ends = self._streams.setdefault(key.digest, (key, set()))
+        ends.add(end)
+        self._arm(key)
+        try:
+            yield
+        finally:
+            ends.discard(end)
+            if not ends:
+                self._streams.pop(key.digest, None)
+
+    def _arm(self, key: Key) -> None:
+        """Look at the key again when it expires."""
+        if key.expires is not None and key.digest in self._streams:
+            wait = min(max(key.expires - time.time(), 0.0), LONGEST_TIMER_S)
+            asyncio.get_running_loop().call_later(wait + 0.001, self._look, key)
+
+    def _look(self, key: Key) -> None:
+        current = self.keys.current(key)
+        if current is None:
+            self.end_streams()
+        else:
+            self._arm(current)
+
+    def end_streams(self) -> None:
+        """End the streams of keys that open nothing any more."""
+        for digest, (key, ends) in list(self._streams.items()):
+            if self.keys.current(key) is None:
+                del self._streams[digest]
+                self.audit.note("key_ended", about=key.id, tenant=key.tenant)
+                for end in list(ends):
+                    end(f"API key {key.id} was revoked or has expired")
+
+    async def watch(self) -> None:
+        """See what other processes change in the file of keys, forever."""
+        while True:
+            await asyncio.sleep(WATCH_EVERY_S)
+            try:
+                changed = self.keys.refresh()
+            except (DamagedKeys, OSError) as error:
+                # Nobody is locked out, and nobody let in, by a file that cannot be read at the moment.
+                log.error("the file of keys cannot be read: the keys stay as they were", exc_info=error)
+                continue
+            if changed:
+                self.end_streams()
+
+    def close(self) -> None:
+        """Write down what is not yet on disk."""
+        try:
+            self.keys.refresh()
+        except (DamagedKeys, OSError) as error:
+            log.error("the file of keys cannot be written", exc_info=error)
+        self.audit.close()

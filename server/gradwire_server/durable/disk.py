@@ -1,0 +1,106 @@
+"""The file operations of this package, one method each. Tests put a disk in its place that fails or stops."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+Piece = bytes | bytearray | memoryview
+
+PIECES_AT_ONCE: Final = 1024
+"""What one vectored write takes on Linux (IOV_MAX)."""
+
+BYTES_AT_ONCE: Final = 1 << 30
+
+
+class Disk:
+    """The machine's own file system."""
+
+    def make_folder(self, path: Path) -> None:
+        """Make a folder and those above it; one that exists is left alone."""
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def create(self, path: Path) -> int:
+        """An empty file, opened for writing; whatever had this name is gone."""
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+
+    def reopen(self, path: Path) -> int:
+        """A file that exists, opened for writing."""
+        return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def write(self, descriptor: int, pieces: Sequence[Piece], at: int) -> int:
+        """Write all of the pieces one after another from an offset; returns the offset behind them.
+
+        Raises:
+            OSError: when the disk is full or broken. What is behind ``at`` is undefined then.
+        """
+        waiting = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
+        first = 0
+        while first < len(waiting):
+            some: list[memoryview] = []
+            size = 0
+            for piece in waiting[first : first + PIECES_AT_ONCE]:
+                if some and size + len(piece) > BYTES_AT_ONCE:
+                    break
+                some.append(piece[:BYTES_AT_ONCE])
+                size += len(some[-1])
+            written = os.pwritev(descriptor, some, at)
+            at += written
+            while written and written >= len(waiting[first]):
+                written -= len(waiting[first])
+                first += 1
+                if first == len(waiting):
+                    break
+            if written:
+                waiting[first] = waiting[first][written:]
+        return at
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        os.ftruncate(descriptor, size)
+
+    def sync(self, descriptor: int) -> None:
+        """Wait until the file is on the medium."""
+        os.fsync(descriptor)
+
+    def sync_data(self, descriptor: int) -> None:
+        """The same, for what is needed to read the file again."""
+        os.fdatasync(descriptor)
+
+    def rename(self, old: Path, new: Path) -> None:
+        old.replace(new)
+
+    def remove(self, path: Path) -> None:
+        path.unlink()
+
+    def remove_folder(self, path: Path) -> None:
+        path.rmdir()
+
+    def sync_folder(self, path: Path) -> None:
+        """Wait until the names in a folder are on the medium."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_whole(disk: Disk, path: Path, pieces: Sequence[Piece]) -> None:
+    """Write a file so that, whatever happens, it is there whole or not at all, and stays.
+
+    Raises:
+        OSError: when the disk is full or broken; what was there before is unchanged.
+    """
+    part = path.with_name(path.name + ".part")
+    descriptor = disk.create(part)
+    try:
+        disk.write(descriptor, pieces, 0)
+        disk.sync(descriptor)
+    finally:
+        disk.close(descriptor)
+    disk.rename(part, path)
+    disk.sync_folder(path.parent)

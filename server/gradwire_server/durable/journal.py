@@ -1,0 +1,132 @@
+"""The journal of a session while it runs: records are appended in memory and written in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from gradwire_protocol.errors import Unavailable
+
+from .disk import Disk, Piece, write_whole
+from .records import HEADER_BYTES, Header, Kind, Notes, encode_header, encode_record, new_header
+
+SUFFIX: Final = ".log"
+PREFIX: Final = "journal-"
+
+log = structlog.get_logger("gradwire.journal")
+
+
+def journal_path(folder: Path, base: int) -> Path:
+    """The journal whose first record is ``base + 1``. Names sort in the order of their journals."""
+    return folder / f"{PREFIX}{base:020d}{SUFFIX}"
+
+
+class Journal:
+    """One file, open for appending.
+
+    Args:
+        last: the number of the last record that it holds.
+        end: the offset behind that.
+        durable: whether a commit waits for the medium.
+
+    Attributes:
+        failing: the last commit could not write everything. What it could not write waits here, and goes first.
+    """
+
+    def __init__(
+        self, disk: Disk, path: Path, header: Header, durable: bool, last: int, end: int = HEADER_BYTES
+    ) -> None:
+        self.path = path
+        self.last = last
+        self.failing = False
+        self._disk = disk
+        self._header = header
+        self._durable = durable
+        self._end = end
+        self._waiting: list[Piece] = []
+        self._waiting_bytes = 0
+        self._descriptor = disk.reopen(path)
+
+    @classmethod
+    def begin(cls, disk: Disk, folder: Path, session_id: str, base: int, durable: bool) -> Journal:
+        """A new file.
+
+        Raises:
+            OSError: when the disk is full or broken.
+        """
+        path, header = journal_path(folder, base), new_header(session_id, base)
+        write_whole(disk, path, [encode_header(header)])
+        return cls(disk, path, header, durable, base)
+
+    @property
+    def dirty(self) -> bool:
+        """Whether records wait to be written."""
+        return bool(self._waiting)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What waits to be written."""
+        return self._waiting_bytes
+
+    @property
+    def nbytes(self) -> int:
+        """The length of the file, with what waits."""
+        return self._end + self._waiting_bytes
+
+    def append(self, kind: Kind, notes: Notes, message: Sequence[Piece]) -> None:
+        """Add a record. The message is not copied, and must not change before it is committed."""
+        pieces = encode_record(self._header, self.last + 1, kind, notes, message)
+        self.last += 1
+        self._waiting += pieces
+        self._waiting_bytes += sum(map(len, pieces))
+
+    def commit(self) -> int:
+        """Write what waits, and return how many bytes that was.
+
+        Raises:
+            Unavailable: when the disk is full or broken. Nothing is lost: the same records are written next time.
+        """
+        if not self._waiting:
+            return 0
+        try:
+            # From the same offset each time: after a failed attempt, what it left behind is overwritten. After a failed
+            # fdatasync the kernel may have dropped the pages, so these are written again, too.
+            end = self._disk.write(self._descriptor, self._waiting, self._end)
+            if self._durable:
+                self._disk.sync_data(self._descriptor)
+        except OSError as error:
+            if not self.failing:
+                log.error("a journal cannot be written", file=str(self.path), error=str(error))
+            self.failing = True
+            raise Unavailable(
+                f"the disk that holds the server's sessions takes no more ({error.strerror}): the session goes on when "
+                "there is room",
+                reason="disk",
+            ) from None
+        if self.failing:
+            log.warning("a journal is written again", file=str(self.path))
+            self.failing = False
+        written, self._end = end - self._end, end
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        return written
+
+    def cut(self) -> None:
+        """Remove whatever the file has behind its last record.
+
+        Raises:
+            OSError: when the disk is broken.
+        """
+        self._disk.truncate(self._descriptor, self._end)
+        self._disk.sync(self._descriptor)
+
+    def sync(self) -> None:
+        """Wait until the medium has what was written."""
+        self._disk.sync_data(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file. What waits is not written."""
+        self._disk.close(self._descriptor)

@@ -1,0 +1,253 @@
+"""The bytes of a journal. docs/durability.md has the layout as a table.
+
+A journal is a header and records one behind the other. Each record begins with the journal's own *mark*, eight random
+bytes that no client knows: so a place where a record begins can be found again behind damage, and nothing that a
+client sends can look like one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from gradwire_protocol.errors import JournalDamaged
+from gradwire_protocol.frames import Problem
+
+from .disk import Piece
+
+MAGIC: Final = b"GWIREJNL"
+VERSION: Final = 1
+MAX_RECORD_BYTES: Final = 2 << 30
+"""A record is read into memory whole, so this bounds what reading takes."""
+
+SCAN_BYTES: Final = 1 << 20
+
+_HEADER: Final = struct.Struct("<8sI16s8sQ16x")
+_RECORD: Final = struct.Struct("<8sIIQBxxxI")
+_COVERED: Final = slice(16, _RECORD.size)
+"""The part of a record's head that its checksum covers: number, kind, length of the notes."""
+
+HEADER_BYTES: Final = _HEADER.size + 4
+RECORD_BYTES: Final = _RECORD.size
+
+
+class Kind(IntEnum):
+    """What a record tells."""
+
+    FRAME = 1
+    CHUNK = 2
+    JOIN = 3
+
+
+class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
+    """What is to be known beside the message.
+
+    Attributes:
+        client: whose chunk it is, or who asked to join.
+        human: the structure of the frame is JSON, kept as MessagePack binary.
+        failures: ops that failed for a reason of that moment, by index: they fail again when the frame is replayed.
+        instance, epoch: of who joined.
+    """
+
+    client: int = 0
+    human: bool = False
+    failures: dict[int, Problem] = {}
+    instance: str = ""
+    epoch: int = 0
+
+
+class Header(NamedTuple):
+    """What a journal says of itself.
+
+    Attributes:
+        session: a digest of the session's id.
+        mark: how records of this journal begin.
+        base: the number of the last record before it.
+    """
+
+    session: bytes
+    mark: bytes
+    base: int
+
+
+class Record(NamedTuple):
+    """A record that is intact. ``offset`` and ``end`` say where it is in its file."""
+
+    seq: int
+    kind: Kind
+    notes: Notes
+    message: memoryview
+    offset: int
+    end: int
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Notes)
+
+
+def session_digest(session_id: str) -> bytes:
+    """How a journal names its session."""
+    return hashlib.blake2b(session_id.encode(), digest_size=16).digest()
+
+
+def new_header(session_id: str, base: int) -> Header:
+    """The header of a journal to be begun."""
+    return Header(session_digest(session_id), os.urandom(8), base)
+
+
+def encode_header(header: Header) -> bytes:
+    """The first bytes of a journal."""
+    packed = _HEADER.pack(MAGIC, VERSION, header.session, header.mark, header.base)
+    return packed + zlib.crc32(packed).to_bytes(4, "little")
+
+
+def encode_record(header: Header, seq: int, kind: Kind, notes: Notes, message: Sequence[Piece]) -> list[Piece]:
+    """A record as pieces to be written one after another; the message's are not copied."""
+    noted = _encoder.encode(notes)
+    length = len(noted) + sum(map(len, message))
+    covered = _RECORD.pack(b"", 0, 0, seq, kind, len(noted))[_COVERED]
+    crc = zlib.crc32(noted, zlib.crc32(covered))
+    for piece in message:
+        crc = zlib.crc32(piece, crc)
+    head = header.mark + length.to_bytes(4, "little") + crc.to_bytes(4, "little") + covered
+    return [head + noted, *message]
+
+
+class Reader:
+    """Reads a journal from its beginning. One record is in memory at a time.
+
+    Attributes:
+        end: the offset behind the last intact record read.
+        last: its number.
+        torn: bytes behind the last intact record of the file, known once all of it was read.
+
+    Raises:
+        JournalDamaged: for a header that is damaged, or another session's.
+    """
+
+    def __init__(self, path: Path, session_id: str) -> None:
+        self.path = path
+        self._file = path.open("rb", buffering=0)
+        try:
+            self.size = os.fstat(self._file.fileno()).st_size
+            self.header = self._header(session_id)
+        except BaseException:
+            self._file.close()
+            raise
+        self.end = HEADER_BYTES
+        self.last = self.header.base
+        self.torn = 0
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records that are intact, in order.
+
+        Raises:
+            JournalDamaged: for damage with an intact record behind it, and for a number that is missing.
+        """
+        while self.end < self.size:
+            record = self._at(self.end)
+            if record is None:
+                later = self._intact_after(self.end)
+                if later is not None:
+                    raise self.damaged(self.end, f"record {self.last + 1} is damaged, and one at {later} is not")
+                self.torn = self.size - self.end
+                return
+            if record.seq != self.last + 1:
+                raise self.damaged(self.end, f"record {record.seq} follows record {self.last}")
+            self.last, self.end = record.seq, record.end
+            yield record
+
+    def damaged(self, offset: int, what: str) -> JournalDamaged:
+        """The error for damage at this place."""
+        return damaged(self.path, offset, what)
+
+    def _header(self, session_id: str) -> Header:
+        data = self._read(0, HEADER_BYTES)
+        if data is None:
+            raise self.damaged(0, f"{self.size} bytes are too few for the header of a journal")
+        packed, crc = data[: _HEADER.size], int.from_bytes(data[_HEADER.size :], "little")
+        magic, version, session, mark, base = _HEADER.unpack(packed)
+        if zlib.crc32(packed) != crc or magic != MAGIC:
+            raise self.damaged(0, "the header of the journal is damaged")
+        if version != VERSION:
+            raise self.damaged(0, f"the journal has version {version}, this gradwire reads version {VERSION}")
+        if session != session_digest(session_id):
+            raise self.damaged(0, f"the journal is not one of session {session_id}")
+        return Header(session, mark, base)
+
+    def _read(self, at: int, length: int) -> memoryview | None:
+        """Bytes of the file, or ``None`` where it ends too early."""
+        data = bytearray(length)
+        view = memoryview(data)
+        done = 0
+        while done < length:
+            try:
+                got = os.preadv(self._file.fileno(), [view[done : done + (1 << 30)]], at + done)
+            except OSError as error:
+                raise self.damaged(at + done, f"the disk does not give it back: {error}") from None
+            if not got:
+                return None
+            done += got
+        return view.toreadonly()
+
+    def _at(self, at: int) -> Record | None:
+        """The intact record at this offset, if there is one.
+
+        Raises:
+            JournalDamaged: for one that is intact and that this gradwire cannot read.
+        """
+        if at + RECORD_BYTES > self.size:
+            return None
+        head = self._read(at, RECORD_BYTES)
+        if head is None:
+            return None
+        mark, length, crc, seq, kind, noted = _RECORD.unpack(head)
+        end = at + RECORD_BYTES + length
+        if mark != self.header.mark or noted > length or length > MAX_RECORD_BYTES or end > self.size:
+            return None
+        body = self._read(at + RECORD_BYTES, length)
+        if body is None or zlib.crc32(body, zlib.crc32(head[_COVERED])) != crc:
+            return None
+        try:
+            return Record(seq, Kind(kind), _decoder.decode(body[:noted]), body[noted:], at, end)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise self.damaged(at, f"record {seq} is of a kind that this gradwire does not know: {error}") from None
+
+    def _intact_after(self, at: int) -> int | None:
+        """Where the next intact record behind a damaged one begins."""
+        mark = self.header.mark
+        position = at + 1
+        while position + RECORD_BYTES <= self.size:
+            block = self._read(position, min(SCAN_BYTES, self.size - position))
+            if block is None:
+                return None
+            found = bytes(block).find(mark)
+            if found < 0:
+                # The mark may lie across the end of the block.
+                position += max(len(block) - len(mark) + 1, 1)
+                continue
+            record = self._at(position + found)
+            if record is not None and record.seq > self.last:
+                return position + found
+            position += found + 1
+        return None
+
+
+def damaged(path: Path, offset: int, what: str) -> JournalDamaged:
+    """The error for damage in a file of a session. Only its name is told, not where the server keeps its data."""
+    name = f"{path.parent.name}/{path.name}"
+    return JournalDamaged(f"{name} is damaged at byte {offset:,}: {what}", file=name, offset=offset)

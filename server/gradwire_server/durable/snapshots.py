@@ -1,0 +1,152 @@
+"""Snapshots: all of a session in one safetensors file, with its facts as JSON in the file's metadata.
+
+The name of a snapshot carries the number of the last record that it includes, and the digest of the whole file. The
+same form, without that name, is what sessions are exported as.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from gradwire_engine.image import Image
+from gradwire_protocol.errors import InvalidRequest
+
+from .disk import Disk, Piece, write_whole
+from .records import damaged
+
+FORM: Final = "gradwire-session-1"
+BLOCK_BYTES: Final = 1 << 20
+_NAME: Final = re.compile(r"snapshot-(\d{20})-([0-9a-f]{32})\.safetensors")
+_METADATA: Final = "__metadata__"
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+class Snapshot(NamedTuple):
+    """A snapshot on disk. ``seq``: the last record of the journal that it includes."""
+
+    path: Path
+    seq: int
+    digest: str
+
+
+class _Entry(msgspec.Struct):
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
+class _Unreadable(Exception):
+    """Bytes that are not a session."""
+
+
+def encode(image: Image) -> list[Piece]:
+    """The image as the pieces of a safetensors file; its arrays are not copied."""
+    header: dict[str, Any] = {_METADATA: {"form": FORM, "facts": msgspec.json.encode(image.facts).decode()}}
+    at = 0
+    for name, array in image.arrays.items():
+        header[name] = _Entry("U8", (array.nbytes,), (at, at + array.nbytes))
+        at += array.nbytes
+    encoded = msgspec.json.encode(header)
+    encoded += b" " * (-len(encoded) % 8)
+    return [len(encoded).to_bytes(8, "little"), encoded, *(array.data for array in image.arrays.values())]
+
+
+def decode(data: bytes | memoryview) -> Image:
+    """The image in a file that somebody sent. Its arrays are copies; its facts are anything.
+
+    Raises:
+        InvalidRequest: for bytes that are not an exported session.
+    """
+    whole = np.frombuffer(data, np.uint8)
+    try:
+        return _decode(lambda at, size: whole[at : at + size].copy(), len(whole))
+    except _Unreadable as error:
+        raise InvalidRequest(f"this is not an exported session: {error}") from None
+
+
+def write(disk: Disk, folder: Path, seq: int, image: Image) -> Snapshot:
+    """Write a snapshot; when this returns, it is on the medium.
+
+    Raises:
+        OSError: when the disk is full or broken.
+    """
+    pieces = encode(image)
+    digest = _digest(pieces)
+    path = folder / f"snapshot-{seq:020d}-{digest}.safetensors"
+    write_whole(disk, path, pieces)
+    return Snapshot(path, seq, digest)
+
+
+def read(snapshot: Snapshot) -> Image:
+    """What a snapshot holds.
+
+    Raises:
+        JournalDamaged: when the file is not what was written.
+    """
+    path = snapshot.path
+    found = hashlib.blake2b(digest_size=16)
+    size = 0
+    try:
+        with path.open("rb") as file:
+            while block := file.read(BLOCK_BYTES):
+                found.update(block)
+                size += len(block)
+            if found.hexdigest() != snapshot.digest:
+                raise damaged(path, 0, "the snapshot is not what was written: its digest is another")
+        # Mapped: whoever restores it copies it, once.
+        whole: Bytes = np.memmap(path, np.uint8, "r").view(np.ndarray)
+        return _decode(lambda at, count: whole[at : at + count], size)
+    except (OSError, _Unreadable) as error:
+        raise damaged(path, 0, f"the snapshot cannot be read: {error}") from None
+
+
+def snapshots(folder: Path) -> list[Snapshot]:
+    """The snapshots of a session, the newest first."""
+    matches = ((path, _NAME.fullmatch(path.name)) for path in folder.iterdir())
+    found = [Snapshot(path, int(match[1]), match[2]) for path, match in matches if match is not None]
+    return sorted(found, key=lambda each: each.seq, reverse=True)
+
+
+def _digest(pieces: Sequence[Piece]) -> str:
+    found = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        found.update(piece)
+    return found.hexdigest()
+
+
+def _decode(take: Callable[[int, int], Bytes], size: int) -> Image:
+    if size < 8:
+        raise _Unreadable(f"it has {size} bytes")
+    length = int.from_bytes(take(0, 8).tobytes(), "little")
+    if length > size - 8:
+        raise _Unreadable("its header is cut off")
+    try:
+        header = msgspec.json.decode(take(8, length).tobytes(), type=dict[str, msgspec.Raw])
+        metadata = msgspec.json.decode(header.pop(_METADATA, msgspec.Raw(b"{}")), type=dict[str, str])
+        entries = {name: msgspec.json.decode(entry, type=_Entry) for name, entry in header.items()}
+        if metadata.get("form") != FORM:
+            raise _Unreadable(f"its metadata do not have the form {FORM!r}")
+        facts = msgspec.json.decode(metadata.get("facts", ""), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise _Unreadable(f"its header cannot be read: {error}") from None
+    arrays: dict[str, Bytes] = {}
+    at = 0
+    for name, entry in entries.items():
+        begin, end = entry.data_offsets
+        if entry.dtype != "U8" or begin != at or end < begin or entry.shape != (end - begin,):
+            raise _Unreadable(f"entry {name!r:.80} is not the bytes that follow the one before it")
+        at = end
+    if 8 + length + at != size:
+        raise _Unreadable(f"its data should have {at} bytes, it has {size - 8 - length}")
+    for name, entry in entries.items():
+        begin, end = entry.data_offsets
+        arrays[name] = take(8 + length + begin, end - begin)
+    return Image(facts, arrays)

@@ -1,0 +1,138 @@
+"""Connections before they are requests: how many there may be, and how long and how large a request's head may be.
+
+uvicorn waits for the end of a request's head for ever, and keeps whatever comes of it. Its protocols are extended here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Final
+
+import structlog
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode
+
+from gradwire_protocol.errors import GradwireError, LimitExceeded, TimeExceeded, Unavailable
+
+from .problems import PROBLEM_JSON, RETRY_AFTER_S, document
+from .settings import Settings, variable
+
+MAX_HEAD_BYTES: Final = 64 << 10
+"""Of the request line and all headers. Keys, traces and cookies together take a few KB."""
+
+MAX_FRAGMENTS: Final = 4096
+"""Of one message of a stream. The Python client sends one."""
+
+_REASONS: Final = {413: "Content Too Large", 503: "Service Unavailable"}
+
+log = structlog.get_logger("gradwire.reception")
+
+
+class Reception(HttpToolsProtocol):
+    """HTTP as uvicorn speaks it, with a bound on connections, and on what a request's head takes."""
+
+    settings: Settings
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._head_bytes = 0
+        self._late: asyncio.TimerHandle | None = None
+        most = self.settings.max_connections
+        if len(self.connections) > most:
+            self._turn_away(
+                Unavailable(
+                    f"the server has {most} connections, as many as it may ({variable('max_connections')})",
+                    setting=variable("max_connections"), limit=most,
+                )  # fmt: skip
+            )
+            return
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_is_there()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if self._between_requests():
+            self._expect_head()
+            # A pipelined head may share its packet with the end of the body before it: packets are counted, not heads.
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            self._head_is_there()
+        elif self.transport.get_protocol() is not self or not self._between_requests():
+            self._head_is_there()
+        elif self._head_bytes > MAX_HEAD_BYTES:
+            self._turn_away(
+                LimitExceeded(
+                    f"the head of the request has more than {MAX_HEAD_BYTES:,} bytes", limit=MAX_HEAD_BYTES
+                )
+            )
+
+    def _between_requests(self) -> bool:
+        """Whether what comes next is the head of a request."""
+        return self.cycle is None or (self.cycle.response_complete and not self.cycle.more_body)
+
+    def _expect_head(self) -> None:
+        if self._late is None:
+            self._late = self.loop.call_later(self.settings.head_patience_s, self._too_late)
+
+    def _head_is_there(self) -> None:
+        self._head_bytes = 0
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _too_late(self) -> None:
+        self._late = None
+        if self.transport.is_closing() or not self._between_requests():
+            return
+        seconds = self.settings.head_patience_s
+        self._turn_away(
+            TimeExceeded(
+                f"the head of the request did not come within {seconds:g} seconds ({variable('head_patience_s')})",
+                setting=variable("head_patience_s"), limit=seconds,
+            )  # fmt: skip
+        )
+
+    def _turn_away(self, error: GradwireError) -> None:
+        """Answer what never became a request, and close."""
+        self._head_is_there()
+        log.info("connection turned away", code=error.code, client=self.client[0] if self.client else "")
+        body = json.dumps(document(error, {"path": ""})).encode()
+        retry = f"retry-after: {RETRY_AFTER_S}\r\n" if error.retryable else ""
+        self.transport.write(
+            f"HTTP/1.1 {error.status} {_REASONS[error.status]}\r\ncontent-type: {PROBLEM_JSON}\r\n"
+            f"content-length: {len(body)}\r\n{retry}connection: close\r\n\r\n".encode() + body
+        )
+        self.transport.close()
+
+
+class StreamReception(WebSocketsSansIOProtocol):
+    """WebSockets as uvicorn speaks them, with bounds on what a client can leave in memory without a whole message."""
+
+    def handle_ping(self) -> None:
+        """Answer, unless answers before are still unread: then this one may be left out (RFC 6455, 5.5.3)."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()
+
+    def handle_cont(self, event: Any) -> None:
+        """Take a fragment of a message. Their sizes are bounded together, but each costs as much as 50 bytes."""
+        if len(self.frames) >= MAX_FRAGMENTS:
+            if not self.transport.is_closing():
+                self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a message of more than {MAX_FRAGMENTS} fragments")
+                self.transport.write(b"".join(self.conn.data_to_send()))
+                self.transport.close()
+            return
+        super().handle_cont(event)
+
+
+def protocols(settings: Settings) -> dict[str, Any]:
+    """The protocol classes for uvicorn's configuration, ``http`` and ``ws``."""
+    return {"http": type("Reception", (Reception,), {"settings": settings}), "ws": StreamReception}

@@ -1,0 +1,79 @@
+"""Settings that are secrets can be kept in files: ``GRADWIRE_API_KEYS_FILE`` names the one that holds the keys.
+
+Docker, Compose and Kubernetes mount secrets as files, where neither ``docker inspect`` nor a child process's
+environment shows them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic.fields import FieldInfo
+from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+
+SECRETS: Final = ("api_keys", "admin_keys")
+"""The settings that a file may hold."""
+
+SUFFIX: Final = "_FILE"
+MAX_FILE_BYTES: Final = 1 << 20
+
+
+class SecretFiles(PydanticBaseSettingsSource):
+    """Reads the files that ``GRADWIRE_<SECRET>_FILE`` variables name.
+
+    Line ends are commas here, so that a file may have a key a line. What the program gives by keyword comes first,
+    and such a file is not read then.
+
+    Args:
+        settings: the settings to fill.
+        variables: the environment; by default this process's.
+    """
+
+    def __init__(self, settings: type[BaseSettings], variables: Mapping[str, str] | None = None) -> None:
+        super().__init__(settings)
+        self._variables = os.environ if variables is None else variables
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """The text of the file of one setting, or ``None`` when no file is named.
+
+        Raises:
+            ValidationError: when the variable itself is set too, or the file is empty or cannot be read.
+        """
+        variable = str(self.config.get("env_prefix", "")) + field_name.upper()
+        path = self._variables.get(variable + SUFFIX)
+        if not path or (field_name in self.current_state and variable not in self._variables):
+            return None, field_name, False
+        if variable in self._variables:
+            raise self._refusal(field_name, f"{variable}{SUFFIX} is set too; only one of them may be")
+        try:
+            with Path(path).open(encoding="utf-8") as file:
+                text = file.read(MAX_FILE_BYTES + 1)
+        except (OSError, UnicodeDecodeError) as error:
+            cause = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise self._refusal(field_name, f"{variable}{SUFFIX}: {path} cannot be read: {cause}") from None
+        if len(text) > MAX_FILE_BYTES:
+            raise self._refusal(field_name, f"{variable}{SUFFIX}: {path} is larger than {MAX_FILE_BYTES} bytes")
+        text = text.strip()
+        if not text:
+            raise self._refusal(field_name, f"{variable}{SUFFIX}: {path} is empty")
+        return text if text.startswith("[") else ",".join(text.split("\n")), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """What the files hold, by the name of the setting."""
+        found = {}
+        for name, field in self.settings_cls.model_fields.items():
+            if name in SECRETS:
+                value, key, _ = self.get_field_value(field, name)
+                if value is not None:
+                    found[key] = value
+        return found
+
+    def _refusal(self, name: str, message: str) -> ValidationError:
+        # The text is filled in, since a path may have braces. The file's content is never part of it.
+        problem = PydanticCustomError("secret_file", "{message}", {"message": message})
+        line = InitErrorDetails(type=problem, loc=(name,), input=None)
+        return ValidationError.from_exception_data(self.settings_cls.__name__, [line])

@@ -1,0 +1,241 @@
+"""A session's host in a worker process: the calls go over the wire, and end with the worker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from gradwire_protocol.errors import SessionGone, Unavailable
+from gradwire_protocol.frames import Chunk, Frame, Reply
+
+from ..durable.spec import SessionSpec
+from ..hosts import Answer, Buffers
+from ..metrics import Metrics
+from ..refusals import to_problem
+from ..runner import How
+from .pool import Death, Pool, Worker
+from .wire import Ask, Message, Open, Replied, Result, Take, error_of, submission
+
+OVERTIME: Final = 2.0
+"""A frame is stopped between two ops by the engine itself. One that runs so many times longer is in a single op."""
+
+OVERTIME_S: Final = 1.0
+CLOSE_PATIENCE_S: Final = 10.0
+
+log = structlog.get_logger("gradwire.workers")
+
+
+class ProcessHost:
+    """The host of one session for as long as its worker lives; then every call raises, or has raised, :class:`Death`.
+
+    Frames and chunks that were not answered by then never are: whoever keeps the session gives them to its next host.
+
+    Args:
+        key: whose worker.
+        died: called when the worker is gone, after calls that wait have raised.
+    """
+
+    def __init__(
+        self, name: str, pool: Pool, key: str, metrics: Metrics, died: Callable[[ProcessHost, Death], None]
+    ) -> None:
+        self.name = name
+        self.metrics = metrics
+        self._pool = pool
+        self._key = key
+        self._told = died
+        self._worker: Worker | None = None
+        self._death: Death | None = None
+        self._closed = False
+        self._over = False
+        self._frames: dict[int, tuple[Frame, Answer]] = {}
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._first_since = 0.0
+        self._most_s = 0.0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def open(
+        self, spec: SessionSpec, folder: Path | None = None, how: How = "new", image: bytes | memoryview = b""
+    ) -> None:
+        """Begin the session on its key's worker.
+
+        Raises:
+            Unavailable: when no worker can be started.
+            Death: when it died of it.
+        """
+        most = spec.limits.get("max_frame_seconds", 0)
+        self._most_s = most * OVERTIME + OVERTIME_S if most else 0.0
+        worker = self._worker = await self._pool.worker(self._key)
+        if worker.dead.done():
+            raise worker.dead.result()
+        worker.hosts[self.name] = self
+        place = str(folder) if folder is not None else ""
+        file = [memoryview(image)] if len(image) else []
+        try:
+            await self._ask(lambda call: Open(call, self.name, spec, place, how), file)
+        except asyncio.CancelledError:
+            worker.call(lambda call: Ask(call, self.name, "close", [True]), lambda message, buffers: None)
+            worker.hosts.pop(self.name, None)
+            raise
+        except BaseException:
+            worker.hosts.pop(self.name, None)
+            raise
+
+    @property
+    def pending(self) -> int:
+        return len(self._frames)
+
+    def _working(self) -> Worker:
+        if self._closed:
+            raise SessionGone("the session was deleted")
+        if self._death is not None:
+            raise self._death
+        assert self._worker is not None
+        return self._worker
+
+    def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer) -> None:
+        worker, metrics, name = self._working(), self.metrics, self.name
+        key, whole = frame.hash, bool(frame.structure)
+        known = metrics.knows(key)
+
+        def answered(message: Replied, out: Buffers) -> None:
+            del self._frames[number]
+            self._first_since = time.monotonic()
+            if not self._frames:
+                self._idle.set()
+            if message.told is not None:
+                metrics.applied(key, whole, message.reply, message.told)
+            answer(message.reply, out)
+
+        number = worker.call(lambda call: submission(call, name, frame, human, known), answered, buffers)
+        if not self._frames:
+            self._first_since = time.monotonic()
+            self._idle.clear()
+        self._frames[number] = frame, answer
+
+    async def apply(self, frame: Frame, buffers: Buffers, human: bool = False) -> tuple[Reply, Buffers]:
+        future: asyncio.Future[tuple[Reply, Buffers]] = asyncio.get_running_loop().create_future()
+
+        def answer(reply: Reply, out: Buffers) -> None:
+            if not future.done():
+                future.set_result((reply, out))
+
+        self.submit(frame, buffers, human, answer)
+        found: tuple[Reply, Buffers] = await self._wait(future)
+        return found
+
+    def add_chunk(self, client: int, chunk: Chunk, data: memoryview, answer: Callable[[Any], None]) -> None:
+        def answered(message: Result, _: Buffers) -> None:
+            answer(None if message.problem is None else error_of(message.problem))
+
+        self._working().call(lambda call: Take(call, self.name, client, chunk), answered, [data])
+
+    # Questions
+
+    async def _ask(self, make: Callable[[int], Message], buffers: Buffers | None = None) -> Any:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def answered(message: Result, out: Buffers) -> None:
+            if future.done():
+                return
+            if message.problem is not None:
+                future.set_exception(error_of(message.problem))
+            else:
+                future.set_result(out[0] if out else message.value)
+
+        self._working().call(make, answered, buffers)
+        return await self._wait(future)
+
+    async def _wait(self, future: asyncio.Future[Any]) -> Any:
+        self._waiting.add(future)
+        try:
+            return await future
+        finally:
+            self._waiting.discard(future)
+
+    async def _call(self, method: str, *arguments: Any) -> Any:
+        return await self._ask(lambda call: Ask(call, self.name, method, list(arguments)))
+
+    async def join(self, client: int, instance: str = "", epoch: int = 0) -> tuple[int, int, int]:
+        number, expected, granted = await self._call("join", client, instance, epoch)
+        return number, expected, granted
+
+    async def expected(self, client: int) -> int:
+        """The number of the next frame of a client."""
+        found: int = await self._call("expected", client)
+        return found
+
+    async def describe(self) -> dict[str, Any]:
+        found: dict[str, Any] = await self._call("describe")
+        return found
+
+    async def tensors(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self._call("tensors")
+        return found
+
+    async def memory(self, reset_peak: bool = False) -> dict[str, Any]:
+        found: dict[str, Any] = await self._call("memory", reset_peak)
+        return found
+
+    async def graph(self, ids: list[int] | None, most: int | None = None) -> dict[str, Any]:
+        found: dict[str, Any] = await self._call("graph", ids, most)
+        return found
+
+    async def export(self) -> bytes | memoryview:
+        found: memoryview = await self._call("export")
+        return found
+
+    # The end
+
+    def overdue(self) -> Frame | None:
+        """The frame that has run for far longer than a frame may."""
+        if not self._frames or not self._most_s or time.monotonic() - self._first_since < self._most_s:
+            return None
+        return next(iter(self._frames.values()))[0]
+
+    def died(self, death: Death) -> None:
+        """The worker is gone."""
+        self._death = death
+        self._frames.clear()
+        self._idle.set()
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_exception(death)
+        self._told(self, death)
+
+    def drain(self) -> None:
+        """Frames are refused where they arrive; those that arrived here run to their end."""
+
+    async def idle(self) -> None:
+        await self._idle.wait()
+
+    async def close(self, keep: bool = False) -> bool:
+        worker = self._worker
+        if worker is None or self._death is not None:
+            self._closed = True
+        if worker is None or self._over or self._closed:
+            return True
+        try:
+            self._over = bool(await asyncio.wait_for(self._call("close", keep), CLOSE_PATIENCE_S))
+        except Death:
+            self._over = True  # nothing is left to close
+        except TimeoutError:
+            log.warning("a worker does not close a session", session=self.name, pid=worker.pid)
+        if self._over or not keep:
+            self._closed = True
+            worker.hosts.pop(self.name, None)
+            self._refuse(keep)
+        return self._over
+
+    def _refuse(self, keep: bool) -> None:
+        for frame, answer in list(self._frames.values()):
+            text = "the session was put away: it can be resumed" if keep else "the session was deleted"
+            error = Unavailable(text) if keep else SessionGone(text)
+            answer(Reply(seq=frame.seq, refused=to_problem(error)), [])
+        self._frames.clear()
+        self._idle.set()

@@ -1,0 +1,47 @@
+"""The claim of ``tests.soak.cuts`` for some of the bytes: wherever a connection is cut, the bits are the same."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cutting_relay import Cut
+from tests.soak import cuts
+
+
+@pytest.fixture(scope="module")
+def ground():
+    with cuts.cutter() as found:
+        found.uncut = found.run([])
+        found.passed = found.relay.passed[0]
+        yield found
+
+
+def test_an_undisturbed_run_is_never_resumed(ground):
+    again = ground.run([])
+    assert again == ground.uncut
+    assert again.reconnects == 0
+    assert again.applied == again.sent
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+@pytest.mark.parametrize("how", ["fin", "rst"])
+def test_a_run_cut_anywhere_ends_with_the_same_bits(ground, way, how):
+    most = ground.passed.of(way)
+    for i in range(15):
+        cut = Cut(most * i // 15 + i, way, how)
+        found = ground.run([cut])
+        cuts.check(ground.uncut, found, cut)
+
+
+def test_a_run_cut_again_and_again_ends_with_the_same_bits(ground):
+    many = [Cut(700 + 97 * i, "up" if i % 2 else "down", "rst" if i % 3 else "fin") for i in range(8)]
+    found = ground.run(many)
+    cuts.check(ground.uncut, found, many[0])
+    assert found.reconnects > 3
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_a_connection_that_goes_silent_is_left(ground, way):
+    cut = Cut(ground.passed.of(way) // 2, way, "stall")
+    found = ground.run([cut], heartbeat=0.1)
+    cuts.check(ground.uncut, found, cut)
+    assert found.reconnects >= 1

@@ -1,0 +1,180 @@
+"""Hostile connections: heads and bodies that never end or are too large, and streams that feed without saying anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.live_server import LiveServer, live_server
+
+from .exchange import Peer, problem, stream
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[LiveServer]:
+    with live_server(head_patience_s=0.5, min_body_rate=100_000, max_connections=30) as found:
+        yield found
+
+
+def connect(server: LiveServer) -> socket.socket:
+    host, port = server.url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), 20)
+
+
+def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:
+    """Status and problem of a response that ends with its connection."""
+    data = b""
+    while piece := connection.recv(65536):
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+def head(server: LiveServer, path: str, *more: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: x", f"X-API-Key: {server.api_key}", *more]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def test_a_head_that_never_ends_is_given_up(impatient: LiveServer) -> None:
+    with closing(connect(impatient)) as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        status, found = answer(connection)
+    assert (status, found["code"]) == (413, "time_exceeded")
+    assert "GRADWIRE_HEAD_PATIENCE_S" in found["detail"]
+
+
+def test_a_connection_that_says_nothing_is_given_up(impatient: LiveServer) -> None:
+    with closing(connect(impatient)) as connection:
+        assert answer(connection)[0] == 413
+
+
+def test_a_second_head_that_never_ends_is_given_up(impatient: LiveServer) -> None:
+    with closing(connect(impatient)) as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost:")
+        assert answer(connection)[1]["code"] == "time_exceeded"
+
+
+def test_headers_without_end_are_refused(impatient: LiveServer) -> None:
+    with closing(connect(impatient)) as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\n")
+        sent = 0
+        try:
+            while sent < 1 << 24:
+                connection.sendall(b"X-Header: " + b"x" * 1000 + b"\r\n")
+                sent += 1012
+        except OSError:
+            pass
+        assert sent < 1 << 24, "the server read all of it"
+
+
+def test_a_body_that_trickles_is_given_up(impatient: LiveServer) -> None:
+    with closing(connect(impatient)) as connection:
+        connection.sendall(head(impatient, "/v1/sessions", "Content-Type: application/json", "Content-Length: 500"))
+        started = time.monotonic()
+        connection.sendall(b'{"device"')
+        status, found = answer(connection)
+    assert (status, found["code"]) == (413, "time_exceeded")
+    assert "GRADWIRE_MIN_BODY_RATE" in found["detail"]
+    assert time.monotonic() - started >= 0.4
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "gzip, identity"])
+def test_a_packed_body_is_not_unpacked(impatient: LiveServer, encoding: str) -> None:
+    bomb = zlib.compress(bytes(1 << 22), 9)
+    with impatient.http() as http:
+        headers = {"Content-Encoding": encoding, "Content-Type": "application/json"}
+        found = problem(
+            http.post("/v1/sessions", content=bomb, headers=headers), 415, "unsupported_media_type"
+        )  # fmt: skip
+    assert found["extra"]["accepted"] == ["identity"]
+
+
+def test_connections_beyond_the_limit_are_told(impatient: LiveServer) -> None:
+    held = []
+    try:
+        for _ in range(30):
+            held.append(connect(impatient))
+            held[-1].sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        with closing(connect(impatient)) as late:
+            status, found = answer(late)
+        assert (status, found["code"], found["retryable"]) == (503, "unavailable", True)
+        assert found["extra"]["setting"] == "GRADWIRE_MAX_CONNECTIONS"
+    finally:
+        for each in held:
+            each.close()
+
+
+DEEP = 200_000
+
+
+@pytest.mark.parametrize("opening", ["[", '{"structure":', '{"a":['])
+@pytest.mark.parametrize("path", ["/v1/sessions", "{session}/frames", "{session}/tensors/9", "{session}/backward"])
+def test_deep_json_is_refused(http: httpx.Client, session: str, path: str, opening: str) -> None:
+    method = "PUT" if "tensors" in path else "POST"
+    response = http.request(
+        method, path.format(session=session), content=opening * DEEP, headers={"Content-Type": "application/json"}
+    )
+    assert 400 <= response.status_code < 500, response.text
+    assert response.json()["code"] in ("malformed_frame", "invalid_request")
+
+
+@pytest.mark.parametrize("size", [1 << 62, (1 << 64) - 1, 100_000_000])
+def test_a_safetensors_header_that_announces_too_much(http: httpx.Client, session: str, size: int) -> None:
+    body = struct.pack("<Q", size) + b"{}" + b" " * 64
+    response = http.put(f"{session}/tensors/3", content=body, headers={"Content-Type": "application/safetensors"})
+    problem(response, 400, "malformed_frame")
+
+
+def masked(opcode: int, payload: bytes, final: bool = True) -> bytes:
+    """A WebSocket frame of a client, under the mask 0."""
+    assert len(payload) < 126
+    return bytes([(0x80 if final else 0) | opcode, 0x80 | len(payload), 0, 0, 0, 0]) + payload
+
+
+def bare(peer: Peer) -> socket.socket:
+    """The connection under a stream, to say what a library would not."""
+    found: socket.socket = peer.socket.socket
+    return found
+
+
+def test_fragments_without_end_close_the_stream(server: LiveServer, session: str) -> None:
+    with stream(server, session) as peer:
+        connection = bare(peer)
+        connection.sendall(masked(2, b"x", final=False))
+        sent = 0
+        try:
+            while sent < 1_000_000:
+                connection.sendall(masked(0, b"", final=False) * 1000)
+                sent += 1000
+        except OSError:
+            pass
+        assert sent < 1_000_000, "the server took every fragment"
+
+
+def resident() -> int:
+    """Bytes of this process, the server's, in memory."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_pings_whose_answers_are_not_read_leave_nothing(server: LiveServer, session: str) -> None:
+    with stream(server, session) as peer:
+        connection = bare(peer)
+        connection.settimeout(5)
+        before = resident()
+        flood = masked(9, b"p" * 125) * 2000
+        for _ in range(300):  # 75 MB of answers
+            connection.sendall(flood)
+        assert resident() - before < 40 << 20

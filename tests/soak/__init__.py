@@ -1,0 +1,26 @@
+"""Claims that take minutes to show. ``make soak`` runs them all, ``python -m tests.soak cuts kills`` some of them.
+
+Each module is one claim. It has ``SECONDS``, how long it takes at most unless told otherwise, and
+``run(most_seconds) -> figures``: what was measured, by name. A claim that does not hold is an ``AssertionError``. The
+ordinary tests have a small version of each.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Final
+
+Figures = dict[str, Any]
+
+SAY_EVERY_S: Final = 30.0
+_said = [time.monotonic()]
+
+
+def progress(text: str) -> None:
+    """Show how far a claim has come: on a terminal in one line, elsewhere in a line now and then."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K  {text:.110}", end="", file=sys.stderr, flush=True)
+    elif text and time.monotonic() - _said[0] > SAY_EVERY_S:
+        _said[0] = time.monotonic()
+        print(f"  {text}", file=sys.stderr, flush=True)
