@@ -14,7 +14,7 @@ from rich.console import Console
 from . import machine, report
 from .report import Plan, Row
 
-NAMES: Final = ("chain", "record", "server_op", "autograd", "mlp", "gpt", "cnn", "transfer", "soak")
+NAMES: Final = ("chain", "record", "server_op", "autograd", "mlp", "gpt", "cnn", "transfer", "durability", "soak")
 RESULTS: Final = Path(__file__).parent / "results"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

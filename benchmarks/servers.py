@@ -55,6 +55,11 @@ class Child:
             if pipe is not None:
                 pipe.close()
 
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self._process.kill()
+        self._process.wait()
+
     def __enter__(self) -> Any:
         return self
 
@@ -84,14 +89,19 @@ class Child:
 
 
 class Server(Child):
-    """A gradwire server on a free port of loopback, with one key, computing on this many threads."""
+    """A gradwire server on a port of loopback (a free one by default), with one key, computing on this many threads.
 
-    def __init__(self, threads: int = 1) -> None:
+    Args:
+        settings: further ones, by name.
+    """
+
+    def __init__(self, threads: int = 1, port: int = 0, **settings: object) -> None:
         self.key = secrets.token_urlsafe(24)
-        command = [sys.executable, "-m", "gradwire_server", "--host", "127.0.0.1", "--port", "0", "--announce"]
+        command = [sys.executable, "-m", "gradwire_server", "--host", "127.0.0.1", "--port", str(port), "--announce"]
         command.append("--exit-with-parent")
         environment = dict.fromkeys(THREAD_VARIABLES, str(threads))
         environment |= {"GRADWIRE_API_KEYS": self.key, "GRADWIRE_LOG_LEVEL": "warning"}
+        environment |= {f"GRADWIRE_{name.upper()}": str(value) for name, value in settings.items()}
         super().__init__(command, environment)
 
 

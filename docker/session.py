@@ -1,8 +1,9 @@
-"""A program that stops in the middle of its training and goes on in another process: what docker/test.sh runs.
+"""What docker/test.sh runs against a container: a program that comes back to its session, and one that takes too much.
 
 ``session.py begin NOTES`` trains for some steps in a session that it leaves behind, and notes the session's id and what
-an undisturbed training ends with. ``session.py resume NOTES`` joins the session again and trains on. The server is
-that of ``GRADWIRE_URL`` and ``GRADWIRE_API_KEY``.
+an undisturbed training ends with. ``session.py resume NOTES`` joins the session again and trains on. ``session.py
+overflow NOTES`` asks for more memory than the container has. The server is that of ``GRADWIRE_URL`` and
+``GRADWIRE_API_KEY``.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ import httpx
 
 import gradwire as torch
 from gradwire.session import Session
+from gradwire_protocol.errors import OutOfMemory, WorkerDied
 
 BEFORE, AFTER = 6, 9
 RATE = 0.05
+TOO_MUCH = 3 << 30
+"""Bytes; more than what the container is given."""
 
 
 def new_session() -> str:
@@ -77,5 +81,23 @@ def resume(notes: Path) -> int:
     return 0
 
 
+def overflow(notes: Path) -> int:
+    """Fill the container's memory. Returns 0 if that is an error of one session, and another one works."""
+    part = 1 << 28
+    try:
+        with torch.connect():
+            kept = [torch.ones(part // 4) * each for each in range(TOO_MUCH // part)]
+            print(f"{TOO_MUCH} bytes were had: {[each[0].item() for each in kept]}", file=sys.stderr)
+            return 1
+    except (OutOfMemory, WorkerDied) as error:
+        told = f"{type(error).__name__}: {error}"
+    with torch.connect():
+        if torch.ones(3).sum().item() != 3:
+            return 1
+    notes.write_text(json.dumps({"error": told}), encoding="utf-8")
+    print(f"too much memory is an error of its session alone ({told.partition(':')[0]})")
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit({"begin": begin, "resume": resume}[sys.argv[1]](Path(sys.argv[2])))
+    sys.exit({"begin": begin, "resume": resume, "overflow": overflow}[sys.argv[1]](Path(sys.argv[2])))

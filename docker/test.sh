@@ -188,7 +188,7 @@ hardened=(
     --cap-drop ALL --security-opt no-new-privileges --memory "$MEMORY" --memory-swap "$MEMORY" --pids-limit 256
     --volume "$NAME:/data" --volume "$WORK/keys:/run/secrets:ro"
     --env GRADWIRE_API_KEYS_FILE=/run/secrets/api_keys --env GRADWIRE_ADMIN_KEYS_FILE=/run/secrets/admin_keys
-    --env GRADWIRE_MAX_SESSION_BYTES=268435456 --env OMP_NUM_THREADS=2 --env OPENBLAS_NUM_THREADS=2
+    --env OMP_NUM_THREADS=2 --env OPENBLAS_NUM_THREADS=2
 )
 if engine network inspect bridge >/dev/null 2>&1; then
     hardened+=(--publish 127.0.0.1::8000)
@@ -230,13 +230,17 @@ program() { # ACTION SESSION
 inside() { engine exec -i "$NAME" python -; }
 
 start_server
+first=$(state '{{.State.Pid}}')
 case $GRADWIRE_URL in http://127.0.0.1:*) ;; *) fail "the port is published on $GRADWIRE_URL" ;; esac
 inside <<'PY' || fail "the container is not as confined as it should be"
 from pathlib import Path
 
 processes = [each for each in Path("/proc").iterdir() if each.name.isdigit()]
 for each in processes:
-    status = dict(line.split(":", 1) for line in (each / "status").read_text().splitlines())
+    try:
+        status = dict(line.split(":", 1) for line in (each / "status").read_text().splitlines())
+    except OSError:  # it has ended
+        continue
     for field, wanted in (("Uid", "10001"), ("CapEff", "0" * 16), ("CapBnd", "0" * 16), ("NoNewPrivs", "1"), ("Seccomp", "2")):
         found = status[field].split()[0]
         assert found == wanted, f"{field} of process {each.name} is {found}"
@@ -251,8 +255,7 @@ say "no capabilities, no new privileges, nothing to write on but /data and /tmp"
 
 timeout 300 "$PYTHON" examples/digits.py >"$WORK/demo.log" 2>&1 || { tail -n 20 "$WORK/demo.log" >&2; fail "the demo fails"; }
 say "demo from outside: $(tail -n 1 "$WORK/demo.log")"
-program begin killed
-program begin restarted
+for fate in killed restarted crashed; do program begin "$fate"; done
 
 # The worker of these sessions is killed; nothing of it may stay behind, and a session goes on.
 inside <<'PY' || fail "a killed worker is not replaced"
@@ -283,12 +286,23 @@ else:
 PY
 say "a worker was killed"
 program resume killed
+
+# No limit of a session or a worker is set here, so that the container's own is met: the kernel ends the worker.
+program overflow filled
+[ "$(state '{{.State.Status}}')" = running ] || fail "the container did not survive what a session asked for"
+[ "$(state '{{.State.Pid}}')" = "$first" ] || fail "the server was replaced"
 stop_server
 engine logs "$NAME" 2>&1 | grep -q "$GRADWIRE_API_KEY" && fail "a key is in the log"
 engine rm "$NAME" >/dev/null
 
 start_server
 program resume restarted
+engine kill --signal KILL "$NAME" >/dev/null
+engine rm "$NAME" >/dev/null
+say "the container was killed"
+
+start_server
+program resume crashed
 used=$(engine stats --no-stream --format '{{.MemUsage}}' "$NAME")
 stop_server
 

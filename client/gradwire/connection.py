@@ -105,9 +105,7 @@ class Connection:
         try:
             raw = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
             _prepare(raw)
-            self._socket: socket.socket = (
-                trust.context(url).wrap_socket(raw, server_hostname=host) if secure else raw
-            )
+            self._socket: socket.socket = trust.context(url).wrap_socket(raw, server_hostname=host) if secure else raw
         except ssl.SSLCertVerificationError as error:
             raise trust.distrusted(url, error) from None
         except (OSError, UnicodeError) as error:  # a host name that cannot be encoded is one that cannot be found

@@ -30,7 +30,8 @@ class EmbeddedServer:
             )
         self.api_key = secrets.token_urlsafe(24)
         environment = os.environ | {"GRADWIRE_API_KEYS": self.api_key, "GRADWIRE_LOG_LEVEL": "warning"}
-        environment.pop("GRADWIRE_API_KEYS_FILE", None)  # of another server: this one has a key of its own
+        for name in ("API_KEYS_FILE", "ADMIN_KEYS", "ADMIN_KEYS_FILE", "TLS_CERT", "TLS_KEY"):
+            environment.pop(f"GRADWIRE_{name}", None)  # of another server: this one has a key of its own, and loopback
         command = [
             sys.executable, "-m", "gradwire_server", "--host", "127.0.0.1", "--port", "0", "--announce",
             "--exit-with-parent",

@@ -37,9 +37,7 @@ def duration(text: str) -> float:
 def create(
     name: Annotated[str, typer.Option(help="To know it again.")],
     scope: Annotated[list[str] | None, typer.Option(help="read, session or admin; may be repeated (session).")] = None,
-    tenant: Annotated[
-        str | None, typer.Option(help="Owner of its sessions, as of a key it replaces.")
-    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Owner of its sessions, as of a key it replaces.")] = None,
     expires: Annotated[str | None, typer.Option(help="After which it opens nothing, such as 30d.")] = None,
     max_ops_per_second: Limit = None,
     max_bytes_per_second: Limit = None,

@@ -418,8 +418,13 @@ class Link:
             raise self._final(error)
         if problem.code == "unknown_structure":
             self._remembered.clear()
+        elif problem.code == "reply_forgotten":
+            # It was applied, and its values are lost. A window that is bounded like ours does not let this happen.
+            sent.refusal, sent.reads = error, 0
+            self._answer(Reply(seq=reply.seq), [])
+            return
         elif problem.code in _THROTTLED:
-            asked = problem.extra.get("retry_after", 0)
+            asked = problem.extra.get("retry_after_s", 0)
             if not self._patience.pause(float(asked) if isinstance(asked, int | float) else 0.0):
                 raise error
         else:

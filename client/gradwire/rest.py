@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import secrets
 import ssl
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from gradwire_protocol.errors import GradwireError, TooManyRequests, Unavailable, from_code
 
@@ -19,6 +21,9 @@ from .tracing import traceparent
 
 if TYPE_CHECKING:
     import httpx
+
+FILE_PATIENCE_S: Final = 600.0
+"""How long a server may take to make a file of a session, or a session of a file."""
 
 
 class Rest:
@@ -49,6 +54,40 @@ class Rest:
         """POST of JSON, answered by JSON. For routes that know an ``Idempotency-Key``."""
         return self._safely("POST", path, body, {"Idempotency-Key": secrets.token_urlsafe(18)})
 
+    @contextmanager
+    def download(self, path: str) -> Iterator[tuple[int | None, Iterator[bytes]]]:
+        """GET of a file that may be large: its size, where it is told, and its pieces."""
+        import httpx
+
+        try:
+            with unlogged(), self._http.stream("GET", path, timeout=FILE_PATIENCE_S) as response:
+                if not response.is_success:
+                    response.read()
+                    raise problem_error(response)
+                size = response.headers.get("Content-Length")
+                yield (None if size is None else int(size)), response.iter_bytes()
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+
+    def upload(self, path: str, pieces: Iterator[bytes], size: int, kind: str, query: dict[str, Any]) -> Any:
+        """POST of a file that may be large. Never repeated, since it may have had its effect."""
+        import httpx
+
+        headers = {"Content-Type": kind, "Content-Length": str(size)}
+        try:
+            with unlogged():
+                response = self._http.post(path, content=pieces, headers=headers, params=query, timeout=FILE_PATIENCE_S)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+        if response.is_success:
+            return response.json()
+        raise problem_error(response)
+
+    def _unreachable(self, error: Exception) -> GradwireError:
+        if (cause := _certificate(error)) is not None:
+            return trust.distrusted(str(self._http.base_url), cause)
+        return Unavailable(f"{self._http.base_url} cannot be reached: {error}")
+
     def close(self) -> None:
         """Close the connections."""
         with unlogged():
@@ -71,9 +110,7 @@ class Rest:
             with unlogged():
                 response = self._http.request(method, path, json=body, headers=headers)
         except httpx.TransportError as error:
-            if (cause := _certificate(error)) is not None:
-                raise trust.distrusted(str(self._http.base_url), cause) from None
-            raise Unavailable(f"{self._http.base_url} cannot be reached: {error}") from None
+            raise self._unreachable(error) from None
         if response.is_success:
             return response.json() if response.content else None
         refused = problem_error(response)

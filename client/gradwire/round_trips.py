@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import itemgetter
+from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Final
 
@@ -148,7 +149,7 @@ class Report:
         from rich.markup import escape
         from rich.table import Table
 
-        title = f"{self.count} round trips, {self.waited:.3f} s of waiting"
+        title = f"{self.count} round trip{'s' * (self.count != 1)}, {self.waited:.3f} s of waiting"
         if len(self.lines) > most:
             title += f" (the {most} longest of {len(self.lines)} lines)"
         table = Table(title=title, title_justify="left", show_lines=True)
@@ -158,7 +159,7 @@ class Report:
         table.add_column("instead", overflow="fold")
         for line in self.lines[:most]:
             table.add_row(
-                f"[bold]{escape(line.file)}:{line.line}[/bold]\n{escape(line.source)}\n[dim]{escape(line.what)}[/dim]",
+                f"[bold]{escape(_near(line.file))}:{line.line}[/bold]\n{escape(line.source)}\n[dim]{escape(line.what)}[/dim]",
                 str(line.count),
                 spell_seconds(line.waited),
                 spell_seconds(line.mean),
@@ -181,6 +182,14 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<{self.count} round trips on {len(self.lines)} lines, {self.waited:.3f} s>"
+
+
+def _near(file: str) -> str:
+    """A path as one reads it: from the working directory, where it is below that."""
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return file
 
 
 def spell_seconds(seconds: float) -> str:

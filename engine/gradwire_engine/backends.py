@@ -84,10 +84,43 @@ class NumpyBackend:
         return 0
 
 
-class CupyBackend:
-    """Arrays in the memory of one CUDA device."""
+class DevicePool:
+    """GPU memory of one session: a pool of its own with a limit, and on each device a stream of its own.
 
-    def __init__(self, index: int = 0) -> None:
+    CuPy's allocator and current stream belong to a thread. The session's thread has these from its first use of a GPU
+    until it ends, so a session that has one of these must not share its thread.
+
+    Args:
+        limit: bytes that the pool may hold on each device, in use or in reserve.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._pool: Any = None
+        self._scope: Any = None
+        self._streams: dict[int, Any] = {}
+
+    def enter(self, cupy: Any, index: int) -> Any:
+        """Let this thread allocate from the pool and work on its own stream, on a device that is the current one.
+        Returns the pool."""
+        if self._pool is None:
+            self._pool = cupy.cuda.MemoryPool()
+            self._scope = cupy.cuda.using_allocator(self._pool.malloc)
+            self._scope.__enter__()
+        self._pool.set_limit(size=self.limit)  # of the current device
+        stream = self._streams[index] = cupy.cuda.Stream(non_blocking=True)
+        stream.use()
+        return self._pool
+
+
+class CupyBackend:
+    """Arrays in the memory of one CUDA device.
+
+    Args:
+        pool: the session's own memory; by default CuPy's, which all sessions of the process share.
+    """
+
+    def __init__(self, index: int = 0, pool: DevicePool | None = None) -> None:
         import cupy
 
         self.xp: Any = cupy
@@ -95,6 +128,7 @@ class CupyBackend:
         self.index = index
         self.device = f"cuda:{index}"
         cupy.cuda.Device(index).use()
+        self._pool: Any = cupy.get_default_memory_pool() if pool is None else pool.enter(cupy, index)
 
     def empty_bytes(self, nbytes: int) -> Any:
         return self.xp.empty(nbytes, np.uint8)
@@ -122,10 +156,12 @@ class CupyBackend:
         self.xp.cuda.get_current_stream().synchronize()
 
     def trim(self) -> None:
-        self.xp.get_default_memory_pool().free_all_blocks()
+        with self.xp.cuda.Device(self.index):
+            self._pool.free_all_blocks()
 
     def pooled_bytes(self) -> int:
-        return int(self.xp.get_default_memory_pool().free_bytes())
+        with self.xp.cuda.Device(self.index):
+            return int(self._pool.free_bytes())
 
 
 Backend = Any
@@ -152,9 +188,14 @@ def available_devices() -> list[str]:
 
 
 class Backends:
-    """The backends of one engine, opened at first use."""
+    """The backends of one engine, opened at first use.
 
-    def __init__(self, cpu: Backend | None = None) -> None:
+    Args:
+        pool: the GPU memory of a session that has its thread for itself.
+    """
+
+    def __init__(self, cpu: Backend | None = None, pool: DevicePool | None = None) -> None:
+        self._pool = pool
         self._open: dict[str, Backend] = {"cpu": cpu if cpu is not None else NumpyBackend()}
 
     def __getitem__(self, device: str) -> Backend:
@@ -173,7 +214,7 @@ class Backends:
         count = cuda_device_count() if kind == "cuda" else 0
         if kind != "cuda" or not index.isdecimal() or len(index) > 4 or int(index) >= count:
             raise DeviceError(f"this server has no device {device!r}; it has {', '.join(available_devices())}")
-        return CupyBackend(int(index))
+        return CupyBackend(int(index), self._pool)
 
     def opened(self) -> list[Backend]:
         return list(self._open.values())

@@ -45,8 +45,8 @@ class Row:
 
     __slots__ = (
         "_keeps_results", "_kept", "across", "announced", "composite", "differentiable", "half", "has_lists", "joint",
-        "kernel", "measure", "number_at", "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at", "static_targets",
-        "tensor_at", "undefined", "uses", "writes",
+        "kernel", "measure", "number_at", "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at",
+        "static_targets", "tensor_at", "undefined", "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:

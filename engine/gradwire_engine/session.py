@@ -61,6 +61,8 @@ from .tensor import Tensor
 log = logging.getLogger("gradwire.session")
 
 STRUCTURES_KEPT: Final = 256
+STRUCTURE_BYTES_KEPT: Final = 16 << 20
+"""Encoded; decoded they take some ten times as much."""
 UPLOADS_KEPT: Final = 64
 CLIENTS_KEPT: Final = 4096
 
@@ -302,8 +304,9 @@ class Session:
         if digest:
             self.structures[digest] = known
             self.structures.move_to_end(digest)
-            if len(self.structures) > STRUCTURES_KEPT:
-                self.structures.popitem(last=False)
+            held = sum(len(each.encoded) for each in self.structures.values())
+            while len(self.structures) > STRUCTURES_KEPT or (held > STRUCTURE_BYTES_KEPT and len(self.structures) > 1):
+                held -= len(self.structures.popitem(last=False)[1].encoded)
 
     def tensor(self, tensor_id: int) -> Tensor:
         """The tensor of this id.
@@ -350,7 +353,8 @@ class Session:
         """What the session's tensors occupy, in bytes.
 
         ``saved_bytes`` are those of ``live_bytes`` that the graph keeps for backward, each piece of memory once;
-        ``pooled_bytes`` what the devices' allocators hold in reserve, for all sessions of the process.
+        ``pooled_bytes`` what its devices' pools hold in reserve; an engine without a pool of its own tells the
+        process's.
         """
         account = self.engine.account
         tensors = [held for held in self.ids.values() if isinstance(held, Tensor)]
@@ -754,5 +758,6 @@ def problem_of(error: GradwireError, op: str = "", seq: int = 0, index: int = 0)
         seq=seq,
         index=index,
         retryable=error.retryable,
-        extra=error.details,
+        # Shapes are unbounded, and what is said of them must travel: no encoding has larger ints.
+        extra={k: v if type(v) is not int or abs(v) < 1 << 63 else str(v) for k, v in error.details.items()},
     )

@@ -179,7 +179,8 @@ class Unauthorized(GradwireError, PermissionError):
 
 
 class Forbidden(GradwireError, PermissionError):
-    """The API key is known, but its scopes do not cover the request. ``scope`` names the one that does."""
+    """The API key is known, but does not reach so far. ``scope`` names the scope that the request needs; ``origin``
+    stands for a web page that may not ask."""
 
     code, status = "forbidden", 403
 

@@ -91,8 +91,10 @@ class _Pace:
             raise problems.BodyTooLarge(
                 TimeExceeded(
                     f"the body came with less than {rate:,} bytes in a second ({variable('min_body_rate')})",
-                    setting=variable("min_body_rate"), limit=rate, value=seen,
-                )  # fmt: skip
+                    setting=variable("min_body_rate"),
+                    limit=rate,
+                    value=seen,
+                )
             ) from None
 
     def _end(self, earned: float) -> float:

@@ -83,9 +83,10 @@ def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with
     """Serve until told to stop."""
     from .access import KeyStore
     from .app import create_app
+    from .certificate import check_certificate
     from .hosts import warm_up
     from .logging import configure
-    from .serving import DrainingServer, check_certificate, listen
+    from .serving import DrainingServer, listen
 
     configure(settings)
     try:

@@ -36,6 +36,7 @@ GROUP_S: Final[Mapping[str, float]] = {"none": 0.0, "applied": 0.0005, "durable"
 """How long an answer may wait, so that what was applied meanwhile goes to disk with it: about what that takes."""
 
 GROUP_JOBS: Final = 64
+GROUP_BYTES: Final = 8 << 20
 
 NOTES_KEPT: Final = 256
 """What the metrics shall be told of commits and snapshots, until a frame is answered that takes it along."""
@@ -283,7 +284,8 @@ class InlineHost:
                 return True
             held.append(outcome)
             del outcome
-            if len(held) >= GROUP_JOBS or time.perf_counter() >= until:
+            full = len(held) >= GROUP_JOBS or runner.waiting_bytes >= GROUP_BYTES
+            if full or time.perf_counter() >= until:
                 break
             try:
                 following = self._jobs.get_nowait()
@@ -298,8 +300,9 @@ class InlineHost:
             runner.commit()
             self._note("commit_seconds", time.perf_counter() - began)
             self._note("journal_bytes_total", runner.committed_bytes - before)
-        except GradwireError as error:
-            held = [o._replace(failure=error) if o.lasting and o.failure is None else o for o in held]
+        except Exception as error:
+            failure = self._explain(error)
+            held = [o._replace(failure=failure) if o.lasting and o.failure is None else o for o in held]
         now = time.perf_counter_ns()
         for each in held:
             if type(each.result) is _Applied:

@@ -30,7 +30,11 @@ T = TypeVar("T")
 MakeHost = Callable[[Callable[[Any, Death], None]], Host]
 
 DEATHS: Final = 2
-"""How often a worker may die of the same frame, question or recovery."""
+"""At how many deaths a frame may have been running; then it is refused."""
+
+QUESTIONS: Final = 3
+RECOVERIES: Final = 5
+"""How often the same question, or recovery, is tried. These change nothing, and are not given up as soon."""
 
 CLOSE_PATIENCE_S: Final = 10.0
 
@@ -211,8 +215,9 @@ class Keeper:
 
     async def _ask(self, question: Callable[[Host], Awaitable[T]]) -> T:
         self._asking += 1
+        last = "it died before it was asked"
         try:
-            for _ in range(DEATHS):
+            for _ in range(QUESTIONS):
                 if self._end is not None:
                     raise self._end
                 if self._host is None:
@@ -226,7 +231,7 @@ class Keeper:
                     last = death.text
             if self._end is not None:
                 raise self._end
-            raise WorkerDied(f"the session's worker died {DEATHS} times before it could answer: {last}")
+            raise WorkerDied(f"the session's worker died {QUESTIONS} times before it could answer: {last}")
         finally:
             self._asking -= 1
 
@@ -290,7 +295,7 @@ class Keeper:
                         deaths = 0
                     except Death as death:
                         deaths += 1
-                        if deaths == DEATHS:
+                        if deaths == RECOVERIES:
                             raise WorkerDied(
                                 f"{deaths} workers died while they recovered session {self.spec.id}: {death.text}"
                             ) from None

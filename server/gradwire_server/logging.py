@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -19,6 +19,15 @@ class LogSettings(Protocol):
     @property
     def log_format(self) -> str:
         """``console`` or ``json``."""
+
+
+REFUSED_HANDSHAKE: Final = "ASGI callable returned without completing handshake."
+
+
+def worth_telling(record: logging.LogRecord) -> bool:
+    """Whether a record of uvicorn's is news. It calls every WebSocket that is refused with a response an error; whoever
+    tries keys would fill the log with that, and each refusal has its line already."""
+    return record.msg != REFUSED_HANDSHAKE
 
 
 def configure(settings: LogSettings) -> None:
@@ -59,6 +68,7 @@ def configure(settings: LogSettings) -> None:
     root.setLevel(settings.log_level.upper())
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logger = logging.getLogger(name)
+        logger.addFilter(worth_telling)
         logger.handlers.clear()
         logger.propagate = True
         # What uvicorn tells at "info" (each stream that opens and closes) is told here already.

@@ -91,7 +91,7 @@ class MemoryView(BaseModel):
     live_bytes: int = Field(description="Held by tensors and by the graph, each piece of memory once.")
     saved_bytes: int = Field(description="Those of them that the graph keeps for backward.")
     pooled_bytes: int = Field(
-        description="Held in reserve by the devices' allocators, for all sessions of the server; 0 on the CPU."
+        description="Held in reserve by the session's pools of GPU memory; 0 on the CPU."
     )
     peak_bytes: int = Field(description="The most that was live at once, since the session began or it was reset.")
     limit_bytes: int = Field(description="The session's limit for what is live.")

@@ -44,8 +44,9 @@ class Reception(HttpToolsProtocol):
             self._turn_away(
                 Unavailable(
                     f"the server has {most} connections, as many as it may ({variable('max_connections')})",
-                    setting=variable("max_connections"), limit=most,
-                )  # fmt: skip
+                    setting=variable("max_connections"),
+                    limit=most,
+                )
             )
             return
         self._expect_head()
@@ -62,15 +63,11 @@ class Reception(HttpToolsProtocol):
             # A pipelined head may share its packet with the end of the body before it: packets are counted, not heads.
             self._head_bytes += len(data)
         super().data_received(data)
-        if self.transport.is_closing():
-            self._head_is_there()
-        elif self.transport.get_protocol() is not self or not self._between_requests():
+        if self.transport.is_closing() or self.transport.get_protocol() is not self or not self._between_requests():
             self._head_is_there()
         elif self._head_bytes > MAX_HEAD_BYTES:
             self._turn_away(
-                LimitExceeded(
-                    f"the head of the request has more than {MAX_HEAD_BYTES:,} bytes", limit=MAX_HEAD_BYTES
-                )
+                LimitExceeded(f"the head of the request has more than {MAX_HEAD_BYTES:,} bytes", limit=MAX_HEAD_BYTES)
             )
 
     def _between_requests(self) -> bool:
@@ -95,8 +92,9 @@ class Reception(HttpToolsProtocol):
         self._turn_away(
             TimeExceeded(
                 f"the head of the request did not come within {seconds:g} seconds ({variable('head_patience_s')})",
-                setting=variable("head_patience_s"), limit=seconds,
-            )  # fmt: skip
+                setting=variable("head_patience_s"),
+                limit=seconds,
+            )
         )
 
     def _turn_away(self, error: GradwireError) -> None:
@@ -107,7 +105,8 @@ class Reception(HttpToolsProtocol):
         retry = f"retry-after: {RETRY_AFTER_S}\r\n" if error.retryable else ""
         self.transport.write(
             f"HTTP/1.1 {error.status} {_REASONS[error.status]}\r\ncontent-type: {PROBLEM_JSON}\r\n"
-            f"content-length: {len(body)}\r\n{retry}connection: close\r\n\r\n".encode() + body
+            f"content-length: {len(body)}\r\n{retry}connection: close\r\n\r\n".encode()
+            + body
         )
         self.transport.close()
 

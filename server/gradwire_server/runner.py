@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 import msgspec
 import structlog
 
-from gradwire_engine.backends import Backends
+from gradwire_engine.backends import Backends, DevicePool
 from gradwire_engine.image import Image, NotImageable, detached, restore_foreign, take
 from gradwire_engine.session import Session
 from gradwire_protocol import envelope
@@ -19,7 +20,7 @@ from gradwire_protocol.frames import Chunk, Frame, Problem, Reply, Structure
 
 from .durable import snapshots
 from .durable.disk import Disk, Piece
-from .durable.journal import PREFIX, SUFFIX, Journal, journal_path
+from .durable.journal import PREFIX, SUFFIX, Journal, disk_refuses, journal_path
 from .durable.records import MAX_RECORD_BYTES, Kind, Notes
 from .durable.recovery import MOMENTARY, leaves_traces, recover
 from .durable.spec import JournalPolicy, SessionSpec
@@ -33,12 +34,17 @@ LARGE_BYTES: Final = 64 << 10
 """What is smaller is not worth asking whether the disk has room for it."""
 
 STRETCH: Final = 16
-"""How many times its proper length a journal may reach while the session cannot be imaged, before data is refused;
-four times as much, and every frame is."""
+"""How many times its proper length a journal may reach while the session cannot be imaged, before data is refused; four
+times as much, and every frame is that is not tiny."""
+
+SMALL_BYTES: Final = 512
+"""What is smaller may be what ends whatever keeps the session from being imaged."""
 
 PAUSE_S: Final = 5.0
 """Between attempts to write a snapshot onto a disk that is full."""
 
+_PLAIN: Final = Notes()
+_HUMAN: Final = Notes(human=True)
 _NO_STRUCTURE: Final = Frame().structure
 
 log = structlog.get_logger("gradwire.runner")
@@ -56,8 +62,7 @@ class Runner:
     Raises:
         DeviceError: for a device that does not exist.
         LimitExceeded: when the data directory is full.
-        Unavailable: when another process has the folder open.
-        OSError: when the disk is full or broken.
+        Unavailable: when another process has the folder open, and when the disk is full or broken.
     """
 
     def __init__(
@@ -108,6 +113,7 @@ class Runner:
         Raises:
             JournalDamaged: naming the file and the offset.
             OutOfMemory: when the session does not fit into memory.
+            Unavailable: when another process has the folder open, and when the disk is full or broken.
         """
         spec, _ = read_spec(folder)
         self = cls.__new__(cls)
@@ -117,6 +123,9 @@ class Runner:
             for part in folder.glob("*.part"):
                 self.disk.remove(part)
             self._recover(folder)
+        except OSError as error:
+            self._lock.release()
+            raise disk_refuses(error) from None
         except BaseException:
             self._lock.release()
             raise
@@ -136,6 +145,7 @@ class Runner:
         self.disk = disk or Disk()
         self.snapshots_taken = 0
         self.committed_bytes = 0
+        self._disk_use = DiskUse.of(folder.parent if folder is not None else Path(), self.policy.max_data_bytes)
         self._backends = backends
         self._journal: Journal | None = None
         self._lock: Lock | None = None
@@ -147,7 +157,7 @@ class Runner:
 
     def _begin(self, folder: Path, image: Image | None) -> None:
         """Make the folder of a new session; ``session.json`` comes last, so that it is there whole or not at all."""
-        self._use().check(LARGE_BYTES if image is None else image.nbytes)
+        self._disk_use.check(LARGE_BYTES if image is None else image.nbytes)
         self.disk.make_folder(folder)
         self._lock = Lock(folder)
         try:
@@ -156,6 +166,11 @@ class Runner:
             self._journal = Journal.begin(self.disk, folder, self.spec.id, 0, self.durable)
             write_spec(self.disk, folder, self.spec, "empty" if image is None else "snapshot")
             self.disk.sync_folder(folder.parent)
+        except OSError as error:
+            with suppress(OSError):
+                remove_session(self.disk, folder)
+            self._lock.release()
+            raise disk_refuses(error) from None
         except BaseException:
             self._lock.release()
             raise
@@ -187,9 +202,12 @@ class Runner:
         if client is None or frame.seq not in (0, client.expected):
             return self.session.apply(frame, buffers, human)  # it is refused, or answered once more
         try:
-            self._ready()
+            if self._lost is not None or journal.failing:
+                self._ready()
             message = _encoded(frame, buffers, human)
-            self._check_room(sum(map(len, message)), bool(frame.payloads))
+            nbytes = sum(map(len, message))
+            if nbytes >= LARGE_BYTES or journal.nbytes > self.policy.journal_bytes:
+                self._check_room(nbytes, bool(frame.payloads))
         except GradwireError as error:
             self.session.ran = None
             return _refusal(frame.seq, error), []
@@ -199,10 +217,13 @@ class Runner:
             self._go_back()
             raise
         if reply.refused is None:
-            failures = {p.index: _plain(p) for p in self.session.failed if p.code in MOMENTARY}
-            if any(leaves_traces(problem.op) for problem in failures.values()):
-                self._uncertain = True
-            journal.append(Kind.FRAME, Notes(human=human, failures=failures), message)
+            notes = _HUMAN if human else _PLAIN
+            if self.session.failed:
+                failures = {p.index: _plain(p) for p in self.session.failed if p.code in MOMENTARY}
+                if any(leaves_traces(problem.op) for problem in failures.values()):
+                    self._uncertain = True
+                notes = Notes(human=human, failures=failures)
+            journal.append(Kind.FRAME, notes, message)
         return reply, out
 
     def add_chunk(self, client: int, chunk: Chunk, data: memoryview) -> None:
@@ -258,19 +279,15 @@ class Runner:
                 limit=MAX_RECORD_BYTES, value=nbytes,
             )  # fmt: skip
         if nbytes >= LARGE_BYTES:
-            self._use().check(nbytes)
+            self._disk_use.check(nbytes)
         most = STRETCH * self._proper_bytes() * (1 if brings_data else 4)
-        if journal.nbytes > most:
+        if journal.nbytes > most and (brings_data or nbytes >= SMALL_BYTES):
             raise LimitExceeded(
                 f"the journal of the session has {journal.nbytes:,} bytes and cannot be replaced by a snapshot "
                 f"({self._postponed or 'the disk takes none'}); it may have {most:,}, {most // self._proper_bytes()} "
                 f"times what GRADWIRE_JOURNAL_BYTES and the session's own size allow",
                 setting="GRADWIRE_JOURNAL_BYTES", limit=most, value=journal.nbytes,
             )  # fmt: skip
-
-    def _use(self) -> DiskUse:
-        assert self.folder is not None
-        return DiskUse.of(self.folder.parent, self.policy.max_data_bytes)
 
     def _go_back(self) -> None:
         """After a frame of which nobody knows what it has changed: be what the journal tells."""
@@ -306,7 +323,7 @@ class Runner:
             return
         written = self._journal.commit()
         self.committed_bytes += written
-        self._use().count(written)
+        self._disk_use.count(written)
         if self._uncertain:
             self.compact()
 
@@ -317,8 +334,8 @@ class Runner:
             return False
         try:
             image = take(self.session)
-        except NotImageable as error:
-            self._postponed = error.message
+        except (NotImageable, MemoryError) as error:
+            self._postponed = error.message if isinstance(error, NotImageable) else "there is no memory for it"
             self._not_before = journal.nbytes + self._proper_bytes() // 8, 0.0
             return False
         base = journal.last
@@ -444,13 +461,16 @@ def open_runner(
     image: bytes | memoryview = b"",
     policy: JournalPolicy | None = None,
 ) -> Runner:
-    """A runner that begins as ``how`` says; ``image`` is the file to adopt."""
+    """A runner that begins as ``how`` says; ``image`` is the file to adopt. It has its thread for itself."""
+    limits = spec.engine_limits()
+    # What a session may hold, and what one op may need beside that for a while.
+    backends = Backends(pool=DevicePool(limits.max_session_bytes + limits.max_tensor_bytes))
     if how == "new":
-        return Runner(spec, folder, policy=policy)
+        return Runner(spec, folder, backends, policy)
     if how == "adopt":
-        return Runner.adopt(spec, folder, snapshots.decode(image), policy=policy)
+        return Runner.adopt(spec, folder, snapshots.decode(image), backends, policy)
     assert folder is not None
-    return Runner.recover(folder, policy=policy)
+    return Runner.recover(folder, backends, policy)
 
 
 def _encoded(frame: Frame, buffers: Buffers, human: bool) -> Sequence[Piece]:

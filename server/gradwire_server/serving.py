@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import signal
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -16,6 +15,7 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
+from .certificate import keep_renewed
 from .reception import protocols
 from .settings import Settings
 from .state import Server
@@ -53,23 +53,6 @@ def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
     )
 
 
-def check_certificate(settings: Settings) -> None:
-    """Load the certificate and its key once, to complain about them before anything else is done.
-
-    Raises:
-        ValueError: when they cannot be used.
-    """
-    if settings.tls_cert is None or settings.tls_key is None:
-        return
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
-    except (ssl.SSLError, OSError) as error:
-        raise ValueError(
-            f"{settings.tls_cert} (GRADWIRE_TLS_CERT) and {settings.tls_key} (GRADWIRE_TLS_KEY) are no certificate "
-            f"with its key: {error}"
-        ) from None
-
-
 def listen(settings: Settings) -> socket.socket:
     """The listening socket. What it is set to, connections inherit.
 
@@ -100,10 +83,13 @@ class DrainingServer(uvicorn.Server):
         self._stop_asked = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
+        self._renewal: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
+        if self.config.ssl is not None:
+            self._renewal = self._loop.create_task(keep_renewed(self.settings, self.config.ssl))
         if self.started and self._told is not None:
             self._told(self.url)
         if self._stop_asked:
@@ -111,6 +97,8 @@ class DrainingServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)
+        if self._renewal is not None:
+            self._renewal.cancel()
         if self.force_exit:  # uvicorn leaves the sessions open then
             await self.lifespan.shutdown()
 

@@ -287,8 +287,9 @@ class Registry:
         if ttl > max(settings.max_session_ttl_s, settings.session_ttl_s):
             raise _over("ttl_s", ttl, "max_session_ttl_s", settings.max_session_ttl_s)
         for name, wanted in (limits or {}).items():
-            if wanted > getattr(settings, name):
-                raise _over(f"limits.{name}", wanted, name, getattr(settings, name))
+            allowed = getattr(settings, name)
+            if allowed and wanted > allowed:  # 0 is no limit
+                raise _over(f"limits.{name}", wanted, name, allowed)
         promised = settings.promised_durability() if durability is None else durability
         if promised != "none" and self.store is None:
             raise InvalidRequest(
@@ -350,8 +351,11 @@ class Registry:
         return [
             Standing(
                 "live" if each.host.awake else "dormant",
-                each.spec.durability, each.device, each.host.pending, self.watch.seen(each.id),
-                shared_pool=self.pool is None,
+                each.spec.durability,
+                each.device,
+                each.host.pending,
+                self.watch.seen(each.id),
+                shared_pool=False,
             )
             for each in self._sessions.values()
         ]
@@ -453,7 +457,10 @@ class Registry:
         self._sessions.clear()
         for session in sessions:
             session.save_use()
-        await asyncio.gather(*(session.host.close(keep=session.folder is not None) for session in sessions))
+        closing = [session.host.close(keep=session.folder is not None) for session in sessions]
+        for session, outcome in zip(sessions, await asyncio.gather(*closing, return_exceptions=True)):
+            if isinstance(outcome, BaseException):
+                log.error("a session was not closed in order", session=session.id, exc_info=outcome)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CLOSE_PATIENCE_S)
         if self.pool is not None:

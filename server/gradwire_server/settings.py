@@ -77,10 +77,15 @@ class Settings(BaseSettings):
         "the loss of power (durable). By default applied where there is a data directory, else none.",
     )
     journal_bytes: PositiveInt = Field(
-        default=64 * MB, description="Length at which a session's journal is replaced by a snapshot."
+        default=64 * MB,
+        description="Length at which a session's journal is replaced by a snapshot; the size of its last snapshot "
+        "where that is more.",
     )
     max_data_bytes: int = Field(
-        default=64 * GB, ge=0, description="Disk space of all sessions together; 0 for no limit."
+        default=64 * GB,
+        ge=0,
+        description="Disk space of all sessions together, beyond which new sessions and uploads are refused; 0 for no "
+        "limit.",
     )
 
     max_body_bytes: PositiveInt = Field(default=GB, description="Largest body of an HTTP request.")

@@ -347,10 +347,13 @@ class Stream:
 
     async def _keep_pace(self) -> None:
         """Wait until the key has paid for what it took: its client finds the network slower."""
+        since = time.monotonic()
         while self._end is None and (left := self.meter.wait) > 0:
             self._room.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._room.wait(), left)
+            self.meter.held += time.monotonic() - since
+            since = time.monotonic()
 
     def _feed(self) -> None:
         """Give the host what it may have."""
@@ -377,6 +380,8 @@ class Stream:
             if isinstance(failure, MalformedFrame | SessionGone):
                 code = GONE if isinstance(failure, SessionGone) else MALFORMED
                 self.finish(End(code, failure.code, failure))
+            elif isinstance(failure, Unavailable):
+                self.end_with_trouble(failure)  # the client resumes and sends the upload again
             elif failure is not None and not isinstance(failure, LimitExceeded):
                 # An upload over a limit fails the frame that needs it; anything else here is a defect.
                 log.error("chunk failed", session=self.session.id, exc_info=failure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,14 @@ from websockets.sync.server import ServerConnection, serve
 
 from gradwire.link import Link
 from gradwire_protocol import envelope
-from gradwire_protocol.errors import ConnectionLost, GradwireError, MalformedFrame, SessionGone, Unavailable
+from gradwire_protocol.errors import (
+    ConnectionLost,
+    GradwireError,
+    MalformedFrame,
+    ReplyForgotten,
+    SessionGone,
+    Unavailable,
+)
 from gradwire_protocol.frames import Chunk, Frame, Hello, Problem, Refusal, Reply, Structure, Value, Welcome
 
 READ = envelope.encode_part(Structure(ops=[["zeros", [[2]]]], reads=[0]))
@@ -160,6 +168,38 @@ def test_a_server_that_says_welcome_and_hangs_up_is_not_asked_for_ever():
         link.close()
 
 
+def test_a_reply_that_the_server_has_forgotten_is_an_error_of_that_read_alone():
+    forgotten = pack(Reply(seq=1, refused=Problem(code="reply_forgotten", detail="no longer kept")))
+    with fake_server(lambda stream, frame: stream.send(forgotten) if frame.seq == 1 else answer(stream, frame)) as (
+        fake,
+        url,
+    ):
+        link = Link(url, "s_fake", None, patience=5)
+        seq = link.submit(Frame(first=2 << 32 | 1), READ, b"", [], [None], wait=True, reads=1, read_bytes=8)
+        assert isinstance(link.wait(seq).refusal, ReplyForgotten)
+        assert read(link) == [1.0, 2.0]
+        assert len(fake.hellos) == 1
+        link.close()
+
+
+def test_a_server_that_paces_a_program_is_given_its_time():
+    refused = []
+
+    def pace(stream: ServerConnection, frame: Frame) -> None:
+        if len(refused) < 3:
+            refused.append(frame.seq)
+            problem = Problem(code="too_many_requests", detail="slower", retryable=True, extra={"retry_after_s": 0.1})
+            stream.send(pack(Reply(seq=frame.seq, refused=problem)))
+        else:
+            answer(stream, frame)
+
+    with fake_server(pace) as (_, url):
+        link = Link(url, "s_fake", None, patience=30)
+        assert read(link) == [1.0, 2.0]
+        assert refused == [1, 1, 1]
+        link.close()
+
+
 def test_a_session_that_forgot_what_it_acknowledged_is_gone():
     def answer_and_hang_up(stream: ServerConnection, frame: Frame) -> None:
         answer(stream, frame)
@@ -218,6 +258,35 @@ def test_what_is_no_gradwire_server_is_said_to_be_none(status):
         fake.refusals = [refusal(status)] * 50
         with pytest.raises(Unavailable, match=f"no gradwire server.*{status}"):
             Link(url, "s_fake", None, patience=30)
+
+
+def test_a_name_that_cannot_be_resolved_for_now_is_tried_again(monkeypatch):
+    resolve, asked = socket.getaddrinfo, []
+
+    def sometimes(host: Any, *rest: Any, **more: Any) -> Any:
+        if host != "gradwire.test":
+            return resolve(host, *rest, **more)
+        asked.append(host)
+        if len(asked) < 4:
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return resolve("127.0.0.1", *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", sometimes)
+    with fake_server(answer) as (_, url):
+        link = Link(url.replace("127.0.0.1", "gradwire.test"), "s_fake", None, patience=30)
+        assert read(link) == [1.0, 2.0]
+        assert len(asked) == 4
+        link.close()
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:{port}", "http://no..such..name", "http://127.0.0.1:{closed}"])
+def test_what_cannot_be_reached_is_named_when_patience_ends(url):
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        closed = found.getsockname()[1]
+    with fake_server(answer) as (_, there):
+        chosen = url.format(port=there.rpartition(":")[2], closed=closed)
+        with pytest.raises(ConnectionLost, match=r"could not be reached for 0\.2 s .*cannot be reached: "):
+            Link(chosen, "s_fake", None, patience=0.2)
 
 
 def test_a_stranger_in_the_servers_place_passes_for_one_who_resumes():

@@ -8,6 +8,7 @@ from tests.live_server import live_server
 import gradwire
 from gradwire import sessions
 from gradwire.rest import Rest
+from gradwire_protocol.errors import ArgumentError, UnknownTensor
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +116,7 @@ def test_an_id_that_is_not_there_is_an_unknown_tensor(program):
     x = gradwire.ones(2)
     x.tolist()
     new = program(session=old.id, client=old.client)
-    with pytest.raises(gradwire.UnknownTensor):
+    with pytest.raises(UnknownTensor):
         new.tensor(x._id + 1000)
 
 
@@ -125,7 +126,7 @@ def test_another_clients_tensor_is_not_to_be_had_by_id(program):
     x.tolist()
     beside = program(session=first.id)
     assert beside.client != first.client
-    with pytest.raises(gradwire.ArgumentError, match="client"):
+    with pytest.raises(ArgumentError, match="client"):
         beside.tensor(x._id)
 
 
@@ -162,7 +163,7 @@ def test_places_are_taken_over_again_and_again(program):
     ],
 )
 def test_arguments_that_do_not_belong_together_are_refused_before_anything_is_sent(server, options, text):
-    with pytest.raises(gradwire.ArgumentError, match=text):
+    with pytest.raises(ArgumentError, match=text):
         gradwire.connect(server.url, server.api_key, **options)
 
 

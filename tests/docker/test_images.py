@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from gradwire_server.settings import PREFIX, Settings, variable
-from tests.live_server import ROOT
+from tests.live_server import ROOT, SOURCES
 
 DOCKER = ROOT / "docker"
 IMAGES = ("cpu", "cuda")
@@ -137,3 +139,15 @@ def test_keys_for_a_server_are_printed_once_and_kept_as_hashes(tmp_path) -> None
 def test_the_scripts_can_be_read_by_the_shell(script) -> None:
     subprocess.run(["bash", "-n", str(DOCKER / script)], check=True)
     assert (DOCKER / script).stat().st_mode & 0o111
+
+
+def test_without_an_engine_the_test_of_the_image_says_so_and_is_no_failure(tmp_path) -> None:
+    """No engine answers, and none is on this path to be started."""
+    nowhere = {"DOCKER_HOST": f"unix://{tmp_path}/docker.sock", "PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [str(DOCKER / "test.sh")], capture_output=True, text=True, timeout=100, check=False,
+        env={**os.environ, **nowhere, "PYTHON": sys.executable, "PYTHONPATH": SOURCES},
+    )  # fmt: skip
+    assert done.returncode == 77, done.stdout + done.stderr
+    assert "cannot be tested here" in done.stderr
+    assert not list(tmp_path.iterdir())

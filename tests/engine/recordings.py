@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import pytest
 
 from gradwire_engine.image import Image, NotImageable, restore, take
 from gradwire_engine.session import Session
@@ -92,19 +94,20 @@ class _Line:
 @contextmanager
 def recording() -> Iterator[tuple[Recording, Session]]:
     """While it is open, the client computes in a new session of this process, and every message is kept."""
-    from gradwire import link, sessions
     from gradwire.session import Session as Client
 
     made, engine = Recording(), new_session()
-    connection, link.Connection = link.Connection, lambda url, session, key, hello, heartbeat: _Line(engine, made, hello)
-    current = sessions._current
-    try:
-        sessions._current = Client("http://127.0.0.1:9", "recorded", None)
+
+    def connect(url: str, session: str, key: str | None, hello: Hello, heartbeat: float) -> _Line:
+        return _Line(engine, made, hello)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gradwire.link.Connection", connect)
+        client = Client("http://127.0.0.1:9", "recorded", None)
+        patch.setattr("gradwire.sessions._current", client)
         yield made, engine
-        sessions._current.synchronize()
-        sessions._current.leave()
-    finally:
-        link.Connection, sessions._current = connection, current
+        client.synchronize()
+        client.leave()
 
 
 def record(program: Callable[[], Any]) -> Recording:
@@ -152,7 +155,11 @@ def cut_everywhere(recorded: Recording) -> tuple[int, int]:
     cuts = refused = 0
     for i, message in enumerate(recorded.messages):
         try:
-            cut = restore(travelled(take(cut)))
+            image = travelled(take(cut))
+            cut = restore(image)
+            taken = take(cut)
+            assert msgspec.json.encode(taken.facts) == msgspec.json.encode(image.facts)
+            assert all(np.array_equal(taken.arrays[name], array) for name, array in image.arrays.items())
             cuts += 1
         except NotImageable:
             refused += 1

@@ -24,7 +24,19 @@ from tests.samples import Sample, load
 
 MB = 1 << 20
 LIMITS = Limits(max_tensor_bytes=4 * MB, max_session_bytes=8 * MB, max_op_work=100_000_000, max_frame_seconds=0)
-HUGE = (1 << 62, (1 << 62) - 1, 1 << 40, 1 << 31, 123_456_789, 1 << 64, 1 << 200, -1, -(1 << 40), -(1 << 63), -(1 << 70))
+HUGE = (
+    1 << 62,
+    (1 << 62) - 1,
+    1 << 40,
+    1 << 31,
+    123_456_789,
+    1 << 64,
+    1 << 200,
+    -1,
+    -(1 << 40),
+    -(1 << 63),
+    -(1 << 70),
+)
 MOST_BYTES = 40 * MB
 MOST_S = 0.5
 """Ten times what it takes on an idle machine: a test must pass on a busy one."""

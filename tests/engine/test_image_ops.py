@@ -9,17 +9,16 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-from tests.engine.recordings import Recording, little_to_collect, looks, new_session, travelled
-from tests.engine.test_parity import convert, to_dtype
-from tests.samples import Sample, load
 
 from gradwire_engine.image import restore, take
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import Frame, Payload, Reply, Structure
 from gradwire_protocol.records import encode_args
 from gradwire_protocol.table import TABLE
+from tests.engine.recordings import Recording, little_to_collect, looks, new_session, travelled
+from tests.engine.test_parity import convert, to_dtype
+from tests.samples import Sample, load
 
-MOST_SAMPLES = 3
 SAMPLES = load()
 
 
@@ -56,7 +55,7 @@ class Program:
 
     def uploads(self) -> bytes:
         ops, raw = [], []
-        for i, tensor in enumerate(self.given):
+        for tensor in self.given:
             name = str(tensor.dtype).removeprefix("torch.")
             plain = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
             ops.append(["upload", ["payload", name, list(tensor.shape), "cpu"]])
@@ -86,12 +85,14 @@ class Program:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_an_op_differentiates_as_before_after_an_image_was_taken(name):
     declared = SAMPLES[name][0]
-    kinds = [d for d in ("float32", "complex64") if d in declared.dtypes] or [declared.dtypes[0]]
-    for kind in kinds:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            for sample in declared.draw(kind, 5)[:MOST_SAMPLES]:
-                _check(Program(name, sample))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for kind in sorted(declared.dtypes, key=lambda name: name not in ("float32", "complex64")):
+            drawn = [sample for sample in declared.draw(kind, 5) if not sample.expects_error]
+            if drawn:
+                break
+        for sample in {id(s): s for s in (*drawn[:1], *drawn[-1:])}.values():
+            _check(Program(name, sample))
 
 
 def _check(program: Program) -> None:

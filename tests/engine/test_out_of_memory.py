@@ -105,7 +105,10 @@ def step(session: Session) -> Reply:
         ["backward", [[5], [None]]],
         ["grad_of", [w1]],
         ["grad_of", [w2]],
-        ["adam_step", [[w1, w2], [m1, m2], [v1, v2], [None, None], "float", "float", "float", "float", "float", "float"]],
+        [
+            "adam_step",
+            [[w1, w2], [m1, m2], [v1, v2], [None, None], "float", "float", "float", "float", "float", "float"],
+        ],
         ["mul_", [x, "float"]],
         ["clone", [w1]],
         ["clone", [w2]],

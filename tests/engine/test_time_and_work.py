@@ -39,7 +39,9 @@ CASES: list[tuple[str, list[tuple[int, ...]], tuple[Any, ...], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "shapes", "more", "expected"), CASES, ids=[f"{c[0]}-{i}" for i, c in enumerate(CASES)])
+@pytest.mark.parametrize(
+    ("name", "shapes", "more", "expected"), CASES, ids=[f"{c[0]}-{i}" for i, c in enumerate(CASES)]
+)
 def test_work_is_counted_in_multiply_adds(
     name: str, shapes: list[tuple[int, ...]], more: tuple[Any, ...], expected: int
 ) -> None:
@@ -144,7 +146,16 @@ def test_a_backward_that_takes_too_long_gives_no_gradient() -> None:
 def test_loops_inside_a_kernel_look_at_the_clock(clock: Clock, op: list[Any]) -> None:
     session = Session(Limits(max_frame_seconds=5))
     shapes = [[50, 2, 3], [2, 4], [4, 3], [4, 4], [50, 1, 3]]
-    ops = [*(["zeros", [shape]] for shape in shapes), *(["full", [shape, "int"], ] for shape in ([1, 4], [1], [1]))]
+    ops = [
+        *(["zeros", [shape]] for shape in shapes),
+        *(
+            [
+                "full",
+                [shape, "int"],
+            ]
+            for shape in ([1, 4], [1], [1])
+        ),
+    ]
     human(session, *ops, scalars=[1, 50, 4])
     clock.looked, clock.late_after = 0, 20
     inputs = [[op[0], [-1 - i for i in op[1]]]]

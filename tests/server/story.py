@@ -229,8 +229,8 @@ def _note_held(session: Session, note: Any, update: Any, name: Any, held: Any) -
     if not isinstance(held, Tensor):
         note(name, None)
         return
-    node = held._grad_fn
-    note(name, held.meta, held.is_leaf, held.requires_grad, held.storage.version, node.name if node else None)
+    node = held._grad_fn  # not grad_fn, nor what asks for it: that may bring the history of a view up to date
+    note(name, held.meta, held.requires_grad_flag, held.storage.version, node.name if node else None)
     note(problem_code(held.storage.poison))
     update(np.ascontiguousarray(session.engine.to_numpy(held)).reshape(-1).view(np.uint8))
     if held.grad is not None:

@@ -52,6 +52,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]
         secrets["made"] = made["key"]
         with server.http(made["key"]) as reader:
             reader.post("/v1/sessions")
+        brief = admin.post("/v1/keys", json={"name": "brief", "expires_in_s": 0.1}).json()
+        secrets["brief"] = brief["key"]
         admin.delete(f"/v1/keys/{made['id']}")
         session = http.post("/v1/sessions", json={"seed": 1}).headers["location"]
         http.post("/v1/sessions", json={"ttl_s": 0.2})
@@ -72,7 +74,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]
         exported = http.get(f"{session}/export").content
         deadline = time.monotonic() + 20
         log = folder / "audit.log"
-        while "session_expired" not in log.read_text():
+        while not {"session_expired", "key_expired"} <= {each["action"] for each in entries(log)}:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         raw = {"Content-Type": "application/safetensors"}
@@ -137,8 +139,10 @@ def test_it_says_how_much_went_out_and_came_in(run: tuple[Path, dict[str, str]])
 
 def test_keys_and_refusals_are_in_it(run: tuple[Path, dict[str, str]]) -> None:
     found = entries(run[0] / "audit.log")
-    made, revoked = one(found, "key_created"), one(found, "key_revoked")
+    made, brief = (each for each in found if each["action"] == "key_created")
+    revoked, expired = one(found, "key_revoked"), one(found, "key_expired")
     assert made["about"] == revoked["about"] != made["key"]
+    assert brief["about"] == expired["about"]
     refused = [each for each in found if each["action"] == "key_refused"]
     assert refused[0]["outcome"] == "unauthorized"
     assert refused[0]["request_id"] == "the-mistyped-one"
@@ -193,8 +197,8 @@ def test_without_a_file_it_is_part_of_the_servers_log(monkeypatch: pytest.Monkey
     with capture_logs() as logged, on_account_of(who):
         AuditLog.configured(Settings(api_keys=("x",))).note("session_created", session="s_1")
     assert logged == [
-        {"event": "session_created", "log_level": "info", "outcome": "ok", "key": "k_1", "tenant": "t", "address": "192.0.2.1",
-         "request_id": "r", "session": "s_1"}
+        {"event": "session_created", "log_level": "info", "outcome": "ok", "key": "k_1", "tenant": "t",
+         "address": "192.0.2.1", "request_id": "r", "session": "s_1"}
     ]  # fmt: skip
 
 
@@ -210,6 +214,19 @@ def test_a_disk_that_is_full_costs_lines_and_not_the_service(tmp_path: Path, mon
         log.note("session_created", session="s_lost")
     assert "s_lost" in logged[0]["entry"]
     log.close()
+
+
+def test_a_stream_that_was_slowed_down_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    with live_server(audit_log=path, max_ops_per_second=100) as server, server.http() as http:
+        session = http.post("/v1/sessions").headers["location"]
+        with stream(server, session) as peer:
+            for seq in (1, 2):
+                peer.apply(seq, [["full", [[1], "float"]]] * 130, [0], scalars=[1.0] * 130)
+    slowed = one(entries(path), "limit_hit")
+    assert slowed["outcome"] == "slowed"
+    assert slowed["seconds"] > 0
+    assert slowed["session"] == one(entries(path), "session_created")["session"]
 
 
 def test_the_file_can_be_anywhere(tmp_path: Path) -> None:

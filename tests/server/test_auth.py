@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
 from gradwire_server.access import KeyStore, generate_key
 from gradwire_server.app import create_app
+from gradwire_server.logging import worth_telling
 from gradwire_server.settings import Settings, hash_key
 from tests.live_server import LiveServer
 
@@ -69,6 +73,17 @@ def test_a_stream_with_a_wrong_key_is_not_accepted(server: LiveServer, session: 
         pass
     assert refused.value.response.status_code == 401
     assert b'"unauthorized"' in refused.value.response.body
+
+
+def test_a_refused_stream_is_no_error_of_the_servers(server: LiveServer, session: str, caplog: Any) -> None:
+    """uvicorn says it is; if its words change, this finds out."""
+    with pytest.raises(InvalidStatus), stream(server, session, key="wrong"):
+        pass
+    deadline = time.monotonic() + 20
+    while not (told := [each for each in caplog.records if each.name == "uvicorn.error"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert not any(worth_telling(each) for each in told)
 
 
 def test_settings_keep_hashes_only() -> None:

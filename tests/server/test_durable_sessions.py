@@ -17,11 +17,13 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import gradwire
 from gradwire import sessions
+from gradwire.cli import app
 from gradwire_server.runner import Runner
-from tests.live_server import API_KEY, ROOT, SOURCES, live_server, server_process
+from tests.live_server import API_KEY, ROOT, SOURCES, LiveServer, live_server, server_process
 from tests.training_run import train
 
 from .exchange import post, problem, stream, upload
@@ -73,8 +75,7 @@ def current_session(url: str) -> Iterator[Any]:
         sessions._current = before
 
 
-@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("kind", ["inline", "process"])
+@pytest.mark.parametrize(("kind", "sig"), [("inline", signal.SIGTERM), ("process", signal.SIGKILL)])
 def test_the_same_client_goes_on_after_the_server_was_restarted(kind: str, sig: int, tmp_path: Path) -> None:
     steps = 30
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -148,7 +149,7 @@ def test_many_who_use_a_dormant_session_at_once_wake_it_once(tmp_path: Path, mon
         return found
 
     monkeypatch.setattr(Runner, "recover", classmethod(counted))
-    with live_server(data_dir=tmp_path) as server, server.http() as http:
+    with live_server(data_dir=tmp_path, session_host="inline") as server, server.http() as http:
         with ThreadPoolExecutor(8) as users:
             asked = [users.submit(values, http, session) for _ in range(8)]
             assert http.get("/livez").status_code == 200
@@ -289,3 +290,34 @@ def test_a_session_moves_to_another_server_as_a_file(kind: str, tmp_path: Path) 
         problem(http.post("/v1/sessions/import", json={}), 415, "unsupported_media_type")
         assert len(http.get("/v1/sessions").json()["sessions"]) == 1
         assert len(list((tmp_path / "sessions").iterdir())) == 1
+
+
+def gradwire_command(server: LiveServer, *arguments: str) -> tuple[int, str]:
+    """Run ``gradwire`` against a server; its exit status and what it printed."""
+    found = CliRunner().invoke(app, [*arguments, "--url", server.url, "--api-key", server.api_key])
+    return found.exit_code, found.output
+
+
+def test_the_command_line_moves_a_session_between_servers(tmp_path: Path) -> None:
+    file = tmp_path / "session.safetensors"
+    with live_server() as server, server.http() as http:
+        session = new_session(http)
+        post(http, session, upload([1, 2.5], "float32", [2]))
+        name = session.rsplit("/", 1)[-1]
+        code, text = gradwire_command(server, "sessions", "export", name, str(file))
+        assert (code, file.exists()) == (0, True), text
+        code, text = gradwire_command(server, "sessions", "export", name, str(file))
+        assert code == 2
+        assert "--force" in text
+        code, text = gradwire_command(server, "sessions", "export", "s_nothing", str(tmp_path / "no.safetensors"))
+        assert code == 1
+        assert text.startswith("not_found: ")
+        assert not list(tmp_path.glob("no*"))
+    with live_server() as server, server.http() as http:
+        code, text = gradwire_command(server, "sessions", "import", str(file), "--ttl", "50")
+        assert code == 0, text
+        assert values(http, f"/v1/sessions/{text.split()[-1]}") == [1, 2.5]
+        assert text.split()[-1][:8] in gradwire_command(server, "sessions", "ls")[1]
+        code, text = gradwire_command(server, "sessions", "import", str(file), "--durability", "durable")
+        assert code == 1
+        assert "GRADWIRE_DATA_DIR" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import stat
 import subprocess
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosed
 
 from gradwire.cli import app as command
-from gradwire_protocol.errors import InvalidRequest, NotFound
+from gradwire_protocol.errors import InvalidRequest, NotFound, Unavailable
 from gradwire_protocol.frames import Refusal
 from gradwire_server.access.keys import DamagedKeys, Key, KeyStore, digest_of
 from gradwire_server.key_command import duration
@@ -25,7 +26,7 @@ from gradwire_server.key_command import main as offline
 from gradwire_server.settings import Settings, hash_key
 from tests.live_server import ROOT, SOURCES, LiveServer, live_server, server_process
 
-from .exchange import Peer, problem, stream
+from .exchange import Peer, binary, problem, stream
 
 # The store
 
@@ -80,6 +81,18 @@ def test_what_is_half_written_is_never_read(path: Path, monkeypatch: pytest.Monk
     assert KeyStore(path).make("third", ["session"])
 
 
+def test_a_process_that_keeps_the_lock_stops_nobody_for_long(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradwire_server.access.keys.LOCK_TRIES", 3)
+    store = KeyStore(path)
+    _, text = store.make("first", ["session"])
+    with open(path.with_name("keys.json.lock")) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(Unavailable):
+            store.make("second", ["session"])
+        assert store.find(text) is not None
+    store.make("third", ["session"])
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 1}', '{"version": 9, "keys": []}'])
 def test_a_damaged_file_is_refused_and_named(path: Path, content: str) -> None:
     path.parent.mkdir()
@@ -115,7 +128,7 @@ def test_the_last_use_is_kept_to_a_minute(path: Path) -> None:
     assert used is not None
     store.used(key)
     assert key.last_used == used
-    store.refresh()
+    store.note_use()
     kept = KeyStore(path).find(text)
     assert kept is not None
     assert kept.last_used == used
@@ -202,6 +215,21 @@ def test_revoking_a_key_ends_its_streams_and_no_others(place: tuple[LiveServer, 
             assert (refusal.problem.code, code) == ("unauthorized", 4401)
             assert stays.apply(1, [["full", [[1], "float"]]], [0], scalars=[1.5])[0].errors == []
         http.delete(session)
+
+
+def test_revoking_a_key_waits_for_nothing_that_runs(place: tuple[LiveServer, Path], admin: httpx.Client) -> None:
+    """The reply to a frame that runs would come first, if it were waited for."""
+    key = made(admin)
+    server = place[0]
+    ops = [["ones", [[4_000_000]]]] + [["erf_", [0]]] * 60
+    with server.http(key["key"]) as http:
+        session = http.post("/v1/sessions").headers["location"]
+        with stream(server, session, key=key["key"]) as peer:
+            peer.send(binary(1, ops, [0]))
+            while not http.get("/v1/sessions").json()["sessions"][0]["streams"]:
+                time.sleep(0.01)
+            admin.delete(f"/v1/keys/{key['id']}")
+            assert ended(peer)[1] == 4401
 
 
 def test_an_expired_key_opens_nothing_and_its_streams_end(place: tuple[LiveServer, Path], admin: httpx.Client) -> None:
@@ -292,6 +320,29 @@ def test_the_first_key_of_a_container_is_made_before_its_first_start(tmp_path: P
     ).stdout.strip()
     with server_process(data_dir=tmp_path / "data", api_keys="", admin_keys="") as server, server.http(text) as http:
         assert [key["name"] for key in http.get("/v1/keys").json()["keys"]] == ["first"]
+
+
+def test_the_key_of_a_run_finds_the_sessions_of_the_last_run(tmp_path: Path) -> None:
+    """A server without keys makes another one each time; what it opens stays the same."""
+    ready, seen = tmp_path / "ready.json", []
+    settings = {"data_dir": tmp_path / "data", "api_keys": "", "admin_keys": ""}
+    for _ in range(2):
+        with server_process("--ready-file", str(ready), **settings) as server:
+            deadline = time.monotonic() + 20
+            while not ready.exists():  # it is written after the line that the fixture waits for
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            text = json.loads(ready.read_text())["api_key"]
+            with server.http(text) as http:
+                if not seen:
+                    http.post("/v1/sessions")
+                assert http.get("/metrics").status_code == 200
+                seen.append((text, [each["id"] for each in http.get("/v1/sessions").json()["sessions"]]))
+            assert server.process is not None
+            server.process.terminate()
+            assert server.process.wait(30) == 0
+    assert seen[0][0] != seen[1][0]
+    assert seen[0][1] == seen[1][1] != []
 
 
 # From the command line of a client

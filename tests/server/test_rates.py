@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from gradwire_protocol.errors import TooManyRequests
 from gradwire_protocol.frames import Frame, Structure, structure_hash
@@ -349,6 +351,15 @@ def test_who_was_in_before_stays_in(guessing: tuple[LiveServer, Callable[[str], 
         ask(f"guess {i}")
     assert ask(server.api_key).status_code == 200
     refused(ask(server.other_key), "max_key_failures")
+
+
+def test_a_wrong_ticket_is_a_guess(guessing: tuple[LiveServer, Callable[[str], httpx.Response]]) -> None:
+    server, ask = guessing
+    for i in range(6):
+        with pytest.raises(InvalidStatus) as met, connect(f"{server.stream_url}s_1/stream?ticket=guess{i}"):
+            pass
+        assert met.value.response.status_code == (401 if i < 5 else 429)
+    refused(ask(server.api_key), "max_key_failures")
 
 
 def test_no_key_is_no_guess(guessing: tuple[LiveServer, Callable[[str], httpx.Response]]) -> None:

@@ -1,4 +1,4 @@
-"""Hostile connections: heads and bodies that never end or are too large, and streams that feed without saying anything."""
+"""Hostile connections: heads and bodies that never end or are too large, and streams that say nothing at length."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from gradwire_protocol.frames import (
     PROTOCOL_VERSION,
     Chunk,
     Frame,
+    Hello,
     Payload,
     Refusal,
     Reply,
@@ -281,6 +282,43 @@ def test_a_client_that_resumes_elsewhere_closes_its_old_stream(server: LiveServe
         new.hello(client=old.welcome.client)  # type: ignore[union-attr]
         assert closed(old)[0] == 4409
         assert new.apply(1, [])[0].seq == 1
+
+
+def resume(peer: Peer, client: int, instance: str, epoch: int) -> Any:
+    peer.send(Hello(version=PROTOCOL_VERSION, client=client, instance=instance, epoch=epoch))
+    return peer.receive()[0]
+
+
+def test_epochs_rise_with_each_welcome_and_frames_of_older_ones_are_refused(server: LiveServer, session: str) -> None:
+    with stream(server, session, greet=False) as first, stream(server, session, greet=False) as second:
+        before = resume(first, 0, "me", 0)
+        after = resume(second, before.client, "me", before.epoch)
+        assert after.epoch > before.epoch > 0
+        refused, _ = second.apply(1, [], epoch=before.epoch)
+        assert refused.refused is not None
+        assert refused.refused.code == "superseded"
+        assert second.apply(1, [], epoch=after.epoch)[0].refused is None
+
+
+def test_a_program_whose_place_was_taken_is_refused_and_disturbs_nobody(server: LiveServer, session: str) -> None:
+    with (
+        stream(server, session, greet=False) as old,
+        stream(server, session, greet=False) as new,
+        stream(server, session, greet=False) as back,
+    ):
+        before = resume(old, 0, "old", 0)
+        after = resume(new, before.client, "new", 0)
+        assert closed(old)[0] == 4409
+        refusal = resume(back, before.client, "old", before.epoch)
+        assert refusal.problem.code == "superseded"
+        assert closed(back)[0] == 4409
+        assert new.apply(1, [], epoch=after.epoch)[0].refused is None
+
+
+def test_the_welcome_tells_what_a_frame_survives(server: LiveServer, session: str) -> None:
+    with stream(server, session) as peer:
+        assert peer.welcome is not None
+        assert peer.welcome.durability == "none"  # a server without a data directory
 
 
 # Ends

@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ import httpx
 import numpy as np
 import pytest
 import trustme
+from cryptography import x509
 from websockets.sync.client import connect
 
 import gradwire
@@ -124,6 +126,33 @@ def test_old_versions_of_tls_are_not_spoken(
         else:
             with context.wrap_socket(raw, server_hostname="127.0.0.1") as spoken:
                 assert spoken.version() == version.name.replace("_", ".").replace("TLSv1.", "TLSv1.")
+
+
+def serial(server: LiveServer) -> int:
+    """The serial number of the certificate that a new connection is shown."""
+    port = int(server.url.rsplit(":", 1)[-1])
+    shown = ssl.get_server_certificate(("127.0.0.1", port), timeout=10)
+    return x509.load_pem_x509_certificate(shown.encode()).serial_number
+
+
+def test_a_renewed_certificate_serves_new_connections_and_half_a_one_does_not(
+    authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradwire_server.certificate.LOOK_EVERY_S", 0.02)
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    first, second = (authority.issue_cert("127.0.0.1") for _ in range(2))
+    first.cert_chain_pems[0].write_to_path(str(cert))
+    first.private_key_pem.write_to_path(str(key))
+    with live_server(tls_cert=cert, tls_key=key) as server:
+        before = serial(server)
+        second.cert_chain_pems[0].write_to_path(str(cert))
+        time.sleep(0.2)
+        assert serial(server) == before, "its key is still the old one"
+        second.private_key_pem.write_to_path(str(key))
+        deadline = time.monotonic() + 20
+        while serial(server) == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 def test_plain_http_on_a_secure_port_is_not_answered(secure: LiveServer) -> None:

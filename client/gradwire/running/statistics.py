@@ -1,9 +1,10 @@
-"""The line with which ``gradwire run --stats`` ends."""
+"""What ``gradwire run --stats`` ends with: a line of counts, and which lines of the program waited."""
 
 from __future__ import annotations
 
 import sys
 
+from ..round_trips import report
 from ..sessions import OPENED
 
 
@@ -20,6 +21,10 @@ def totals() -> dict[str, int]:
 
 
 def tell(seconds: float) -> None:
-    """Print the counts and the time to standard error, as ``name=value`` for eyes and programs alike."""
+    """Print the counts and the time to standard error, as ``name=value`` for eyes and programs alike,
+    and the lines of the program that waited for the server."""
     pairs = " ".join(f"{name}={count}" for name, count in totals().items())
     print(f"gradwire run: {pairs} seconds={seconds:.2f}", file=sys.stderr, flush=True)
+    waited = report(session.waits.copy() for session in OPENED)
+    if len(waited):
+        print(waited, file=sys.stderr, flush=True)

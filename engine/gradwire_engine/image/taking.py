@@ -67,7 +67,9 @@ class _Taker:
         self.pieces: list[Any] = []
         names = ("memories", "storages", "tensors", "nodes", "saved", "kept", "regions", "problems", "metas")
         self.tables = {name: _Numbered() for name in names}
-        self.number = {name: table.number for name, table in self.tables.items()}
+        self.number: dict[str, Callable[[Any], int]] = {name: table.number for name, table in self.tables.items()}
+        self.alike: dict[tuple[Any, ...], Meta] = {}
+        self.number["metas"] = self._number_of_meta
 
     def image(self) -> Image:
         session, engine, number = self.session, self.session.engine, self.number
@@ -174,6 +176,10 @@ class _Taker:
         poison = None if storage.poison is None else self.number["problems"](storage.poison)
         alias = storage.nbytes == 0 and storage.array.nbytes > 0
         return facts.StorageRow(memory, alias, storage.version, poison)
+
+    def _number_of_meta(self, meta: Meta) -> int:
+        same = self.alike.setdefault((meta.shape, meta.stride, meta.dtype, meta.device), meta)
+        return self.tables["metas"].number(same)
 
     def _meta(self, meta: Meta) -> facts.MetaRow:
         return facts.MetaRow(meta.shape, meta.stride, meta.dtype.name, meta.device)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradwire_protocol.errors import ArgumentValueError, KernelError, Unsupported
-from gradwire_protocol.ops.likelihoods import alignment_states, variance_shape
+from gradwire_protocol.ops.likelihoods import LABELS_AT_ONCE, alignment_states, variance_shape
 
 from .. import deadline
 from ..axes import waits
@@ -174,8 +174,13 @@ def _gradient(xp: Any, logs: Any, states: Any, before: Any, after: Any, losses: 
     times, batch, count = logs.shape
     # Log-probabilities of passing each state, summed for each label.
     passing = xp.exp(before + after + losses[:, None])
-    label = (states[:, :, None] == xp.arange(count)).astype(logs.dtype)
-    shares = xp.matmul(passing.transpose(1, 0, 2), label).transpose(1, 0, 2)
+    passing = passing.transpose(1, 0, 2)
+    shares = xp.empty((times, batch, count), logs.dtype)
+    step = max(1, LABELS_AT_ONCE // max(states.shape[1] * count, 1))
+    for i in range(0, batch, step):
+        some = slice(i, i + step)
+        label = (states[some, :, None] == xp.arange(count)).astype(logs.dtype)
+        shares[:, some] = xp.matmul(passing[some], label).transpose(1, 0, 2)
     counts = (xp.arange(times)[:, None] < ends)[:, :, None]
     return xp.where(counts, xp.exp(logs) - shares, 0.0)
 

@@ -279,7 +279,13 @@ def convolution_input(
     taken = weight.shape[1] * groups
     shape = (grad.shape[0], taken, *extents)
     channels = (grad.shape[1], weight.shape[0])
-    return _primitive(shape, grad, weight, channels, taken, weight.shape[2:], grad.shape[2:], stride, padding, dilation)
+    found = _primitive(
+        shape, grad, weight, channels, taken, weight.shape[2:], grad.shape[2:], stride, padding, dilation
+    )
+    # With stride 1 it may be computed as a convolution of the gradient, with a window for each element of the input.
+    windows = grad.dtype.itemsize * prod(shape[:1]) * grad.shape[1] * prod(weight.shape[2:]) * prod(extents)
+    found.scratch += min(max(windows, 0), COLUMN_BYTES)
+    return found
 
 
 @op(grad_fn="ConvolutionBackwardBackward0", internal=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..dtypes import FLOATING, float32, float64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, meta
@@ -127,9 +129,16 @@ def ctc_loss(
     shape = () if reduction != "none" or self.ndim == 2 else (batch,)
     # Backward needs the gradient for each sequence's loss, which the kernel finds on its way.
     kept = meta(self.shape, self.dtype, device)
-    scratch = 2 * self.shape[0] * batch * alignment_states(self.shape[0], targets.shape[-1]) * float64.itemsize
+    states = alignment_states(self.shape[0], targets.shape[-1])
+    # Scores and paths of all states, in double precision, and which label each state of some sequences has.
+    marks = 9 * min(batch * states * labels, max(LABELS_AT_ONCE, states * labels))
+    scratch = 6 * self.shape[0] * batch * states * float64.itemsize + marks
     out = meta(shape, self.dtype, device)
     return Inference((out, kept), None, None, _ctc_node(self, reduction, zero_infinity), scratch)
+
+
+LABELS_AT_ONCE: Final = 1 << 20
+"""Pairs of a state and a label that are held at once, if one sequence's are not more."""
 
 
 def alignment_states(times: int, labels: int) -> int:

@@ -33,7 +33,8 @@ SELDOM_KEPT: Final = 10_000
 ACTIONS: Final[dict[str, str]] = {
     "key_created": "a key was made",
     "key_revoked": "a key was revoked",
-    "key_ended": "a key that is in use has expired, or was revoked by another process",
+    "key_expired": "a key expired",
+    "key_ended": "the streams of a key were ended, since it was revoked or has expired",
     "key_refused": "a key was presented that is not known, or opens nothing any more",
     "address_turned_away": "an address has tried too many wrong keys",
     "scope_refused": "a key lacks the scope for what it asked",

@@ -43,6 +43,7 @@ class Access:
         self.tickets = Tickets(settings)
         self.audit = AuditLog.configured(settings)
         self._streams: dict[str, tuple[Key, set[EndStream]]] = {}
+        self._looked = time.time()
 
     @contextmanager
     def stream(self, key: Key, end: EndStream) -> Iterator[None]:
@@ -83,6 +84,7 @@ class Access:
         """See what other processes change in the file of keys, forever."""
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
+            self._note_expired()
             try:
                 changed = self.keys.refresh()
             except (DamagedKeys, OSError) as error:
@@ -92,10 +94,16 @@ class Access:
             if changed:
                 self.end_streams()
 
+    def _note_expired(self) -> None:
+        since, self._looked = self._looked, time.time()
+        for key in self.keys.all():
+            if key.expires is not None and since < key.expires <= self._looked and key.revoked is None:
+                self.audit.note("key_expired", about=key.id, tenant=key.tenant)
+
     def close(self) -> None:
         """Write down what is not yet on disk."""
         try:
-            self.keys.refresh()
+            self.keys.note_use()
         except (DamagedKeys, OSError) as error:
             log.error("the file of keys cannot be written", exc_info=error)
         self.audit.close()

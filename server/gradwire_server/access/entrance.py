@@ -145,11 +145,13 @@ class Entrance:
 
     def _redeem(self, ticket: str, session: str, address: str, request_id: str) -> Key:
         access = self.access
+        access.rates.check_address(address, "")
         try:
             key = access.keys.current(access.tickets.redeem(ticket, session))
             if key is None:
                 raise Unauthorized("the API key of this ticket opens nothing any more")
         except Unauthorized:
+            access.rates.failed(address)
             access.audit.note(
                 "ticket_refused", outcome="unauthorized", address=address, request_id=request_id, seldom=(address,)
             )
@@ -170,16 +172,17 @@ class Entrance:
     # What they may
 
     def _authorise(self, who: Caller, scope: str, session: str | None) -> None:
-        """Check that the key covers the route.
+        """Check that the session is the tenant's, and that the key covers the route.
 
         Raises:
-            NotFound: for a session that is not the key's, whatever its scopes.
+            NotFound: for a session that is not the tenant's, whatever the scopes and whatever the body.
+            SessionGone: for one that was.
             Forbidden: naming the scope that the key lacks.
         """
-        if not scope or who.key.may(scope):
-            return
         if session is not None:
             self.registry.get(session, who.key.tenant)
+        if not scope or who.key.may(scope):
+            return
         self.access.audit.note("scope_refused", outcome="forbidden", seldom=(who.key.id, scope))
         raise Forbidden(
             f"this needs a key with the scope {scope!r}; this one has {', '.join(who.key.scopes)}", scope=scope

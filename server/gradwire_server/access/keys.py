@@ -17,14 +17,14 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import structlog
 
-from gradwire_protocol.errors import InvalidRequest, NotFound
+from gradwire_protocol.errors import InvalidRequest, NotFound, Unavailable
 
 from ..settings import HASHED, Settings
 from .scopes import ADMIN, READ, SESSION
@@ -42,6 +42,8 @@ USED_EVERY_S: Final = 60.0
 LOCAL_TENANT: Final = "local"
 """Owner of the sessions of a key that was made for one run: the next run's key finds them again."""
 
+LOCK_TRIES: Final = 100
+LOCK_PAUSE_S: Final = 0.005
 FILE_VERSION: Final = 1
 
 log = structlog.get_logger("gradwire.keys")
@@ -138,6 +140,7 @@ class KeyStore:
         self._by_digest: dict[str, Key] = {}
         self._stamp: tuple[int, int, int] | None = None
         self._used: dict[str, float] = {}
+        self._noted = time.monotonic()
         self.refresh()
 
     @classmethod
@@ -247,7 +250,9 @@ class KeyStore:
     # The file
 
     def refresh(self) -> bool:
-        """Read the file again if it has changed, and write down what was used. Returns whether keys have changed.
+        """Read the file again if it has changed; once a minute write down which keys were used.
+
+        Returns whether keys may have changed.
 
         Raises:
             DamagedKeys: when it is not a file of keys.
@@ -256,12 +261,8 @@ class KeyStore:
         if self.path is None:
             self._index()
             return False
-        if self._used:
-            with self._changing() as made:
-                for key_id, at in self._used.items():
-                    if key_id in made:
-                        made[key_id].last_used = at
-                self._used = {}
+        if self._used and time.monotonic() - self._noted >= USED_EVERY_S:
+            self.note_use()
             return True
         stamp = self._stamped()
         if stamp == self._stamp and self._by_digest:
@@ -270,6 +271,16 @@ class KeyStore:
         self._stamp = stamp
         self._index()
         return True
+
+    def note_use(self) -> None:
+        """Write down when keys were used last."""
+        self._noted = time.monotonic()
+        if self._used:
+            with self._changing() as made:
+                for key_id, at in self._used.items():
+                    if key_id in made:
+                        made[key_id].last_used = at
+                self._used = {}
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Key]]:
@@ -281,7 +292,7 @@ class KeyStore:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _lock(descriptor)
             made = self._read()
             yield made
             self._write(made)
@@ -332,6 +343,20 @@ class KeyStore:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file. Others hold it for milliseconds; one that was stopped in between must not stop the server, too.
+
+    Raises:
+        Unavailable: when it stays locked.
+    """
+    for _ in range(LOCK_TRIES):
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(LOCK_PAUSE_S)
+    raise Unavailable("another process is changing the file of keys, and takes its time")
 
 
 def _forget_the_oldest(made: dict[str, Key]) -> None:

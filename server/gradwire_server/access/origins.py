@@ -23,9 +23,11 @@ from ..tensor_formats import DTYPE_HEADER, SHAPE_HEADER
 
 REQUEST_HEADERS: Final = (
     "Authorization", "X-API-Key", "Content-Type", "Accept", "If-None-Match", "X-Request-ID", "Traceparent",
-    DTYPE_HEADER, SHAPE_HEADER,
+    "Idempotency-Key", DTYPE_HEADER, SHAPE_HEADER,
 )  # fmt: skip
-RESPONSE_HEADERS: Final = ("X-Request-ID", "Location", "Retry-After", "ETag", DTYPE_HEADER, SHAPE_HEADER)
+RESPONSE_HEADERS: Final = (
+    "X-Request-ID", "Location", "Retry-After", "ETag", "Content-Disposition", DTYPE_HEADER, SHAPE_HEADER,
+)  # fmt: skip
 PREFLIGHT_LASTS_S: Final = 600
 
 

@@ -32,8 +32,8 @@ from .keys import Key
 BURST_S: Final = 1.0
 """A quiet second may be made up for."""
 
-STRUCTURES_COUNTED: Final = 65_536
-"""Known structures of one tenant; more than its sessions remember, so that one sent as a hash is counted rightly."""
+STRUCTURES_COUNTED: Final = 16_384
+"""Known structures of one tenant: as many as its sessions remember, so that one sent as a hash is counted rightly."""
 
 PLACES: Final = 10_000
 """Addresses that are turned away, and pairs of an address and a key that are let in all the same."""
@@ -94,14 +94,15 @@ class Share:
 
 
 class Meter:
-    """What one stream takes, for its pace and for the audit log."""
+    """What one stream takes, for its pace and for the audit log. ``held``: seconds for which it was not read."""
 
-    __slots__ = ("_byte_rate", "_op_rate", "_share", "bytes_in", "bytes_out", "frames", "ops", "paced")
+    __slots__ = ("_byte_rate", "_op_rate", "_share", "bytes_in", "bytes_out", "frames", "held", "ops", "paced")
 
     def __init__(self, share: Share, op_rate: int = 0, byte_rate: int = 0) -> None:
         self._share, self._op_rate, self._byte_rate = share, op_rate, byte_rate
         self.paced = bool(op_rate or byte_rate)
         self.frames = self.ops = self.bytes_in = self.bytes_out = 0
+        self.held = 0.0
 
     def took(self, size: int, frame: Frame | None, human: bool) -> None:
         """Count a message, and the frame that it is."""

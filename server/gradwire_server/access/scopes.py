@@ -35,8 +35,6 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
     ("GET", "/v1/sessions/{session_id}"): READ,
     ("DELETE", "/v1/sessions/{session_id}"): SESSION,
     ("GET", "/v1/sessions/{session_id}/export"): READ,
-    ("POST", "/v1/sessions/import"): SESSION,
-    ("GET", "/v1/sessions/{session_id}/export"): READ,
     ("GET", "/v1/sessions/{session_id}/memory"): READ,
     ("DELETE", "/v1/sessions/{session_id}/memory/peak"): SESSION,
     ("POST", "/v1/sessions/{session_id}/frames"): SESSION,

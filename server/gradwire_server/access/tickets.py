@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,8 +33,10 @@ class Tickets:
 
     def __init__(self, settings: Settings) -> None:
         self._ttl = settings.ticket_ttl_s
-        self._waiting: dict[str, OrderedDict[bytes, _Ticket]] = {}
-        """By tenant, oldest first: nobody's tickets crowd out another's."""
+        self._waiting: OrderedDict[bytes, _Ticket] = OrderedDict()
+        """Oldest first, which are those that expire first."""
+        self._counts: Counter[str] = Counter()
+        """How many each tenant has: nobody's tickets crowd out another's."""
 
     def issue(self, key: Key, session: str) -> tuple[str, float]:
         """A ticket for a session, and the seconds until it is worth nothing.
@@ -43,18 +45,19 @@ class Tickets:
             TooManyRequests: when too many of this tenant wait to be used.
         """
         now = time.monotonic()
-        mine = self._waiting.setdefault(key.tenant, OrderedDict())
-        while mine and next(iter(mine.values())).expires <= now:
-            mine.popitem(last=False)
-        if len(mine) >= TICKETS_PER_TENANT:
+        while self._waiting and next(iter(self._waiting.values())).expires <= now:
+            self._take(next(iter(self._waiting)))
+        if self._counts[key.tenant] >= TICKETS_PER_TENANT:
+            oldest = next(each for each in self._waiting.values() if each.key.tenant == key.tenant)
             raise TooManyRequests(
                 f"{TICKETS_PER_TENANT} tickets of this key wait to be used; each lasts {self._ttl:g} s "
                 f"({variable('ticket_ttl_s')})",
                 setting=variable("ticket_ttl_s"), limit=TICKETS_PER_TENANT,
-                retry_after_s=next(iter(mine.values())).expires - now,
+                retry_after_s=oldest.expires - now,
             )  # fmt: skip
         text = secrets.token_urlsafe(32)
-        mine[_digest(text)] = _Ticket(key, session, now + self._ttl)
+        self._waiting[_digest(text)] = _Ticket(key, session, now + self._ttl)
+        self._counts[key.tenant] += 1
         return text, self._ttl
 
     def redeem(self, text: str, session: str) -> Key:
@@ -63,16 +66,18 @@ class Tickets:
         Raises:
             Unauthorized: for one that is not known, was used, is too old, or is for another session.
         """
-        digest = _digest(text)
-        for tenant, mine in self._waiting.items():
-            ticket = mine.pop(digest, None)
-            if ticket is not None:
-                if not mine:
-                    del self._waiting[tenant]
-                if ticket.session == session and ticket.expires > time.monotonic():
-                    return ticket.key
-                break
-        raise Unauthorized("this ticket opens nothing here (any more): POST /v1/tickets gives another")
+        ticket = self._take(_digest(text))
+        if ticket is None or ticket.session != session or ticket.expires <= time.monotonic():
+            raise Unauthorized("this ticket opens nothing here (any more): POST /v1/tickets gives another")
+        return ticket.key
+
+    def _take(self, digest: bytes) -> _Ticket | None:
+        ticket = self._waiting.pop(digest, None)
+        if ticket is not None:
+            self._counts[ticket.key.tenant] -= 1
+            if not self._counts[ticket.key.tenant]:
+                del self._counts[ticket.key.tenant]
+        return ticket
 
 
 def _digest(text: str) -> bytes:

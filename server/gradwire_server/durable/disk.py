@@ -13,6 +13,8 @@ PIECES_AT_ONCE: Final = 1024
 """What one vectored write takes on Linux (IOV_MAX)."""
 
 BYTES_AT_ONCE: Final = 1 << 30
+SMALL_BYTES: Final = 4096
+"""Up to here one copy is cheaper than a list of pieces."""
 
 
 class Disk:
@@ -39,6 +41,17 @@ class Disk:
         Raises:
             OSError: when the disk is full or broken. What is behind ``at`` is undefined then.
         """
+        if len(pieces) <= PIECES_AT_ONCE:
+            size = sum(map(len, pieces))
+            if size <= SMALL_BYTES:
+                pieces = [b"".join(pieces)]
+            if size <= BYTES_AT_ONCE:
+                written = os.pwritev(descriptor, pieces, at)
+                if written == size:
+                    return at + size
+        return self._write_slowly(descriptor, pieces, at)
+
+    def _write_slowly(self, descriptor: int, pieces: Sequence[Piece], at: int) -> int:
         waiting = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
         first = 0
         while first < len(waiting):

@@ -78,10 +78,10 @@ class Journal:
 
     def append(self, kind: Kind, notes: Notes, message: Sequence[Piece]) -> None:
         """Add a record. The message is not copied, and must not change before it is committed."""
-        pieces = encode_record(self._header, self.last + 1, kind, notes, message)
+        pieces, size = encode_record(self._header, self.last + 1, kind, notes, message)
         self.last += 1
         self._waiting += pieces
-        self._waiting_bytes += sum(map(len, pieces))
+        self._waiting_bytes += size
 
     def commit(self) -> int:
         """Write what waits, and return how many bytes that was.
@@ -101,11 +101,7 @@ class Journal:
             if not self.failing:
                 log.error("a journal cannot be written", file=str(self.path), error=str(error))
             self.failing = True
-            raise Unavailable(
-                f"the disk that holds the server's sessions takes no more ({error.strerror}): the session goes on when "
-                "there is room",
-                reason="disk",
-            ) from None
+            raise disk_refuses(error) from None
         if self.failing:
             log.warning("a journal is written again", file=str(self.path))
             self.failing = False
@@ -130,3 +126,12 @@ class Journal:
     def close(self) -> None:
         """Close the file. What waits is not written."""
         self._disk.close(self._descriptor)
+
+
+def disk_refuses(error: OSError) -> Unavailable:
+    """The error to tell clients when the disk is full or broken."""
+    return Unavailable(
+        f"the disk that holds the server's sessions does not take what is written ({error.strerror}): the session "
+        "goes on when it does",
+        reason="disk",
+    )

@@ -109,16 +109,17 @@ def encode_header(header: Header) -> bytes:
     return packed + zlib.crc32(packed).to_bytes(4, "little")
 
 
-def encode_record(header: Header, seq: int, kind: Kind, notes: Notes, message: Sequence[Piece]) -> list[Piece]:
-    """A record as pieces to be written one after another; the message's are not copied."""
+def encode_record(
+    header: Header, seq: int, kind: Kind, notes: Notes, message: Sequence[Piece]
+) -> tuple[list[Piece], int]:
+    """A record as pieces to be written one after another, and their length; the message's are not copied."""
     noted = _encoder.encode(notes)
     length = len(noted) + sum(map(len, message))
-    covered = _RECORD.pack(b"", 0, 0, seq, kind, len(noted))[_COVERED]
-    crc = zlib.crc32(noted, zlib.crc32(covered))
+    crc = zlib.crc32(noted, zlib.crc32(_RECORD.pack(b"", 0, 0, seq, kind, len(noted))[_COVERED]))
     for piece in message:
         crc = zlib.crc32(piece, crc)
-    head = header.mark + length.to_bytes(4, "little") + crc.to_bytes(4, "little") + covered
-    return [head + noted, *message]
+    head = _RECORD.pack(header.mark, length, crc, seq, kind, len(noted))
+    return [head, noted, *message], RECORD_BYTES + length
 
 
 class Reader:

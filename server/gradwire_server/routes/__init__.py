@@ -8,5 +8,6 @@ ROUTERS = (
 )  # fmt: skip
 
 __all__ = [
-    "ROUTERS", "exports", "frames", "gradients", "graph", "health", "keys", "ops", "sessions", "stream", "tensors", "tickets",
+    "ROUTERS", "exports", "frames", "gradients", "graph", "health", "keys", "ops", "sessions", "stream", "tensors",
+    "tickets",
 ]  # fmt: skip

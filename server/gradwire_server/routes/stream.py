@@ -42,6 +42,8 @@ async def stream(socket: WebSocket, session_id: str) -> None:
     except Exception as error:
         await connection.abandon(problems.defect(error, socket.scope))
     finally:
+        if meter.held:
+            access.audit.note("limit_hit", "slowed", session=session.id, seconds=round(meter.held, 3))
         access.audit.note(
             "stream_closed", session=session.id, frames=meter.frames, ops=meter.ops, bytes_in=meter.bytes_in,
             bytes_out=meter.bytes_out, seconds=round(time.monotonic() - opened, 3), code=connection.closed_with,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import re
 import signal
@@ -38,11 +39,8 @@ STOP_PATIENCE_S: Final = 5.0
 LINGER_S: Final = 30.0
 """How long a worker without sessions is kept for its key's next one."""
 
-STARTS: Final = 4
-"""Failed starts in a row after which whoever waits for a worker is told."""
-
-FIRST_PAUSE_S: Final = 0.1
-LONGEST_PAUSE_S: Final = 5.0
+PAUSES_S: Final = (0.0, 0.1, 0.4, 1.6)
+"""Before each attempt to start a worker; then whoever waits for it is told, and may come again."""
 
 log = structlog.get_logger("gradwire.workers")
 
@@ -131,8 +129,13 @@ class Worker:
                 self.ready.set_result(None)
             return
         answer = self._calls.pop(message.call, None)
-        if answer is not None:
+        if answer is None:
+            return
+        try:
             answer(message, buffers)
+        except Exception as error:
+            # Whoever asked is at fault. Raised into the transport, it would cost the worker its life.
+            log.error("an answer of a worker was not taken", pid=self.pid, exc_info=error)
 
     # The end
 
@@ -248,16 +251,14 @@ class Pool:
 
     async def _next(self) -> Worker:
         """The spare worker; another one is started in its place."""
-        pause = FIRST_PAUSE_S
-        for _ in range(STARTS):
+        for pause in PAUSES_S:
+            await asyncio.sleep(pause)
             if self._closing:
                 raise Unavailable("the server is stopping")
             worker = await self._started()
             if worker is not None:
                 self.prepare()
                 return worker
-            await asyncio.sleep(pause)
-            pause = min(pause * 4, LONGEST_PAUSE_S)
         raise Unavailable("no worker process can be started for the session; the server's log tells why")
 
     async def _started(self) -> Worker | None:
@@ -275,7 +276,8 @@ class Pool:
     def prepare(self) -> None:
         """Start a spare worker, unless there is one."""
         if self._spare is None and not self._closing:
-            self._spare = asyncio.create_task(self._start())
+            # It belongs to no request, and neither do the lines that the log will have about it.
+            self._spare = asyncio.create_task(self._start(), context=contextvars.Context())
 
     async def _start(self) -> Worker:
         worker = Worker(self.settings, self._died)

@@ -172,8 +172,8 @@ def _in_text(message: Submit) -> Submit:
 
 def problem_of(error: GradwireError) -> Problem:
     """An error with all its particulars, to be raised again on the other side."""
-    code = error.details.get("code", error.code)
-    return Problem(code, error.message, retryable=error.retryable, extra=error.details)
+    more = {name: value for name, value in error.details.items() if name not in ("code", "message")}
+    return Problem(error.details.get("code", error.code), error.message, extra=more)
 
 
 def error_of(problem: Problem) -> GradwireError:

@@ -1,0 +1,367 @@
+"""100,000 hostile frames, endless requests and bombs against one server: no 500, bounded memory, neighbours unharmed.
+
+Frames are those of a real training step with parts exchanged, cut off, repeated or made huge, and random bytes; they
+go over streams and as JSON over REST. Beside them there are heads and bodies that never end, packed bodies, deep JSON,
+fragments and pings without end, and streams that ask for much and never read. Meanwhile another key trains, and its
+weights are to the bit those of a run that had the server to itself.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import threading
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import msgspec
+from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.sync.client import connect
+
+from gradwire_protocol import envelope
+from gradwire_protocol.frames import PROTOCOL_VERSION, Hello
+from gradwire_protocol.table import TABLE
+from tests.live_server import LiveServer, server_process
+from tests.server.exchange import binary, frame
+
+from . import Figures, progress
+from .crowd import one_run, resident
+
+SECONDS = 900.0
+FRAMES = 100_000
+OVER_REST = 0.1
+"""The share of frames that go over REST, which takes ten times as long for each."""
+MOST_GROWTH = 700 << 20
+"""Bytes by which the server may grow: what its limits allow these sessions, and no more."""
+SESSION_LIMITS = {
+    "max_tensor_bytes": 8 << 20, "max_session_bytes": 32 << 20, "max_read_bytes": 16 << 20, "max_tensors": 10_000,
+    "max_graph_nodes": 10_000, "max_op_work": 100_000_000, "max_frame_seconds": 5,
+}  # fmt: skip
+HUGE = (1 << 62, 1 << 63, (1 << 64) - 1, -(1 << 63), 1 << 40, -1, 0, 1e308, -0.0, float("nan"))
+
+OPS: list[list[Any]] = [
+    ["upload", ["payload", "float32", [4, 4]]], ["requires_grad_", [0]], ["randn", [[4, 4]]], ["matmul", [0, 1]],
+    ["relu", [2]], ["softmax", [3, -1]], ["mul", [4, "float"]], ["sum", [5]], ["backward", [[6], [None]]],
+    ["grad_of", [0]], ["mul_", [1, "float"]], ["cat", [[1, 2], 0]], ["expand", [6, [3, 3]]], ["slice", [2, 0, 0, 2, 1]],
+    ["conv1d", [9, 9]], ["set_name", [0, "weights"]], ["by_name", ["weights"]],
+]  # fmt: skip
+
+
+def anything(rng: random.Random, depth: int = 0) -> Any:
+    """A value as an argument might be, or might not."""
+    kind = rng.randrange(9 if depth < 3 else 6)
+    if kind == 0:
+        return rng.randint(-8, 20)
+    if kind == 1:
+        return rng.choice(HUGE)
+    if kind == 2:
+        return rng.choice(("float", "int", "bool", "payload", "float32", "cpu", "cuda", "sum", "", "é" * 40))
+    if kind == 3:
+        return rng.choice((None, True, False))
+    if kind == 4:
+        return rng.random() * 10 - 5
+    if kind == 5:
+        return rng.choice(sorted(TABLE))
+    if kind == 6:
+        return {"a": anything(rng, depth + 1)}
+    return [anything(rng, depth + 1) for _ in range(rng.randrange(5))]
+
+
+def mutated(rng: random.Random, value: Any) -> Any:
+    """The value with one part of it exchanged, removed, repeated or moved."""
+    if not isinstance(value, list) or not value or rng.random() < 0.15:
+        return anything(rng)
+    made = list(value)
+    at = rng.randrange(len(made))
+    how = rng.randrange(6)
+    if how == 0:
+        del made[at]
+    elif how == 1:
+        made.insert(at, anything(rng))
+    elif how == 2:
+        made.append(made[at])
+    elif how == 3:
+        other = rng.randrange(len(made))
+        made[at], made[other] = made[other], made[at]
+    else:
+        made[at] = mutated(rng, made[at])
+    return made
+
+
+def hostile_frame(rng: random.Random) -> dict[str, Any]:
+    """The parts of a frame, few of which make sense together."""
+    ops: Any = [list(op) for op in OPS[: rng.randrange(1, len(OPS) + 1)]]
+    for _ in range(rng.randrange(4)):
+        at = rng.randrange(len(ops))
+        ops[at] = (
+            mutated(rng, ops[at]) if rng.random() < 0.7 else [rng.choice(sorted(TABLE)), mutated(rng, ops[at][-1])]
+        )
+        if not (isinstance(ops[at], list) and ops[at]):
+            ops[at] = ["neg", [0]]
+    parts: dict[str, Any] = {"ops": ops, "reads": [rng.randrange(-3, 14) for _ in range(rng.randrange(3))]}
+    parts["scalars"] = [rng.choice((0.5, 2, *HUGE[:6])) for _ in range(rng.randrange(4))]
+    parts["external"] = [rng.choice((1, 2, 1 << 32, (1 << 53) - 1, 0, -1)) for _ in range(rng.randrange(3))]
+    parts["releases"] = [rng.randrange(1, 1 << 33) for _ in range(rng.randrange(3))]
+    return parts
+
+
+class Attack:
+    """Counts what came of it. Any answer that says the server is at fault is kept."""
+
+    def __init__(self, server: LiveServer) -> None:
+        self.server = server
+        self.counts: Counter[str] = Counter()
+        self.faults: list[str] = []
+        self.done = threading.Event()
+        self._lock = threading.Lock()
+
+    def count(self, what: str, number: int = 1) -> None:
+        with self._lock:
+            self.counts[what] += number
+
+    def fault(self, text: str) -> None:
+        with self._lock:
+            self.faults.append(text[:600])
+
+    def session(self, http: httpx.Client) -> str:
+        response = http.post("/v1/sessions", json={"limits": SESSION_LIMITS})
+        assert response.status_code == 201, response.text
+        return str(response.headers["location"])
+
+    def judge(self, answer: Any, sent: Any) -> None:
+        """An error that is called internal is one."""
+        problems = [*answer.get("errors", ()), answer.get("refused") or answer.get("problem") or {}]
+        for problem in problems:
+            self.count(f"code {problem.get('code', '')}" if problem else "frames applied without an error", 1)
+            if problem.get("code") == "internal":
+                self.fault(f"{problem.get('detail')} <- {sent!r}")
+
+    def over_rest(self, frames: int, seed: int) -> None:
+        rng = random.Random(seed)
+        with self.server.http() as http:
+            path = self.session(http)
+            for i in range(frames):
+                if self.done.is_set():
+                    return
+                parts = hostile_frame(rng)
+                body = frame(parts.pop("ops"), parts.pop("reads"), payloads=[{"values": [[1.0] * 4] * 4}], **parts)
+                content = msgspec.json.encode(body)
+                if rng.random() < 0.3:
+                    content = damaged(rng, content)
+                response = http.post(f"{path}/frames", content=content, headers={"Content-Type": "application/json"})
+                self.count("frames over REST")
+                if response.status_code >= 500 and response.status_code not in (503, 507):
+                    self.fault(f"{response.status_code} {response.text} <- {content!r}")
+                elif response.status_code == 200:
+                    self.judge(response.json(), body)
+                if i % 500 == 499:
+                    http.delete(path)
+                    path = self.session(http)
+            http.delete(path)
+
+    def over_streams(self, frames: int, seed: int) -> None:
+        rng = random.Random(seed)
+        with self.server.http() as http:
+            sent = 0
+            while sent < frames and not self.done.is_set():
+                path = self.session(http)
+                for _ in range(25):
+                    if sent >= frames or self.done.is_set():
+                        break
+                    with suppress(WebSocketException, OSError):
+                        sent += self.one_stream(path, rng, min(200, frames - sent))
+                http.delete(path)
+
+    def one_stream(self, path: str, rng: random.Random, most: int) -> int:
+        """Frames one after the other until the server has had enough; how many."""
+        url = self.server.stream_url + path.rsplit("/", 1)[-1] + "/stream"
+        sent = 0
+        with connect(url, additional_headers=self.server.headers, max_size=1 << 26, compression=None) as socket_:
+            socket_.send(envelope.join(envelope.encode(Hello(version=PROTOCOL_VERSION), [])))
+            welcome, _ = envelope.decode(socket_.recv(timeout=20))
+            client, seq = welcome.client, welcome.expected
+            while sent < most:
+                parts = hostile_frame(rng)
+                message = binary(
+                    seq, parts.pop("ops"), parts.pop("reads"), first=(client << 32) + seq * 10_000, **parts
+                )
+                data = envelope.join(envelope.encode(message, [bytes(64)]))
+                if rng.random() < 0.05:
+                    data = damaged(rng, data) if rng.random() < 0.8 else rng.randbytes(rng.randrange(300))
+                sent += 1
+                self.count("frames over streams")
+                try:
+                    socket_.send(data)
+                    answer, _ = envelope.decode(socket_.recv(timeout=20))
+                except ConnectionClosed as closed:
+                    code = closed.rcvd.code if closed.rcvd is not None else 0
+                    self.count(f"streams closed with {code}")
+                    if code == 1011:
+                        self.fault(f"a stream ended with 1011 <- {data!r}")
+                    return sent
+                except TimeoutError:
+                    self.count("frames without an answer (pieces of uploads)")
+                    return sent
+                told = msgspec.to_builtins(answer)
+                self.judge(told, parts)
+                if told.get("refused") is None and told.get("type") == "reply":
+                    seq += 1
+        return sent
+
+    # Connections
+
+    def raw(self) -> socket.socket:
+        host, port = self.server.url.removeprefix("http://").split(":")
+        return socket.create_connection((host, int(port)), 10)
+
+    def slow_heads(self, rng: random.Random) -> None:
+        """Slow-loris: many connections, a header now and then."""
+        held = [self.raw() for _ in range(20)]
+        for _ in range(3):
+            for each in held:
+                with suppress(OSError):
+                    each.sendall(
+                        b"GET /livez HTTP/1.1\r\n" if rng.random() < 0.3 else b"X-%d: y\r\n" % rng.randrange(99)
+                    )
+            time.sleep(0.2)
+        for each in held:
+            each.close()
+        self.count("connections with slow heads", len(held))
+
+    def endless_body(self, rng: random.Random) -> None:
+        path = rng.choice(("/v1/sessions", "/v1/sessions/s_none/frames"))
+        with self.raw() as each, suppress(OSError):
+            key = next(iter(self.server.headers.values()))
+            each.sendall(
+                f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: {key}\r\nContent-Type: application/json\r\n"
+                "Transfer-Encoding: chunked\r\n\r\n".encode()
+            )
+            for _ in range(600):  # 60 MB, if it were let
+                each.sendall(b"186a0\r\n" + b" " * 100_000 + b"\r\n")
+        self.count("bodies without end")
+
+    def bombs(self, rng: random.Random) -> None:
+        deep = rng.choice((b"[", b'{"a":', b'{"structure":{"ops":[')) * 200_000
+        many = struct.pack("<Q", rng.choice((1 << 62, 100, (1 << 64) - 1))) + b"{" * 100
+        shape = {"Gradwire-Dtype": "float64", "Gradwire-Shape": "9999999999,99999999"}
+        bodies = [
+            (zlib.compress(bytes(1 << 24), 9), {"Content-Encoding": "deflate", "Content-Type": "application/json"}),
+            (deep, {"Content-Type": "application/json"}),
+            (many, {"Content-Type": "application/safetensors"}),
+            (b"", {"Content-Type": "application/octet-stream", **shape}),
+        ]
+        with self.server.http() as http:
+            path = self.session(http)
+            for body, headers in bodies:
+                for method, route in (
+                    ("POST", "/v1/sessions"),
+                    ("POST", f"{path}/frames"),
+                    ("PUT", f"{path}/tensors/1"),
+                ):
+                    response = http.request(method, route, content=body, headers=headers)
+                    if response.status_code >= 500:
+                        self.fault(f"{response.status_code} {response.text} <- {headers}")
+                    self.count("bombs")
+            http.delete(path)
+
+    def deaf_stream(self, rng: random.Random) -> None:
+        """Asks for 8 MB again and again, and never reads."""
+        with self.server.http() as http:
+            path = self.session(http)
+            url = self.server.stream_url + path.rsplit("/", 1)[-1] + "/stream"
+            with suppress(WebSocketException, OSError), connect(url, additional_headers=self.server.headers) as peer:
+                peer.send(envelope.join(envelope.encode(Hello(version=PROTOCOL_VERSION), [])))
+                peer.recv(timeout=20)
+                peer.socket.settimeout(0.5)
+                for seq in range(1, 60):
+                    data = envelope.join(
+                        envelope.encode(binary(seq, [["zeros", [[1 << 20]]]], [0], first=(2 << 32) + seq), [])
+                    )
+                    peer.socket.sendall(_masked(data))
+                    self.count("large values that nobody read")
+                time.sleep(1)
+                peer.socket.shutdown(socket.SHUT_RDWR)
+            http.delete(path)
+
+    def keep_on(self, what: Callable[[random.Random], None], seed: int) -> None:
+        rng = random.Random(seed)
+        while not self.done.is_set():
+            try:
+                what(rng)
+            except httpx.TransportError:
+                self.count("requests cut off by the server")
+            self.done.wait(0.5)
+
+
+def _masked(data: bytes) -> bytes:
+    """A WebSocket message of a client, under the mask 0."""
+    size = struct.pack("!BBH", 0x82, 0xFE, len(data)) if len(data) > 125 else bytes([0x82, 0x80 | len(data)])
+    return size + bytes(4) + data
+
+
+def damaged(rng: random.Random, data: bytes) -> bytes:
+    """The bytes with a few changed, cut off or put in."""
+    made = bytearray(data)
+    for _ in range(rng.randrange(1, 4)):
+        at = rng.randrange(len(made) + 1)
+        how = rng.randrange(3)
+        if how == 0 and at < len(made):
+            made[at] = rng.randrange(256)
+        elif how == 1:
+            del made[at : at + rng.randrange(1, 20)]
+        else:
+            made[at:at] = rng.randbytes(rng.randrange(1, 12))
+    return bytes(made)
+
+
+def run(most_seconds: float = SECONDS, frames: int = FRAMES) -> Figures:
+    """Attack until as many frames were sent, or the time is over; the frames are split among four senders."""
+    settings = {
+        "head_patience_s": 1.0,
+        "min_body_rate": 100_000,
+        "max_json_bytes": 4 << 20,
+        "max_sessions": 200,
+        "log_level": "error",
+    }
+    with server_process(**settings) as server:
+        assert server.process is not None
+        alone = one_run(server.url)
+        attack = Attack(server)
+        before = most = resident(server.process.pid)
+        rest = int(frames * OVER_REST)
+        senders = [threading.Thread(target=attack.over_rest, args=(rest // 2, seed)) for seed in (1, 2)]
+        senders += [threading.Thread(target=attack.over_streams, args=((frames - rest) // 2, seed)) for seed in (3, 4)]
+        others = [attack.slow_heads, attack.endless_body, attack.bombs, attack.deaf_stream]
+        beside = [threading.Thread(target=attack.keep_on, args=(each, i)) for i, each in enumerate(others)]
+        ends, end = set(), time.monotonic() + most_seconds
+        for thread in (*senders, *beside):
+            thread.start()
+        runs = 0
+        try:
+            while any(t.is_alive() for t in senders) and time.monotonic() < end and not attack.faults:
+                ends.add(one_run(server.url))
+                runs += 1
+                most = max(most, resident(server.process.pid))
+                progress(f"{sum(n for what, n in attack.counts.items() if what.startswith('frames over'))} frames")
+        finally:
+            attack.done.set()
+            for thread in (*senders, *beside):
+                thread.join(60)
+        assert not attack.faults, f"{len(attack.faults)} faults, the first: {attack.faults[0]}"
+        assert server.process.poll() is None, "the server died"
+        assert ends == {alone}, "the neighbour's weights are not those of a run alone"
+        assert most - before < MOST_GROWTH, f"the server grew by {most - before:,} bytes"
+        with server.http() as http:
+            assert http.get("/readyz").status_code == 200
+    return {
+        **{what: n for what, n in sorted(attack.counts.items()) if not what.startswith("code ")},
+        "kinds of errors": sum(what.startswith("code ") for what in attack.counts),
+        "training runs of the neighbour": runs,
+        "memory before (MB)": before >> 20, "at most (MB)": most >> 20,
+    }  # fmt: skip
