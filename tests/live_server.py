@@ -21,7 +21,7 @@ import structlog
 import uvloop
 
 from gradwire_server.app import create_app
-from gradwire_server.serving import DrainingServer, listen
+from gradwire_server.http.serving import DrainingServer, listen
 from gradwire_server.settings import Settings
 
 ROOT = Path(__file__).parents[1]

@@ -10,6 +10,7 @@ ops.md        ``gradwire_protocol.table.TABLE``       the op table, for people; 
 ops.json      the same                                what ``GET /v1/ops`` answers
 errors.md     ``gradwire_protocol.errors.BY_CODE``    the error vocabulary
 settings.md   ``gradwire_server.settings.Settings``   what the environment sets
+metrics.md    ``gradwire_server.metrics.METRICS``     what ``/metrics`` tells
 ============= ======================================= ===========================================
 
 Beside these pages of docs/, ``gradwire_protocol/derivatives.json`` is what :mod:`tools.derivatives` finds of the
@@ -33,6 +34,7 @@ from gradwire_protocol import derivatives, ops
 from gradwire_protocol.errors import BY_CODE, GradwireError
 from gradwire_protocol.frames import PROTOCOL_VERSION
 from gradwire_protocol.table import TABLE, Op
+from gradwire_server.metrics import METRICS, PREFIX
 from gradwire_server.routes.ops import encoded
 from gradwire_server.settings import Settings, variable
 
@@ -164,7 +166,10 @@ def settings_page() -> str:
         HEADER.format(source="`server/gradwire_server/settings.py`"),
         "# Settings of the server\n",
         "Each is an environment variable. A value that cannot be used ends the server's start with a message that",
-        "names the variable. `gradwire serve --help` tells which of them are also options.\n",
+        "names the variable and what it may be. An empty variable is one that is not set, a misspelt one is told",
+        "at the start. `gradwire serve --help` tells which of them are also options. An embedded server takes over",
+        "limits, logs and the device from its program's variables, and nothing that concerns data, keys, TLS, proxies",
+        "or shares.\n",
         "| variable | type | default | meaning |",
         "|---|---|---|---|",
     ]
@@ -207,6 +212,27 @@ def _binary(size: int) -> str:
     return f"{size} B"
 
 
+# The server's metrics
+
+
+def metrics_page() -> str:
+    """The server's metrics as a page."""
+    lines = [
+        HEADER.format(source="`server/gradwire_server/metrics.py`"),
+        "# Metrics of the server\n",
+        "`GET /metrics` tells them in Prometheus' text format; [observability.md](observability.md) has queries.",
+        "Labels are bounded: nothing that a client chooses, no id and no key, is ever one. What frames do is counted",
+        "in the server's process, also for sessions in worker processes. prometheus-client's own `process_*` and",
+        "`python_*` metrics stand beside these.\n",
+        "| metric | kind | labels | meaning |",
+        "|---|---|---|---|",
+    ]
+    for row in METRICS:
+        labels = "<br>".join(f"`{name}`: {values}" for name, values in row.labels)
+        lines.append(f"| `{PREFIX}{row.name}` | {row.kind.__name__.lower()} | {labels} | {_cell(row.text)} |")
+    return "\n".join(lines) + "\n"
+
+
 # Writing and checking
 
 PAGES: Final[dict[str, Callable[[], str]]] = {
@@ -214,6 +240,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "ops.json": ops_json,
     "errors.md": errors_page,
     "settings.md": settings_page,
+    "metrics.md": metrics_page,
     "derivatives.json": derivatives_json,
 }
 ELSEWHERE: Final = {"derivatives.json": derivatives.FILE}

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from gradwire_protocol.errors import GradwireError
 
@@ -75,7 +75,7 @@ def ops(
 
 @sessions.command("ls")
 def list_sessions(url: Url = "http://127.0.0.1:8000", api_key: Key = "") -> None:
-    """List the sessions of this key."""
+    """List the sessions of this key's tenant."""
     rows = _get(url, api_key, "/v1/sessions")["sessions"]
     fields = ["id", "state", "durability", "device", "created_at", "expires_at"]
     _print(fields, [[str(row.get(f, "")) for f in fields] for row in rows])
@@ -158,7 +158,7 @@ def _fail(error: GradwireError) -> NoReturn:
 
 
 def _print(columns: list[str], rows: list[list[str]]) -> None:
-    table = Table(*columns)
+    table = Table(*(Column(name, no_wrap=name == "id", overflow="fold") for name in columns))
     for row in rows:
         table.add_row(*row)
     Console().print(table)

@@ -9,8 +9,17 @@ import secrets
 import subprocess
 import sys
 from importlib.util import find_spec
+from typing import Final
 
 from gradwire_protocol.errors import Unavailable
+
+NOT_INHERITED: Final = (
+    "API_KEYS_FILE", "ADMIN_KEYS", "ADMIN_KEYS_FILE", "DATA_DIR", "DURABILITY", "AUDIT_LOG", "TLS_CERT", "TLS_KEY",
+    "ROOT_PATH", "TRUSTED_PROXIES", "ALLOWED_ORIGINS", "DRAIN_GRACE_S", "DRAIN_TIMEOUT_S", "MAX_OPS_PER_SECOND",
+    "MAX_BYTES_PER_SECOND", "MAX_REQUESTS_PER_SECOND", "MAX_KEY_SESSIONS", "MAX_KEY_BYTES",
+)  # fmt: skip
+"""Settings of a server that others use, too. An embedded one is for one program, on loopback, with a key of its own,
+and ends with it. Two programs could not even share a data directory: it belongs to one server at a time."""
 
 
 class EmbeddedServer:
@@ -30,8 +39,8 @@ class EmbeddedServer:
             )
         self.api_key = secrets.token_urlsafe(24)
         environment = os.environ | {"GRADWIRE_API_KEYS": self.api_key, "GRADWIRE_LOG_LEVEL": "warning"}
-        for name in ("API_KEYS_FILE", "ADMIN_KEYS", "ADMIN_KEYS_FILE", "TLS_CERT", "TLS_KEY"):
-            environment.pop(f"GRADWIRE_{name}", None)  # of another server: this one has a key of its own, and loopback
+        for name in NOT_INHERITED:
+            environment.pop(f"GRADWIRE_{name}", None)
         command = [
             sys.executable, "-m", "gradwire_server", "--host", "127.0.0.1", "--port", "0", "--announce",
             "--exit-with-parent",

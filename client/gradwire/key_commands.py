@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from gradwire_protocol.errors import GradwireError
 
@@ -28,9 +28,12 @@ def duration(text: str) -> float:
     """Seconds of a time such as ``90s``, ``12h`` or ``30d``."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     try:
-        return float(number) * UNITS[unit]
+        seconds = float(number) * UNITS[unit]
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no time: one is a number with s, m, h or d, as in 30d") from None
+        seconds = 0.0
+    if not 0 < seconds <= 1e9:
+        raise typer.BadParameter(f"{text!r} is no time: one is a number with s, m, h or d, as in 30d")
+    return seconds
 
 
 @app.command("create")
@@ -67,11 +70,21 @@ def create(
 @app.command("list")
 def list_(url: Url = "http://127.0.0.1:8000", api_key: ApiKey = "") -> None:
     """List all keys of the server, without their texts."""
-    columns = ("id", "name", "state", "scopes", "tenant", "expires_at", "last_used_at", "kept")
-    table = Table(*columns)
+    columns = ("id", "name", "state", "scopes", "tenant", "expires_at", "last_used_at", "kept", "quotas")
+    table = Table(*(Column(name, no_wrap=name == "id", overflow="fold") for name in columns))
     for row in _ask(url, api_key, "GET", "/v1/keys")["keys"]:
-        table.add_row(*(", ".join(row[c]) if c == "scopes" else str(row[c] or "") for c in columns))
+        table.add_row(*(_shown(name, row[name]) for name in columns))
     Console().print(table)
+
+
+def _shown(name: str, value: Any) -> str:
+    if not value:
+        return ""
+    if name.endswith("_at"):  # seconds do
+        return str(value)[:19].replace("T", " ")
+    if isinstance(value, dict):
+        return ", ".join(f"{setting}={limit}" for setting, limit in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 @app.command("revoke")

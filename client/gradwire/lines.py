@@ -77,8 +77,18 @@ def user_call() -> tuple[Any, int, str]:
             inside = _inside[code] = code.co_filename.startswith(PACKAGE)
         if not inside or frame.f_back is None:
             return code, frame.f_lasti, name
-        name = code.co_name
+        name = _called(frame, name)
         frame = frame.f_back
+
+
+def _called(frame: FrameType, before: str) -> str:
+    """The name of what a frame runs. Functions made for ops of the table are all ``function`` in their code: those have
+    the op's name, and what only wraps one has that of the call ``before``."""
+    name = frame.f_code.co_name
+    if name != "function":
+        return name
+    op = frame.f_locals.get("op")
+    return before if op is None else str(op.name)
 
 
 def user_stack(most: int = 64) -> list[str]:

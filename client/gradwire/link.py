@@ -15,22 +15,19 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
-from gradwire_protocol import envelope
 from gradwire_protocol.errors import (
-    ConnectionLost,
     GradwireError,
     InternalError,
     MalformedFrame,
     SessionGone,
     Superseded,
 )
-from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Payload, Refusal, Reply, Welcome
-from gradwire_protocol.frames import Structure as StructureMessage
+from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Refusal, Reply, Welcome
 
+from . import endings
 from .clocks import Clock
 from .connection import ATTEMPT_S, HEARTBEAT_S, PINGS_MISSED, STALLS, Connection, Disconnected
+from .outgoing import Outgoing, replace_by_empty
 from .patience import PATIENCE_S, Patience
 from .replies import Downloads, error_of, gather
 from .tracing import traceparent
@@ -40,14 +37,13 @@ from .window import Answer, Sent, Window
 if TYPE_CHECKING:
     from .recorder import Travelled
 
-CHUNK_BYTES: Final = 2 << 20
 FAILURES_KEPT: Final = 64
-STRUCTURES_REMEMBERED: Final = 128
+UNKNOWN_AT_MOST: Final = 3
+"""Times that the structure of one frame may be asked for; a server with a defect would go on."""
 PROMPT_BYTES: Final = 1 << 20
 """With more on its way than that, the server may be too busy to answer pings."""
 CLOSE_PATIENCE_S: Final = 10.0
 
-_EMPTY: Final = envelope.encode_part(StructureMessage(ops=[]))
 _FINAL: Final = (SessionGone, Superseded)
 _THROTTLED: Final = ("too_many_requests", "unavailable")
 
@@ -84,7 +80,7 @@ class Link:
         self._answers: dict[int, Answer] = {}
         self._wanted: set[int] = set()
         self._downloads = Downloads()
-        self._remembered: dict[bytes, None] = {}
+        self._outgoing = Outgoing()
         self.failed: list[Answer] = []
         self.round_trips = 0
         self.reconnects = -1
@@ -106,7 +102,7 @@ class Link:
         # Half of what the server takes before it stops reading, and answering pings.
         window = self._window
         window.most_bytes = min(window.most_bytes, welcome.limits.get("max_stream_backlog_bytes", 64 << 20) // 2)
-        self._transfer = self.epoch << 20  # a program that was here before may have left uploads unfinished
+        self._outgoing.number_uploads(self.epoch)
 
     # State
 
@@ -229,18 +225,8 @@ class Link:
             frame.seq = self._window.next
             frame.client = self.client
             frame.hash = key
-            sent = Sent(frame, structure, [], lines, reads, read_bytes)
+            sent = self._outgoing.pack(frame, structure, payloads, lines, reads, read_bytes)
             sent.note = note
-            sent.size += len(structure)
-            for data in payloads:
-                sent.size += data.nbytes
-                if data.nbytes > CHUNK_BYTES:
-                    self._transfer += 1
-                    sent.uploads[self._transfer] = data
-                    frame.payloads.append(Payload(upload=self._transfer))
-                else:
-                    frame.payloads.append(Payload(buffer=len(sent.buffers)))
-                    sent.buffers.append(data)
             if wait:
                 self._wanted.add(frame.seq)
             self._window.add(sent)
@@ -322,25 +308,10 @@ class Link:
         connection = self._connection
         if connection is None:
             raise Disconnected("not connected")
-        for transfer, data in sent.uploads.items():
-            for offset in range(0, data.nbytes, CHUNK_BYTES):
-                piece = data[offset : offset + CHUNK_BYTES]
-                chunk = Chunk(transfer=transfer, offset=offset, total=data.nbytes)
-                connection.send(envelope.join(envelope.encode(chunk, [piece])))
-        frame = sent.frame
-        frame.ack = self._window.answered
-        frame.epoch = self.epoch
-        known = frame.hash in self._remembered
-        frame.structure = _NOTHING if known and frame.hash else msgspec.Raw(sent.structure)
-        if frame.hash and not known:
-            self._remember(frame.hash)
-        sent.sent_at = -1 if sent.sent_at else time.perf_counter_ns()
-        connection.send(envelope.join(envelope.encode(frame, sent.buffers)))
-
-    def _remember(self, key: bytes) -> None:
-        self._remembered[key] = None
-        if len(self._remembered) > STRUCTURES_REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
+        sent.frame.ack = self._window.answered
+        sent.frame.epoch = self.epoch
+        for message in self._outgoing.messages(sent):
+            connection.send(message)
 
     # Receiving
 
@@ -417,7 +388,10 @@ class Link:
         if isinstance(error, _FINAL):
             raise self._final(error)
         if problem.code == "unknown_structure":
-            self._remembered.clear()
+            sent.unknown += 1
+            if sent.unknown > UNKNOWN_AT_MOST:
+                raise MalformedFrame(f"the server does not know the structure of frame {reply.seq}, which it was sent")
+            self._outgoing.forget()
         elif problem.code == "reply_forgotten":
             # It was applied, and its values are lost. A window that is bounded like ours does not let this happen.
             sent.refusal, sent.reads = error, 0
@@ -427,12 +401,10 @@ class Link:
             asked = problem.extra.get("retry_after_s", 0)
             if not self._patience.pause(float(asked) if isinstance(asked, int | float) else 0.0):
                 raise error
+        elif sent.refusal is None:
+            replace_by_empty(sent, error)
         else:
-            # The frame will never be applied. Its number is used up by an empty one, and the cause is kept.
-            sent.refusal = error
-            sent.frame.scalars, sent.frame.payloads, sent.frame.external, sent.frame.buffers = [], [], [], []
-            sent.structure, sent.frame.hash, sent.buffers, sent.uploads = _EMPTY, b"", [], {}
-            sent.reads = sent.read_bytes = 0
+            raise error  # not even the empty frame in its place is taken: asking on would be for ever
         for later in [s for s in self._window if s.frame.seq >= reply.seq]:
             self._write(later)
 
@@ -453,7 +425,7 @@ class Link:
                 asked = cause.retry_after if isinstance(cause, Disconnected) else 0.0
                 more = patience.pause(asked)
             if not more:
-                lost = self._lost(cause)
+                lost = endings.out_of_reach(cause, self.url, patience.seconds, self._window)
                 patience.renew()  # for the next use
                 raise lost
             try:
@@ -520,7 +492,7 @@ class Link:
             raise self._final(SessionGone(went))
         self.client, self.epoch = welcome.client, welcome.epoch
         self.durability = welcome.durability
-        self._remembered.clear()
+        self._outgoing.forget()
         self._downloads.clear()
         self.reconnects += 1
         self._patience.tries += self.reconnects > 0  # until something is answered, this was no success
@@ -533,30 +505,11 @@ class Link:
 
     def _final(self, error: GradwireError) -> GradwireError:
         """The error as the program is told of it; one that nothing can mend is remembered."""
-        doubt = f"; {self._window.describe()} may have been applied or not" if self._window else ""
         if isinstance(error, Superseded):
-            error.args = (
-                f"another program took the place of client {self.client} in session {self.session}, and this one is "
-                f"done there: its frames up to {self._window.answered} are applied{doubt} ({error.message})",
-            )
+            error.args = (endings.superseded(error.message, self.session, self.client, self._window),)
         elif isinstance(error, SessionGone) and self.reconnects >= 0:
-            error.args = (
-                f"session {self.session} is gone, with all that was in it: {error.message}. "
-                f"Frames up to {self._window.answered} were acknowledged{doubt}",
-            )
+            error.args = (endings.gone(error.message, self.session, self._window),)
         if isinstance(error, _FINAL):
             error.details |= self._window.facts()
             self._over = error
         return error
-
-    def _lost(self, cause: Disconnected | str) -> ConnectionLost:
-        doubt = f"; {self._window.describe()} may have been or not" if self._window else ""
-        return ConnectionLost(
-            f"{self.url} could not be reached for {self._patience.seconds:g} s ({cause}); frames up to "
-            f"{self._window.answered} are applied{doubt}. Nothing is lost by it: the next use tries again and resumes",
-            **self._window.facts(),
-        )
-
-
-# The default itself: only that very object is left out when a frame is encoded.
-_NOTHING: Final = Frame().structure

@@ -63,8 +63,8 @@ class Travelled:
     """
 
     __slots__ = (
-        "arrived", "began", "clock", "cut", "offset", "ops", "received_bytes", "seq", "sent", "sent_bytes", "session", "timing",
-        "total",
+        "arrived", "began", "clock", "cut", "offset", "ops", "received_bytes", "seq", "sent", "sent_bytes", "session",
+        "timing", "total",
     )  # fmt: skip
 
     def __init__(self, session: Session) -> None:
@@ -137,6 +137,7 @@ class Recorder:
 
     def attach(self, session: Session) -> None:
         """Note what this session does."""
+        session.cut_for(self)
         session.recorder = self
         session.waits.watching = lambda key, began, ended, seq: self.waits.append(
             Waited(session, key, began, ended, seq)
@@ -158,7 +159,7 @@ class Recorder:
 
     def settle(self) -> None:
         """Send what was noted and not sent, and wait for the times that the server has not told yet."""
-        for frame in self.frames:
+        for frame in reversed(self.frames):  # with the last one, all before it are answered
             if not frame.arrived and not frame.session.closed:
                 frame.session.settle(frame)
         # One offset for all frames of a connection: else two that followed each other might seem to overlap.
@@ -184,6 +185,12 @@ class Recorder:
         if self.stacks:
             note.stack = user_stack()
         frame.ops.append(note)
+        return frame
+
+    def plain(self, session: Session) -> Travelled:
+        """Note a frame with none of the ops that are noted: it only reads, or was recorded before."""
+        frame = Travelled(session)
+        self.frames.append(frame)
         return frame
 
     @property

@@ -11,17 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from gradwire_protocol.errors import GradwireError, TooManyRequests, Unavailable, from_code
+from gradwire_protocol.errors import ArgumentValueError, GradwireError, TooManyRequests, Unavailable, from_code
 
 from . import trust
 from .connection import retry_after
-from .patience import LONGEST_PAUSE_S
+from .patience import LONGEST_PAUSE_S, Patience
 from .quiet import unlogged
 from .tracing import traceparent
 
 if TYPE_CHECKING:
     import httpx
 
+TRIES: Final = 8
+TRYING_S: Final = 20.0
 FILE_PATIENCE_S: Final = 600.0
 """How long a server may take to make a file of a session, or a session of a file."""
 
@@ -35,7 +37,6 @@ class Rest:
 
     def __init__(self, url: str, api_key: str | None, timeout: float = 30.0) -> None:
         import httpx
-        import stamina  # noqa: F401  (imported at exit, it would make Python forget that an interrupt ended the program)
 
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         # Without TLS there is nothing to verify, and reading all the world's authorities would take 20 ms.
@@ -86,7 +87,10 @@ class Rest:
     def _unreachable(self, error: Exception) -> GradwireError:
         if (cause := _certificate(error)) is not None:
             return trust.distrusted(str(self._http.base_url), cause)
-        return Unavailable(f"{self._http.base_url} cannot be reached: {error}")
+        url = self._http.base_url
+        if url.scheme == "http" and str(error).startswith("Server disconnected"):
+            return Unavailable(f"{url} hangs up without an answer: it may be one for https://")
+        return Unavailable(f"{url} cannot be reached: {error}")
 
     def close(self) -> None:
         """Close the connections."""
@@ -94,12 +98,14 @@ class Rest:
             self._http.close()
 
     def _safely(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
-        import stamina
-
-        for attempt in stamina.retry_context(on=_backoff, attempts=4, timeout=20.0, wait_initial=0.1):
-            with attempt:
+        patience = Patience(TRYING_S)
+        while True:
+            try:
                 return self._request(method, path, body, headers)
-        raise AssertionError("unreachable")
+            except (Unavailable, TooManyRequests) as error:
+                pause = _pause(error)
+                if pause is None or patience.tries + 1 >= TRIES or not patience.pause(pause):
+                    raise
 
     def _request(self, method: str, path: str, body: Any, headers: dict[str, str] | None = None) -> Any:
         import httpx
@@ -109,6 +115,9 @@ class Rest:
         try:
             with unlogged():
                 response = self._http.request(method, path, json=body, headers=headers)
+        except httpx.UnsupportedProtocol:
+            url = str(self._http.base_url).rstrip("/")
+            raise ArgumentValueError(f"{url!r} is no URL of a server: one begins with http:// or https://") from None
         except httpx.TransportError as error:
             raise self._unreachable(error) from None
         if response.is_success:
@@ -127,14 +136,12 @@ def _certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | 
     return error
 
 
-def _backoff(error: Exception) -> bool | float:
-    """Whether another try may help, and where the server said so, after how many seconds."""
-    if not isinstance(error, Unavailable | TooManyRequests):
-        return False
-    asked = error.details.get("retry_after", 0)
+def _pause(error: Unavailable | TooManyRequests) -> float | None:
+    """The seconds that the server wants to be left alone before another try; ``None`` where none can help."""
+    asked = float(error.details.get("retry_after", 0))
     if isinstance(error, TooManyRequests) and not asked:
-        return False  # such as too many sessions: waiting alone does not end that
-    return min(float(asked), LONGEST_PAUSE_S) if asked else True
+        return None  # such as too many sessions: waiting alone does not end that
+    return min(asked, LONGEST_PAUSE_S)
 
 
 def problem_error(response: httpx.Response) -> GradwireError:

@@ -20,12 +20,17 @@ LINES_KEPT: Final = 10_000
 TOGETHER: Final = "keep the tensors in a list and read them at once: gradwire.fetch(*losses)"
 DECIDE: Final = "let the server decide: torch.where, a mask, or a test every n-th step"
 SHAPE: Final = "the shape depends on data: a mask with where() keeps it fixed, and nothing has to be asked"
+OTHERWISE: Final = (
+    "it needs a value or a shape that only the server knows: several values are one round trip with gradwire.fetch, "
+    "and masks with where() keep shapes fixed"
+)
 HINTS: Final = {
     "item": TOGETHER, "tolist": TOGETHER, "numpy": TOGETHER, "__array__": TOGETHER, "__float__": TOGETHER,
     "__int__": TOGETHER, "__complex__": TOGETHER, "__index__": TOGETHER, "__format__": TOGETHER,
     "__repr__": "print less often, or print numbers that gradwire.fetch brought together",
     "__bool__": DECIDE, "__contains__": DECIDE, "equal": DECIDE, "allclose": DECIDE, "is_nonzero": DECIDE,
     "shape": SHAPE, "size": SHAPE, "numel": SHAPE, "dim": SHAPE, "ndim": SHAPE, "__len__": SHAPE,
+    "__iter__": SHAPE,
     "synchronize": "nothing has to be waited for: a value waits for what it depends on when it is read",
     "fetch": "one round trip for all of them already; fetch less often",
     "memory": "ask for it less often",
@@ -41,6 +46,10 @@ SPELLED: Final = {
 
 BACKPRESSURE: Final = "backpressure"
 """What a line is said to wait for when so many frames are under way that recording has to pause."""
+PROFILE: Final = "profiler"
+"""What a line is said to wait for that asks a profile for its results, while replies are on their way."""
+NO_ROUND_TRIPS: Final = (BACKPRESSURE, PROFILE)
+HINTS[PROFILE] = "the profiler's own wait for times that are on their way: ask for results after the loop"
 HINTS[BACKPRESSURE] = "the program is ahead of the server by as many frames as may be: the server is what takes time"
 
 OTHERS: Final = (None, 0, "others")
@@ -96,7 +105,8 @@ class Line:
 
     Attributes:
         file, line, source: where it is, and what stands there.
-        what: what it called: ``item``, ``print() or repr()``, ``.shape``; ``backpressure`` where it was recording.
+        what: what it called: ``item``, ``print() or repr()``, ``.shape``; ``backpressure`` where it was recording, and
+            ``profiler`` where it asked a profile for results, neither of which is a round trip.
         count: how often it waited.
         waited, longest: in all, and the longest time.
         server: the part of ``waited`` in which the server had the frame: waiting for earlier frames, computing,
@@ -122,6 +132,12 @@ class Line:
         return self.waited / self.count
 
 
+COLUMNS: Final = ("waits", "total", "mean", "server", "bytes")
+WIDE_ONLY: Final = ("mean", "bytes")
+NARROW: Final = 100
+"""Terminals of fewer columns get a table without some, so that lines and hints stay readable."""
+
+
 class Report:
     """Lines that waited, those that waited longest first. Printing it gives a table."""
 
@@ -131,7 +147,7 @@ class Report:
     @property
     def count(self) -> int:
         """Waits for values: the round trips."""
-        return sum(line.count for line in self.lines if line.what != BACKPRESSURE)
+        return sum(line.count for line in self.lines if line.what not in NO_ROUND_TRIPS)
 
     @property
     def waited(self) -> float:
@@ -144,8 +160,8 @@ class Report:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def table(self, most: int = 20) -> Any:
-        """A ``rich`` table of the lines that waited longest."""
+    def table(self, most: int = 20, narrow: bool = False) -> Any:
+        """A ``rich`` table of the lines that waited longest; a narrow one has neither means nor bytes."""
         from rich.markup import escape
         from rich.table import Table
 
@@ -154,30 +170,37 @@ class Report:
             title += f" (the {most} longest of {len(self.lines)} lines)"
         table = Table(title=title, title_justify="left", show_lines=True)
         table.add_column("line", overflow="fold")
-        for name in ("waits", "total", "mean", "server", "bytes"):
+        shown = [name for name in COLUMNS if not (narrow and name in WIDE_ONLY)]
+        for name in shown:
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("instead", overflow="fold")
         for line in self.lines[:most]:
+            cells = {
+                "waits": str(line.count), "total": spell_seconds(line.waited), "mean": spell_seconds(line.mean),
+                "server": f"{100 * line.server / line.waited:.0f} %" if line.waited else "",
+                "bytes": f"{line.received:,}",
+            }  # fmt: skip
+            place = f"[bold]{escape(_near(line.file))}:{line.line}[/bold]"
             table.add_row(
-                f"[bold]{escape(_near(line.file))}:{line.line}[/bold]\n{escape(line.source)}\n[dim]{escape(line.what)}[/dim]",
-                str(line.count),
-                spell_seconds(line.waited),
-                spell_seconds(line.mean),
-                f"{100 * line.server / line.waited:.0f} %" if line.waited else "",
-                f"{line.received:,}",
-                escape(line.hint),
-            )
+                f"{place}\n{escape(line.source)}\n[dim]{escape(line.what)}[/dim]",
+                *(cells[name] for name in shown), escape(line.hint),
+            )  # fmt: skip
         return table
 
     def __str__(self) -> str:
-        from io import StringIO
         from shutil import get_terminal_size
+
+        return self.text(get_terminal_size((120, 24)).columns)
+
+    def text(self, columns: int = 120) -> str:
+        """The table as text without colors, for a terminal of so many columns (80 at least)."""
+        from io import StringIO
 
         from rich.console import Console
 
         written = StringIO()
-        width = max(get_terminal_size((120, 24)).columns, 80)
-        Console(file=written, width=width, color_system=None).print(self.table())
+        table = self.table(narrow=columns < NARROW)
+        Console(file=written, width=max(columns, 80), color_system=None).print(table)
         return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
 
     def __repr__(self) -> str:
@@ -213,7 +236,7 @@ def report(counted: Iterable[dict[Key, list[int]]]) -> Report:
     return Report(
         Line(
             file, number, source, SPELLED.get(what, what), count, waited * 1e-9, longest * 1e-9, server * 1e-9,
-            received, HINTS.get(what, "several values are one round trip with gradwire.fetch"),
+            received, HINTS.get(what, OTHERWISE),
         )
         for (file, number, source, what), (count, waited, longest, server, received) in sorted(
             together.items(), key=itemgetter(0)

@@ -37,7 +37,7 @@ from .modes import MODES
 from .patience import PATIENCE_S
 from .replies import error_of
 from .rest import Rest
-from .round_trips import BACKPRESSURE, Report, Waits, report
+from .round_trips import BACKPRESSURE, PROFILE, Report, Waits, report
 from .window import UNKNOWN_BYTES, Answer
 
 if TYPE_CHECKING:
@@ -228,6 +228,8 @@ class Session:
                 if wait or must:
                     raise
                 return None
+            if self._note is None and self.recorder is not None:
+                self._note = self.recorder.plain(self)
             dropped = self.dropped
             count = len(dropped)
             local: list[int] = []
@@ -440,6 +442,12 @@ class Session:
         """Which lines of the program waited for the server since the session was opened here, and for how long."""
         return report([self.waits.copy()])
 
+    def cut_for(self, recorder: Recorder) -> None:
+        """Send what an earlier profile has noted, before this one notes anything: a frame belongs to one profile."""
+        with self.lock:
+            if self._note is not None and self._note not in recorder.frames and not self.closed:
+                self.flush()
+
     def settle(self, frame: Travelled) -> None:
         """Send a frame that is being profiled, if it was not sent yet, and wait for the server's times of it."""
         with self.lock:
@@ -448,7 +456,7 @@ class Session:
             if frame.seq and not frame.arrived:
                 began = time.perf_counter_ns()
                 self.link.until(frame.seq)
-                self.waits.note(began)
+                self.waits.note(began, what=PROFILE)
 
     def describe(self) -> dict[str, Any]:
         """What the server says of the session: memory, tensors, expiry."""

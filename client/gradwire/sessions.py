@@ -66,8 +66,8 @@ def connect(
             live without use; until then ``connect(session=id)`` joins it.
         ttl: of a new session: seconds without use after which it expires; by default what the server is set to.
         patience: seconds to keep trying to reconnect before ``ConnectionLost``, 120 unless ``GRADWIRE_PATIENCE`` says
-            otherwise. Time during which the machine sleeps does not count. After ``ConnectionLost`` nothing is lost:
-            the next use of the session tries again.
+            otherwise. Time during which the machine sleeps does not count, and a try that has begun is not cut short
+            (40 s at most). After ``ConnectionLost`` nothing is lost: the next use of the session tries again.
         heartbeat: seconds of silence after which a connection that the program waits for is pinged, 15 unless
             ``GRADWIRE_HEARTBEAT`` says otherwise; 0 for never. When two pings stay unanswered the session reconnects.
         ca: file with the authority behind the server's certificate (PEM), where it is none that the system knows; by

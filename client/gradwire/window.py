@@ -40,6 +40,8 @@ class Sent:
         lines: where in the program each op was issued.
         reads: how many values it reads; ``read_bytes`` are expected.
         uploads: large payloads, sent in chunks before the frame.
+        refusal: why an empty frame goes in its place.
+        unknown: how often the server did not know its structure.
         size: about how many bytes it holds here.
         sent_at: when it was sent (``perf_counter_ns``); -1 once it was sent again.
         note: who is told when it is answered, of a frame that is profiled.
@@ -54,6 +56,7 @@ class Sent:
     uploads: dict[int, memoryview] = field(default_factory=dict)
     size: int = FRAME_OVERHEAD
     refusal: GradwireError | None = None
+    unknown: int = 0
     sent_at: int = 0
     note: Travelled | None = None
 

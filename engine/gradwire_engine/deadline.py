@@ -7,7 +7,7 @@ in Python. One call of the array library is not interrupted: :mod:`.work` bounds
 from __future__ import annotations
 
 from contextvars import ContextVar
-from time import monotonic
+from time import monotonic as monotonic
 from typing import Final
 
 from gradwire_protocol.errors import TimeExceeded
@@ -17,9 +17,13 @@ NEVER: Final = (float("inf"), 0)
 _END: Final[ContextVar[tuple[float, int]]] = ContextVar("the moment, and the seconds that were given", default=NEVER)
 
 
-def begin(seconds: int) -> None:
-    """Give so many seconds from now on, in this thread; 0 gives any number."""
-    _END.set((monotonic() + seconds, seconds) if seconds else NEVER)
+def begin(seconds: int) -> float:
+    """Give so many seconds from now on, in this thread; 0 gives any number. Returns the moment of :func:`monotonic` at
+    which they are over, for who asks so often that the call of :func:`check` would tell.
+    """
+    end = (monotonic() + seconds, seconds) if seconds else NEVER
+    _END.set(end)
+    return end[0]
 
 
 def passed() -> bool:

@@ -138,7 +138,14 @@ class Engine:
             self.account.check_op(op.name, outs, inferred.scratch)
         if entry.composite is not None:
             return entry.composite(self, *values)
-        results = self._made(entry, values, tensors, inferred)
+        drawn = self.generator.offset if op.random else 0
+        results: list[Tensor] | None = None
+        try:
+            results = self._wrap(self._compute(entry, values, tensors, inferred), inferred, tensors)
+        except MemoryError:
+            pass  # not here: the error's traceback holds what the first try has made
+        if results is None:
+            results = self._made_again(entry, values, tensors, inferred, drawn)
         if entry.has_derivative:
             self._record(entry, values, rule_args, inferred, results)
         if self.dual_levels:
@@ -194,20 +201,18 @@ class Engine:
 
     # Compute
 
-    def _made(self, entry: Row, values: list[Any], tensors: list[Tensor], inferred: Inference) -> list[Tensor]:
-        """The results of the kernel. When memory runs out, room is made and the op is tried once more.
+    def _made_again(
+        self, entry: Row, values: list[Any], tensors: list[Tensor], inferred: Inference, drawn: int
+    ) -> list[Tensor]:
+        """The results of the kernel, after memory ran out: room is made and the op is tried once more, with the random
+        numbers from ``drawn`` on.
 
         Raises:
             OutOfMemory: when there is still too little.
         """
-        drawn = self.generator.get_state() if entry.op.random else None
-        try:
-            return self._wrap(self._compute(entry, values, tensors, inferred), inferred, tensors)
-        except MemoryError:
-            pass  # not here: the error's traceback holds what the first try has made
         self.make_room()
-        if drawn is not None:
-            self.generator.set_state(drawn)
+        if entry.op.random:
+            self.generator.set_state((self.generator.seed, drawn))
         try:
             return self._wrap(self._compute(entry, values, tensors, inferred), inferred, tensors)
         except MemoryError as error:

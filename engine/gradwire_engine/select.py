@@ -29,7 +29,8 @@ def select(xp: Any, mask: Any, x: Any, y: Any) -> Any:
     one, other = ((v if hasattr(v, "dtype") else np.asarray(v, array.dtype)).view(bits) for v in (x, y))
     keep = np.negative(mask.view(np.int8)).astype(bits)
     mixed = one ^ other
-    mixed = mixed & keep if mixed.size < keep.size else np.bitwise_and(mixed, keep, out=mixed)
+    fits = mixed.shape == np.broadcast_shapes(mixed.shape, keep.shape)
+    mixed = np.bitwise_and(mixed, keep, out=mixed) if fits else mixed & keep
     mixed ^= other
     return mixed.view(array.dtype)
 

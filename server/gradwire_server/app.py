@@ -11,15 +11,15 @@ from fastapi import FastAPI
 
 from gradwire_protocol.errors import Unavailable
 
-from . import openapi, problems
 from .access import Access, Entrance, KeyStore
 from .access.origins import Cors
 from .access.scopes import Rules
-from .body_limit import BodyLimit
-from .context import RequestContext
 from .durable.store import Store
+from .http import openapi, problems
+from .http.body_limit import BodyLimit
+from .http.context import RequestContext
+from .http.mounting import Mounted
 from .metrics import Metrics
-from .mounting import Mounted
 from .routes import ROUTERS
 from .sessions import Registry
 from .settings import Settings, variable

@@ -16,7 +16,7 @@ from . import tuning
 from .version import VERSION
 
 if TYPE_CHECKING:
-    from .serving import DrainingServer
+    from .http.serving import DrainingServer
     from .settings import Settings
 
 EXIT_UNABLE = 1
@@ -59,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     tuning.before_numpy()
     from pydantic import ValidationError
 
+    from .refused_settings import told, unknown_variables
     from .settings import Settings, variable
 
     if options.settings:
@@ -69,10 +70,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        for each in error.errors():
-            named = variable(str(each["loc"][0])) + ": " if each["loc"] else ""
-            print(f"gradwire-server: {named}{each['msg']}", file=sys.stderr)
+        for line in told(error):
+            print(f"gradwire-server: {line}", file=sys.stderr)
         return EXIT_USAGE
+    for line in unknown_variables():
+        print(f"gradwire-server: {line}", file=sys.stderr)
     if options.exit_with_parent and "log_level" not in settings.model_fields_set:
         # An embedded server shares its parent's terminal: it speaks when something is wrong.
         settings = settings.model_copy(update={"log_level": "warning"})
@@ -83,19 +85,24 @@ def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with
     """Serve until told to stop."""
     from .access import KeyStore
     from .app import create_app
-    from .certificate import check_certificate
     from .hosts import warm_up
+    from .http.certificate import check_certificate
+    from .http.serving import DrainingServer, listen
     from .logging import configure
-    from .serving import DrainingServer, listen
 
     configure(settings)
     try:
         check_certificate(settings)
+        check_device(settings)
+    except ValueError as error:
+        print(f"gradwire-server: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    try:
         keys = KeyStore.configured(settings)
         generated = None if keys.opens() else keys.make_for_this_run()
         app = create_app(settings, keys)
     except (ValueError, OSError) as error:
-        print(f"gradwire-server: {error}", file=sys.stderr)
+        print(f"gradwire-server: {_named(error, settings)}", file=sys.stderr)
         return EXIT_UNABLE
 
     def started(url: str) -> None:
@@ -112,7 +119,8 @@ def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with
     try:
         listening = listen(settings)
     except OSError as error:
-        print(f"gradwire-server: {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)
+        where = f"GRADWIRE_HOST={settings.host}, GRADWIRE_PORT={settings.port}"
+        print(f"gradwire-server: {where}: {error.strerror}", file=sys.stderr)
         return EXIT_UNABLE
     server = DrainingServer(app, settings, started)
     if exit_with_parent:
@@ -130,6 +138,31 @@ def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with
     if server.force_exit or any(t.name.startswith("s_") for t in threading.enumerate()):
         os._exit(0)
     return 0
+
+
+def check_device(settings: Settings) -> None:
+    """Look whether there is what sessions get that ask for no device.
+
+    Raises:
+        ValueError: when there is not.
+    """
+    from gradwire_engine.backends import available_devices
+
+    known = available_devices()
+    device = settings.default_device
+    if device not in known and not (device == "cuda" and len(known) > 1):
+        raise ValueError(f"GRADWIRE_DEFAULT_DEVICE={device!r}: it must be a device of this machine: {', '.join(known)}")
+
+
+def _named(error: Exception, settings: Settings) -> str:
+    """The text of an error; where a path of the settings is behind it, with its variable."""
+    if isinstance(error, OSError) and error.filename is not None:
+        failed = Path(os.fsdecode(error.filename))
+        for name in ("audit_log", "data_dir"):
+            path = getattr(settings, name)
+            if path is not None and (failed.is_relative_to(path) or path.is_relative_to(failed)):
+                return f"GRADWIRE_{name.upper()}={path}: {error.strerror}: {failed}"
+    return str(error)
 
 
 def tell(facts: dict[str, Any], announce: bool, ready_file: Path | None) -> None:

@@ -23,6 +23,7 @@ from .metrics import Applied
 from .refusals import to_problem
 from .runner import How, Runner, open_runner
 from .tuning import give_back_memory
+from .turnstile import SHARED, Turnstile
 
 T = TypeVar("T")
 Buffers = list[memoryview]
@@ -150,20 +151,23 @@ class Counting(Protocol):
 class _Job:
     """One thing for the worker to do. ``done`` is called in the event loop with the result or the error.
 
-    ``lasting``: it changes the session, and may be told only once it is written down.
+    ``lasting``: it changes the session, and may be told only once it is written down. ``look``: it is itself what
+    somebody would ask the session, and waited for however long it takes.
     """
 
-    __slots__ = ("done", "lasting", "run")
+    __slots__ = ("done", "lasting", "look", "run")
 
     def __init__(
         self,
         run: Callable[[Runner], Any],
         done: Callable[[Any, BaseException | None], None],
         lasting: bool = False,
+        look: bool = False,
     ) -> None:
         self.run = run
         self.done = done
         self.lasting = lasting
+        self.look = look
 
 
 class _Applied(NamedTuple):
@@ -199,11 +203,14 @@ def _settle(future: asyncio.Future[Any], result: Any, failure: BaseException | N
 class InlineHost:
     """Runs the session in a thread of this process: embedded servers, and several sessions that trust each other.
 
-    A giant op keeps its own session busy, and neither the event loop nor, for longer than the switch interval,
+    A giant op keeps its own session busy, and neither the event loop nor, for longer than the turnstile's patience,
     another session.
     """
 
-    def __init__(self, name: str, metrics: Counting, policy: JournalPolicy | None = None) -> None:
+    def __init__(
+        self, name: str, metrics: Counting, policy: JournalPolicy | None = None, turnstile: Turnstile = SHARED
+    ) -> None:
+        self._turnstile = turnstile
         self.name = name
         self.metrics = metrics
         self.policy = policy
@@ -220,6 +227,8 @@ class InlineHost:
         self._idle.set()
         self._notes: list[tuple[str, float]] = []
         self._looks: dict[str, asyncio.Future[Any]] = {}
+        self._occupied = False
+        """Whether the thread does something else than looking; written there, read here."""
         self._seen: tuple[float, dict[str, Any]] = (time.monotonic(), {"saved_bytes": 0, "pooled_bytes": 0})
         """When the session was last looked at in full, and what was seen of its memory."""
 
@@ -248,7 +257,8 @@ class InlineHost:
         expect_any_float()
         began = time.perf_counter()
         try:
-            runner = begin()
+            with self._turnstile.turn():
+                runner = begin()
         except BaseException as error:
             self._post(_settle, opened, None, error)
             return
@@ -275,27 +285,33 @@ class InlineHost:
     def _group(self, runner: Runner, job: _Job) -> bool:
         """Do this job and those that wait behind it, write down what they changed, and tell. False: it was the end."""
         held: list[_Outcome] = []
-        until = time.perf_counter() + self._hold_s
         going_on = True
-        while True:
-            outcome = self._do(runner, job)
-            if not held and not runner.dirty:
-                self._post(outcome.done, outcome.result, outcome.failure)
-                return True
-            held.append(outcome)
-            del outcome
-            full = len(held) >= GROUP_JOBS or runner.waiting_bytes >= GROUP_BYTES
-            if full or time.perf_counter() >= until:
-                break
-            try:
-                following = self._jobs.get_nowait()
-            except queue.Empty:
-                break
-            if following is None:
-                going_on = False
-                break
-            job = following
+        turn = self._turnstile.enter()
+        try:
+            until = time.perf_counter() + self._hold_s
+            while True:
+                outcome = self._do(runner, job)
+                if not held and not runner.dirty:
+                    self._post(outcome.done, outcome.result, outcome.failure)
+                    return True
+                held.append(outcome)
+                del outcome
+                full = len(held) >= GROUP_JOBS or runner.waiting_bytes >= GROUP_BYTES
+                if full or time.perf_counter() >= until:
+                    break
+                try:
+                    following = self._jobs.get_nowait()
+                except queue.Empty:
+                    break
+                if following is None:
+                    going_on = False
+                    break
+                job = following
+        finally:
+            # Before the commit: who waits for the disk computes nothing.
+            self._turnstile.leave(turn)
         began, before = time.perf_counter(), runner.committed_bytes
+        self._occupied = True
         try:
             runner.commit()
             self._note("commit_seconds", time.perf_counter() - began)
@@ -303,6 +319,8 @@ class InlineHost:
         except Exception as error:
             failure = self._explain(error)
             held = [o._replace(failure=failure) if o.lasting and o.failure is None else o for o in held]
+        finally:
+            self._occupied = False
         now = time.perf_counter_ns()
         for each in held:
             if type(each.result) is _Applied:
@@ -315,10 +333,13 @@ class InlineHost:
     def _do(self, runner: Runner, job: _Job) -> _Outcome:
         if self._closed:
             return _Outcome(job.done, False, None, self._gone())
+        self._occupied = not job.look
         try:
             return _Outcome(job.done, job.lasting, job.run(runner), None)
         except BaseException as error:
             return _Outcome(job.done, False, None, error)
+        finally:
+            self._occupied = False
 
     def _note(self, name: str, value: float) -> None:
         if len(self._notes) < NOTES_KEPT:
@@ -326,12 +347,15 @@ class InlineHost:
 
     def _tidy(self, runner: Runner) -> None:
         began = time.perf_counter()
+        self._occupied = True
         try:
             if runner.compact():
                 self._note("snapshot_seconds", time.perf_counter() - began)
         except Exception as error:
             # The journal still has everything; what cannot be written will be noticed by the next commit.
             log.error("a journal could not be compacted", session=self.name, exc_info=error)
+        finally:
+            self._occupied = False
 
     def _post(self, function: Callable[..., Any], *args: Any) -> None:
         try:
@@ -422,16 +446,25 @@ class InlineHost:
         return await self._call(lambda runner: runner.session.expected(client))
 
     async def _look(self, what: str, run: Callable[[Runner], T]) -> T | None:
-        """Look at the session between two ops; ``None`` when that takes too long. Many who look, look once."""
+        """Look at the session between two ops; ``None`` when those keep it too long. Many who look, look once.
+
+        A look that has begun is waited for: a count of a large graph takes its time, and what was seen before it is
+        not the answer.
+        """
         future = self._looks.get(what)
         if future is None or future.done():
             future = self._looks[what] = self._loop.create_future()
             # Nobody may be left to ask how it ended.
             future.add_done_callback(lambda over: over.cancelled() or over.exception())
             looked = future
-            self._put(_Job(run, lambda result, failure: _settle(looked, result, failure)))
-        done, _ = await asyncio.wait((future,), timeout=LOOK_PATIENCE_S)
-        return future.result() if done else None
+            self._put(_Job(run, lambda result, failure: _settle(looked, result, failure), look=True))
+        while True:
+            done, _ = await asyncio.wait((future,), timeout=LOOK_PATIENCE_S)
+            if done:
+                found: T = future.result()
+                return found
+            if self._occupied:
+                return None
 
     async def describe(self) -> dict[str, Any]:
         found = await self._look("describe", Runner.describe)

@@ -23,6 +23,7 @@ from gradwire_protocol.frames import Chunk, Frame, Reply
 from .durable.spec import SessionSpec
 from .hosts import Answer, Buffers, Host
 from .refusals import to_problem
+from .runner import How
 from .settings import variable
 from .workers.pool import Death
 
@@ -132,7 +133,9 @@ class Keeper:
         """Whether anybody waits for it."""
         return bool(self._entries or self._asking or self._waking is not None)
 
-    async def open(self, spec: SessionSpec, folder: Path | None = None, how: Any = "new", image: Any = b"") -> None:
+    async def open(
+        self, spec: SessionSpec, folder: Path | None = None, how: How = "new", image: bytes | memoryview = b""
+    ) -> None:
         """Begin the session.
 
         Raises:
@@ -143,7 +146,7 @@ class Keeper:
         except Death as death:
             raise WorkerDied(f"the worker that was to hold the session died: {death.text}") from None
 
-    async def _opened(self, how: Any, image: Any = b"") -> Host:
+    async def _opened(self, how: How, image: bytes | memoryview = b"") -> Host:
         host = self._make(self._died)
         await host.open(self.spec, self.folder, how, image)
         if self._stillborn is not None and self._stillborn[0] is host:

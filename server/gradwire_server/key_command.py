@@ -71,6 +71,9 @@ def main(argv: Sequence[str]) -> int:
     if options.data_dir is None:
         reader.error("which directory? --data-dir or GRADWIRE_DATA_DIR")
     folder = Path(options.data_dir)
+    if options.command != "create" and not folder.is_dir():  # a misspelt one would look like one without keys
+        print(f"gradwire-server keys: there is no directory {folder}", file=sys.stderr)
+        return 1
     try:
         store = KeyStore(folder / "keys.json")
         if options.command == "list":

@@ -20,6 +20,7 @@ from prometheus_client import (
     Histogram,
     PlatformCollector,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -151,15 +152,13 @@ class Applied:
 
 
 class Standing(NamedTuple):
-    """A session as a scrape sees it. ``memory`` has the fields of ``Session.memory`` in the engine, as last told;
-    ``shared_pool`` tells that its ``pooled_bytes`` are those of all sessions of the process."""
+    """A session as a scrape sees it. ``memory`` has the fields of ``Session.memory`` in the engine, as last told."""
 
     state: str
     durability: str
     device: str
     pending: int = 0
     memory: dict[str, int] | None = None
-    shared_pool: bool = True
 
 
 def families(structure: Structure) -> dict[str, int]:
@@ -249,19 +248,13 @@ class SessionGauges(Collector):
         sessions, memory, pending = (self._family(n) for n in ("sessions", "memory_bytes", "pending_frames"))
         counts: dict[tuple[str, str], int] = {}
         held: dict[tuple[str, str], int] = {}
-        shared: dict[str, int] = {}
         waiting = 0
         for one in self.look():
             waiting += one.pending
             counts[one.state, one.durability] = counts.get((one.state, one.durability), 0) + 1
             for kind in ("live", "saved", "peak", "pooled"):
                 size = (one.memory or {}).get(f"{kind}_bytes", 0)
-                if kind == "pooled" and one.shared_pool:
-                    shared[one.device] = max(shared.get(one.device, 0), size)
-                    size = 0
                 held[one.device, kind] = held.get((one.device, kind), 0) + size
-        for device, size in shared.items():
-            held[device, "pooled"] += size
         for labels, count in sorted(counts.items()):
             sessions.add_metric(labels, count)
         for labels, size in sorted(held.items()):
@@ -285,6 +278,8 @@ class Metrics:
     content_type = CONTENT_TYPE_LATEST
 
     def __init__(self) -> None:
+        # There would be a second series for each, of when it began, which says nothing here.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         made: dict[str, Any] = {}
         for row in METRICS:

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gradwire_protocol.frames import MAX_ID
 
+from .durable.spec import Durability
+
 Id = Annotated[int, Field(ge=1, le=MAX_ID)]
 Bound = Annotated[int, Field(ge=1, le=MAX_ID)]
 
@@ -20,7 +22,6 @@ class Body(BaseModel):
 
 Device = Annotated[str | None, Field(pattern=r"^(cpu|cuda(:\d{1,3})?)$")]
 Seconds = Annotated[float | None, Field(gt=0, le=1e9, allow_inf_nan=False)]
-Durability = Literal["none", "applied", "durable"] | None
 
 
 class SessionLimits(Body):
@@ -45,7 +46,7 @@ class SessionRequest(Body):
     )
     limits: SessionLimits | None = None
     ttl_s: Seconds = Field(default=None, description="Seconds of disuse after which it expires.")
-    durability: Durability = Field(
+    durability: Durability | None = Field(
         default=None,
         description="What it survives: nothing, the death of the server (applied), or the loss of power (durable). By "
         "default what the server promises; without a data directory that can only be none.",
@@ -60,7 +61,7 @@ class SessionView(BaseModel):
     device: str
     default_dtype: str
     ttl_s: float
-    durability: Literal["none", "applied", "durable"] = Field(description="What it survives.")
+    durability: Durability = Field(description="What it survives.")
     state: Literal["running", "dormant"] = Field(
         description="A dormant session is on disk only, and is brought back by its next use."
     )
@@ -90,9 +91,7 @@ class MemoryView(BaseModel):
 
     live_bytes: int = Field(description="Held by tensors and by the graph, each piece of memory once.")
     saved_bytes: int = Field(description="Those of them that the graph keeps for backward.")
-    pooled_bytes: int = Field(
-        description="Held in reserve by the session's pools of GPU memory; 0 on the CPU."
-    )
+    pooled_bytes: int = Field(description="Held in reserve by the session's pools of GPU memory; 0 on the CPU.")
     peak_bytes: int = Field(description="The most that was live at once, since the session began or it was reset.")
     limit_bytes: int = Field(description="The session's limit for what is live.")
     busy: bool = Field(default=False, description="A long op runs: saved_bytes and pooled_bytes are of earlier.")

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from gradwire_engine.backends import Backends, DevicePool
+from gradwire_engine.failures import MOMENTARY, leaves_traces
 from gradwire_engine.image import Image, NotImageable, detached, restore_foreign, take
 from gradwire_engine.session import Session
 from gradwire_protocol import envelope
@@ -22,7 +23,7 @@ from .durable import snapshots
 from .durable.disk import Disk, Piece
 from .durable.journal import PREFIX, SUFFIX, Journal, disk_refuses, journal_path
 from .durable.records import MAX_RECORD_BYTES, Kind, Notes
-from .durable.recovery import MOMENTARY, leaves_traces, recover
+from .durable.recovery import recover
 from .durable.spec import JournalPolicy, SessionSpec
 from .durable.store import DiskUse, Lock, read_spec, remove_session, write_spec
 
@@ -200,7 +201,10 @@ class Runner:
             return self.session.apply(frame, buffers, human)
         client = self.session.clients.get(frame.client)
         if client is None or frame.seq not in (0, client.expected):
-            return self.session.apply(frame, buffers, human)  # it is refused, or answered once more
+            reply, out = self.session.apply(frame, buffers, human)  # it is refused, or answered once more
+            if self.session.dropped:
+                journal.append(Kind.DROP, Notes(client=frame.client, transfers=self.session.dropped), [])
+            return reply, out
         try:
             if self._lost is not None or journal.failing:
                 self._ready()
@@ -237,7 +241,11 @@ class Runner:
             self.session.add_chunk(client, chunk.transfer, chunk.offset, chunk.total, data)
             return
         self._ready()
-        self._check_room(data.nbytes, True)
+        try:
+            self._check_room(data.nbytes, True)
+        except LimitExceeded as error:
+            self.session.uploads.refuse((client, chunk.transfer), error)
+            raise
         self.session.add_chunk(client, chunk.transfer, chunk.offset, chunk.total, data)
         message = envelope.encode(Chunk(chunk.transfer, chunk.offset, chunk.total), [data])
         self._journal.append(Kind.CHUNK, Notes(client=client), message)

@@ -47,7 +47,7 @@ class SecretFiles(PydanticBaseSettingsSource):
         path = self._variables.get(variable + SUFFIX)
         if not path or (field_name in self.current_state and variable not in self._variables):
             return None, field_name, False
-        if variable in self._variables:
+        if self._variables.get(variable):
             raise self._refusal(field_name, f"{variable}{SUFFIX} is set too; only one of them may be")
         try:
             with Path(path).open(encoding="utf-8") as file:

@@ -7,13 +7,11 @@ their time, and wake at their first use. One that nobody uses for ``park_after_s
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +31,7 @@ from gradwire_protocol.errors import (
 
 from .access.audit import AuditLog
 from .durable.spec import Durability, SessionSpec
+from .durable.store import Store, last_use, note_use
 from .hosts import Host, InlineHost
 from .idempotency import Repeats
 from .keeper import Keeper
@@ -40,11 +39,11 @@ from .metrics import Metrics, Standing
 from .runner import How
 from .scraping import MemoryWatch
 from .settings import Settings, variable
+from .timestamps import timestamp
 from .workers.host import ProcessHost
 from .workers.pool import Death, Pool
 
 if TYPE_CHECKING:
-    from .durable.store import Store
     from .stream import Stream
 
 CULL_EVERY_S: Final = 1.0
@@ -52,7 +51,6 @@ CLOSE_PATIENCE_S: Final = 5.0
 USE_SAVED_EVERY_S: Final = 30.0
 """How exactly a session's last use is known after the server was killed; a session of a short ttl is saved oftener."""
 
-SPEC_FILE: Final = "session.json"
 ENDS: Final = {"was deleted": "deleted", "expired": "expired", "was lost": "lost"}
 """How sessions end, and what the metrics call it."""
 
@@ -140,20 +138,10 @@ class Session:
         if self.folder is not None and self.used > self.saved:
             at = time.time() - (time.monotonic() - self.used)
             try:
-                os.utime(self.folder / SPEC_FILE, (at, at))
+                note_use(self.folder, at)
             except OSError as error:  # the session expires too early then, in the worst case
                 log.warning("a session's last use was not saved", session=self.id, reason=str(error))
             self.saved = self.used
-
-
-def last_use(folder: Path) -> float:
-    """When a session was last used, in Unix time: as saved, or as its newest file tells."""
-    return max(each.stat().st_mtime for each in folder.iterdir())
-
-
-def timestamp(seconds: float) -> str:
-    """Unix time as RFC 3339 in UTC, with milliseconds."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Registry:
@@ -311,6 +299,7 @@ class Registry:
         if self.draining:  # by now
             await self._end(session)
             raise Unavailable("the server is stopping: it takes no new sessions")
+        session.touch()  # making it may take longer than it lives unused: a worker process has to start
         self._sessions[spec.id] = session
         log.info("session created", session=spec.id, tenant=tenant, device=chosen, durability=promised)
         return session
@@ -355,7 +344,6 @@ class Registry:
                 each.device,
                 each.host.pending,
                 self.watch.seen(each.id),
-                shared_pool=False,
             )
             for each in self._sessions.values()
         ]

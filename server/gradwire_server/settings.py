@@ -22,6 +22,9 @@ from .secret_files import SecretFiles
 PREFIX: Final = "GRADWIRE_"
 HASHED: Final = "sha256:"
 
+LARGEST: Final = (1 << 53) - 1
+LONGEST_S: Final = 1_000_000_000.0
+
 KB: Final = 1 << 10
 MB: Final = 1 << 20
 GB: Final = 1 << 30
@@ -32,15 +35,25 @@ def variable(name: str) -> str:
     return PREFIX + name.upper()
 
 
+def digest_of(secret: str) -> str:
+    """SHA-256 of a key or ticket, in hexadecimal. They are long and random, so one fast hash is enough."""
+    return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
+
+
 def hash_key(key: str) -> str:
-    """The stored form of an API key. Keys are long and random, so one fast hash is enough."""
-    return key if key.startswith(HASHED) else HASHED + hashlib.sha256(key.encode()).hexdigest()
+    """An API key of a setting in its stored form, in which it may be given as well."""
+    return key if key.startswith(HASHED) else HASHED + digest_of(key)
 
 
 def _listed(value: Any) -> list[str]:
     """What a setting that is a list was given as: a JSON list, or text with commas."""
     if isinstance(value, str):
-        value = json.loads(value) if value.lstrip().startswith("[") else value.split(",")
+        try:
+            value = json.loads(value) if value.lstrip().startswith("[") else value.split(",")
+        except ValueError:
+            raise ValueError("it begins with [ and is no JSON list") from None
+    if not all(isinstance(each, str) for each in value):
+        raise ValueError("it must be a list of texts")
     return [each.strip() for each in value if each.strip()]
 
 
@@ -51,7 +64,9 @@ class Settings(BaseSettings):
         pydantic.ValidationError: naming each setting with a value that cannot be used.
     """
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid", allow_inf_nan=False
+    )
 
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
@@ -71,7 +86,7 @@ class Settings(BaseSettings):
     data_dir: Path | None = Field(
         default=None, description="Directory for what survives a restart: sessions, keys, the audit log."
     )
-    durability: Literal["none", "applied", "durable"] | None = Field(
+    durability: Durability | None = Field(
         default=None,
         description="What sessions survive that do not ask for anything: none, the death of the server (applied), or "
         "the loss of power (durable). By default applied where there is a data directory, else none.",
@@ -99,8 +114,8 @@ class Settings(BaseSettings):
     min_body_rate: int = Field(
         default=1024,
         ge=0,
-        description="Bytes in a second, on average, that a request's body must arrive with after head_patience_s; 0 for "
-        "any.",
+        description="Bytes in a second, on average, that a request's body must arrive with after head_patience_s; 0 "
+        "for any.",
     )
     max_message_bytes: PositiveInt = Field(
         default=32 * MB, description="Largest message on a stream; larger payloads travel in chunks."
@@ -257,6 +272,15 @@ class Settings(BaseSettings):
         """Keywords, then variables, then the files that variables name."""
         return init_settings, env_settings, SecretFiles(settings_cls)
 
+    @field_validator("*")
+    @classmethod
+    def _within_reason(cls, value: Any) -> Any:
+        # Clients are told limits as integers of 64 bits, and times are added to dates.
+        most = {int: LARGEST, float: LONGEST_S}.get(type(value))
+        if most is not None and value > most:
+            raise ValueError(f"it must be at most {most:,}")
+        return value
+
     @field_validator("api_keys", "admin_keys", mode="before")
     @classmethod
     def _keep_hashes_only(cls, value: Any) -> Any:
@@ -279,7 +303,10 @@ class Settings(BaseSettings):
     @field_validator("trusted_proxies", mode="before")
     @classmethod
     def _networks(cls, value: Any) -> Any:
-        return tuple(str(ip_network(each, strict=False)) for each in _listed(value))
+        try:
+            return tuple(str(ip_network(each, strict=False)) for each in _listed(value))
+        except ValueError as error:
+            raise ValueError(f"{error}: it must be addresses or networks, as in 10.0.0.0/8") from None
 
     @field_validator("root_path")
     @classmethod
@@ -288,6 +315,13 @@ class Settings(BaseSettings):
         if path and not re.fullmatch(r"(/(?!\.+(/|$))[A-Za-z0-9._~-]+)+", path):
             raise ValueError(f"{value!r} is no path of plain segments, as in /gradwire")
         return path
+
+    @field_validator("trace_endpoint")
+    @classmethod
+    def _url(cls, value: str) -> str:
+        if value and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).netloc):
+            raise ValueError("it must be a URL, as in http://collector:4318/v1/traces")
+        return value
 
     @model_validator(mode="after")
     def _somewhere_to_keep(self) -> Settings:

@@ -31,6 +31,7 @@ from gradwire_protocol.errors import (
     InternalError,
     LimitExceeded,
     MalformedFrame,
+    OutOfMemory,
     SessionGone,
     Superseded,
     TooManyRequests,
@@ -51,10 +52,11 @@ from gradwire_protocol.frames import (
     Welcome,
 )
 
-from . import problems
 from .access.rates import Meter
 from .hosts import Buffers
+from .http import problems
 from .metrics import Metrics
+from .refusals import to_problem
 from .sessions import Session
 from .settings import Settings, variable
 from .tracing import Tracing
@@ -382,7 +384,7 @@ class Stream:
                 self.finish(End(code, failure.code, failure))
             elif isinstance(failure, Unavailable):
                 self.end_with_trouble(failure)  # the client resumes and sends the upload again
-            elif failure is not None and not isinstance(failure, LimitExceeded):
+            elif failure is not None and not isinstance(failure, LimitExceeded | OutOfMemory):
                 # An upload over a limit fails the frame that needs it; anything else here is a defect.
                 log.error("chunk failed", session=self.session.id, exc_info=failure)
                 self.finish(End(INTERNAL, "internal", InternalError("taking a chunk failed; the log has details")))
@@ -498,7 +500,7 @@ class Stream:
         """Say why, and close."""
         if end.problem is not None:
             self.metrics.error(end.problem.code, "stream")
-            await self._send(Refusal(problems.to_problem(end.problem)), [], self.human)
+            await self._send(Refusal(to_problem(end.problem)), [], self.human)
         log.info("stream closed", session=self.session.id, client=self.client, code=end.code, reason=end.reason)
         self.closed_with = end.code
         await self.socket.close(end.code, end.reason)

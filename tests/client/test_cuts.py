@@ -45,3 +45,15 @@ def test_a_connection_that_goes_silent_is_left(ground, way):
     found = ground.run([cut], heartbeat=0.1)
     cuts.check(ground.uncut, found, cut)
     assert found.reconnects >= 1
+
+
+def test_a_session_in_a_worker_process_is_resumed_with_the_same_bits_as_one_in_the_server(ground):
+    resumed = 0
+    with cuts.cutter(session_host="process") as apart:
+        for way in ("up", "down"):
+            for i in range(4):
+                cut = Cut(ground.passed.of(way) * i // 4 + i, way, "rst" if i % 2 else "fin")
+                found = apart.run([cut])
+                cuts.check(ground.uncut, found, cut)
+                resumed += found.reconnects
+    assert resumed > 3

@@ -22,6 +22,7 @@ from gradwire_protocol import envelope
 from gradwire_protocol.errors import (
     ConnectionLost,
     GradwireError,
+    InternalError,
     MalformedFrame,
     ReplyForgotten,
     SessionGone,
@@ -179,6 +180,23 @@ def test_a_reply_that_the_server_has_forgotten_is_an_error_of_that_read_alone():
         assert isinstance(link.wait(seq).refusal, ReplyForgotten)
         assert read(link) == [1.0, 2.0]
         assert len(fake.hellos) == 1
+        link.close()
+
+
+@pytest.mark.parametrize("code, error", [("internal", InternalError), ("unknown_structure", MalformedFrame)])
+def test_a_server_that_refuses_whatever_it_is_sent_is_not_asked_for_ever(code, error):
+    seen = []
+
+    def refuse(stream: ServerConnection, frame: Frame) -> None:
+        seen.append(frame.seq)
+        stream.send(pack(Reply(seq=frame.seq, refused=Problem(code=code, detail="words"))))
+
+    with fake_server(refuse, answer) as (_, url):
+        link = Link(url, "s_fake", None, patience=5)
+        seq = link.submit(Frame(first=2 << 32 | 1), READ, b"k" * 16, [], [None], wait=True, reads=1, read_bytes=8)
+        with pytest.raises(error):
+            link.wait(seq)
+        assert len(seen) < 6
         link.close()
 
 

@@ -7,6 +7,7 @@ import inspect
 import json
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -521,8 +522,134 @@ def test_programs_that_say_torch_profiler_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "True True" in done.stdout and "matmul" in done.stdout and "mine" in done.stdout
     assert lanes(json.loads((tmp_path / "trace.json").read_text()))["kernel", "ops"]
-    assert "program.py:11" in done.stderr and "1 round trip," in done.stderr
+    assert "program.py:10" in done.stderr and "1 round trip," in done.stderr
 
 
 def test_actions_are_those_of_the_schedule() -> None:
     assert [action.value for action in ProfilerAction] == [0, 1, 2, 3, 4]
+
+
+# Programs as users write them
+
+
+def test_a_profile_after_one_whose_results_nobody_asked_for_has_all_of_its_ops(session) -> None:
+    """What the first one noted is still to be sent: the second does not go on with the first one's frame."""
+    x = gradwire.randn(4, 4)
+    session.synchronize()
+    with profile():
+        kept = x @ x
+    with profile() as second:
+        kept = kept + 1
+    assert [event.name for event in second.events()] == ["add"]
+
+
+def test_results_wait_once_for_many_frames_and_make_no_round_trip(session, tensors) -> None:
+    with profile() as p:
+        for _ in range(20):
+            step(*tensors)
+            session.flush()
+    with gradwire.profiler.round_trips() as waited:
+        p.events()
+    assert [(line.what, line.count) for line in waited.lines] in ([("profiler", 1)], [])
+    assert waited.count == 0
+
+
+def test_frames_of_a_long_recording_arrive_after_they_were_sent(session, tensors, tmp_path: Path) -> None:
+    """More frames than any window, none of whose replies is taken in before the end."""
+    with profile() as p:
+        for _ in range(100):
+            step(*tensors)
+            session.flush()
+    p.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    flows = {ph: {e["id"]: e["ts"] for e in events if e["ph"] == ph} for ph in "sf"}
+    assert len(flows["s"]) == 100
+    assert flows["s"].keys() == flows["f"].keys()
+    assert all(flows["s"][number] <= flows["f"][number] for number in flows["s"])
+
+
+def test_threads_have_lanes_of_their_own_and_every_event_a_named_one(session, tmp_path: Path) -> None:
+    both = threading.Barrier(2, timeout=20)
+
+    def work(name: str) -> None:
+        x = gradwire.ones(4)
+        with record_function(name):
+            both.wait()  # so that the ranges overlap
+            (x + 1).sum().item()
+            both.wait()
+
+    with profile() as p:
+        threads = [threading.Thread(target=work, args=(name,)) for name in ("one", "other")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert {"one", "other"} <= {average.key for average in p.key_averages()}
+    p.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    for event in trace["traceEvents"]:
+        assert {"ph", "pid", "tid", "ts", "name"} <= event.keys()
+        assert event.get("dur", 0) >= 0
+    found = lanes(trace)
+    assert [len(found["client", lane]) for lane in ("program", "program (thread 2)")] == [1, 1]
+    assert [len(found["client", lane]) for lane in ("waiting", "waiting (thread 2)")] == [1, 1]
+    applied = {stretch["args"]["frame"]: stretch for stretch in found["server", "frames"]}
+    for lane in ("waiting", "waiting (thread 2)"):
+        for wait in found["client", lane]:
+            assert applied[wait["args"]["frame"]]["end"] <= wait["end"]
+
+
+@pytest.mark.parametrize("host", ["inline", "process"])
+def test_a_durable_session_has_a_commit_for_each_frame(host: str, tmp_path: Path) -> None:
+    with (
+        live_server(session_host=host, data_dir=str(tmp_path / "data"), durability="durable") as server,
+        gradwire.connect(server.url, api_key=server.api_key),
+    ):
+        w = gradwire.randn(8, 8, requires_grad=True)
+        with profile() as p:
+            for _ in range(3):
+                (w @ w).sum().item()
+        p.export_chrome_trace(str(tmp_path / "trace.json"))
+    found = lanes(json.loads((tmp_path / "trace.json").read_text()))
+    commits = {stretch["name"]: stretch for stretch in found["server", "commit"]}
+    frames = {stretch["name"]: stretch for stretch in found["server", "frames"]}
+    assert len(frames) == 3
+    assert commits.keys() == frames.keys()
+    for name, frame in frames.items():
+        assert frame["end"] <= commits[name]["ts"] + 0.001
+        assert commits[name]["end"] > commits[name]["ts"]
+
+
+def test_optimizers_and_loaders_stand_in_profiles_under_pytorchs_names(session) -> None:
+    def counts(module: Any) -> dict[str, int]:
+        data = module.utils.data.TensorDataset(module.arange(6.0).reshape(6, 1))
+        model = module.nn.Linear(1, 1)
+        made = module.optim.SGD(model.parameters(), lr=0.1)
+        with module.profiler.profile(activities=[module.profiler.ProfilerActivity.CPU]) as p:
+            for (x,) in module.utils.data.DataLoader(data, batch_size=2):
+                model(x).sum().backward()
+                made.step()
+                made.zero_grad()
+        return {a.key: a.count for a in p.key_averages() if "#" in a.key}
+
+    ours, theirs = counts(gradwire), counts(torch)
+    assert ours["Optimizer.step#SGD.step"] == 3
+    assert ours == theirs
+
+
+def test_nodes_and_ops_spell_their_lines_alike(tensors) -> None:
+    with profile(with_stack=True) as p:
+        step(*tensors)
+    by_name = {event.name: event for event in p.events()}
+    assert by_name["MmBackward0"].stack[0] == by_name["matmul"].stack[0]
+
+
+def test_events_have_what_programs_ask_of_pytorchs(tensors) -> None:
+    with profile() as p, record_function("a step"):
+        step(*tensors)
+    for event in (p.events()[0], p.key_averages()[0]):
+        assert event.cpu_time_total_str == f"{event.cpu_time_total:.3f}us" or event.cpu_time_total >= 1000
+        assert (event.device_type, event.flops, event.is_async) == (gradwire.profiler.DeviceType.CPU, 0, False)
+    text = p.key_averages().table(top_level_events_only=True)
+    assert "a step" in text
+    assert "matmul" not in text

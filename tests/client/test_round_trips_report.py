@@ -125,6 +125,33 @@ def test_the_table_names_the_line_and_the_way_out(session, monkeypatch: pytest.M
     assert "gradwire.fetch(*losses)" in " ".join(text.split())
 
 
+def test_a_narrow_table_keeps_lines_and_hints_whole(session) -> None:
+    losses = [gradwire.ones(()) * i for i in range(3)]
+    with round_trips() as waited:
+        for loss in losses:
+            loss.item()
+    found = waited.report()
+    for columns in (80, 120):
+        text = found.text(columns)
+        assert max(map(len, text.splitlines())) <= columns
+        assert "gradwire.fetch(*losses)" in text
+        assert "\x1b" not in text
+    assert "bytes" in found.text(120)
+    assert "bytes" not in found.text(80)
+
+
+@pytest.mark.parametrize(("what", "reads"), [
+    ("iteration", lambda n: list(n)), ("len()", lambda n: len(n)), ("chunk", lambda n: n.chunk(2)),
+    ("pad", lambda n: gradwire.nn.functional.pad(n, (1, 1))),
+])  # fmt: skip
+def test_a_line_that_needs_a_shape_is_told_so_by_name(session, what: str, reads: Callable[[object], object]) -> None:
+    x = gradwire.arange(6)
+    with round_trips() as waited:
+        reads(gradwire.masked_select(x, x > 2))
+    assert [line.what for line in waited.lines] == [what]
+    assert "where()" in waited.lines[0].hint
+
+
 def test_a_report_of_a_program_that_never_waited_is_empty(session) -> None:
     with round_trips() as waited:
         gradwire.ones(2) + 1
@@ -179,6 +206,23 @@ def test_the_clock_narrows_down_with_every_exchange() -> None:
     assert clock.uncertainty <= 10
     clock.exchanged(3000, 9000 + ahead, 9100 + ahead, 20_000)  # a slow one tells nothing new
     assert abs(clock.offset - ahead) <= 10
+
+
+def test_a_clock_keeps_what_a_fast_exchange_told() -> None:
+    """Answers that are taken in late, however many, tell less and push nothing out."""
+    ahead = 5_000_000
+    clock = Clock()
+    clock.exchanged(1000, 1010 + ahead, 1020 + ahead, 1030)
+    for i in range(500):
+        clock.exchanged(2000 + i, 2200 + i + ahead, 2300 + i + ahead, 900_000 + i)
+    assert abs(clock.offset - ahead) <= 10 + 900_500 * 20e-6
+
+
+def test_a_clock_that_was_set_is_compared_anew() -> None:
+    clock = Clock()
+    clock.exchanged(1000, 1010, 1020, 1030)
+    clock.exchanged(2000, 9_002_010, 9_002_020, 2030)
+    assert abs(clock.offset - 9_000_000) <= 10
 
 
 def test_a_session_knows_the_servers_clock(session) -> None:

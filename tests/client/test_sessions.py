@@ -133,6 +133,27 @@ def test_the_embedded_server_ends_with_its_program(ending):
     assert not alive(pid)
 
 
+def test_the_embedded_server_has_nothing_of_another_server_s(tmp_path):
+    """A shell that is set up for a server in earnest: its directory is locked, its certificate somewhere else."""
+    earnest = {
+        "DATA_DIR": str(tmp_path / "data"), "DURABILITY": "durable", "AUDIT_LOG": str(tmp_path / "audit.log"),
+        "TLS_CERT": "/absent", "ADMIN_KEYS_FILE": "/absent", "ROOT_PATH": "/gradwire", "DRAIN_GRACE_S": "30",
+        "MAX_KEY_SESSIONS": "1", "MAX_TENSORS": "77", "PORT": "1",
+    }  # fmt: skip
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GRADWIRE_")}
+    environment |= {f"GRADWIRE_{name}": value for name, value in earnest.items()}
+    program = (
+        "import gradwire; first, second = gradwire.connect(), gradwire.connect();"
+        "facts = first.rest.get(f'/v1/sessions/{first.id}');"
+        "print(facts['durability'], facts['limits']['max_tensors'], '/gradwire' in first.url)"
+    )
+    began = time.monotonic()
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert run.stdout.split() == ["none", "77", "False"], run.stderr  # its limits are as they are set
+    assert time.monotonic() - began < 30
+    assert not any(tmp_path.iterdir())
+
+
 def test_the_client_imports_neither_server_nor_engine():
     heavy = ("gradwire_engine", "gradwire_server", "fastapi", "scipy", "cupy", "torch")
     program = f"import sys, gradwire; print([m for m in sys.modules if m.split('.')[0] in {heavy}])"

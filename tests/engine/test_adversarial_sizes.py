@@ -39,7 +39,7 @@ HUGE = (
 )
 MOST_BYTES = 40 * MB
 MOST_S = 0.5
-"""Ten times what it takes on an idle machine: a test must pass on a busy one."""
+"""Of the processor, which a busy machine does not lengthen. It is ten times what the slowest takes."""
 
 
 def replaced(value: Any, huge: int) -> Iterator[Any]:
@@ -95,12 +95,12 @@ def test_huge_arguments_are_refused_at_once(name: str) -> None:
         for sample in hostile(name):
             ours = Ours(engine, sample)
             tracemalloc.start()
-            before, started = tracemalloc.get_traced_memory()[0], time.perf_counter()
+            before, started = tracemalloc.get_traced_memory()[0], time.thread_time()
             try:
                 ours.call(name)
             except GradwireError as error:
                 assert error.code != "internal", f"{sample!r}: {error}"
-            took, peak = time.perf_counter() - started, tracemalloc.get_traced_memory()[1] - before
+            took, peak = time.thread_time() - started, tracemalloc.get_traced_memory()[1] - before
             tracemalloc.stop()
             assert took < MOST_S, f"{sample!r} took {took:.2f} s"
             assert peak < MOST_BYTES, f"{sample!r} took {peak:,} bytes"
@@ -122,10 +122,10 @@ def test_values_that_ask_for_much_are_refused_at_once(name: str, values: list[fl
     engine = Engine(LIMITS)
     tensor = engine.from_numpy(np.array(values))
     tracemalloc.start()
-    before, started = tracemalloc.get_traced_memory()[0], time.perf_counter()
+    before, started = tracemalloc.get_traced_memory()[0], time.thread_time()
     with pytest.raises(LimitExceeded, match="GRADWIRE_MAX_"):
         engine.call(name, tensor, *more)
-    took, peak = time.perf_counter() - started, tracemalloc.get_traced_memory()[1] - before
+    took, peak = time.thread_time() - started, tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
     assert took < MOST_S and peak < MB, (took, peak)
 

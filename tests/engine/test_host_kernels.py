@@ -77,6 +77,10 @@ def test_choosing_by_bits_is_choosing(dtype: str) -> None:
         np.testing.assert_array_equal(select(np, chosen, x, 0), np.where(chosen, x, np.zeros_like(x)))
         np.testing.assert_array_equal(select(np, chosen, 0, y), np.where(chosen, np.zeros_like(y), y))
         np.testing.assert_array_equal(select(np, chosen, 1, y), np.where(chosen, np.ones_like(y), y))
+    for one, other in ((x[0], 1), (1, x[0]), (x[0], y[1]), (x[0], y[:, :1])):  # smaller than what is chosen
+        for chosen in (mask, mask[:, :1]):
+            got, wanted = select(np, chosen, one, other), np.where(chosen, one, other)
+            np.testing.assert_array_equal(got, wanted.astype(dtype))
     np.testing.assert_array_equal(select(np, mask.T, x.T, y.T), np.where(mask.T, x.T, y.T))
     np.testing.assert_array_equal(select(np, mask[:, ::2], x[:, ::2], 0), np.where(mask[:, ::2], x[:, ::2], 0))
 

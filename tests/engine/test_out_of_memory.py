@@ -3,6 +3,7 @@ goes on."""
 
 from __future__ import annotations
 
+import gc
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,16 @@ from gradwire_engine.backends import Backends, NumpyBackend
 from gradwire_engine.memory import Limits
 from gradwire_engine.session import Session
 from gradwire_protocol.frames import Frame, Payload, Reply
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _a_small_heap() -> Iterator[None]:
+    """Each lack of memory collects garbage, which takes long beside all that a process of tests has loaded: set it
+    aside."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 class Scarce:

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 import gradwire_protocol.ops  # noqa: F401  (fills the table)
 from gradwire_engine.memory import Limits
+from gradwire_engine.registry import CONTROLS
 from gradwire_engine.session import Session
 from gradwire_protocol import envelope
+from gradwire_protocol.errors import LimitExceeded
 from gradwire_protocol.frames import ID_BITS, Frame, Payload, Structure, structure_hash
 from gradwire_protocol.table import TABLE
 
@@ -20,6 +22,13 @@ def human(session, *ops, reads=(), seq=0, **fields):
     """Apply a frame as a person would write it."""
     structure = msgspec.json.encode({"ops": list(ops), "reads": list(reads)})
     reply, _ = session.apply(Frame(seq=seq, structure=msgspec.Raw(structure), **fields), human=True)
+    return reply
+
+
+def binary(session, *ops, **fields):
+    """A frame of a program, that reads nothing: people are told of failures by every answer."""
+    structure = msgspec.Raw(envelope.encode_part(Structure(ops=list(ops))))
+    reply, _ = session.apply(Frame(structure=structure, **fields))
     return reply
 
 
@@ -117,10 +126,86 @@ def test_bad_input_gets_its_typed_error_and_the_session_goes_on(session, name):
     assert human(session, ["neg", [-1]], external=[1], reads=[0]).values[0].values == [-1.0, -1.0]
 
 
+@pytest.mark.parametrize(("matrix", "pivots"), [((3, 3), (2,)), ((3, 3), (0, 3)), ((2, 3, 3), (3,)), ((2, 3), (3,))])
+def test_pivots_that_do_not_fit_their_matrix_are_refused(session, matrix, pivots):
+    ones = [["ones", [list(matrix)]], ["ones", [list(pivots), "int32"]]]
+    reply = human(session, *ones, ["lu_unpack", [0, 1]])
+    assert [problem.code for problem in reply.errors] == ["shape_mismatch"]
+
+
 def test_a_failed_write_loses_nothing_once_the_client_knows(session):
     human(session, ["ones", [[2]]], ["ones", [[3]]])
     human(session, ["add_", [-1, -2]], external=[1, 2])
     assert human(session, reads=[-1], external=[1]).values[0].values == [1.0, 1.0]
+
+
+def test_a_write_of_what_could_not_be_computed_poisons_its_target_until_the_next_read(session):
+    human(session, ["ones", [[2]]], ["ones", [[3]]])
+    binary(session, ["add", [-1, -2]], ["add_", [-1, 0]], external=[1, 2])
+    told = human(session, ["neg", [-1]], reads=[0, -1], external=[1])
+    assert [value.error for value in told.values] == [0, 0]
+    assert told.errors[0].op == "add"
+    assert human(session, reads=[-1], external=[1]).values[0].values == [1.0, 1.0]
+    both = human(session, ["add", [-1, -2]], ["add_", [-1, 0]], reads=[-1], external=[1, 2])
+    assert both.values[0].error == 0
+
+
+def test_a_write_with_arguments_that_cannot_be_read_poisons_its_target_until_the_next_read(session):
+    human(session, ["ones", [[2]]])
+    reply = human(session, ["add_", [-1, "float"]], ["neg", [-1]], reads=[-1], external=[1])
+    assert reply.errors[0].code == "malformed_frame"
+    assert reply.values[0].error == 0
+    assert human(session, reads=[-1], external=[1]).values[0].values == [1.0, 1.0]
+
+
+def test_an_optimizer_step_that_is_skipped_leaves_its_parameters_to_be_read(session):
+    human(session, ["ones", [[2]]], ["requires_grad_", [0]])
+    step = ["sgd_step", [[-1], [None], "float"]]
+    failed = binary(session, ["ones", [[2]]], ["backward", [[0], [None]]], step, external=[1], scalars=[0.5])
+    assert [problem.op for problem in failed.errors] == ["backward"]
+    after = human(session, ["mul", [-1, "float"]], reads=[-1, 0], external=[1], scalars=[3.0])
+    assert [value.values for value in after.values] == [[1.0, 1.0], [3.0, 3.0]]
+
+
+def test_an_optimizer_step_that_fails_poisons_its_parameters_until_the_next_read(session, monkeypatch):
+    def halfway(*_):
+        raise MemoryError("halfway")
+
+    human(session, ["ones", [[2]]], ["requires_grad_", [0]], ["mul", [0, "float"]], ["sum", [1]], scalars=[2.0])
+    monkeypatch.setitem(CONTROLS, "sgd_step", halfway)
+    binary(session, ["backward", [[-2], [None]]], ["sgd_step", [[-1], [None], "float"]], external=[1, 3], scalars=[0.5])
+    told = human(session, ["mul", [-1, "float"]], reads=[-1, 0], external=[1], scalars=[3.0])
+    assert [problem.code for problem in told.errors] == ["out_of_memory"]
+    assert [value.error for value in told.values] == [0, 0]
+    assert human(session, reads=[-1], external=[1]).values[0].values == [1.0, 1.0]
+
+
+def test_an_upload_that_a_limit_refused_fails_its_frame_by_that_limit():
+    session = Session(Limits(max_session_bytes=1000))
+    session.add_chunk(1, 1, 0, 600, memoryview(bytes(300)))
+    for offset in (0, 300):
+        with pytest.raises(LimitExceeded):
+            session.add_chunk(1, 2, offset, 600, memoryview(bytes(300)))
+    session.add_chunk(1, 1, 300, 600, memoryview(bytes(300)))
+    taken = binary(session, ["upload", ["payload", "uint8", [600]]], client=1, payloads=[Payload(upload=1)])
+    assert taken.errors == []
+    with pytest.raises(LimitExceeded):  # there is room again, but the piece before this one is missing
+        session.add_chunk(1, 2, 300, 600, memoryview(bytes(300)))
+    failed = binary(session, ["upload", ["payload", "uint8", [300]]], client=1, payloads=[Payload(upload=2)])
+    assert [problem.code for problem in failed.errors] == ["limit_exceeded"]
+    assert failed.errors[0].extra["setting"] == "GRADWIRE_MAX_SESSION_BYTES"
+    assert not session.uploads and not session.uploads.refused
+
+
+def test_an_upload_that_was_refused_can_be_sent_again():
+    session = Session(Limits(max_session_bytes=1000))
+    session.add_chunk(1, 1, 0, 600, memoryview(bytes(600)))
+    with pytest.raises(LimitExceeded):
+        session.add_chunk(1, 2, 0, 600, memoryview(bytes(600)))
+    binary(session, client=1, payloads=[Payload(upload=1)])
+    session.add_chunk(1, 2, 0, 600, memoryview(bytes(600)))
+    taken = binary(session, ["upload", ["payload", "uint8", [600]]], client=1, payloads=[Payload(upload=2)])
+    assert taken.errors == []
 
 
 def test_a_limit_names_its_setting():

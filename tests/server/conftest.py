@@ -10,10 +10,20 @@ import pytest
 
 from tests.live_server import LiveServer, live_server
 
+BOTH_HOSTS = ("test_frames", "test_stream", "test_tensors")
+"""Modules whose tests of ``server`` run twice: sessions in the server's own process, and in worker processes."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.module.__name__.rpartition(".")[2] in BOTH_HOSTS and "server" in metafunc.fixturenames:
+        metafunc.parametrize("server", ["inline", "process"], indirect=True, scope="session")
+
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[LiveServer]:
-    with live_server(max_sessions=1000) as found:
+def server(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
+    """A server with the host that the test asks for, or else with the one that the environment names."""
+    host = getattr(request, "param", None)
+    with live_server(max_sessions=1000, **({"session_host": host} if host else {})) as found:
         yield found
 
 

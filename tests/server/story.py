@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gradwire_engine.session import Poison, Session
+from gradwire_engine.failures import Poison
+from gradwire_engine.session import Session
 from gradwire_engine.tensor import Tensor
 from gradwire_protocol import dtypes
-from gradwire_protocol.frames import Chunk, Frame, Payload, Reply, Structure, structure_hash
+from gradwire_protocol.frames import Chunk, Frame, Payload, Reply, structure_hash
 from gradwire_server.durable.spec import JournalPolicy, SessionSpec
 from gradwire_server.framebuild import FrameBuilder
 from gradwire_server.runner import Runner
@@ -235,8 +236,3 @@ def _note_held(session: Session, note: Any, update: Any, name: Any, held: Any) -
     update(np.ascontiguousarray(session.engine.to_numpy(held)).reshape(-1).view(np.uint8))
     if held.grad is not None:
         _note_held(session, note, update, "grad", held.grad)
-
-
-def structure_of(frame: Frame) -> Structure:
-    """The structure that a frame brings."""
-    return msgspec.msgpack.decode(frame.structure, type=Structure)

@@ -56,6 +56,18 @@ def test_a_frame_sent_twice_is_applied_once(http: httpx.Client, session: str) ->
     assert http.get(f"{session}/tensors/1").json()["values"] == [2.0]
 
 
+def test_what_a_write_would_have_changed_cannot_be_read_in_the_frame_that_failed(
+    http: httpx.Client, session: str
+) -> None:
+    post(http, session, upload([1.0, 2.0], "float32", [2], seq=1, first=1))
+    ops = [["ones", [[3]]], ["add", [-1, 0]], ["add_", [-1, 1]]]
+    body = frame(ops, reads=[-1], external=[1], seq=2, first=2)
+    reply = http.post(f"{session}/frames", json=body).json()
+    assert reply["values"] == [{"error": 0}]
+    assert [error["op"] for error in reply["errors"]] == ["add"]
+    assert http.get(f"{session}/tensors/1").json()["values"] == [1.0, 2.0]
+
+
 def test_a_frame_without_a_number_is_applied_each_time(http: httpx.Client, session: str) -> None:
     http.put(f"{session}/tensors/1", json={"values": [1.0]})
     body = frame([["add_", [-1, "float"]]], external=[1], scalars=[1.0])

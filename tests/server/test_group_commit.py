@@ -111,6 +111,35 @@ async def test_looks_are_answered_while_an_op_runs(host: InlineHost, monkeypatch
     assert (await host.describe())["tensors"] == 2
 
 
+async def test_a_look_that_has_begun_is_waited_for(host: InlineHost, monkeypatch: Any) -> None:
+    """Counting a large graph takes its time; what was seen before would not be the answer."""
+    await host.apply(numbered(1), [])
+    free = await host.describe()
+    monkeypatch.setattr("gradwire_server.hosts.LOOK_PATIENCE_S", 0.001)
+    opened, tried = threading.Event(), asyncio.Event()
+    describe, wait = Runner.describe, asyncio.wait
+
+    def slow(runner: Runner) -> dict[str, Any]:
+        assert opened.wait(WITHIN_S)
+        return describe(runner)
+
+    async def counted(*arguments: Any, **more: Any) -> Any:
+        found = await wait(*arguments, **more)
+        rounds.append(found)
+        if len(rounds) == 5:
+            tried.set()
+        return found
+
+    rounds: list[Any] = []
+    monkeypatch.setattr(Runner, "describe", slow)
+    monkeypatch.setattr(asyncio, "wait", counted)
+    look = asyncio.create_task(host.describe())
+    await asyncio.wait_for(tried.wait(), WITHIN_S)
+    assert not look.done()
+    opened.set()
+    assert await asyncio.wait_for(look, WITHIN_S) == free
+
+
 async def test_many_who_look_at_a_busy_session_leave_one_look_behind(host: InlineHost, monkeypatch: Any) -> None:
     gate = Gate(host, monkeypatch)
     running = asyncio.create_task(host.apply(numbered(1), []))

@@ -20,10 +20,10 @@ from websockets.exceptions import ConnectionClosed
 from gradwire.cli import app as command
 from gradwire_protocol.errors import InvalidRequest, NotFound, Unavailable
 from gradwire_protocol.frames import Refusal
-from gradwire_server.access.keys import DamagedKeys, Key, KeyStore, digest_of
+from gradwire_server.access.keys import DamagedKeys, Key, KeyStore
 from gradwire_server.key_command import duration
 from gradwire_server.key_command import main as offline
-from gradwire_server.settings import Settings, hash_key
+from gradwire_server.settings import Settings, digest_of, hash_key
 from tests.live_server import ROOT, SOURCES, LiveServer, live_server, server_process
 
 from .exchange import Peer, binary, problem, stream
@@ -371,3 +371,11 @@ def test_the_client_says_which_scope_is_missing(place: tuple[LiveServer, Path]) 
     assert done.exit_code == 1
     assert "forbidden" in done.output
     assert "'admin'" in done.output
+
+
+@pytest.mark.parametrize("command", [["list"], ["revoke", "k_1"]])
+def test_a_misspelt_data_directory_is_told_and_not_made(command: list[str], tmp_path: Path, capsys: Any) -> None:
+    """It would look like a server without keys."""
+    assert offline([*command, "--data-dir", str(tmp_path / "dta")]) == 1
+    assert f"there is no directory {tmp_path / 'dta'}" in capsys.readouterr().err
+    assert not (tmp_path / "dta").exists()

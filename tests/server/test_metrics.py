@@ -58,6 +58,7 @@ def test_every_metric_of_the_table_is_told(alone: LiveServer) -> None:
     told = {family.name for family in text_string_to_metric_families(text)}
     assert {(PREFIX + row.name).removesuffix("_total") for row in METRICS} <= told
     assert {"process_cpu_seconds", "python_info"} <= told
+    assert not [name for name in told if name.startswith(PREFIX) and name.endswith("_created")]
 
 
 def test_a_frame_is_counted_by_what_it_did(alone: LiveServer) -> None:
@@ -177,15 +178,15 @@ def test_notes_of_a_worker_reach_the_counters() -> None:
     assert one(samples, "recovery_seconds_sum") == 2
 
 
-def test_a_pool_that_sessions_share_is_counted_once() -> None:
+def test_the_memory_of_sessions_is_added_up_by_device() -> None:
     metrics = Metrics()
     metrics.gauges.look = lambda: [
-        Standing("live", "none", "cuda:0", memory={"live_bytes": 1, "pooled_bytes": 100}, shared_pool=shared)
-        for shared in (True, True, False)
+        Standing("live", "none", device, memory={"live_bytes": 1, "pooled_bytes": 100})
+        for device in ("cuda:0", "cuda:0", "cpu")
     ]
     samples = parsed(metrics.exposition().decode())
     assert one(samples, "memory_bytes", device="cuda:0", kind="pooled") == 200
-    assert one(samples, "memory_bytes", device="cuda:0", kind="live") == 3
+    assert one(samples, "memory_bytes", device="cuda:0", kind="live") == 2
 
 
 async def test_a_busy_session_does_not_hold_up_a_scrape() -> None:

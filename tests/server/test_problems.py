@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -57,6 +57,13 @@ FAILING: list[tuple[str, dict[str, Any]]] = [
     ("linalg_failed", frame([["zeros", [[2, 2]]], ["inverse", [0]]])),
     ("kernel_failed", frame([INT2, ["div", [0, "int", "floor"]]], payloads=[TWO], scalars=[0])),
 ]
+
+
+@pytest.fixture
+def here() -> Iterator[httpx.Client]:
+    """A client of a server whose sessions are in this process, where its engine can be replaced."""
+    with live_server(session_host="inline") as server, server.http() as client:
+        yield client
 
 
 @pytest.mark.parametrize(("code", "body"), FAILING, ids=lambda v: v if isinstance(v, str) else "")
@@ -126,19 +133,20 @@ def test_a_strange_request_id_is_replaced(http: httpx.Client) -> None:
 
 
 def test_an_engine_that_fails_on_a_frame_refuses_it_as_internal(
-    http: httpx.Client, session: str, monkeypatch: pytest.MonkeyPatch
+    here: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gradwire_engine.session import Session
 
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("secret")
 
+    session = here.post("/v1/sessions").headers["location"]
     with monkeypatch.context() as patch:
         patch.setattr(Session, "apply", broken)
-        response = http.post(f"{session}/frames", json=frame([]))
+        response = here.post(f"{session}/frames", json=frame([]))
         found = problem(response, 500, "internal")
         assert "secret" not in found["detail"]
-    assert http.post(f"{session}/frames", json=frame([])).status_code == 200
+    assert here.post(f"{session}/frames", json=frame([])).status_code == 200
 
 
 def test_too_many_waiting_frames_are_turned_away(new_session: Callable[..., str]) -> None:
@@ -152,17 +160,16 @@ def test_too_many_waiting_frames_are_turned_away(new_session: Callable[..., str]
         assert http.post(f"{path}/frames", json=frame([])).status_code == 200
 
 
-def test_memory_that_runs_out_is_worth_a_retry(
-    http: httpx.Client, session: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_that_runs_out_is_worth_a_retry(here: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     from gradwire_engine.session import Session
     from gradwire_protocol.frames import Problem, Reply
 
     def full(*_: object, **__: object) -> object:
         return Reply(seq=1, refused=Problem("out_of_memory", "no memory is left", retryable=True)), []
 
+    session = here.post("/v1/sessions").headers["location"]
     monkeypatch.setattr(Session, "apply", full)
-    response = http.post(f"{session}/frames", json=frame([]))
+    response = here.post(f"{session}/frames", json=frame([]))
     found = problem(response, 507, "out_of_memory")
     assert found["retryable"]
     assert response.headers["retry-after"]

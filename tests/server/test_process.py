@@ -31,6 +31,23 @@ def stop(server: LiveServer, sig: int = signal.SIGTERM) -> None:
     server.process.send_signal(sig)
 
 
+def until_busy(http: httpx.Client, session: str) -> None:
+    """Wait until a long frame of the session runs."""
+    deadline = time.monotonic() + 20
+    while not http.get(session).json()["contents"].get("busy"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def until_draining(http: httpx.Client) -> None:
+    """Wait until the server knows that it is to stop."""
+    deadline = time.monotonic() + 20
+    while (response := http.get("/readyz")).status_code == 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    problem(response, 503, "unavailable")
+
+
 def exit_code(server: LiveServer, timeout: float = 30) -> int:
     assert server.process is not None
     return server.process.wait(timeout)
@@ -43,10 +60,9 @@ def test_a_stopping_server_finishes_frames_and_says_when_it_is_gone() -> None:
             peer.send(binary(1, LONG, [0]))
             while not admin.get("/metrics").text.count("gradwire_streams 2.0"):
                 time.sleep(0.02)
-            time.sleep(0.2)
+            until_busy(http, session)
             stop(server)
-            time.sleep(0.2)
-            problem(http.get("/readyz"), 503, "unavailable")
+            until_draining(http)
             assert http.get("/livez").status_code == 200
             refused = problem(http.post("/v1/sessions"), 503, "unavailable")
             assert refused["retryable"]
@@ -72,9 +88,9 @@ def test_a_frame_over_rest_is_finished_too_and_the_next_one_refused() -> None:
 
         worker = threading.Thread(target=work)
         worker.start()
-        time.sleep(0.5)
+        until_busy(http, session)
         stop(server)
-        time.sleep(0.1)
+        until_draining(http)
         problem(http.post(f"{session}/frames", json=frame([])), 503, "unavailable")
         worker.join(30)
         assert answers[0].status_code == 200
@@ -94,9 +110,9 @@ def test_a_second_signal_does_not_wait() -> None:
         session = http.post("/v1/sessions").headers["location"]
         with stream(server, session) as peer:
             peer.send(binary(1, LONG * 5, []))
-            time.sleep(0.5)
+            until_busy(http, session)
             stop(server)
-            time.sleep(0.3)
+            until_draining(http)
             assert server.process is not None
             assert server.process.poll() is None
             started = time.monotonic()
@@ -108,8 +124,7 @@ def test_a_second_signal_does_not_wait() -> None:
 def test_the_grace_is_kept() -> None:
     with server_process(drain_grace_s=1) as server, server.http() as http:
         stop(server)
-        time.sleep(0.3)
-        problem(http.get("/readyz"), 503, "unavailable")
+        until_draining(http)
         assert exit_code(server) == 0
 
 

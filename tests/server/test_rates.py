@@ -154,22 +154,22 @@ def limited(**settings: Any) -> Iterator[tuple[LiveServer, httpx.Client, httpx.C
         yield server, http, other
 
 
-def test_frames_over_the_rate_are_told_when_to_come_again() -> None:
+def test_frames_over_the_rate_are_told_when_to_come_again(clock: Clock) -> None:
     with limited(max_ops_per_second=100) as (_, http, other):
         session = http.post("/v1/sessions").headers["location"]
         body = frame([["full", [[1], "float"]]] * 260, scalars=[1.0] * 260)
         assert http.post(f"{session}/frames", json=body).status_code == 200
         response = http.post(f"{session}/frames", json=body)
         found = refused(response, "max_ops_per_second")
-        assert 0 < found["extra"]["retry_after_s"] <= 1.6
+        assert found["extra"]["retry_after_s"] == pytest.approx(1.6)
         assert http.get(session).status_code == 200, "only ops are over their rate"
         theirs = other.post("/v1/sessions").headers["location"]
         assert other.post(f"{theirs}/frames", json=body).status_code == 200
-        time.sleep(int(response.headers["retry-after"]))
+        clock.now += int(response.headers["retry-after"])
         assert http.post(f"{session}/frames", json=body).status_code == 200
 
 
-def test_bytes_over_the_rate_are_told_when_to_come_again() -> None:
+def test_bytes_over_the_rate_are_told_when_to_come_again(clock: Clock) -> None:
     with limited(max_bytes_per_second=100_000) as (_, http, other):
         session = http.post("/v1/sessions").headers["location"]
         raw = {"Content-Type": "application/octet-stream", "Gradwire-Dtype": "uint8", "Gradwire-Shape": "300000"}
@@ -179,7 +179,7 @@ def test_bytes_over_the_rate_are_told_when_to_come_again() -> None:
         assert other.get("/v1/sessions").status_code == 200
 
 
-def test_what_a_key_reads_counts_too() -> None:
+def test_what_a_key_reads_counts_too(clock: Clock) -> None:
     with limited(max_bytes_per_second=100_000) as (_, http, __):
         http.headers["Accept"] = "application/octet-stream"
         session = http.post("/v1/sessions").headers["location"]
@@ -189,10 +189,10 @@ def test_what_a_key_reads_counts_too() -> None:
 
 
 def test_requests_over_the_rate_are_told_when_to_come_again() -> None:
-    with limited(max_requests_per_second=20) as (_, http, other):
+    with limited(max_requests_per_second=5) as (_, http, other):
         answers = [http.get("/v1/version") for _ in range(200)]
         over = [each for each in answers if each.status_code != 200]
-        assert over, "200 requests in less than ten seconds"
+        assert over
         found = refused(over[0], "max_requests_per_second")
         assert 0 < found["extra"]["retry_after_s"] <= 1
         assert other.get("/v1/version").status_code == 200

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 import httpx
 import pytest
 
+from gradwire_server.keeper import Keeper
 from tests.live_server import LiveServer, live_server
 
 from .exchange import post, problem, stream, upload
@@ -119,6 +122,20 @@ def test_the_number_of_sessions_is_limited() -> None:
         assert http.post("/v1/sessions").status_code == 201
 
 
+def test_a_session_that_takes_longer_to_make_than_it_lives_unused_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = Keeper.open
+
+    async def slowly(*given: Any) -> None:
+        await opening(*given)
+        await asyncio.sleep(1.1)
+
+    monkeypatch.setattr(Keeper, "open", slowly)
+    with live_server() as server, server.http() as http:
+        made = http.post("/v1/sessions", json={"ttl_s": 1})
+        assert made.status_code == 201
+        assert http.get(made.headers["location"]).status_code == 200
+
+
 def test_an_idle_session_expires_when_it_said_it_would(http: httpx.Client, new_session: Callable[..., str]) -> None:
     session = new_session(ttl_s=1.0)
     promised = datetime.fromisoformat(http.get(session).json()["expires_at"]).timestamp()
@@ -137,18 +154,18 @@ def test_use_puts_expiry_off(http: httpx.Client, new_session: Callable[..., str]
 
 
 def test_an_open_stream_is_use(server: LiveServer, http: httpx.Client, new_session: Callable[..., str]) -> None:
-    session = new_session(ttl_s=0.4)
+    session = new_session(ttl_s=1.0)
     with stream(server, session):
-        time.sleep(1.6)  # the culling has come by meanwhile
+        time.sleep(2.2)  # the culling has come by meanwhile
         assert http.get(session).json()["streams"] == 1
-    time.sleep(0.6)
+    time.sleep(1.2)
     problem(http.get(session), 404, "session_gone")
 
 
 def test_culling_needs_no_visitor(server: LiveServer, http: httpx.Client, new_session: Callable[..., str]) -> None:
     registry = server.app.state.server.registry
-    session = new_session(ttl_s=0.1).rsplit("/", 1)[-1]
-    deadline = time.monotonic() + 5
+    session = new_session(ttl_s=1.0).rsplit("/", 1)[-1]
+    deadline = time.monotonic() + 20
     while session in registry._sessions and time.monotonic() < deadline:
         time.sleep(0.05)
     assert session not in registry._sessions

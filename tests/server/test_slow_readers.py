@@ -37,7 +37,7 @@ def test_values_that_nobody_reads_are_not_computed_ahead() -> None:
             with suppress(TimeoutError):
                 for seq in range(1, ASKED + 1):
                     frame = binary(
-                        seq, [["zeros", [VALUE]]], [0], first=(client << 32) + seq, releases=[(client << 32) + seq - 1]
+                        seq, [["ones", [VALUE]]], [0], first=(client << 32) + seq, releases=[(client << 32) + seq - 1]
                     )
                     data = envelope.join(envelope.encode(frame, []))
                     connection.sendall(struct.pack("!BBH", 0x82, 0xFE, len(data)) + bytes(4) + data)

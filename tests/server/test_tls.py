@@ -138,7 +138,7 @@ def serial(server: LiveServer) -> int:
 def test_a_renewed_certificate_serves_new_connections_and_half_a_one_does_not(
     authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradwire_server.certificate.LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr("gradwire_server.http.certificate.LOOK_EVERY_S", 0.02)
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     first, second = (authority.issue_cert("127.0.0.1") for _ in range(2))
     first.cert_chain_pems[0].write_to_path(str(cert))
@@ -180,7 +180,7 @@ def test_a_key_of_another_certificate_ends_the_start(
     for name, path in (("CERT", files["cert"]), ("KEY", other)):
         monkeypatch.setenv(f"GRADWIRE_TLS_{name}", str(path))
     monkeypatch.setattr("gradwire_server.logging.configure", lambda _: None)  # pytest has the log
-    assert main(["--port", "0"]) == 1
+    assert main(["--port", "0"]) == 2
     assert "GRADWIRE_TLS_CERT" in capsys.readouterr().err
 
 

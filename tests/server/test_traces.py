@@ -176,19 +176,21 @@ def test_a_program_without_a_span_has_no_traceparent() -> None:
 
 
 def test_every_line_of_a_request_in_the_log_has_its_id_and_whose_it_is() -> None:
-    with live_server(log_level="info") as server:
-        lines: list[dict] = []
+    lines: list[dict] = []
 
-        def keep(logger: object, method: str, event: dict) -> dict:
-            lines.append(dict(event))
-            raise structlog.DropEvent
+    def keep(logger: object, method: str, event: dict) -> dict:
+        lines.append(dict(event))
+        raise structlog.DropEvent
 
-        structlog.configure(processors=[structlog.contextvars.merge_contextvars, keep], cache_logger_on_first_use=False)
-        try:
+    before = structlog.get_config()
+    try:
+        with live_server(log_level="info") as server:
+            structlog.configure(processors=[structlog.contextvars.merge_contextvars, keep])
             with server.http() as http:
                 http.post("/v1/sessions", json={}, headers={"X-Request-ID": "first"})
-        finally:
-            structlog.reset_defaults()
+        # Only now: a request's last line comes after its answer, and a server that has stopped has no more to tell.
+    finally:
+        structlog.configure(**before)
     mine = [line for line in lines if line.get("request_id") == "first"]
     assert {"request", "session created"} <= {line["event"] for line in mine}
     assert all(line.get("tenant") for line in mine)

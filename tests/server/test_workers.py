@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -20,6 +21,7 @@ import gradwire
 from gradwire import sessions
 from gradwire_protocol.frames import Frame, Reply, Structure
 from gradwire_server.workers import pool as pools
+from gradwire_server.workers.bench import Bench
 from gradwire_server.workers.wire import Ping, Replied, Submit, Wire, pieces, submission, submitted
 from tests.live_server import LiveServer, live_server, server_process
 from tests.training_run import train
@@ -58,6 +60,13 @@ def kill(server: LiveServer, session: str, sig: int = signal.SIGKILL) -> int:
     pid = until(lambda: worker_of(server, session), "a worker")
     os.kill(pid, sig)
     return int(pid)
+
+
+def until_given(server: LiveServer, session: str, deaths: int = 0) -> None:
+    """Wait until a worker has a frame of the session that so many workers have died of."""
+    host = server.app.state.server.registry._sessions[session.rsplit("/", 1)[-1]].host
+    entries = host._entries
+    until(lambda: any(each.given and each.deaths == deaths for each in list(entries.values())), "a frame that runs")
 
 
 def new_session(http: httpx.Client, **wanted: Any) -> str:
@@ -133,7 +142,7 @@ def test_a_frame_that_was_running_is_run_again_and_applied_once(server: LiveServ
         peer.apply(1, [["zeros", [[2]]]])
         counter = peer.welcome.client << 32 | 1
         peer.send(binary(2, [*LONG, ["add_", [-1, "int"]]], [-1], external=[counter], scalars=[1]))
-        time.sleep(0.3)
+        until_given(server, session)
         kill(server, session)
         for seq in (3, 4):
             peer.send(binary(seq, [["add_", [-1, "int"]]], [-1], external=[counter], scalars=[1]))
@@ -150,12 +159,10 @@ def test_a_frame_that_runs_at_two_deaths_is_refused_and_its_client_goes_on(
     session = new_session(http)
     with stream(server, session) as peer:
         peer.send(binary(1, LONG))
-        time.sleep(0.3)
+        until_given(server, session)
         first = kill(server, session)
         until(lambda: worker_of(server, session) not in (0, first), "the next worker")
-        host = server.app.state.server.registry._sessions[session.rsplit("/", 1)[-1]].host
-        until(lambda: any(entry.given and entry.deaths == 1 for entry in host._entries.values()), "the second run")
-        time.sleep(0.3)
+        until_given(server, session, deaths=1)
         kill(server, session)
         refused, _ = peer.receive(WAIT_S)
         assert (refused.seq, refused.refused.code) == (1, "worker_died")
@@ -172,7 +179,7 @@ def test_a_frame_without_a_number_is_answered_with_what_is_known(server: LiveSer
         answers: list[httpx.Response] = []
         asking = threading.Thread(target=lambda: answers.append(other.post(f"{session}/frames", json=frame(LONG))))
         asking.start()
-        time.sleep(0.5)
+        until_given(server, session)
         kill(server, session)
         asking.join(WAIT_S)
     found = problem(answers[0], 500, "worker_died")
@@ -231,7 +238,8 @@ def test_an_op_that_nothing_stops_is_ended_with_its_worker(tmp_path: Path) -> No
         session = new_session(http, limits={"max_frame_seconds": 1})
         with stream(server, session) as peer:
             matrix = peer.welcome.client << 32 | 1
-            peer.apply(1, [["randn", [[4000, 4000]]]])
+            made, _ = peer.apply(1, [["ones", [[4000, 4000]]]])
+            assert made.refused is None
             peer.send(binary(2, ONE_LONG_OP, external=[matrix]))
             refused, _ = peer.receive(WAIT_S)
             assert (refused.seq, refused.refused.code) == (2, "time_exceeded")
@@ -398,6 +406,20 @@ def test_a_frame_of_a_person_arrives_as_it_was() -> None:
     assert isinstance(message, Submit)
     found = submitted(message)
     assert (found.seq, found.client, found.scalars, bytes(found.structure)) == (3, 2, numbers, text)
+
+
+def test_a_frame_for_which_a_worker_has_no_memory_may_be_sent_again() -> None:
+    class Full:
+        def submit(self, *_: Any) -> None:
+            raise MemoryError
+
+    told: list[Any] = []
+    bench = Bench(lambda nbytes: None)
+    bench.wire = SimpleNamespace(send=told.append)  # type: ignore[assignment]
+    bench._hosts["s"] = Full()  # type: ignore[assignment]
+    bench.take(Submit(1, "s", Frame(seq=3)), [])
+    refused = told[0].reply.refused
+    assert (told[0].call, refused.code, refused.retryable) == (1, "out_of_memory", True)
 
 
 def test_large_messages_travel_both_ways(server: LiveServer, http: httpx.Client) -> None:

@@ -1,8 +1,8 @@
 """Claims that take minutes to show. ``make soak`` runs them all, ``python -m tests.soak cuts kills`` some of them.
 
 Each module is one claim. It has ``SECONDS``, how long it takes at most unless told otherwise, and
-``run(most_seconds) -> figures``: what was measured, by name. A claim that does not hold is an ``AssertionError``. The
-ordinary tests have a small version of each.
+``run(most_seconds) -> figures``: what was measured, by name. A claim that does not hold is an ``AssertionError``, and
+so is one that had too little time to be shown. The ordinary tests have a small version of each.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ Figures = dict[str, Any]
 
 SAY_EVERY_S: Final = 30.0
 _said = [time.monotonic()]
+
+
+def enough(done: float, of: float, what: str) -> None:
+    """Fail when the time was over before there were as many as the claim says."""
+    assert done >= of, f"{done:,.0f} of {of:,.0f} {what} in the time given: what there was is as claimed"
 
 
 def progress(text: str) -> None:

@@ -29,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown:
         parser.error(f"there is no claim {', '.join(unknown)}; there are {', '.join(names())}")
     failed = []
+    rows: list[tuple[str, str, float]] = []
     for name in chosen.names or names():
         module = importlib.import_module(f".{name}", __package__)
         print(f"{name}: {(module.__doc__ or '').strip().splitlines()[0]}", flush=True)
@@ -45,8 +46,11 @@ def main(arguments: list[str] | None = None) -> int:
         figures["seconds"] = round(time.monotonic() - began, 1)
         for what, value in figures.items():
             print(f"  {what:<40} {value:,}" if isinstance(value, int | float) else f"  {what:<40} {value}", flush=True)
-    if failed:
-        print(f"failed: {', '.join(failed)}")
+        rows.append((name, "no" if name in failed else "yes", figures["seconds"]))
+    print(f"\n{'claim':<12} {'holds':<6} {'seconds':>8}")
+    for row in rows:
+        print("{:<12} {:<6} {:>8,.1f}".format(*row))
+    print(f"{'together':<12} {'no' if failed else 'yes':<6} {sum(row[2] for row in rows):>8,.1f}")
     return 1 if failed else 0
 
 

@@ -69,14 +69,14 @@ class Cutter:
 
 
 @contextmanager
-def cutter() -> Iterator[Cutter]:
-    """A server in this process, with chunks so small that a small run has some."""
+def cutter(session_host: Literal["inline", "process"] = "inline") -> Iterator[Cutter]:
+    """A server in this process, with chunks so small that a small run has some; its sessions here or in a worker."""
     with (
-        patch("gradwire.link.CHUNK_BYTES", CHUNK_BYTES),
+        patch("gradwire.outgoing.CHUNK_BYTES", CHUNK_BYTES),
         patch("gradwire.patience.FIRST_PAUSE_S", 0.002),
         patch("gradwire_server.stream.CHUNK_BYTES", CHUNK_BYTES // 2),
         patch("gradwire_server.stream.INLINE_BYTES", CHUNK_BYTES // 2),
-        live_server(max_sessions=100_000) as server,
+        live_server(max_sessions=100_000, session_host=session_host) as server,
     ):
         port = urlsplit(server.url).port
         assert port is not None

@@ -1,48 +1,70 @@
 """100,000 hostile frames, endless requests and bombs against one server: no 500, bounded memory, neighbours unharmed.
 
 Frames are those of a real training step with parts exchanged, cut off, repeated or made huge, and random bytes; they
-go over streams and as JSON over REST. Beside them there are heads and bodies that never end, packed bodies, deep JSON,
-fragments and pings without end, and streams that ask for much and never read. Meanwhile another key trains, and its
+go over streams and as JSON over REST, from processes of their own. Beside them there are heads and bodies that never
+end, packed bodies, deep JSON, and streams that ask for much and never read. Meanwhile another session trains, and its
 weights are to the bit those of a run that had the server to itself.
 """
 
 from __future__ import annotations
 
+import itertools
+import multiprocessing
 import random
 import socket
+import statistics
 import struct
 import threading
 import time
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import httpx
 import msgspec
 from websockets.exceptions import ConnectionClosed, WebSocketException
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import PROTOCOL_VERSION, Hello
 from gradwire_protocol.table import TABLE
-from tests.live_server import LiveServer, server_process
+from tests.live_server import API_KEY, OTHER_KEY, LiveServer, server_process
 from tests.server.exchange import binary, frame
 
-from . import Figures, progress
+from . import Figures, enough, progress
 from .crowd import one_run, resident
 
-SECONDS = 900.0
+SECONDS = 360.0
 FRAMES = 100_000
-OVER_REST = 0.1
-"""The share of frames that go over REST, which takes ten times as long for each."""
-MOST_GROWTH = 700 << 20
+SLICE = 1000
+"""Frames of one seed. Slices go to the senders one after the other, and each begins with a session of its own."""
+REST_EVERY = 20
+"""Every so many slices one goes over REST."""
+SENDERS = 2
+STREAMS = 4
+"""Streams of a sender. Each has a frame under way, so that neither side waits for the other."""
+MOST_DAMAGED = 0.02
+"""The share of frames on streams that are bytes rather than frames: most of those end their stream."""
+NEIGHBOUR_EVERY_S = 2.0
+OTHERS_EVERY_S = 4.0
+SAMPLE_S = 0.2
+ANSWER_PATIENCE_S = 60.0
+
+MOST_GROWTH = 500 << 20
 """Bytes by which the server may grow: what its limits allow these sessions, and no more."""
+MOST_LEFT = 100 << 20
+"""What may be left when the sessions are gone: caches of rules and shapes, and pieces between what was freed."""
+AFTERWARDS_S = 3.0
+MOST_SLOPE = 1.15
+"""The usual memory of the last quarter against that of the second."""
 SESSION_LIMITS = {
     "max_tensor_bytes": 8 << 20, "max_session_bytes": 32 << 20, "max_read_bytes": 16 << 20, "max_tensors": 10_000,
     "max_graph_nodes": 10_000, "max_op_work": 100_000_000, "max_frame_seconds": 5,
 }  # fmt: skip
+NAMES = sorted(TABLE)
 HUGE = (1 << 62, 1 << 63, (1 << 64) - 1, -(1 << 63), 1 << 40, -1, 0, 1e308, -0.0, float("nan"))
 
 OPS: list[list[Any]] = [
@@ -67,7 +89,7 @@ def anything(rng: random.Random, depth: int = 0) -> Any:
     if kind == 4:
         return rng.random() * 10 - 5
     if kind == 5:
-        return rng.choice(sorted(TABLE))
+        return rng.choice(NAMES)
     if kind == 6:
         return {"a": anything(rng, depth + 1)}
     return [anything(rng, depth + 1) for _ in range(rng.randrange(5))]
@@ -99,9 +121,7 @@ def hostile_frame(rng: random.Random) -> dict[str, Any]:
     ops: Any = [list(op) for op in OPS[: rng.randrange(1, len(OPS) + 1)]]
     for _ in range(rng.randrange(4)):
         at = rng.randrange(len(ops))
-        ops[at] = (
-            mutated(rng, ops[at]) if rng.random() < 0.7 else [rng.choice(sorted(TABLE)), mutated(rng, ops[at][-1])]
-        )
+        ops[at] = mutated(rng, ops[at]) if rng.random() < 0.7 else [rng.choice(NAMES), mutated(rng, ops[at][-1])]
         if not (isinstance(ops[at], list) and ops[at]):
             ops[at] = ["neg", [0]]
     parts: dict[str, Any] = {"ops": ops, "reads": [rng.randrange(-3, 14) for _ in range(rng.randrange(3))]}
@@ -138,17 +158,16 @@ class Attack:
         """An error that is called internal is one."""
         problems = [*answer.get("errors", ()), answer.get("refused") or answer.get("problem") or {}]
         for problem in problems:
-            self.count(f"code {problem.get('code', '')}" if problem else "frames applied without an error", 1)
+            self.count(f"code {problem.get('code', '')}" if problem else "frames that were applied")
             if problem.get("code") == "internal":
                 self.fault(f"{problem.get('detail')} <- {sent!r}")
 
-    def over_rest(self, frames: int, seed: int) -> None:
-        rng = random.Random(seed)
+    def over_rest(self, rng: random.Random, frames: int, end: float) -> None:
         with self.server.http() as http:
             path = self.session(http)
-            for i in range(frames):
-                if self.done.is_set():
-                    return
+            for _ in range(frames):
+                if time.time() > end:
+                    break
                 parts = hostile_frame(rng)
                 body = frame(parts.pop("ops"), parts.pop("reads"), payloads=[{"values": [[1.0] * 4] * 4}], **parts)
                 content = msgspec.json.encode(body)
@@ -160,59 +179,52 @@ class Attack:
                     self.fault(f"{response.status_code} {response.text} <- {content!r}")
                 elif response.status_code == 200:
                     self.judge(response.json(), body)
-                if i % 500 == 499:
-                    http.delete(path)
-                    path = self.session(http)
             http.delete(path)
 
-    def over_streams(self, frames: int, seed: int) -> None:
-        rng = random.Random(seed)
+    def over_streams(self, rng: random.Random, frames: int, end: float) -> None:
+        """Frames on some streams in turn; one that the server has had enough of is opened again."""
         with self.server.http() as http:
-            sent = 0
-            while sent < frames and not self.done.is_set():
-                path = self.session(http)
-                for _ in range(25):
-                    if sent >= frames or self.done.is_set():
-                        break
-                    with suppress(WebSocketException, OSError):
-                        sent += self.one_stream(path, rng, min(200, frames - sent))
-                http.delete(path)
+            path = self.session(http)
+            url = self.server.stream_url + path.rsplit("/", 1)[-1] + "/stream"
+            speakers: list[_Speaker | None] = [None] * STREAMS
+            while self.counts["frames over streams"] < frames and time.time() < end:
+                for i, speaker in enumerate(speakers):
+                    if speaker is None:
+                        speaker = speakers[i] = _Speaker(connect(
+                            url, additional_headers=self.server.headers, max_size=1 << 26, compression=None,
+                        ))  # fmt: skip
+                    speaker.say(rng)
+                    self.count("frames over streams")
+                for i, speaker in enumerate(speakers):
+                    if speaker is not None and not self.hear(speaker):
+                        speaker.close()
+                        speakers[i] = None
+            for speaker in speakers:
+                if speaker is not None:
+                    speaker.close()
+            http.delete(path)
 
-    def one_stream(self, path: str, rng: random.Random, most: int) -> int:
-        """Frames one after the other until the server has had enough; how many."""
-        url = self.server.stream_url + path.rsplit("/", 1)[-1] + "/stream"
-        sent = 0
-        with connect(url, additional_headers=self.server.headers, max_size=1 << 26, compression=None) as socket_:
-            socket_.send(envelope.join(envelope.encode(Hello(version=PROTOCOL_VERSION), [])))
-            welcome, _ = envelope.decode(socket_.recv(timeout=20))
-            client, seq = welcome.client, welcome.expected
-            while sent < most:
-                parts = hostile_frame(rng)
-                message = binary(
-                    seq, parts.pop("ops"), parts.pop("reads"), first=(client << 32) + seq * 10_000, **parts
-                )
-                data = envelope.join(envelope.encode(message, [bytes(64)]))
-                if rng.random() < 0.05:
-                    data = damaged(rng, data) if rng.random() < 0.8 else rng.randbytes(rng.randrange(300))
-                sent += 1
-                self.count("frames over streams")
-                try:
-                    socket_.send(data)
-                    answer, _ = envelope.decode(socket_.recv(timeout=20))
-                except ConnectionClosed as closed:
-                    code = closed.rcvd.code if closed.rcvd is not None else 0
-                    self.count(f"streams closed with {code}")
-                    if code == 1011:
-                        self.fault(f"a stream ended with 1011 <- {data!r}")
-                    return sent
-                except TimeoutError:
-                    self.count("frames without an answer (pieces of uploads)")
-                    return sent
-                told = msgspec.to_builtins(answer)
-                self.judge(told, parts)
-                if told.get("refused") is None and told.get("type") == "reply":
-                    seq += 1
-        return sent
+    def hear(self, peer: _Speaker) -> bool:
+        """Take the answer to what was said last; whether the stream goes on."""
+        try:
+            data = peer.socket.recv(timeout=ANSWER_PATIENCE_S)
+        except ConnectionClosed as closed:
+            code = closed.rcvd.code if closed.rcvd is not None else 0
+            self.count(f"streams closed with {code}")
+            if code == 1011:
+                self.fault(f"a stream ended with 1011 <- {peer.last!r}")
+            return False
+        except TimeoutError:
+            self.fault(f"no answer in {ANSWER_PATIENCE_S:.0f} s <- {peer.last!r}")
+            return False
+        answer, _ = envelope.decode(_bytes(data))
+        told = msgspec.to_builtins(answer)
+        self.judge(told, peer.last)
+        if told.get("type") != "reply":
+            self.count("streams closed with a refusal")
+            return False
+        peer.seq += told.get("refused") is None
+        return True
 
     # Connections
 
@@ -268,6 +280,8 @@ class Attack:
                     if response.status_code >= 500:
                         self.fault(f"{response.status_code} {response.text} <- {headers}")
                     self.count("bombs")
+                    if response.status_code == 201:  # a session needs no body
+                        http.delete(response.headers["location"])
             http.delete(path)
 
     def deaf_stream(self, rng: random.Random) -> None:
@@ -281,7 +295,7 @@ class Attack:
                 peer.socket.settimeout(0.5)
                 for seq in range(1, 60):
                     data = envelope.join(
-                        envelope.encode(binary(seq, [["zeros", [[1 << 20]]]], [0], first=(2 << 32) + seq), [])
+                        envelope.encode(binary(seq, [["ones", [[1 << 20]]]], [0], first=(2 << 32) + seq), [])
                     )
                     peer.socket.sendall(_masked(data))
                     self.count("large values that nobody read")
@@ -296,7 +310,40 @@ class Attack:
                 what(rng)
             except httpx.TransportError:
                 self.count("requests cut off by the server")
-            self.done.wait(0.5)
+            self.done.wait(OTHERS_EVERY_S)
+
+
+def _bytes(data: str | bytes) -> bytes:
+    """What was received, which is never text where no text was sent."""
+    assert isinstance(data, bytes), data
+    return data
+
+
+class _Speaker:
+    """A stream to say hostile frames on. ``last`` is what was said."""
+
+    def __init__(self, socket_: ClientConnection) -> None:
+        self.socket = socket_
+        socket_.send(envelope.join(envelope.encode(Hello(version=PROTOCOL_VERSION), [])))
+        welcome, _ = envelope.decode(_bytes(socket_.recv(timeout=20)))
+        self.client, self.seq = welcome.client, welcome.expected
+        self.last = b""
+
+    def say(self, rng: random.Random) -> None:
+        parts = hostile_frame(rng)
+        first = (self.client << 32) + self.seq * 10_000
+        parts["releases"] += range(first - 10_000, first - 10_000 + len(OPS))  # else the session is full before long
+        message = binary(self.seq, parts.pop("ops"), parts.pop("reads"), first=first, **parts)
+        data = envelope.join(envelope.encode(message, [bytes(64)]))
+        if rng.random() < MOST_DAMAGED:
+            data = damaged(rng, data) if rng.random() < 0.8 else rng.randbytes(rng.randrange(1, 300))
+        self.last = data
+        with suppress(ConnectionClosed):  # it is noticed when the answer is waited for
+            self.socket.send(data)
+
+    def close(self) -> None:
+        with suppress(WebSocketException, OSError):
+            self.socket.close()
 
 
 def _masked(data: bytes) -> bytes:
@@ -320,8 +367,39 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
     return bytes(made)
 
 
+def send(url: str, number: int, frames: int, end: float) -> tuple[Counter[str], list[str]]:
+    """One slice of the frames, in a process of its own: what came of it, and the server's faults."""
+    attack, rng = Attack(LiveServer(url, API_KEY, OTHER_KEY)), random.Random(number)
+    (attack.over_rest if number % REST_EVERY == 0 else attack.over_streams)(rng, frames, end)
+    return attack.counts, attack.faults
+
+
+class Neighbour:
+    """Trains again and again in a session of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.alone = one_run(url)
+        self.ends: list[str] = []
+        self.failure = ""
+
+    def keep_on(self, done: threading.Event) -> None:
+        while not done.wait(NEIGHBOUR_EVERY_S):
+            try:
+                self.ends.append(one_run(self.url))
+            except Exception as error:  # whatever it is, the claim does not hold
+                self.failure = f"{type(error).__name__}: {error}"
+                return
+
+
+def quarters(samples: list[int]) -> list[list[int]]:
+    """The samples in four parts of the same length."""
+    at = [len(samples) * i // 4 for i in range(5)]
+    return [samples[a:b] for a, b in itertools.pairwise(at)]
+
+
 def run(most_seconds: float = SECONDS, frames: int = FRAMES) -> Figures:
-    """Attack until as many frames were sent, or the time is over; the frames are split among four senders."""
+    """Attack until as many frames were sent. It does not hold when they were not sent in time."""
     settings = {
         "head_patience_s": 1.0,
         "min_body_rate": 100_000,
@@ -329,39 +407,63 @@ def run(most_seconds: float = SECONDS, frames: int = FRAMES) -> Figures:
         "max_sessions": 200,
         "log_level": "error",
     }
-    with server_process(**settings) as server:
+    spawning = multiprocessing.get_context("spawn")
+    with server_process(**settings) as server, ProcessPoolExecutor(SENDERS, spawning) as pool:
         assert server.process is not None
-        alone = one_run(server.url)
-        attack = Attack(server)
-        before = most = resident(server.process.pid)
-        rest = int(frames * OVER_REST)
-        senders = [threading.Thread(target=attack.over_rest, args=(rest // 2, seed)) for seed in (1, 2)]
-        senders += [threading.Thread(target=attack.over_streams, args=((frames - rest) // 2, seed)) for seed in (3, 4)]
+        pid = server.process.pid
+        neighbour, attack = Neighbour(server.url), Attack(server)
+        before = resident(pid)
+        memory: list[int] = []
         others = [attack.slow_heads, attack.endless_body, attack.bombs, attack.deaf_stream]
         beside = [threading.Thread(target=attack.keep_on, args=(each, i)) for i, each in enumerate(others)]
-        ends, end = set(), time.monotonic() + most_seconds
-        for thread in (*senders, *beside):
+        beside.append(threading.Thread(target=neighbour.keep_on, args=(attack.done,)))
+        began, end = time.monotonic(), time.time() + most_seconds
+        sizes = [min(SLICE, frames - at) for at in range(0, frames, SLICE)]
+        slices: list[Future[tuple[Counter[str], list[str]]]] = [
+            pool.submit(send, server.url, number, size, end) for number, size in enumerate(sizes, 1)
+        ]
+        for thread in beside:
             thread.start()
-        runs = 0
         try:
-            while any(t.is_alive() for t in senders) and time.monotonic() < end and not attack.faults:
-                ends.add(one_run(server.url))
-                runs += 1
-                most = max(most, resident(server.process.pid))
-                progress(f"{sum(n for what, n in attack.counts.items() if what.startswith('frames over'))} frames")
+            while not all(each.done() for each in slices):
+                memory.append(resident(pid))
+                progress(f"{sum(each.done() for each in slices) * SLICE:,} frames, {memory[-1] >> 20} MB")
+                time.sleep(SAMPLE_S)
+            took = time.monotonic() - began
         finally:
             attack.done.set()
-            for thread in (*senders, *beside):
+            pool.shutdown(cancel_futures=True)
+            for thread in beside:
                 thread.join(60)
-        assert not attack.faults, f"{len(attack.faults)} faults, the first: {attack.faults[0]}"
-        assert server.process.poll() is None, "the server died"
-        assert ends == {alone}, "the neighbour's weights are not those of a run alone"
-        assert most - before < MOST_GROWTH, f"the server grew by {most - before:,} bytes"
+        for each in slices:
+            counts, faults = each.result()
+            attack.counts += counts
+            attack.faults += faults
         with server.http() as http:
             assert http.get("/readyz").status_code == 200
+            for each in http.get("/v1/sessions").json()["sessions"]:  # of what was cut off
+                http.delete(f"/v1/sessions/{each['id']}")
+        time.sleep(AFTERWARDS_S)
+        after = resident(pid)
+        sent = sum(n for what, n in attack.counts.items() if what.startswith("frames over"))
+        parts = quarters(memory)
+        usual = [int(statistics.median(part)) for part in parts]
+        assert not attack.faults, f"{len(attack.faults)} faults, the first: {attack.faults[0]}"
+        assert server.process.poll() is None, "the server died"
+        assert not neighbour.failure, f"the neighbour failed: {neighbour.failure}"
+        assert set(neighbour.ends) == {neighbour.alone}, "the neighbour's weights are not those of a run alone"
+        grown = max(memory) - before
+        told = f"before {before >> 20} MB, in quarters usually {[n >> 20 for n in usual]} MB"
+        assert grown < MOST_GROWTH, f"the server grew by {grown:,} bytes: {told}"
+        assert after - before < MOST_LEFT, f"{after - before:,} bytes are left without a session: {told}"
+        assert usual[3] < MOST_SLOPE * usual[1], f"the server grows on and on: {told}"
+        enough(sent, frames, "frames")
     return {
-        **{what: n for what, n in sorted(attack.counts.items()) if not what.startswith("code ")},
+        **dict(sorted(attack.counts.items())),
         "kinds of errors": sum(what.startswith("code ") for what in attack.counts),
-        "training runs of the neighbour": runs,
-        "memory before (MB)": before >> 20, "at most (MB)": most >> 20,
+        "frames a second": round(sent / took),
+        "training runs of the neighbour": len(neighbour.ends),
+        "memory before (MB)": before >> 20, "without a session, after (MB)": after >> 20,
+        "memory in quarters, usual (MB)": " ".join(str(n >> 20) for n in usual),
+        "memory in quarters, at most (MB)": " ".join(str(max(part) >> 20) for part in parts),
     }  # fmt: skip

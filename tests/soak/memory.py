@@ -7,7 +7,7 @@ import tracemalloc
 
 from tests.engine.test_memory_of_ops import NAMES, watch
 
-from . import Figures, progress
+from . import Figures, enough, progress
 
 SECONDS = 900.0
 
@@ -28,4 +28,5 @@ def run(most_seconds: float = SECONDS) -> Figures:
         if time.monotonic() > end:
             break
     assert not excess, excess
+    enough(done, len(NAMES), "ops")
     return {"ops": done, "of": len(NAMES), "kernels that took enough to tell": kernels}

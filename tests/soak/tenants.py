@@ -14,7 +14,7 @@ import time
 from tests.live_server import server_process
 from tests.server.strangers import answer, calls, furnished, unknown_id
 
-from . import Figures, progress
+from . import Figures, enough, progress
 
 SECONDS = 120.0
 LEAST_PAIRS = 400
@@ -57,6 +57,7 @@ def run(most_seconds: float = SECONDS) -> Figures:
             if time.monotonic() > end + 60:
                 break
         assert owner.get(f"/v1/sessions/{session_id}").status_code == 200
+    enough(len(differences), LEAST_PAIRS, "pairs timed")
     longer = sum(d > 0 for d in differences)
     sigma = abs(longer - len(differences) / 2) / (math.sqrt(len(differences)) / 2)
     median_us = abs(statistics.median(differences)) * 1e6

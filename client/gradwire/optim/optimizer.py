@@ -20,6 +20,7 @@ from ..fetch import fetch
 from ..hooks import HookTable, RemovableHandle
 from ..modes import enable_grad, no_grad
 from ..nn.parameter import clear_gradients
+from ..profiler.ranges import record_function
 from ..sessions import get_default_dtype
 from ..tensor import NO_GRAD, Tensor
 from .differentiable import STEPS, Step, step_recorded
@@ -200,7 +201,8 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Remove the gradients of all parameters, or make them zero, in one record."""
-        clear_gradients((p for group in self.param_groups for p in group["params"]), set_to_none)
+        with record_function(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+            clear_gradients((p for group in self.param_groups for p in group["params"]), set_to_none)
 
     # State
 
@@ -353,7 +355,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 args, kwargs = changed
         self._stepping = self._has_stepped = True
         try:
-            result = step(*args, **kwargs)
+            with record_function(f"Optimizer.step#{type(self).__name__}.step"):
+                result = step(*args, **kwargs)
         finally:
             self._stepping = False
         for hook in [*self._post_hooks.values(), *_post_hooks_of_all.values()]:

@@ -3,6 +3,7 @@
 Beside PyTorch's names, :func:`round_trips` tells which lines wait for the server.
 """
 
+from .events import DeviceType
 from .lines import round_trips
 from .profile import ProfilerActivity, profile, supported_activities
 from .ranges import record_function
@@ -15,6 +16,6 @@ def kineto_available() -> bool:
 
 
 __all__ = [
-    "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "round_trips", "schedule",
-    "supported_activities", "tensorboard_trace_handler",
+    "DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "round_trips",
+    "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip

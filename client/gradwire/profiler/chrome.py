@@ -1,6 +1,7 @@
 """A profile as a Chrome trace: opens in Perfetto (ui.perfetto.dev) and in chrome://tracing.
 
-The lanes, from above: the **client** (named ranges, frames being recorded with their ops, lines that wait), the
+The lanes, from above: the **client** (named ranges, frames being recorded with their ops, lines that wait: ranges and
+waits have a lane for each thread of the program, since those of several threads do not nest), the
 **network** (frames on their way up, replies on their way down), the **server** (frames that wait for the engine, are
 applied, are written to the journal) and its **kernels** (each op, and inside backward each node). The server's times
 are shifted to the client's clock; how exact that is stands in the trace's ``clock_uncertainty_us``.
@@ -35,6 +36,8 @@ THREADS: Final = {
 }
 SESSION_STEP: Final = 10
 """Lanes of a second session have numbers so much higher."""
+THREAD_STEP: Final = 10_000
+"""Lanes of a second thread of the program have numbers so much higher."""
 
 Event = dict[str, Any]
 
@@ -54,11 +57,16 @@ def of_recording(recorder: Recorder, metadata: dict[str, Any]) -> dict[str, Any]
 def of_events(events: EventList) -> dict[str, Any]:
     """The trace of events alone: ranges and waits of the program, ops of the server."""
     lanes = {"range": (CLIENT, RANGES), "wait": (CLIENT, WAITING), "op": (KERNEL, OPS), "node": (KERNEL, OPS)}
-    found = list(_names([0]))
+    threads: dict[int, int] = {}
+    for event in events:
+        if event.kind in ("range", "wait"):
+            threads.setdefault(event.thread, len(threads))
+    found = list(_names(1, len(threads)))
     for event in events:
         process, thread = lanes[event.kind]
+        lane = thread + THREAD_STEP * threads[event.thread] if process == CLIENT else thread
         found.append(_complete(
-            process, thread, event.name, event.kind, event.time_range.start, event.time_range.end,
+            process, lane, event.name, event.kind, event.time_range.start, event.time_range.end,
             {"shapes": event.input_shapes, "line": event.stack[0] if event.stack else ""},
         ))  # fmt: skip
     return _document(found, {})
@@ -72,16 +80,25 @@ def _uncertainty(recorder: Recorder) -> float:
     return max((frame.session.link.clock.uncertainty / 1e3 for frame in recorder.frames), default=0.0)
 
 
-def _names(sessions: list[int]) -> Iterator[Event]:
+def _names(sessions: int, program_threads: int) -> Iterator[Event]:
+    def named(process: int, tid: int, name: str) -> Iterator[Event]:
+        yield {"ph": "M", "name": "thread_name", "pid": process, "tid": tid, "ts": 0, "args": {"name": name}}
+        yield {"ph": "M", "name": "thread_sort_index", "pid": process, "tid": tid, "ts": 0, "args": {"sort_index": tid}}
+
     for process, name in PROCESSES.items():
-        yield {"ph": "M", "name": "process_name", "pid": process, "tid": 0, "args": {"name": name}}
-        yield {"ph": "M", "name": "process_sort_index", "pid": process, "tid": 0, "args": {"sort_index": process}}
-        for at in sessions:
-            for thread, lane in THREADS[process].items():
-                tid = thread + SESSION_STEP * at
-                shown = lane if len(sessions) < 2 else f"{lane} (session {at + 1})"
-                yield {"ph": "M", "name": "thread_name", "pid": process, "tid": tid, "args": {"name": shown}}
-                yield {"ph": "M", "name": "thread_sort_index", "pid": process, "tid": tid, "args": {"sort_index": tid}}
+        yield {"ph": "M", "name": "process_name", "pid": process, "tid": 0, "ts": 0, "args": {"name": name}}
+        yield {
+            "ph": "M", "name": "process_sort_index", "pid": process, "tid": 0, "ts": 0, "args": {"sort_index": process}
+        }  # fmt: skip
+        for thread, lane in THREADS[process].items():
+            of_threads = process == CLIENT and thread != RECORDING
+            for at in range(1 if process == CLIENT and thread == RANGES else sessions):
+                for number in range(max(program_threads, 1) if of_threads else 1):
+                    about = [f"thread {number + 1}"] * (number > 0) + [f"session {at + 1}"] * (sessions > 1)
+                    if process == CLIENT and thread == RANGES:
+                        about = about[: number > 0]  # ranges belong to no session
+                    shown = f"{lane} ({', '.join(about)})" if about else lane
+                    yield from named(process, thread + SESSION_STEP * at + THREAD_STEP * number, shown)
 
 
 def _complete(
@@ -103,16 +120,21 @@ class _Trace:
         self.sessions: dict[str, int] = {}
         for session in [*(f.session for f in recorder.frames), *(w.session for w in recorder.waits)]:
             self.sessions.setdefault(session.id, len(self.sessions))
+        self.threads: dict[int, int] = {}
+        begun = [(one.began, one.thread) for one in recorder.ranges] + [(w.began, w.thread) for w in recorder.waits]
+        for _, thread in sorted(begun):
+            self.threads.setdefault(thread, len(self.threads))
 
     def us(self, ns: int) -> float:
         return (ns - self.zero) / 1e3
 
     def events(self) -> Iterator[Event]:
-        yield from _names(list(range(max(len(self.sessions), 1))))
+        yield from _names(max(len(self.sessions), 1), len(self.threads))
         end = self.recorder.ended
         for opened in self.recorder.ranges:
+            lane = RANGES + self._of_thread(opened.thread)
             yield _complete(
-                CLIENT, RANGES, opened.name, "range", self.us(opened.began), self.us(opened.ended or end),
+                CLIENT, lane, opened.name, "range", self.us(opened.began), self.us(opened.ended or end),
                 {"args": opened.args},
             )  # fmt: skip
         for number, frame in enumerate(self.recorder.frames, 1):
@@ -121,10 +143,14 @@ class _Trace:
             code, instruction, what = wait.key
             file, line, source = ("", 0, "") if code is None else place_of((code, instruction))
             name = "pause: the server is behind" if what == BACKPRESSURE else SPELLED.get(what, what)
+            lane = WAITING + self._lanes(wait.session.id) + self._of_thread(wait.thread)
             yield _complete(
-                CLIENT, WAITING + self._lanes(wait.session.id), name, "wait", self.us(wait.began), self.us(wait.ended),
+                CLIENT, lane, name, "wait", self.us(wait.began), self.us(wait.ended),
                 {"line": f"{file}:{line}", "source": source, "frame": wait.seq},
             )  # fmt: skip
+
+    def _of_thread(self, thread: int) -> int:
+        return THREAD_STEP * self.threads[thread]
 
     def _lanes(self, session: str) -> int:
         return SESSION_STEP * self.sessions[session]

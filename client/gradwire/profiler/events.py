@@ -8,12 +8,13 @@ waiting for the server.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import Any, NamedTuple
 
 from ..lines import place_of
 from ..recorder import Range, Recorder, Travelled
 from ..round_trips import BACKPRESSURE, SPELLED
-from .table import table
+from .table import spell_time, table
 
 OP, NODE, RANGE, WAIT = "op", "node", "range", "wait"
 
@@ -29,6 +30,22 @@ class Interval(NamedTuple):
         return self.end - self.start
 
 
+class DeviceType(Enum):
+    """What an event ran on, as far as events tell: always the CPU, whose time is that of the engine."""
+
+    CPU = 0
+    CUDA = 1
+
+
+CPU_TIMES = ("cpu_time", "cpu_time_total", "self_cpu_time_total")
+DEVICE_TIMES = ("device_time", "device_time_total", "self_device_time_total")
+
+
+def _as_text(name: str) -> Any:
+    """The property that spells a time with its unit."""
+    return property(lambda self: spell_time(getattr(self, name)), doc=f"``{name}`` with its unit.")
+
+
 class Times:
     """Times and bytes of an event, or of several together. In microseconds."""
 
@@ -41,6 +58,15 @@ class Times:
     self_cpu_memory_usage: int
     device_time_total = self_device_time_total = 0.0
     device_memory_usage = self_device_memory_usage = 0
+    device_type = DeviceType.CPU
+    use_device: str | None = None
+    flops = 0
+    overload_name = ""
+    is_async = is_remote = is_legacy = False
+    node_id = -1
+    cpu_parent: FunctionEvent | None = None
+    cpu_time_str, cpu_time_total_str, self_cpu_time_total_str = map(_as_text, CPU_TIMES)
+    device_time_str, device_time_total_str, self_device_time_total_str = map(_as_text, DEVICE_TIMES)
 
     @property
     def cpu_time(self) -> float:
@@ -79,15 +105,12 @@ class FunctionEvent(Times):
         self.thread = thread
         self.count = 1
         self.cpu_children: list[FunctionEvent] = []
-        self.cpu_parent: FunctionEvent | None = None
         self.input_shapes: list[Any] = []
         self.stack: list[str] = []
         self.args: str | None = None
         self.cpu_time_total = self.self_cpu_time_total = 0.0
         self.client_time_total = self.self_client_time_total = 0.0
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
-        self.is_async = self.is_remote = False
-        self.node_id = -1
 
     def adopt(self, child: FunctionEvent) -> None:
         """Put another event under this one."""
@@ -111,12 +134,18 @@ class FunctionEvent(Times):
 class FunctionEventAvg(Times):
     """Events that are alike, taken together."""
 
+    kind: str
+    key: str
+    is_user_annotation: bool
+    stack: list[str]
+
     def __init__(self, first: FunctionEvent | FunctionEventAvg, shapes: bool, frames: int) -> None:
         self.key = first.key
         self.kind = first.kind
         self.is_user_annotation = first.is_user_annotation
         self.input_shapes: Any = str(first.input_shapes) if shapes else ""
         self.stack = first.stack[:frames]
+        self.cpu_parent = first.cpu_parent
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
         self.client_time_total = self.self_client_time_total = 0.0
@@ -306,8 +335,8 @@ class _Builder:
             if parent is None:
                 continue
             event = self._new(name, NODE, start - frame.offset, end - frame.offset, parent.thread)
-            made = frame.session.line_of(position)
-            event.stack = [made] if made is not None else []
+            line = frame.session._recent_lines.at(position)
+            event.stack = [] if line is None else [_spell(*line)]
             event.cpu_time_total = event.self_cpu_time_total = event.time_range.elapsed_us()
             parent.adopt(event)
             parent.self_cpu_time_total -= event.cpu_time_total

@@ -89,6 +89,8 @@ def table(
     widths = [max(LEAST_WIDTH, *(len(row[i]) for row in cells)) for i in range(len(columns))]
     rule = GAP.join("-" * width for width in widths)
     lines = [] if header is None else ["=" * len(rule), header]
+    if top_level_only:
+        lines.append("Only what happened outside of other events")
     lines.append(rule)
     for at, row in enumerate(cells):
         lines.append(GAP.join(cell.rjust(width) for cell, width in zip(row, widths)))

@@ -20,6 +20,8 @@ ELSEWHERE: Final = {
     "functional": "methods",
     "optim.adamw": "optim.adam",
     "nn.utils.convert_parameters": "nn.utils.vector",
+    "profiler.profiler": "profiler",
+    "autograd.profiler_util": "profiler.events",
     "_tensor": "tensor",
     "version": "running.version",
 }  # fmt: skip

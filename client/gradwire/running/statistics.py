@@ -1,11 +1,15 @@
-"""What ``gradwire run --stats`` ends with: a line of counts, and which lines of the program waited."""
+"""What ``gradwire run --stats`` ends with: which lines of the program waited, and a line of counts."""
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import Final
 
 from ..round_trips import report
 from ..sessions import OPENED
+
+FILE_COLUMNS: Final = 120
 
 
 def totals() -> dict[str, int]:
@@ -20,11 +24,23 @@ def totals() -> dict[str, int]:
     return found
 
 
+def _columns() -> int:
+    """How wide the table may be: where standard error goes, wherever standard output does."""
+    try:
+        return int(os.environ.get("COLUMNS", "")) or FILE_COLUMNS
+    except ValueError:
+        pass
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or FILE_COLUMNS
+    except (AttributeError, ValueError, OSError):
+        return FILE_COLUMNS  # a file, a pipe, or something of the program's own
+
+
 def tell(seconds: float) -> None:
     """Print the counts and the time to standard error, as ``name=value`` for eyes and programs alike,
     and the lines of the program that waited for the server."""
     pairs = " ".join(f"{name}={count}" for name, count in totals().items())
-    print(f"gradwire run: {pairs} seconds={seconds:.2f}", file=sys.stderr, flush=True)
     waited = report(session.waits.copy() for session in OPENED)
     if len(waited):
-        print(waited, file=sys.stderr, flush=True)
+        print(waited.text(_columns()), file=sys.stderr)
+    print(f"gradwire run: {pairs} seconds={seconds:.2f}", file=sys.stderr, flush=True)

@@ -16,6 +16,7 @@ from gradwire_protocol.meta import meta
 from ..backends import Backends
 from ..clients import Client
 from ..engine import Engine
+from ..failures import Poison
 from ..inplace import CopySlices
 from ..lifetimes import last_uses
 from ..memory import Limits
@@ -23,7 +24,8 @@ from ..ops.callbacks import let_name
 from ..pauses import ClientNode
 from ..regions import Region
 from ..registry import row
-from ..session import Known, Poison, Session
+from ..session import Session
+from ..structures import Known
 from ..tape import AccumulateGrad, Node, SavedTensor
 from ..tensor import Storage, Tensor
 from . import facts

@@ -11,10 +11,11 @@ import numpy as np
 from gradwire_protocol.frames import Problem
 from gradwire_protocol.meta import Meta
 
+from ..failures import Poison
 from ..inplace import CopySlices
 from ..pauses import ClientNode
 from ..regions import Region
-from ..session import Poison, Session
+from ..session import Session
 from ..tape import AccumulateGrad, Node, SavedTensor
 from ..tensor import Storage, Tensor
 from . import facts

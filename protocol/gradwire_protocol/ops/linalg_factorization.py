@@ -133,6 +133,9 @@ def lu_unpack(self: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_piv
     need_matrix("lu_unpack", self)
     if unpack_pivots and pivots.dtype is not int32:
         raise DTypeError(f"lu_unpack: pivots must be int32, got {pivots.dtype.name}")
+    fitting = (*self.shape[:-2], smaller(*self.shape[-2:]))
+    if unpack_pivots and pivots.shape != fitting and UNKNOWN not in (*pivots.shape, *self.shape):
+        raise ShapeError(f"lu_unpack: pivots of shape {list(pivots.shape)} do not fit LU of {list(self.shape)}")
     return _unpacked(self, unpack_pivots, unpack_data)
 
 

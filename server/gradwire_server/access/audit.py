@@ -14,7 +14,6 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -24,6 +23,7 @@ import msgspec
 import structlog
 
 from ..settings import Settings
+from ..timestamps import timestamp
 from .caller import Caller
 
 OLDER_KEPT: Final = 8
@@ -150,8 +150,7 @@ class AuditLog:
             facts = {
                 "key": who.key.id, "tenant": who.key.tenant, "address": who.address, "request_id": who.request_id,
             } | facts  # fmt: skip
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        entry = Entry(at=now, action=action, outcome=outcome, **facts)
+        entry = Entry(at=timestamp(time.time()), action=action, outcome=outcome, **facts)
         if self._file is None:
             log.info(action, **{k: v for k, v in msgspec.to_builtins(entry).items() if k not in ("at", "action")})
         else:

@@ -15,12 +15,13 @@ from structlog.contextvars import bind_contextvars
 
 from gradwire_protocol.errors import Forbidden, GradwireError, Unauthorized
 
-from .. import problems
+from ..http import problems
+from ..settings import digest_of
 from . import origins
 from .audit import on_account_of
 from .caller import Caller
 from .desk import Access
-from .keys import Key, digest_of
+from .keys import Key
 from .scopes import OPEN_PATHS, STREAM, Rules
 
 if TYPE_CHECKING:

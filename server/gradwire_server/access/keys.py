@@ -12,7 +12,6 @@ first.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import secrets
 import time
@@ -26,7 +25,7 @@ import structlog
 
 from gradwire_protocol.errors import InvalidRequest, NotFound, Unavailable
 
-from ..settings import HASHED, Settings
+from ..settings import HASHED, Settings, digest_of
 from .scopes import ADMIN, READ, SESSION
 
 ALL_SCOPES: Final = (READ, SESSION, ADMIN)
@@ -102,11 +101,6 @@ class DamagedKeys(ValueError):
 def generate_key() -> str:
     """A new API key with 256 random bits."""
     return "gw_" + secrets.token_urlsafe(32)
-
-
-def digest_of(key: str) -> str:
-    """SHA-256 of a key, in hexadecimal."""
-    return hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()
 
 
 def _set(hashes: Iterable[str], scopes: Iterable[str], name: str) -> Iterator[Key]:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gradwire_protocol.errors import Forbidden
 
-from .. import problems
+from ..http import problems
 from ..settings import variable
 from ..tensor_formats import DTYPE_HEADER, SHAPE_HEADER
 

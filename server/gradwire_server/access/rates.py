@@ -13,7 +13,6 @@ pass.) Requests and failures, which cost 1 each, are windows of that library.
 from __future__ import annotations
 
 import ipaddress
-import math
 import time
 from collections import OrderedDict
 from typing import Final
@@ -248,8 +247,3 @@ def _network(address: str) -> str:
         return str(ipaddress.ip_network((address.partition("%")[0], 64), strict=False))
     except ValueError:
         return address
-
-
-def whole_seconds(wait: float) -> int:
-    """The value of a Retry-After header: at least this many seconds."""
-    return max(1, math.ceil(wait))

@@ -6,7 +6,6 @@ within seconds, and only for a web page of an allowed origin. Tickets live in me
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import time
 from collections import Counter, OrderedDict
@@ -15,7 +14,7 @@ from typing import Final
 
 from gradwire_protocol.errors import TooManyRequests, Unauthorized
 
-from ..settings import Settings, variable
+from ..settings import Settings, digest_of, variable
 from .keys import Key
 
 TICKETS_PER_TENANT: Final = 1000
@@ -33,7 +32,7 @@ class Tickets:
 
     def __init__(self, settings: Settings) -> None:
         self._ttl = settings.ticket_ttl_s
-        self._waiting: OrderedDict[bytes, _Ticket] = OrderedDict()
+        self._waiting: OrderedDict[str, _Ticket] = OrderedDict()
         """Oldest first, which are those that expire first."""
         self._counts: Counter[str] = Counter()
         """How many each tenant has: nobody's tickets crowd out another's."""
@@ -56,7 +55,7 @@ class Tickets:
                 retry_after_s=oldest.expires - now,
             )  # fmt: skip
         text = secrets.token_urlsafe(32)
-        self._waiting[_digest(text)] = _Ticket(key, session, now + self._ttl)
+        self._waiting[digest_of(text)] = _Ticket(key, session, now + self._ttl)
         self._counts[key.tenant] += 1
         return text, self._ttl
 
@@ -66,19 +65,15 @@ class Tickets:
         Raises:
             Unauthorized: for one that is not known, was used, is too old, or is for another session.
         """
-        ticket = self._take(_digest(text))
+        ticket = self._take(digest_of(text))
         if ticket is None or ticket.session != session or ticket.expires <= time.monotonic():
             raise Unauthorized("this ticket opens nothing here (any more): POST /v1/tickets gives another")
         return ticket.key
 
-    def _take(self, digest: bytes) -> _Ticket | None:
+    def _take(self, digest: str) -> _Ticket | None:
         ticket = self._waiting.pop(digest, None)
         if ticket is not None:
             self._counts[ticket.key.tenant] -= 1
             if not self._counts[ticket.key.tenant]:
                 del self._counts[ticket.key.tenant]
         return ticket
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode(errors="surrogateescape")).digest()

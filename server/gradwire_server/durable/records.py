@@ -45,6 +45,7 @@ class Kind(IntEnum):
     FRAME = 1
     CHUNK = 2
     JOIN = 3
+    DROP = 4
 
 
 class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
@@ -55,6 +56,7 @@ class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
         human: the structure of the frame is JSON, kept as MessagePack binary.
         failures: ops that failed for a reason of that moment, by index: they fail again when the frame is replayed.
         instance, epoch: of who joined.
+        transfers: uploads that are let go of, since they came again with a frame that had been applied.
     """
 
     client: int = 0
@@ -62,6 +64,7 @@ class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
     failures: dict[int, Problem] = {}
     instance: str = ""
     epoch: int = 0
+    transfers: list[int] = []
 
 
 class Header(NamedTuple):

@@ -16,12 +16,12 @@ import msgspec
 import structlog
 
 from gradwire_engine.backends import Backends
+from gradwire_engine.failures import MOMENTARY, leaves_traces
 from gradwire_engine.image import restore
 from gradwire_engine.session import Session
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import GradwireError, JournalDamaged, OutOfMemory
 from gradwire_protocol.frames import Chunk, Frame
-from gradwire_protocol.table import TABLE
 
 from .disk import Disk
 from .journal import PREFIX, SUFFIX, Journal
@@ -30,20 +30,9 @@ from .snapshots import Snapshot, read, snapshots
 from .spec import SessionSpec
 from .store import Begins
 
-MOMENTARY: Final = frozenset({"out_of_memory", "limit_exceeded", "time_exceeded", "internal"})
-"""Codes of errors that depend on the moment: an op that failed with one is made to fail again, not run again."""
-
-_BACKWARDS: Final = frozenset({"backward", "begin_backward", "advance", "finish_backward"})
-
 _JOURNAL: Final = re.compile(re.escape(PREFIX) + r"(\d{20})" + re.escape(SUFFIX))
 
 log = structlog.get_logger("gradwire.recovery")
-
-
-def leaves_traces(name: str) -> bool:
-    """Whether an op that fails halfway may have changed something by then."""
-    op = TABLE.get(name)
-    return name in _BACKWARDS or (op is not None and (op.mutates is not None or op.control))
 
 
 class Recovered(NamedTuple):
@@ -215,6 +204,11 @@ def _join(session: Session, record: Record) -> bool:
     return False
 
 
+def _drop(session: Session, record: Record) -> bool:
+    session.drop_uploads(record.notes.client, record.notes.transfers)
+    return False
+
+
 class _Unexpected(Exception):
     """A record that is intact and does not do what it did."""
 
@@ -223,4 +217,5 @@ _APPLY: Final[dict[Kind, Callable[[Session, Record], bool]]] = {
     Kind.FRAME: _frame,
     Kind.CHUNK: _chunk,
     Kind.JOIN: _join,
+    Kind.DROP: _drop,
 }

@@ -72,6 +72,20 @@ def _digest(encoded: bytes, begins: str) -> str:
     return hashlib.blake2b(begins.encode() + b"\0" + encoded, digest_size=16).hexdigest()
 
 
+def note_use(folder: Path, at: float) -> None:
+    """Note on disk that a session was last used at this Unix time.
+
+    Raises:
+        OSError: when the disk is broken, or the folder is gone.
+    """
+    os.utime(folder / SPEC, (at, at))
+
+
+def last_use(folder: Path) -> float:
+    """When a session was last used, in Unix time: as it was noted, or as its newest file tells."""
+    return max(each.stat().st_mtime for each in folder.iterdir())
+
+
 class Lock:
     """A file or folder that one process uses at a time. Let go of when the process ends, however it does.
 

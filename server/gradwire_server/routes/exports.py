@@ -9,8 +9,9 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from gradwire_protocol.errors import UnsupportedMediaType
 
 from ..access import caller_of
-from ..models import Device, Durability, Seconds, SessionView
-from ..openapi import EXPORT_RESPONSE, IMPORT_REQUEST, PROBLEMS
+from ..durable.spec import Durability
+from ..http.openapi import EXPORT_RESPONSE, IMPORT_REQUEST, PROBLEMS
+from ..models import Device, Seconds, SessionView
 from ..state import TheServer, TheSession
 from ..tensor_formats import RAW, SAFETENSORS
 from .bodies import Pieces, read_body
@@ -38,7 +39,7 @@ async def import_(
     response: Response,
     device: Annotated[Device, Query(description="Where tensors of the new session live unless an op says so.")] = None,
     ttl_s: Annotated[Seconds, Query(description="Seconds of disuse after which it expires.")] = None,
-    durability: Annotated[Durability, Query(description="What the new session survives.")] = None,
+    durability: Annotated[Durability | None, Query(description="What the new session survives.")] = None,
     content_type: Annotated[str, Header()] = SAFETENSORS,
 ) -> dict[str, Any]:
     """Start a session with what an exported one held. Tensors keep their ids and names."""

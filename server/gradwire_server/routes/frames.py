@@ -11,11 +11,12 @@ from gradwire_protocol import envelope
 from gradwire_protocol.errors import MalformedFrame, UnsupportedMediaType
 from gradwire_protocol.frames import ID_BITS, Frame, Reply
 
-from .. import framebuild, problems
+from .. import framebuild
 from ..framebuild import Built
 from ..hosts import Buffers
+from ..http.openapi import FRAME_REQUEST, FRAME_RESPONSE, PROBLEMS
 from ..models import ClientView
-from ..openapi import FRAME_REQUEST, FRAME_RESPONSE, PROBLEMS
+from ..refusals import from_problem
 from ..state import TheServer, TheSession
 from .bodies import Pieces, as_json, read_body
 from .submit import submit
@@ -49,7 +50,7 @@ async def post(
         raise MalformedFrame(f"frames of client {frame.client} must be numbered: another program counts on it")
     reply, out = await submit(server, session, Built(frame, buffers, human))
     if reply.refused is not None:
-        raise problems.from_problem(reply.refused)
+        raise from_problem(reply.refused)
     server.metrics.told(reply, "rest")
     response = as_json(reply) if human else _pack(reply, out)
     server.metrics.rest_out.inc(int(response.headers["content-length"]))

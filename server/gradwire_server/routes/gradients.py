@@ -7,8 +7,8 @@ from fastapi import APIRouter, Response
 from gradwire_protocol.frames import Value
 
 from .. import framebuild
+from ..http.openapi import PROBLEMS
 from ..models import BackwardReply, BackwardRequest, GradReply, GradRequest
-from ..openapi import PROBLEMS
 from ..state import TheServer, TheSession
 from .bodies import as_json
 from .submit import submit, succeed

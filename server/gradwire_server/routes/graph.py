@@ -8,8 +8,8 @@ from fastapi import APIRouter, Header, Query, Response
 
 from gradwire_protocol.frames import MAX_ID
 
+from ..http.openapi import PROBLEMS
 from ..models import GraphView
-from ..openapi import PROBLEMS
 from ..state import TheServer, TheSession
 from ..tensor_formats import JSON, negotiate
 from .bodies import as_json

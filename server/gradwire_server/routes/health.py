@@ -11,9 +11,9 @@ from gradwire_engine.devices import describe_devices
 from gradwire_protocol.errors import Unavailable
 from gradwire_protocol.frames import PROTOCOL_VERSION
 
+from ..http.openapi import PROBLEMS
 from ..metrics import Metrics
 from ..models import DeviceList, Health, VersionView
-from ..openapi import PROBLEMS
 from ..state import TheServer
 from ..stream import CAPABILITIES
 from ..version import VERSION

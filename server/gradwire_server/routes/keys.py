@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 
 from ..access import Key
+from ..http.openapi import PROBLEMS
 from ..models import KeyList, KeyMade, KeyRequest, KeyView
-from ..openapi import PROBLEMS
-from ..sessions import timestamp
 from ..state import TheServer
+from ..timestamps import timestamp
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=PROBLEMS)
 

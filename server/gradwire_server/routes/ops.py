@@ -16,8 +16,8 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.frames import PROTOCOL_VERSION
 from gradwire_protocol.table import TABLE, Op
 
+from ..http.openapi import PROBLEMS
 from ..models import OpList
-from ..openapi import PROBLEMS
 
 router = APIRouter(prefix="/v1/ops", tags=["ops"], responses=PROBLEMS)
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Header, Request, Response
 
 from ..access import caller_of
+from ..http.openapi import PROBLEMS
 from ..models import MemoryView, SessionDetail, SessionList, SessionRequest, SessionView
-from ..openapi import PROBLEMS
 from ..state import TheServer, TheSession, TheTenant
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=PROBLEMS)

@@ -9,8 +9,8 @@ from structlog.contextvars import bind_contextvars
 
 from gradwire_protocol.errors import GradwireError, Unavailable
 
-from .. import problems
 from ..access import caller_of
+from ..http import problems
 from ..state import server_of, tenant_of
 from ..stream import Stream
 

@@ -7,10 +7,10 @@ import time
 from gradwire_protocol.errors import NotFound, TooManyRequests
 from gradwire_protocol.frames import Reply
 
-from .. import problems
 from ..access.audit import caller
 from ..framebuild import Built
 from ..hosts import Buffers
+from ..refusals import from_problem
 from ..sessions import Session
 from ..settings import variable
 from ..state import Server
@@ -53,9 +53,9 @@ def succeed(reply: Reply) -> Reply:
         GradwireError: the refusal of the frame, or the first thing in it that failed.
     """
     if reply.refused is not None:
-        raise problems.from_problem(reply.refused)
+        raise from_problem(reply.refused)
     if reply.errors:
-        raise problems.from_problem(reply.errors[0])
+        raise from_problem(reply.errors[0])
     return reply
 
 

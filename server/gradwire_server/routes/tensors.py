@@ -12,8 +12,8 @@ from gradwire_protocol.frames import MAX_ID, Value
 
 from .. import framebuild
 from ..hosts import Buffers
+from ..http.openapi import PROBLEMS, TENSOR_REQUEST, TENSOR_RESPONSE
 from ..models import TensorList, TensorStored
-from ..openapi import PROBLEMS, TENSOR_REQUEST, TENSOR_RESPONSE
 from ..sessions import Session
 from ..state import Server, TensorId, TheServer, TheSession
 from ..tensor_formats import (

@@ -7,10 +7,10 @@ import time
 from fastapi import APIRouter, Request
 
 from ..access import caller_of
+from ..http.openapi import PROBLEMS
 from ..models import TicketRequest, TicketView
-from ..openapi import PROBLEMS
-from ..sessions import timestamp
 from ..state import TheServer
+from ..timestamps import timestamp
 
 router = APIRouter(prefix="/v1/tickets", tags=["tickets"], responses=PROBLEMS)
 

@@ -16,6 +16,7 @@ from ..durable.spec import JournalPolicy
 from ..hosts import InlineHost
 from ..logging import configure
 from ..metrics import Applied
+from ..refusals import to_problem
 from .wire import Ask, Buffers, Open, Ping, Pong, Replied, Result, Setup, Submit, Take, Wire, problem_of, submitted
 
 METHODS: Final = frozenset({"join", "expected", "describe", "tensors", "memory", "graph", "export", "close"})
@@ -73,11 +74,11 @@ class Bench:
             self._failed(message, error)
 
     def _failed(self, message: Any, error: Exception) -> None:
-        problem = problem_of(_explained(error))
+        told = _explained(error)
         if isinstance(message, Submit):
-            self.wire.send(Replied(message.call, Reply(seq=message.frame.seq, refused=problem)))
+            self.wire.send(Replied(message.call, Reply(seq=message.frame.seq, refused=to_problem(told))))
         else:
-            self.wire.send(Result(message.call, None, problem))
+            self.wire.send(Result(message.call, None, problem_of(told)))
 
     def _set_up(self, message: Setup, _: Buffers) -> None:
         configure(message)

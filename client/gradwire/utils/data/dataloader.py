@@ -16,6 +16,7 @@ from ...creation import tensor
 from ...dispatch import call
 from ...generator import default_generator
 from ...modes import MODES
+from ...profiler.ranges import record_function
 from ...sessions import current_session
 from .collate import default_collate, default_convert, gather, sent
 from .dataset import Dataset, IterableDataset, _many, rows_on_server
@@ -186,7 +187,9 @@ def _rows(tensors: tuple[Any, ...], indices: Any) -> list[Any]:
 
 
 class _Pass:
-    """One pass over the data."""
+    """One pass over the data. In profiles each batch is a range that has PyTorch's name."""
+
+    _shown = "_SingleProcessDataLoaderIter"
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._loader = loader
@@ -206,7 +209,8 @@ class _Pass:
         return len(self._loader)
 
     def __next__(self) -> Any:
-        found = self._next()
+        with record_function(f"enumerate(DataLoader)#{self._shown}.__next__"):
+            found = self._next()
         self._given += 1
         if self._expected is not None and self._given > self._expected:
             warnings.warn(
@@ -237,6 +241,8 @@ class _Plain(_Pass):
 
 class _Ahead(_Pass):
     """Workers fetch batches; while the program waits for the server, those that are there are uploaded."""
+
+    _shown = "_MultiProcessingDataLoaderIter"
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)

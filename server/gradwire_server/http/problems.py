@@ -39,9 +39,7 @@ from gradwire_protocol.errors import (
     Unauthorized,
 )
 
-from .refusals import PLACE, particulars
-from .refusals import from_problem as from_problem
-from .refusals import to_problem as to_problem
+from ..refusals import PLACE, particulars
 
 PROBLEM_JSON: Final = "application/problem+json"
 

@@ -16,8 +16,8 @@ from gradwire_protocol.errors import (
     UnsupportedMediaType,
 )
 
+from ..settings import Settings, variable
 from . import problems
-from .settings import Settings, variable
 
 
 class BodyLimit:

@@ -12,11 +12,11 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.errors import BY_CODE
 from gradwire_protocol.frames import MAX_ID, Frame, Payload, Reply, Structure
 
-from .access.scopes import OPEN_PATHS, SCOPES
-from .models import TensorView
+from ..access.scopes import OPEN_PATHS, SCOPES
+from ..models import TensorView
+from ..tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
+from ..version import VERSION
 from .problems import PROBLEM_JSON
-from .tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
-from .version import VERSION
 
 _REF: Final = "#/components/schemas/"
 _BYTES: Final = {"type": "string", "format": "binary"}

@@ -16,8 +16,8 @@ from websockets.frames import CloseCode
 
 from gradwire_protocol.errors import GradwireError, LimitExceeded, TimeExceeded, Unavailable
 
+from ..settings import Settings, variable
 from .problems import PROBLEM_JSON, RETRY_AFTER_S, document
-from .settings import Settings, variable
 
 MAX_HEAD_BYTES: Final = 64 << 10
 """Of the request line and all headers. Keys, traces and cookies together take a few KB."""

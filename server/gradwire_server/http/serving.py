@@ -15,10 +15,10 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
+from ..settings import Settings
+from ..state import Server
 from .certificate import keep_renewed
 from .reception import protocols
-from .settings import Settings
-from .state import Server
 
 PING_EVERY_S: Final = 20.0
 """Keeps proxies from closing quiet streams. Pongs are not insisted on: the Python client has no thread to send

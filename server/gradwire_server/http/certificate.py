@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from .settings import Settings
+from ..settings import Settings
 
 LOOK_EVERY_S: Final = 30.0
 

@@ -14,9 +14,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
+from ..metrics import Metrics
+from ..tracing import Tracing
 from . import problems
-from .metrics import Metrics
-from .tracing import Tracing
 
 HEADER: Final = "X-Request-ID"
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "STREAM")

@@ -1,0 +1,85 @@
+"""Frames as the messages that they travel in: large payloads in chunks before them, known structures as their hash."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from gradwire_protocol import envelope
+from gradwire_protocol.errors import GradwireError
+from gradwire_protocol.frames import Chunk, Frame, Payload
+from gradwire_protocol.frames import Structure as StructureMessage
+
+from .window import Sent
+
+CHUNK_BYTES: Final = 2 << 20
+STRUCTURES_REMEMBERED: Final = 128
+
+_EMPTY: Final = envelope.encode_part(StructureMessage(ops=[]))
+# The default itself: only that very object is left out when a frame is encoded.
+_NOTHING: Final = Frame().structure
+
+
+class Outgoing:
+    """What the server at the other end of the connection has got already."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, None] = {}
+        """Hashes of structures, the oldest first. The server keeps more of them."""
+        self._transfer = 0
+
+    def number_uploads(self, epoch: int) -> None:
+        """Begin the numbers of uploads anew: a program that was here before may have left some unfinished."""
+        self._transfer = epoch << 20
+
+    def forget(self) -> None:
+        """The server, or another one in its place, knows no structure."""
+        self._known.clear()
+
+    def pack(
+        self, frame: Frame, structure: bytes, payloads: list[memoryview], lines: list[Any], reads: int, read_bytes: int
+    ) -> Sent:
+        """A frame with all that it takes to send it, however often."""
+        sent = Sent(frame, structure, [], lines, reads, read_bytes)
+        sent.size += len(structure)
+        for data in payloads:
+            sent.size += data.nbytes
+            if data.nbytes > CHUNK_BYTES:
+                self._transfer += 1
+                sent.uploads[self._transfer] = data
+                frame.payloads.append(Payload(upload=self._transfer))
+            else:
+                frame.payloads.append(Payload(buffer=len(sent.buffers)))
+                sent.buffers.append(data)
+        return sent
+
+    def messages(self, sent: Sent) -> Iterator[bytes]:
+        """The messages of a frame, in order; the frame itself is the last."""
+        for transfer, data in sent.uploads.items():
+            for offset in range(0, data.nbytes, CHUNK_BYTES):
+                piece = data[offset : offset + CHUNK_BYTES]
+                chunk = Chunk(transfer=transfer, offset=offset, total=data.nbytes)
+                yield envelope.join(envelope.encode(chunk, [piece]))
+        frame = sent.frame
+        known = frame.hash in self._known
+        frame.structure = _NOTHING if known and frame.hash else msgspec.Raw(sent.structure)
+        if frame.hash and not known:
+            self._remember(frame.hash)
+        sent.sent_at = -1 if sent.sent_at else time.perf_counter_ns()
+        yield envelope.join(envelope.encode(frame, sent.buffers))
+
+    def _remember(self, key: bytes) -> None:
+        self._known[key] = None
+        if len(self._known) > STRUCTURES_REMEMBERED:
+            del self._known[next(iter(self._known))]
+
+
+def replace_by_empty(sent: Sent, error: GradwireError) -> None:
+    """A frame that will never be applied: its number is used up by an empty one, and the cause is kept."""
+    sent.refusal = error
+    sent.frame.scalars, sent.frame.payloads, sent.frame.external, sent.frame.buffers = [], [], [], []
+    sent.structure, sent.frame.hash, sent.buffers, sent.uploads = _EMPTY, b"", [], {}
+    sent.reads = sent.read_bytes = 0

@@ -1,0 +1,427 @@
+"""One frame being applied: its records in their order, what they make, and what becomes of those that fail."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping
+from operator import length_hint
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from gradwire_protocol.errors import (
+    GradwireError,
+    InternalError,
+    LimitExceeded,
+    MalformedFrame,
+    ShapeError,
+    UnknownOp,
+    UnknownTensor,
+)
+from gradwire_protocol.frames import (
+    ID_BITS,
+    MAX_ID,
+    Frame,
+    Payload,
+    Problem,
+    Reply,
+    Timing,
+    Value,
+    position_of,
+)
+from gradwire_protocol.records import decode_args, mentioned
+from gradwire_protocol.table import TABLE, Kind, Op, lookup
+
+from . import deadline
+from .backends import native
+from .clients import JSON_NUMBER_BYTES, Client
+from .failures import BACKWARDS, GONE, MOMENTARY, Poison, Poisoned, problem_of, sound
+from .json_values import from_json, to_json
+from .memory import UNLIMITED
+from .registry import row
+from .structures import Known
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .session import Session
+
+log = logging.getLogger("gradwire.session")
+
+FRAME_SECONDS: Final = "GRADWIRE_MAX_FRAME_SECONDS"
+
+Buffers = list[memoryview]
+
+
+class Run:
+    """One frame being applied."""
+
+    def __init__(
+        self,
+        session: Session,
+        client: Client,
+        frame: Frame,
+        seq: int,
+        known: Known,
+        buffers: Buffers,
+        human: bool,
+        failures: Mapping[int, Problem] | None,
+    ) -> None:
+        self.session = session
+        self.generator = session.engine.generator
+        self.client = client
+        self.frame = frame
+        self.seq = seq
+        self.structure = known.structure
+        self.frees = known.frees
+        self.failures = failures
+        self.buffers = buffers
+        self.human = human
+        self.made: list[Tensor | Poison | None] = []
+        self.errors: list[Problem] = []
+        self.error_at: dict[int, int] = {}
+        self.first = frame.first or (client.number << ID_BITS | (client.counter + 1))
+        self.index = 0
+        self.scalars, self.payloads = iter(frame.scalars), iter(frame.payloads)
+        self.counted = (0, 0, 0)
+        self.until = math.inf
+        self.halted: Problem | None = None  # the frame's time is over: no further record is run
+        self.timing = Timing() if frame.timed else None
+        self._check_first()
+
+    def execute(self) -> tuple[Reply, Buffers]:
+        session, engine = self.session, self.session.engine
+        self.until = deadline.begin(session.limits.max_frame_seconds if self.failures is None else 0)
+        take, timing, engine.timeline = self._step, self.timing, None
+        if timing is not None:
+            timing.started = time.perf_counter_ns()
+            if self.frame.detailed:
+                take, engine.timeline = self._timed_step, []
+        if self.failures:
+            take = self._failed_step
+        engine.grad_enabled, engine.inference, engine.anomaly = True, False, False
+        engine.region = None
+        scalars, payloads = self.scalars, self.payloads
+        begin = position_of(self.client.number, self.seq, 0)
+        for index, record in enumerate(self.structure.ops):
+            self.index = index
+            engine.position = begin + index
+            take(record, scalars, payloads)
+            for slot in self.frees[index]:
+                self.made[slot] = GONE
+        if engine.region is not None:
+            engine.region.settle()
+        session.ops_run += len(self.structure.ops)
+        session.failed = tuple(self.errors)  # what is appended by reads may be of other frames
+        values, out = self._read()
+        self._settle()
+        if self.structure.reads or self.human:
+            self.client.failures_seen()
+        if timing is not None:
+            timing.nodes = [(step[0] - begin, *step[1:]) for step in engine.timeline or ()]
+            engine.timeline = None
+            timing.finished = time.perf_counter_ns()
+        return Reply(
+            seq=self.seq,
+            values=values,
+            errors=self.errors,
+            made=len(self.made),
+            first=self.first if self.made else 0,
+            timing=timing,
+        ), out
+
+    def _check_first(self) -> None:
+        if not 0 < self.first <= MAX_ID - len(self.structure.ops) or (
+            self.frame.first and self.first >> ID_BITS != self.client.number
+        ):
+            raise MalformedFrame(
+                f"first={self.frame.first} is not an id of client {self.client.number}: its ids are "
+                f"{self.client.number} << {ID_BITS} plus a counter"
+            )
+
+    def replay(self) -> tuple[Reply, Buffers]:
+        """Execute, with the failures that are known, and no others of their kinds."""
+        account = self.session.engine.account
+        limits, account.limits = account.limits, UNLIMITED
+        try:
+            return self.execute()
+        finally:
+            account.limits = limits
+
+    def _failed_step(self, record: Any, scalars: Iterator[Any], payloads: Iterator[Payload]) -> None:
+        """A record of a frame that is replayed: one that failed then fails again, with all that follows from it."""
+        assert self.failures is not None
+        problem = self.failures.get(self.index)
+        op = TABLE.get(record[0]) if type(record[0]) is str else None
+        if problem is None or op is None or op.internal or type(record[1]) is not list:
+            self._step(record, scalars, payloads)
+            return
+        args = record[1]
+        count = op.results if op.results is not None else (*record, None)[2]
+        values: list[Any] = []
+        if len(self.session.ids) + len(self.made) < self.session.limits.max_tensors:
+            try:
+                values = decode_args(op, args, self._resolve, scalars, payloads)
+            except Poisoned as poisoned:
+                self._fail(op, args, count, poisoned.problem, values)
+                return
+            except GradwireError:
+                values = []
+        if id(problem) not in self.error_at:
+            self.error_at[id(problem)] = len(self.errors)
+            self.errors.append(problem)
+        if problem.extra.get("setting") == FRAME_SECONDS:
+            self.halted = problem
+        self._fail(op, args, count, problem, values, problem.extra.get("begun", True))
+
+    def _timed_step(self, record: Any, scalars: Iterator[Any], payloads: Iterator[Payload]) -> None:
+        account, timing = self.session.engine.account, self.timing
+        assert timing is not None
+        before, started = account.live, time.perf_counter_ns()
+        self._step(record, scalars, payloads)
+        timing.ops += (started, time.perf_counter_ns())
+        timing.memory.append(account.live - before)
+
+    def _step(self, record: Any, scalars: Iterator[Any], payloads: Iterator[Payload]) -> None:
+        session = self.session
+        op: Op | None = None
+        values: list[Any] = []
+        drawn = self.generator.offset
+        begun = False
+        name, args, count = (*record, None)[:3]
+        if type(name) is not str or type(args) is not list or type(count) not in (int, type(None)):
+            malformed = MalformedFrame(f"record {self.index} is not [name, arguments, results?]: {record!r:.80}")
+            self._fail(None, [], None, self._note(malformed, ""), [])
+            return
+        try:
+            op = lookup(name)
+            if op.internal:
+                raise UnknownOp(f"{name!r} is a primitive of derivatives, not an op that a frame may name", op=name)
+            if op.results is not None:
+                count = op.results
+            if len(session.ids) + len(self.made) >= session.limits.max_tensors:
+                raise LimitExceeded(
+                    f"the session holds {len(session.ids) + len(self.made):,} tensors "
+                    "(GRADWIRE_MAX_TENSORS): release some",
+                    setting="GRADWIRE_MAX_TENSORS", limit=session.limits.max_tensors, value=len(session.ids),
+                )  # fmt: skip
+            values = decode_args(op, args, self._resolve, scalars, payloads)
+            entry = row(op.name)
+            if entry.payload_at is not None:
+                values[entry.payload_at] = self._payload(op, values, entry.payload_at)
+            if self.halted is not None:
+                raise Poisoned(self.halted)
+            if deadline.monotonic() > self.until:
+                deadline.check(name)
+            if op.control and self.client.failed_backward is not None and op.name.endswith(("_step", "grad_of")):
+                raise Poisoned(self.client.failed_backward)
+            begun = True
+            self._take(session.engine.run(entry, values), count)
+        except Poisoned as poisoned:
+            self._fail(op, args, count, poisoned.problem, values)
+        # Nobody may keep the errors: their tracebacks hold what the op had made.
+        except GradwireError as error:
+            self._failed(op, args, count, error, values, begun, drawn)
+        except MemoryError as error:
+            self._failed(op, args, count, session.engine.out_of_memory(name, error), values, begun, drawn)
+        except RecursionError:
+            nested = MalformedFrame("the arguments are nested too deeply")
+            self._failed(op, args, count, nested, values, begun, drawn)
+        except Exception as error:
+            log.exception("op %s failed in the engine", name)
+            internal = InternalError(f"{name} failed inside the engine: {type(error).__name__}: {error}")
+            self._failed(op, args, count, internal, values, begun, drawn)
+
+    def _failed(
+        self,
+        op: Op | None,
+        args: list[Any],
+        count: int | None,
+        error: GradwireError,
+        values: list[Any],
+        begun: bool,
+        drawn: int,
+    ) -> None:
+        """Let the record have failed of itself; ``drawn`` is where the random numbers stood before it."""
+        name = self.structure.ops[self.index][0]
+        if error.code in MOMENTARY and self.generator.offset != drawn:
+            # Where it is replayed, it is not run at all.
+            self.generator.set_state((self.generator.seed, drawn))
+        timed_out = error.details.get("setting") == FRAME_SECONDS
+        if timed_out:
+            error.details["begun"] = begun
+        problem = self._note(error, name)
+        for tensor in error.half_done:
+            self._poison(tensor, problem)
+        if timed_out:
+            self.halted = problem
+        self._fail(op, args, count, problem, values, begun)
+
+    def _take(self, result: Any, count: int | None) -> None:
+        if count == 0:
+            return
+        results = result if type(result) is tuple else (result,)
+        if count is not None and len(results) != count:
+            raise MalformedFrame(f"the record announces {count} results, the op has {len(results)}")
+        self.made.extend(results)
+
+    def _fail(
+        self,
+        op: Op | None,
+        args: list[Any],
+        count: int | None,
+        problem: Problem,
+        values: list[Any],
+        begun: bool = False,
+    ) -> None:
+        """Let the record have failed: its results are poisoned, and so is what the client believes to be changed.
+
+        ``values`` are its decoded arguments, or empty. ``begun``: it was not skipped, but failed while it ran.
+        """
+        self.made.extend(Poison(problem) for _ in range(1 if count is None else count))
+        self._pass_over()
+        if op is None:
+            return
+        if op.mutates is not None:
+            target = values[0] if values else self._target(args)
+            if isinstance(target, Tensor):
+                self._poison(target, problem)
+        elif begun and op.control and op.name.endswith("_step"):
+            # Some of its parameters may be changed and others not. A step that is skipped leaves them as they are: it
+            # is what keeps parameters from gradients that are not there.
+            for param, value in zip(op.params, values, strict=False):
+                if param.kind in (Kind.TENSORS, Kind.OPTIONAL_TENSORS):
+                    for tensor in value or ():
+                        if isinstance(tensor, Tensor):
+                            self._poison(tensor, problem)
+        if op.name in BACKWARDS and self.client.failed_backward is None:
+            self.client.failed_backward = problem
+
+    def _target(self, args: list[Any]) -> Tensor | None:
+        """What an in-place op would have written to, where an argument behind that could not be decoded."""
+        try:
+            return self._resolve(args[0]) if args and type(args[0]) is int else None
+        except (Poisoned, GradwireError):
+            return None  # poisoned already, or not there
+
+    def _pass_over(self) -> None:
+        """Take the numbers and payloads that the failed record did not come to: they are none of the next record's."""
+        counted, numbers, payloads = self.counted
+        for record in self.structure.ops[counted : self.index + 1]:
+            more = mentioned(record[0], record[1])
+            numbers, payloads = numbers + more[0], payloads + more[1]
+        self.counted = self.index + 1, numbers, payloads
+        for _ in range(length_hint(self.scalars) - len(self.frame.scalars) + numbers):
+            next(self.scalars, None)
+        for _ in range(length_hint(self.payloads) - len(self.frame.payloads) + payloads):
+            next(self.payloads, None)
+
+    def _poison(self, tensor: Tensor, problem: Problem) -> None:
+        tensor.storage.poison = problem
+        self.client.failed_writes.append(tensor.storage)
+
+    def _note(self, error: GradwireError, name: str) -> Problem:
+        problem = problem_of(error, op=name, seq=self.seq, index=self.index)
+        self.error_at[id(problem)] = len(self.errors)
+        self.errors.append(problem)
+        return problem
+
+    def _resolve(self, ref: int) -> Tensor:
+        if ref < 0:
+            at = -1 - ref
+            if at >= len(self.frame.external):
+                raise MalformedFrame(f"reference {ref} is outside the table of {len(self.frame.external)} external ids")
+            return self.session.tensor(self.frame.external[at])
+        if ref >= len(self.made):
+            raise MalformedFrame(f"reference {ref} is to a result that is not made yet ({len(self.made)} are)")
+        found = self.made[ref]
+        if isinstance(found, Poison):
+            raise Poisoned(found.problem)
+        if found is None:
+            raise UnknownTensor(f"result {ref} of this frame is undefined: a gradient that is not there")
+        return sound(found)
+
+    def _payload(self, op: Op, values: list[Any], at: int) -> np.ndarray[Any, Any]:
+        payload: Payload = values[at]
+        dtype, shape = values[op.positions["dtype"]], values[op.positions["size"]]
+        if any(n < 0 for n in shape):
+            raise ShapeError(f"size {list(shape)} has a negative extent")
+        nbytes = math.prod(shape) * dtype.itemsize
+        self.session.engine.account.check(nbytes, f"an upload of shape {list(shape)}")
+        if payload.buffer is not None:
+            if not 0 <= payload.buffer < len(self.buffers):
+                raise MalformedFrame(f"the frame has {len(self.buffers)} buffers, not a buffer {payload.buffer}")
+            data: Any = self.buffers[payload.buffer]
+        elif payload.upload is not None:
+            data = self.session.uploads.take((self.client.number, payload.upload))
+        else:
+            return from_json(payload.values, dtype, shape)
+        if len(data) != nbytes:
+            raise ShapeError(f"{dtype.name} of shape {list(shape)} takes {nbytes} bytes, {len(data)} arrived")
+        array = np.frombuffer(data, native(dtype)).reshape(shape)
+        # An upload's memory is its own; a buffer is a slice of the message, which must not be kept alive or written to.
+        return array if payload.upload is not None else array.copy()
+
+    def _read(self) -> tuple[list[Value], Buffers]:
+        values: list[Value] = []
+        out: Buffers = []
+        total = 0
+        for ref in self.structure.reads:
+            try:
+                tensor = self._resolve(ref)
+                total += tensor.numel * JSON_NUMBER_BYTES if self.human else tensor.meta.nbytes
+                if total > self.session.limits.max_read_bytes:
+                    raise LimitExceeded(
+                        f"the reads of this frame pass {self.session.limits.max_read_bytes:,} bytes "
+                        "(GRADWIRE_MAX_READ_BYTES)",
+                        setting="GRADWIRE_MAX_READ_BYTES", limit=self.session.limits.max_read_bytes, value=total,
+                    )  # fmt: skip
+                values.append(self._value(tensor, out))
+            except Poisoned as poisoned:
+                values.append(self._broken(poisoned.problem))
+            except MemoryError as error:
+                found = self.session.engine.out_of_memory("a read", error)
+                values.append(self._broken(problem_of(found, op="read", seq=self.seq, index=len(self.structure.ops))))
+            except GradwireError as error:
+                if ref >= 0 and ref < len(self.made) and self.made[ref] is None:
+                    values.append(Value())
+                else:
+                    values.append(
+                        self._broken(problem_of(error, op="read", seq=self.seq, index=len(self.structure.ops)))
+                    )
+        return values, out
+
+    def _broken(self, problem: Problem) -> Value:
+        # By identity: a frame may have as many errors as ops, and each may be read.
+        at = self.error_at.get(id(problem))
+        if at is None:
+            at = self.error_at[id(problem)] = len(self.errors)
+            self.errors.append(problem)
+        return Value(error=at)
+
+    def _value(self, tensor: Tensor, out: Buffers) -> Value:
+        host = self.session.engine.to_numpy(tensor)
+        value = Value(dtype=tensor.dtype.name, shape=list(tensor.shape))
+        if self.human:
+            value.values = to_json(host, tensor.dtype)
+            return value
+        # A copy: the tensor may change while the reply waits to be sent or resent.
+        data = np.array(host, order="C", copy=True)
+        value.buffer = len(out)
+        out.append(memoryview(data.reshape(-1).view(np.uint8)))  # type: ignore[arg-type]
+        return value
+
+    def _settle(self) -> None:
+        """Give the results their ids, and let go of what the client has dropped."""
+        ids = self.session.ids
+        dropped = set(self.structure.drops)
+        for i, held in enumerate(self.made):
+            if i not in dropped:
+                ids[self.first + i] = held
+        for tensor_id in self.frame.releases:
+            ids.pop(tensor_id, None)
+        for payload in self.frame.payloads:  # those that no record came to take
+            if payload.upload is not None:
+                self.session.uploads.forget((self.client.number, payload.upload))
+        self.client.counter = max(self.client.counter, (self.first & ((1 << ID_BITS) - 1)) + len(self.made) - 1)
