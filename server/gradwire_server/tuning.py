@@ -16,6 +16,7 @@ SWITCH_INTERVAL_S: Final = 5e-5
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
 _KEEP_BYTES: Final = 1 << 30
 """Blocks up to this size stay with the process when freed, instead of being page-faulted in again."""
 
@@ -30,6 +31,9 @@ def before_numpy() -> None:
     if libc is not None:
         libc.mallopt(_M_MMAP_THRESHOLD, _KEEP_BYTES)
         libc.mallopt(_M_TRIM_THRESHOLD, _KEEP_BYTES)
+        # Each session has a thread, and glibc would give each thread an arena, whose end malloc_trim cannot give back:
+        # up to 64 MB in each. Arrays are allocated under the interpreter's lock, so nobody waits for the one arena.
+        libc.mallopt(_M_ARENA_MAX, 1)
 
 
 def after_start() -> None:
