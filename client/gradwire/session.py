@@ -239,7 +239,12 @@ class Session:
                     (local if number >= self._first else releases).append(number)
             del dropped[:count]
             structure = envelope.encode_part(
-                Structure(ops=self._ops, reads=reads or [], drops=sorted(n - self._first for n in local))
+                Structure(
+                    ops=self._ops,
+                    reads=reads or [],
+                    drops=sorted(n - self._first for n in local),
+                    heard=wait and not reads,
+                )
             )
             frame = Frame(
                 first=self._first,

@@ -116,7 +116,7 @@ class Run:
         session.failed = tuple(self.errors)  # what is appended by reads may be of other frames
         values, out = self._read()
         self._settle()
-        if self.structure.reads or self.human:
+        if self.structure.reads or self.structure.heard or self.human:
             self.client.failures_seen()
         if timing is not None:
             timing.nodes = [(step[0] - begin, *step[1:]) for step in engine.timeline or ()]

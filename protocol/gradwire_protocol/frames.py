@@ -60,11 +60,13 @@ class Structure(msgspec.Struct, omit_defaults=True):
         ops: the records, in order of execution.
         reads: references to the tensors whose values the reply carries.
         drops: results made in this frame and released before its end.
+        heard: the client waits for the reply although it reads nothing, and learns what has failed before.
     """
 
     ops: list[Record]
     reads: list[int] = []
     drops: list[int] = []
+    heard: bool = False
 
 
 class Payload(msgspec.Struct, omit_defaults=True):

@@ -228,6 +228,16 @@ def test_parameters_keep_their_values_when_backward_fails():
     assert weight.tolist() == [1.0, 1.0]
 
 
+def test_a_failed_backward_that_was_told_is_not_told_of_later_gradients():
+    weight = gradwire.ones(2, requires_grad=True)
+    (weight // 2.0).sum().backward()
+    with pytest.raises(RuntimeError):
+        gradwire.current_session().synchronize()
+    x = gradwire.ones(2, requires_grad=True)
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
 def test_a_training_step_is_one_round_trip(round_trips):
     weight = gradwire.nn.Parameter(gradwire.ones(4, 4))
     optimizer = gradwire.optim.SGD([weight], lr=0.1)

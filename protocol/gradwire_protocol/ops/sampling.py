@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..accepts import require
 from ..dtypes import COMPLEX, FLOATING, INTEGRAL, DType, bool_, int64
 from ..errors import ArgumentError, DTypeError, ShapeError
@@ -13,6 +15,7 @@ from .creation import fresh, resembling
 
 FUNCTION = ("function",)
 METHOD = ("method",)
+MOST_CATEGORIES: Final = 1 << 24
 
 
 def _continuous(name: str, inferred: Inference) -> Inference:
@@ -124,7 +127,8 @@ def bernoulli(self: Tensor, p: Scalar | None = None) -> Inference:
 def multinomial(self: Tensor, num_samples: int, replacement: bool = False) -> Inference:
     """Draw ``num_samples`` indices along the last dimension, as likely as the weights in ``self`` say.
 
-    ``self`` has one or two dimensions; the weights need not sum to 1, are not negative and not all 0.
+    ``self`` has one or two dimensions; the weights need not sum to 1, are not negative and not all 0. There are 2**24
+    of them at most, as in PyTorch.
     """
     if self.dtype.category != FLOATING:
         raise DTypeError(f"multinomial takes floating point weights, not {self.dtype.name}")
@@ -136,6 +140,8 @@ def multinomial(self: Tensor, num_samples: int, replacement: bool = False) -> In
         raise ArgumentError(
             f"multinomial cannot draw {num_samples} samples from {self.shape[-1]} weights without replacement"
         )
+    if self.shape[-1] > MOST_CATEGORIES:
+        raise ArgumentError(f"multinomial takes {MOST_CATEGORIES:,} weights at most, not {self.shape[-1]:,}")
     return new((*self.shape[:-1], num_samples), int64, self.device)
 
 
