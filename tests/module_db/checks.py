@@ -24,7 +24,7 @@ TOLERANCES = {
 
 WIDER = {"nn.CTCLoss": 30, "nn.Transformer": 4}
 """Classes whose error in float32 is larger in PyTorch, too: sums of exponentials of what is far from 0, and several
-normalised layers behind each other."""
+normalised layers behind each other (its float32 gradients are up to 1.7e-5 from its own float64 ones)."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import contextlib
 import glob
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -32,7 +31,6 @@ SECONDS = 300.0
 HOSTS = ("inline", "process")
 CLIENTS = 64
 PROCESSES = 4
-CLIENTS_NICENESS = 10
 STEPS = 20
 _CURRENT = threading.Lock()
 PROBE_EVERY_S = 0.2
@@ -126,9 +124,6 @@ def start(kind: str, *arguments: Any) -> subprocess.Popen[str]:
         "OPENBLAS_NUM_THREADS": "1",
     }  # fmt: skip
     command = [sys.executable, "-m", "tests.soak.crowd", kind, *map(str, arguments)]
-    if kind == "clients" and shutil.which("nice"):
-        # They stand for programs on other machines, and would take this one's processors from the server.
-        command = ["nice", "-n", str(CLIENTS_NICENESS), *command]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
 
 
