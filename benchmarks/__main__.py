@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from dataclasses import replace
 from importlib import import_module
@@ -13,8 +14,13 @@ from rich.console import Console
 
 from . import machine, report
 from .report import Plan, Row
+from .servers import as_measured
 
-NAMES: Final = ("chain", "record", "server_op", "autograd", "mlp", "gpt", "cnn", "transfer", "durability", "soak")
+NAMES: Final = (
+    "chain", "mlp", "gpt", "cnn", "lstm", "hvp", "scalars", "traffic", "record", "growth", "server_op", "autograd",
+    "transfer", "durability", "sessions", "soak", "varied",
+)  # fmt: skip
+THREADS: Final = "1 on each side unless a row says 2; client and server are two processes, not bound to cores"
 RESULTS: Final = Path(__file__).parent / "results"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -35,17 +41,19 @@ def main(
     if unknown:
         raise typer.BadParameter(f"there is no benchmark {unknown[0]!r}: there are {', '.join(NAMES)}")
     plan = Plan(1 if quick else rounds, quick)
-    facts = machine.facts() | {"rounds": plan.rounds}
+    facts = machine.facts() | {"server": as_measured(), "threads": THREADS, "rounds": plan.rounds}
     console = Console()
     rows: list[Row] = []
     broken: list[str] = []
     for name in chosen:
+        began = time.monotonic()
         try:
             with console.status(f"{name} ..."):
                 for row in import_module(f"benchmarks.{name}").run(plan):
                     # A target says something about figures, and a quick run has none.
                     rows.append(replace(row, target=None) if quick else row)
                     console.print(f"{name}: {row.case}", style="dim", highlight=False)
+            console.print(f"{name} took {time.monotonic() - began:.1f} s", style="dim", highlight=False)
         except Exception:
             # What the others measured is worth as much as before.
             broken.append(name)

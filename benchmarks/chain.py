@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
-import torch
 
-import gradwire
-
+from .distances import ROUND_TRIPS
 from .report import Plan, Row, Target
-from .servers import DelayedRoute, Server, session
-from .timing import Figures, interleave, seconds
+from .servers import Server
+from .values import reads
 
-RTT_MS: Final = 20.0
+NAME: Final = "chain"
 SIZE: Final = 64
 LINKS: Final = 10
 
@@ -41,46 +39,7 @@ def build(torch: Any) -> Callable[[], Any]:
 
 
 def run(plan: Plan) -> Iterator[Row]:
-    """On loopback, and with the server 20 ms away."""
-    torch.set_num_threads(1)
-    local = build(torch)
-    with Server(threads=1) as server:
-        with session(server):
-            remote = build(gradwire)
-            np.testing.assert_allclose(remote(), local(), rtol=1e-3, atol=1e-6)
-            near = interleave(
-                {"ours": _timed(remote, plan.of(20, 2)), "theirs": _timed(local, plan.of(20, 2))}, plan.rounds
-            )
-        yield Row("chain", "step on loopback", "ms", near["ours"], near["theirs"], Target(4.0))
-        with DelayedRoute(server, RTT_MS) as route, session(route) as far:
-            remote = build(gradwire)
-            remote()
-            empty = Figures(tuple(seconds(far.synchronize) * 1e3 for _ in range(plan.of(15, 2))))
-            steps, trips = plan.of(5, 2), []
-
-            def counted() -> float:
-                before = far.stats()["round_trips"]
-                took = _timed(remote, steps)()
-                trips.append((far.stats()["round_trips"] - before) / (steps + 1))
-                return took
-
-            away = interleave({"ours": counted, "theirs": _timed(local, steps)}, plan.rounds)
-        label = f"step, server {RTT_MS:g} ms away"
-        note = f"an empty round trip there takes {empty.median:.2f} ms"
-        yield Row("chain", label, "ms", away["ours"], away["theirs"], Target(24.0), note)
-        yield Row("chain", "round trips a step", "", Figures(tuple(trips)), None, Target(1.1))
-
-
-def _timed(step: Callable[[], Any], steps: int) -> Callable[[], float]:
-    """Milliseconds a step, after one that is not counted."""
-
-    def measure() -> float:
-        step()
-
-        def several() -> None:
-            for _ in range(steps):
-                step()
-
-        return seconds(several) / steps * 1e3
-
-    return measure
+    """On loopback, and with the server 20 and 50 ms away."""
+    with Server() as server:
+        target = Target(1.2, of="ratio")
+        yield from reads(NAME, "loopback, read every step", server, build, plan, target, beyond=ROUND_TRIPS)

@@ -43,7 +43,7 @@ def run(plan: Plan) -> Iterator[Row]:
 
 
 def _side(stack: ExitStack, scratch: Path, level: str, plan: Plan) -> Callable[[], float]:
-    kept = {} if level == "none" else {"data_dir": scratch / level}
+    kept: dict[str, Any] = {} if level == "none" else {"data_dir": scratch / level}
     server = stack.enter_context(Server(1, durability=level, **kept))
     stack.enter_context(session(server))
     training = mlp.build(gradwire)

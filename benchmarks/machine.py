@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-PACKAGES: Final = ("gradwire", "torch", "numpy", "msgspec", "websockets", "uvicorn")
+PACKAGES: Final = ("gradwire", "torch", "numpy", "numba", "msgspec", "websockets", "uvicorn")
 
 
 def facts() -> dict[str, Any]:

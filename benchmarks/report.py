@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from rich.table import Table
 
-from .timing import Figures, paired_ratio
+from .timing import Figures, paired_ratios
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Row:
     """One line of the table.
 
     Attributes:
-        theirs: torch's figures for the same work on this machine, where there is such a thing.
+        theirs: torch's (or a peer's) figures for the same work on this machine, where there is such a thing.
         note: what a reader has to know to judge the figure.
     """
 
@@ -62,8 +62,12 @@ class Row:
     note: str = ""
 
     @property
+    def ratios(self) -> Figures | None:
+        return paired_ratios(self.ours, self.theirs) if self.theirs is not None else None
+
+    @property
     def ratio(self) -> float | None:
-        return paired_ratio(self.ours, self.theirs) if self.theirs is not None else None
+        return self.ratios.median if self.ratios is not None else None
 
     @property
     def met(self) -> bool | None:
@@ -84,8 +88,9 @@ class Row:
 
         return {
             "benchmark": self.benchmark, "case": self.case, "unit": self.unit, "gradwire": figures(self.ours),
-            "torch": figures(self.theirs), "ratio": self.ratio, "target": str(self.target) if self.target else None,
-            "met": self.met, "note": self.note,
+            "torch": figures(self.theirs), "ratio": self.ratio,
+            "ratio_quartiles": list(self.ratios.spread) if self.ratios is not None else None,
+            "target": str(self.target) if self.target else None, "met": self.met, "note": self.note,
         }  # fmt: skip
 
     def cells(self) -> list[str]:
@@ -93,11 +98,12 @@ class Row:
         verdict = {None: "", True: "met", False: "MISSED"}[self.met]
         return [
             self.benchmark, self.case, self.unit, _spell(self.ours), _spell(self.theirs) if self.theirs else "",
-            f"{self.ratio:.2f}" if self.ratio is not None else "", str(self.target) if self.target else "", verdict,
+            _spell(self.ratios) if self.ratios is not None else "", str(self.target) if self.target else "", verdict,
         ]  # fmt: skip
 
 
 HEADINGS = ("benchmark", "case", "unit", "gradwire", "torch", "ratio", "target", "")
+PEERS = ("benchmark", "case", "unit", "gradwire", "peer", "gradwire / peer", "target", "")
 
 
 def _spell(figures: Figures) -> str:
@@ -111,11 +117,11 @@ def _number(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-def table(rows: list[Row]) -> Table:
+def table(rows: list[Row], headings: tuple[str, ...] = HEADINGS) -> Table:
     """The rows for a terminal."""
-    found = Table(title="gradwire beside torch: medians (quartiles)")
-    for heading in HEADINGS:
-        found.add_column(heading, justify="right" if heading in ("gradwire", "torch", "ratio", "target") else "left")
+    found = Table(title=f"gradwire beside {headings[4]}: medians (quartiles)")
+    for number, heading in enumerate(headings):
+        found.add_column(heading, justify="right" if 3 <= number <= 6 else "left")
     previous = ""
     for row in rows:
         cells = row.cells()
@@ -127,15 +133,17 @@ def table(rows: list[Row]) -> Table:
     return found
 
 
-def markdown(rows: list[Row], facts: dict[str, Any]) -> str:
+def markdown(
+    rows: list[Row], facts: dict[str, Any], headings: tuple[str, ...] = HEADINGS, by: str = "python -m benchmarks"
+) -> str:
     """The rows as a page."""
     lines = [
         "# Benchmarks\n",
         "Medians of interleaved rounds, quartiles in parentheses; a ratio is the median of the rounds' own ratios.",
-        "Written by `python -m benchmarks`.\n",
+        f"Written by `{by}`; how each figure is taken stands in docs/benchmarks.md.\n",
     ]
     lines += [f"- {name}: {_flat(value)}" for name, value in facts.items()]
-    lines += ["", f"| {' | '.join(HEADINGS)} |", f"|{'---|' * len(HEADINGS)}"]
+    lines += ["", f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
     lines += [f"| {' | '.join(row.cells())} |" for row in rows]
     noted = [row for row in rows if row.note]
     if noted:
@@ -149,10 +157,13 @@ def _flat(value: Any) -> str:
     return str(value)
 
 
-def write(rows: list[Row], facts: dict[str, Any], path: Path) -> list[Path]:
+def write(
+    rows: list[Row], facts: dict[str, Any], path: Path, headings: tuple[str, ...] = HEADINGS,
+    by: str = "python -m benchmarks",
+) -> list[Path]:  # fmt: skip
     """Write ``path.json`` and ``path.md``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data, page = path.with_name(path.name + ".json"), path.with_name(path.name + ".md")
     data.write_text(json.dumps({"machine": facts, "rows": [row.as_data() for row in rows]}, indent=1) + "\n")
-    page.write_text(markdown(rows, facts))
+    page.write_text(markdown(rows, facts, headings, by))
     return [data, page]

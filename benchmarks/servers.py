@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 STOP_PATIENCE_S: Final = 10.0
 
+AS_MEASURED: Final = {"GRADWIRE_PLANS": "on", "GRADWIRE_COMPILED_KERNELS": "wait"}
+"""Settings of every server here, unless the environment has others: repeated frames run as plans, and sessions wait
+until compiled kernels are ready."""
+
+
+def as_measured() -> dict[str, str]:
+    """What :data:`AS_MEASURED` comes to in this environment."""
+    return {name: os.environ.get(name, value) for name, value in AS_MEASURED.items()}
+
 
 class Child:
     """A child process that announces itself with one line of JSON, and ends when its standard input closes.
@@ -92,16 +101,19 @@ class Server(Child):
     """A gradwire server on a port of loopback (a free one by default), with one key, computing on this many threads.
 
     Args:
+        module: what is run, and its first arguments.
         settings: further ones, by name.
     """
 
-    def __init__(self, threads: int = 1, port: int = 0, **settings: object) -> None:
+    def __init__(
+        self, threads: int = 1, port: int = 0, module: tuple[str, ...] = ("gradwire_server",), **settings: object
+    ) -> None:
         self.key = secrets.token_urlsafe(24)
-        command = [sys.executable, "-m", "gradwire_server", "--host", "127.0.0.1", "--port", str(port), "--announce"]
+        command = [sys.executable, "-m", *module, "--host", "127.0.0.1", "--port", str(port), "--announce"]
         command.append("--exit-with-parent")
         environment = dict.fromkeys(THREAD_VARIABLES, str(threads))
         environment |= {"GRADWIRE_API_KEYS": self.key, "GRADWIRE_LOG_LEVEL": "warning"}
-        environment |= {f"GRADWIRE_{name.upper()}": str(value) for name, value in settings.items()}
+        environment |= as_measured() | {f"GRADWIRE_{name.upper()}": str(value) for name, value in settings.items()}
         super().__init__(command, environment)
 
 
@@ -110,6 +122,7 @@ class DelayedRoute(Child):
 
     def __init__(self, server: Server, rtt_ms: float) -> None:
         self.key = server.key
+        self.rtt_ms = rtt_ms
         super().__init__([sys.executable, "-m", "benchmarks.delay", server.url, "--rtt-ms", str(rtt_ms)], {})
 
 
@@ -120,3 +133,15 @@ def session(route: Server | DelayedRoute) -> Iterator[Session]:
 
     with gradwire.connect(route.url, route.key) as opened:
         yield opened
+
+
+@contextmanager
+def inside(opened: Session) -> Iterator[None]:
+    """New tensors are made in this session until the end of the ``with``, where a benchmark has several open."""
+    from gradwire import sessions
+
+    before, sessions._current = sessions._current, opened
+    try:
+        yield
+    finally:
+        sessions._current = before

@@ -44,22 +44,23 @@ def run(plan: Plan) -> Iterator[Row]:
                 optimizer.step()
             loss.item()
             steps.append((time.perf_counter() - started) / every * 1e3)
-            held.append(_held(opened))
+            held.append(held_by(opened))
             if held[look] != held[0]:
                 raise AssertionError(f"after {(look + 1) * every} steps, {held[look]} is held; before, {held[0]}")
             far.append(server.rss())
-            near.append(_own_rss())
+            near.append(own_rss())
     note = f"held at each of {LOOKS} looks: " + ", ".join(f"{value:,} {name}" for name, value in held[0].items())
     span = f"{every * LOOKS:,} steps / after {every:,}"
     limit = Target(GROWTH)
     yield Row("soak", "training step", "ms", Figures(tuple(steps)), None, None, note)
-    yield Row("soak", f"server's memory after {span}", "x", Figures((far[-1] / far[0],)), None, limit, _megabytes(far))
+    yield Row("soak", f"server's memory after {span}", "x", Figures((far[-1] / far[0],)), None, limit, megabytes(far))
     yield Row(
-        "soak", f"client's memory after {span}", "x", Figures((near[-1] / near[0],)), None, limit, _megabytes(near)
+        "soak", f"client's memory after {span}", "x", Figures((near[-1] / near[0],)), None, limit, megabytes(near)
     )
 
 
-def _held(opened: gradwire.Session) -> dict[str, int]:
+def held_by(opened: gradwire.Session) -> dict[str, int]:
+    """What the server holds for a session, and what the client has yet to release, in numbers."""
     contents = opened.describe()["contents"]
     memory = opened.memory()
     return {
@@ -68,12 +69,14 @@ def _held(opened: gradwire.Session) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _own_rss() -> int:
+def own_rss() -> int:
+    """Bytes of memory that this process holds now."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) << 10
     raise LookupError("the system does not tell VmRSS of this process")
 
 
-def _megabytes(found: list[float]) -> str:
+def megabytes(found: list[float]) -> str:
+    """What was found at each look, in words."""
     return "at the looks: " + ", ".join(f"{value / 1e6:.1f}" for value in found) + " MB"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from statistics import median, quantiles
-from typing import Final
+from typing import Final, TypeVar
 
-PAUSE_S: Final = 0.02
-"""Between two sides, so that the threads of one do not spin into the time of the other."""
+Name = TypeVar("Name", bound=Hashable)
+
+PAUSE_S: Final = 0.05
+"""Between two sides, so that the threads of one do not spin into the time of the other: OpenBLAS's do for 30 ms."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,18 @@ class Figures:
     def scaled(self, factor: float) -> Figures:
         return Figures(tuple(value * factor for value in self.values))
 
+    def less(self, amount: float) -> Figures:
+        return Figures(tuple(value - amount for value in self.values))
+
+
+def paired_ratios(ours: Figures, theirs: Figures) -> Figures:
+    """The rounds' own ratios: what disturbs a whole round disturbs both of its sides."""
+    return Figures(tuple(a / b for a, b in zip(ours.values, theirs.values, strict=True)))
+
 
 def paired_ratio(ours: Figures, theirs: Figures) -> float:
-    """The median of the rounds' own ratios: what disturbs a whole round disturbs both of its sides."""
-    return median(a / b for a, b in zip(ours.values, theirs.values, strict=True))
+    """The median of the rounds' own ratios."""
+    return paired_ratios(ours, theirs).median
 
 
 def seconds(function: Callable[[], object]) -> float:
@@ -46,9 +56,9 @@ def seconds(function: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def interleave(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, Figures]:
+def interleave(sides: Mapping[Name, Callable[[], float]], rounds: int) -> dict[Name, Figures]:
     """Let every side measure itself once a round; the side that begins changes from round to round."""
-    taken: dict[str, list[float]] = {name: [] for name in sides}
+    taken: dict[Name, list[float]] = {name: [] for name in sides}
     for number in range(rounds):
         order = list(sides.items())
         for name, measure in order if number % 2 == 0 else reversed(order):

@@ -1,9 +1,14 @@
-"""A training step on both sides: the same code, the same weights, the same batches, the loss read every ten steps."""
+"""A training step on both sides: the same code, the same weights, the same batches.
+
+On loopback the loss is read every ten steps, as training loops do, or every step, where a row says so. Further away
+(``distances.py``) it is read every step, or not at all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -11,12 +16,14 @@ import torch
 
 import gradwire
 
+from . import distances
 from .report import Plan, Row, Target
 from .servers import Server, session
-from .timing import interleave, seconds
+from .timing import Figures, interleave, seconds
 
 READ_EVERY: Final = 10
 BATCHES: Final = 10
+CADENCES: Final = {"every ten steps": READ_EVERY, "every step": 1}
 
 
 @dataclass(frozen=True)
@@ -30,30 +37,59 @@ class Training:
     model: Any
     step: Callable[[int], Any]
 
-    def ten(self) -> float:
-        """Ten steps, and the loss after them."""
-        loss: Any = None
+    def ten(self, read_every: int = READ_EVERY) -> float:
+        """Ten steps, their loss read after so many each. Returns the last."""
+        loss, found = None, 0.0
         for number in range(READ_EVERY):
             loss = self.step(number)
-        return float(loss.item())
+            if number % read_every == read_every - 1:
+                found = float(loss.item())
+        return found
 
 
 Build = Callable[[Any], Training]
 
 
-def contest(name: str, build: Build, plan: Plan, target: Target | None = None) -> Iterator[Row]:
-    """Train with torch here and with gradwire over loopback, with one thread each and with two."""
-    for threads in (1,) if plan.quick else (1, 2):
-        torch.set_num_threads(threads)
-        torch.manual_seed(0)
-        with Server(threads) as server, session(server):
-            local, remote = build(torch), build(gradwire)
-            weights = {key: gradwire.tensor(value.numpy()) for key, value in local.model.state_dict().items()}
-            remote.model.load_state_dict(weights)
-            agree(name, local, remote)
-            found = interleave({"ours": _timed(remote), "theirs": _timed(local)}, plan.rounds)
-        label = f"step, {threads} thread{'s' if threads > 1 else ''}"
-        yield Row(name, label, "ms", found["ours"], found["theirs"], target)
+def contest(name: str, build: Build, plan: Plan, one_thread: float, two_threads: float | None = None) -> Iterator[Row]:
+    """Train with torch here and with gradwire over loopback and further away.
+
+    Args:
+        one_thread, two_threads: how many times torch's time ours may be, with so many threads on both sides and the
+            loss read every ten steps. Without the second, two threads are not measured.
+    """
+    with Server(1) as server:
+        found = _on_loopback(name, build, plan, server, 1, CADENCES)
+        for cadence, target in zip(CADENCES, (Target(one_thread, of="ratio"), None), strict=True):
+            yield Row(name, f"loopback, 1 thread, loss read {cadence}", "ms", *found[cadence], target)
+        read, unread = (lambda torch: _read_every_step(build(torch))), (lambda torch: _unread(build(torch)))
+        yield from distances.reading(name, server, read, plan, distances.ROUND_TRIPS)
+        yield from distances.unread(name, server, unread, plan)
+    if two_threads is not None and not plan.quick:
+        with Server(2) as server:
+            [(ours, theirs)] = _on_loopback(name, build, plan, server, 2, {"every ten steps": READ_EVERY}).values()
+        label = "loopback, 2 threads, loss read every ten steps"
+        yield Row(name, label, "ms", ours, theirs, Target(two_threads, of="ratio"))
+
+
+def _on_loopback(
+    name: str, build: Build, plan: Plan, server: Server, threads: int, cadences: dict[str, int]
+) -> dict[str, tuple[Figures, Figures]]:
+    """Milliseconds a step by cadence: ours and torch's."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    with session(server):
+        local, remote = build(torch), build(gradwire)
+        weights = {key: gradwire.tensor(value.numpy()) for key, value in local.model.state_dict().items()}
+        remote.model.load_state_dict(weights)
+        agree(name, local, remote)
+        sides = {
+            (cadence, side): timed(training, every)
+            for cadence, every in cadences.items()
+            for side, training in (("ours", remote), ("theirs", local))
+        }
+        found = interleave(sides, plan.rounds)
+    torch.set_num_threads(1)
+    return {cadence: (found[cadence, "ours"], found[cadence, "theirs"]) for cadence in cadences}
 
 
 def agree(name: str, local: Training, remote: Training) -> None:
@@ -66,9 +102,23 @@ def agree(name: str, local: Training, remote: Training) -> None:
     np.testing.assert_allclose(ours, theirs, rtol=2e-3, err_msg=f"{name}: the loss after ten steps differs")
 
 
-def _timed(training: Training) -> Callable[[], float]:
+def timed(training: Training, read_every: int = READ_EVERY) -> Callable[[], float]:
+    """What measures ten steps, in milliseconds a step."""
+    for _ in range(3):  # from the third time on, what is sent and what is run are known
+        training.ten(read_every)
+
     def measure() -> float:
         training.step(0).item()  # the caches are the other side's
-        return seconds(training.ten) / READ_EVERY * 1e3
+        return seconds(lambda: training.ten(read_every)) / READ_EVERY * 1e3
 
     return measure
+
+
+def _unread(training: Training) -> Callable[[], Any]:
+    numbers = count()
+    return lambda: training.step(next(numbers) % BATCHES)
+
+
+def _read_every_step(training: Training) -> Callable[[], Any]:
+    step = _unread(training)
+    return lambda: step().item()

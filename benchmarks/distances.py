@@ -1,0 +1,122 @@
+"""A step with its server some way off: how many round trips it takes, and how much of the rate is left without them.
+
+A relay (``delay.py``) in front of the server makes it as far away as one likes. Two things are asked of a step there:
+
+* It reads one value, as in a loop with ``loss.item()``. The best that is possible is one round trip and the server's
+  work, so what it takes is told as round trips: the step's time, less the time for which the server had the frame that
+  was waited for (its own clock, told in the reply), over the time of an empty round trip.
+* It reads nothing. Then distance should cost nothing: the rate is set beside that of the same loop on loopback. What
+  the loop waits for at its very end, an empty round trip, is taken off on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+import gradwire
+
+from .report import Plan, Row, Target
+from .servers import DelayedRoute, Server, inside, session
+from .timing import Figures, interleave, paired_ratios, seconds
+
+if TYPE_CHECKING:
+    from gradwire.session import Session
+
+RTTS_MS: Final = (20.0, 50.0)
+WARM: Final = 4
+"""Steps before the clock starts: from the third on, frames are known to both sides."""
+
+ROUND_TRIPS: Final = Target(1.05)
+SHARE: Final = Target(0.95, at_least=True)
+UNREAD_S: Final = 0.4
+"""About how long a measurement without reads lasts on loopback."""
+
+Step = Callable[[], Any]
+"""A step that reads one value, or one that reads none."""
+
+
+def reading(
+    name: str, server: Server, build: Callable[[Any], Step], plan: Plan, beyond: Target | None = None
+) -> Iterator[Row]:
+    """What a step that reads one value takes at each distance.
+
+    Args:
+        build: makes the step under gradwire.
+        beyond: how many round trips' time it may take beyond the server's.
+    """
+    for rtt_ms in RTTS_MS[: plan.of(len(RTTS_MS), 1)]:
+        with DelayedRoute(server, rtt_ms) as route, session(route) as far:
+            step = build(gradwire)
+            _repeat(step, WARM)
+            empty = empty_round_trip(far, plan)
+            steps, rounds = plan.of(5, 2), max(1, plan.rounds // 2)
+            took, trips, held = zip(*(_one_round(far, step, steps) for _ in range(rounds)), strict=True)
+        there = f"{rtt_ms:g} ms away, read every step"
+        note = f"an empty round trip there takes {empty:.2f} ms, and the server had the frame for {median(held):.2f} ms"
+        rest = Figures(tuple((whole - inner) / empty for whole, inner in zip(took, held, strict=True)))
+        yield Row(name, f"{there}: step", "ms", Figures(took), None, None, note)
+        yield Row(name, f"{there}: time but for the server's", "round trips", rest, None, beyond)
+        yield Row(name, f"{there}: count", "round trips", Figures(trips), None, ROUND_TRIPS)
+
+
+def unread(name: str, server: Server, build: Callable[[Any], Step], plan: Plan) -> Iterator[Row]:
+    """The share of the loopback rate that is left at each distance of a step that reads nothing."""
+    for rtt_ms in RTTS_MS[: plan.of(len(RTTS_MS), 1)]:
+        with DelayedRoute(server, rtt_ms) as route, session(server) as near, session(route) as far:
+            found, steps = _near_and_far(near, far, build, plan)
+        shares = paired_ratios(found["near"], found["far"])
+        there, here = found["far"].median, found["near"].median
+        note = f"{there:.2f} ms a step there, {here:.2f} ms on loopback, {steps} steps each"
+        yield Row(name, f"{rtt_ms:g} ms away, nothing read: rate", "of loopback's", shares, None, SHARE, note)
+
+
+def _near_and_far(
+    near: Session, far: Session, build: Callable[[Any], Step], plan: Plan
+) -> tuple[dict[str, Figures], int]:
+    """Milliseconds a step that is not read, on both sides, and of how many steps each figure is."""
+    loops: dict[str, Callable[[int], float]] = {}
+    for name, opened in (("near", near), ("far", far)):
+        with inside(opened):
+            step = build(gradwire)
+            _repeat(step, WARM)
+        loops[name] = partial(_unread, opened, step, empty_round_trip(opened, plan))
+    steps = 2 if plan.quick else max(20, round(UNREAD_S / (loops["near"](20) * 1e-3)))
+    found = interleave({name: partial(loop, steps) for name, loop in loops.items()}, max(1, plan.rounds // 3))
+    return found, steps
+
+
+def empty_round_trip(opened: Session, plan: Plan) -> float:
+    """Milliseconds that nothing but a round trip takes there."""
+    opened.synchronize()
+    return median(seconds(opened.synchronize) * 1e3 for _ in range(plan.of(15, 2)))
+
+
+def _one_round(opened: Session, step: Step, steps: int) -> tuple[float, float, float]:
+    """Per step: milliseconds, round trips, and milliseconds for which the server had the frames waited for."""
+    trips, held = opened.stats()["round_trips"], _held_s(opened)
+    took = seconds(lambda: _repeat(step, steps))
+    trips, held = opened.stats()["round_trips"] - trips, _held_s(opened) - held
+    return took / steps * 1e3, trips / steps, held / steps * 1e3
+
+
+def _held_s(opened: Session) -> float:
+    return sum(line.server for line in opened.round_trip_report())
+
+
+def _unread(opened: Session, step: Step, empty_ms: float, steps: int) -> float:
+    """Milliseconds a step, without the empty round trip at the end."""
+
+    def loop() -> None:
+        _repeat(step, steps)
+        opened.synchronize()
+
+    with inside(opened):
+        return (seconds(loop) * 1e3 - empty_ms) / steps
+
+
+def _repeat(step: Step, steps: int) -> None:
+    for _ in range(steps):
+        step()

@@ -1,0 +1,24 @@
+"""A benchmark run once and small. Figures are not judged: machines that test are busy with tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmarks.__main__ import main
+
+
+def check(name: str, folder: Path) -> None:
+    """Run it, and see that what was written has rows with figures.
+
+    Raises:
+        AssertionError: when it has not.
+    """
+    main([name], quick=True, out=folder / "figures")
+    found = json.loads((folder / "figures.json").read_text())
+    page = (folder / "figures.md").read_text()
+    assert found["rows"]
+    for row in found["rows"]:
+        assert row["benchmark"] == name
+        assert row["gradwire"]["median"] > 0
+        assert row["case"] in page
