@@ -1,4 +1,8 @@
-"""``python3 -m tests.gpu``: the engine on CuPy against the engine on NumPy, for every op that has samples.
+"""``python3 -m tests.gpu``: the engine on a GPU, checked from the compiler to the training step, and timed.
+
+First every CUDA source is compiled, then hot ops are compared with PyTorch on the same device, then graphs with their
+launches one by one, then every op that has samples on CuPy with the same op on NumPy. ``--bench`` then times the engine
+against PyTorch and writes ``benchmarks/results/gpu.md``; ``--only bench`` does nothing else.
 
 Needs no pytest, no server, no client and no network: a Python with NumPy, ml_dtypes, PyTorch (its tensors are the
 samples' form) and CuPy, a GPU, and the sources on the path. The last line is ``N passed, N failed``. Exits 1 when
@@ -10,9 +14,14 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.gpu.parity import Checks
 
 NOTHING_CHECKED = 3
 NEEDED = ("numpy", "ml_dtypes", "torch", "gradwire_protocol", "gradwire_engine")
+PARTS = ("sources", "torch", "graphs", "ops", "bench")
 DTYPES = ("float32", "bfloat16", "complex64", "int64", "bool")
 
 
@@ -37,6 +46,9 @@ def main() -> int:
     parser.add_argument("--device", default="cuda:0", help="the device to check; cpu checks this program itself")
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="separated by commas, or all (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=PARTS, help="one part of the checks")
+    parser.add_argument("--bench", action="store_true", help="time the engine against PyTorch, too")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that the benchmarks run")
     options = parser.parse_args()
     reason = missing(options.device)
     if reason is not None:
@@ -47,9 +59,45 @@ def main() -> int:
 
     dtypes = ALL if options.dtypes == "all" else tuple(options.dtypes.split(","))
     checks = Checks(options.device, dtypes, options.seed)
-    checks.run(options.k)
+    parts = [options.only] if options.only else ["ops"] if options.k else [p for p in PARTS if p != "bench"]
+    parts += ["bench"] if options.bench and "bench" not in parts else []
+    for part in parts:
+        if part == "ops":
+            checks.run(options.k)
+        elif part == "bench":
+            _bench(options.device, options.quick)
+        else:
+            _part(part, checks, options.device)
     print(f"{checks.passed} passed, {checks.failed} failed")
     return 1 if checks.failed else 0
+
+
+def _part(part: str, checks: Checks, device: str) -> None:
+    """Run the checks of one part that are no samples of ops."""
+    from tests.gpu import against_torch, graphs, sources
+
+    if part == "graphs" and device == "cpu":
+        print("graphs: not checked, they need a GPU")
+        return
+    before = checks.passed, checks.failed
+    found = {
+        "sources": lambda: sources.checks(device), "torch": lambda: against_torch.checks(device),
+        "graphs": lambda: graphs.checks(device),
+    }[part]()  # fmt: skip
+    for label, check in found:
+        checks.check(label, check)
+    print(f"{part}: {checks.passed - before[0]} passed, {checks.failed - before[1]} failed", flush=True)
+
+
+def _bench(device: str, quick: bool) -> None:
+    from tests.gpu import bench
+
+    text = bench.run(device, quick)
+    if device != "cpu" and not quick:
+        bench.RESULTS.write_text(text, encoding="utf-8")
+        print(f"written: {bench.RESULTS}")
+    else:
+        print(text)
 
 
 if __name__ == "__main__":

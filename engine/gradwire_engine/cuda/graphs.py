@@ -1,0 +1,224 @@
+"""Straight lines of kernels as CUDA graphs: what takes a launch each from Python is one launch.
+
+A *segment* is a function of arrays that does nothing but launch kernels of :data:`CAPTURABLE` ops, the same ones each
+time. It is run as it is at first sight, when sources are compiled and algorithms chosen. At second sight its launches
+are captured; from then on the graph is launched, as long as the guards hold: shapes, dtypes and strides of what comes
+in, the numbers, and the addresses of what came from the same place twice (a parameter). What comes from elsewhere each
+time (a batch) is copied into memory of the segment's own.
+
+What comes out lies in the graph's memory. It is lent: the next launch would write over it, so a segment has up to
+``TWINS`` graphs and takes one whose results nobody holds any more; where all are held the segment runs as it is. A
+graph's memory comes from a pool that is never trimmed while the graph is there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from weakref import ref
+
+import numpy as np
+
+from .registry import KERNELS
+
+SEGMENTS_KEPT: Final = 128
+TWINS: Final = 3
+MOST_MISSES: Final = 16
+"""A segment whose guards fail so often in a row stays as it is."""
+
+# Of these CuPy's own kernels run: no copy from the host, nothing that waits, no library that refuses to be captured.
+_PLAIN: Final = frozenset({
+    "sum", "mean", "clone", "contiguous", "ones_like", "zeros_like", "full_like", "cat", "stack", "to", "sum_to_size",
+    "logical_not",
+})  # fmt: skip
+_STEPS: Final = frozenset({"sgd_step", "adam_step"})  # their numbers are copied from the host
+
+
+def capturable(name: str) -> bool:
+    """Whether an op may be part of a segment."""
+    return name in _PLAIN or (name in KERNELS and name not in _STEPS)
+
+
+Function = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+class _Lease:
+    """Lives as long as some result of a launch does."""
+
+    __slots__ = ("__weakref__",)
+
+
+@dataclass(slots=True)
+class _Graph:
+    """A captured segment.
+
+    Attributes:
+        graph: CuPy's.
+        direct: addresses of the inputs that are read where they lie; None for those that are copied.
+        inputs: where the others are copied to.
+        outs: the results, in memory of the graph.
+        word: the offset of the random numbers, on the device; ``drawn`` blocks are taken by each launch.
+        lease: of the last launch's results.
+    """
+
+    graph: Any
+    direct: tuple[int | None, ...]
+    inputs: list[Any]
+    outs: list[Any]
+    word: Any
+    drawn: int
+    lease: ref[_Lease] | None = None
+
+    @property
+    def free(self) -> bool:
+        return self.lease is None or self.lease() is None
+
+
+@dataclass(slots=True)
+class _Segment:
+    """What is known of one segment. ``facts`` are those of its last inputs, ``reason`` why it is not captured."""
+
+    facts: tuple[Any, ...] = ()
+    addresses: tuple[int, ...] = ()
+    graphs: list[_Graph] = field(default_factory=list)
+    misses: int = 0
+    reason: str = ""
+
+
+class Graphs:
+    """The graphs of one session on one device. All work is on the thread's current stream, which must be its own.
+
+    Attributes:
+        outcomes: how often segments were launched as graphs, captured, or run as they are, and why.
+        limit: bytes that graphs may hold.
+    """
+
+    def __init__(self, cupy: Any, limit: int) -> None:
+        self._cupy = cupy
+        self._segments: OrderedDict[Any, _Segment] = OrderedDict()
+        self._pool: Any = None
+        self.limit = limit
+        self.outcomes: Counter[str] = Counter()
+
+    def run(
+        self, key: Any, function: Function, inputs: Sequence[Any], numbers: Sequence[float] = (), random: Any = None
+    ) -> list[Any]:
+        """The results of ``function(inputs)``.
+
+        Args:
+            key: of the segment, hashable: what the function does follows from it and from the numbers.
+            numbers: what the function was given beside arrays.
+            random: the session's generator, if the function draws from it; all draws are by kernels.
+        """
+        segment = self._segments.get(key)
+        if segment is None:
+            segment = self._segments[key] = _Segment()
+            if len(self._segments) > SEGMENTS_KEPT:
+                self._segments.popitem(last=False)
+        else:
+            self._segments.move_to_end(key)
+        if segment.reason:
+            return self._as_it_is(function, inputs, segment.reason)
+        facts = (tuple([(a.shape, a.dtype, a.strides) for a in inputs]), tuple(numbers), random and random.seed)
+        addresses = tuple([a.data.ptr for a in inputs])
+        same, before = facts == segment.facts, segment.addresses
+        segment.facts, segment.addresses = facts, addresses
+        if not same:
+            if segment.graphs:
+                segment.misses += 1
+                if segment.misses > MOST_MISSES:
+                    segment.graphs.clear()
+                    segment.reason = "its inputs or numbers are never twice the same"
+            return self._as_it_is(function, inputs, "first sight" if not before else "guard")
+        for graph in segment.graphs:
+            if graph.free and all(wanted in (None, at) for wanted, at in zip(graph.direct, addresses, strict=True)):
+                segment.misses = 0
+                self.outcomes["graph"] += 1
+                return self._launch(graph, inputs, random)
+        segment.graphs = [g for g in segment.graphs if not g.free or _matches(g, addresses)]
+        if len(segment.graphs) >= TWINS:
+            return self._as_it_is(function, inputs, "all results are held")
+        return self._captured(segment, function, inputs, before, random)
+
+    def _as_it_is(self, function: Function, inputs: Sequence[Any], reason: str) -> list[Any]:
+        self.outcomes[reason] += 1
+        return list(function(inputs))
+
+    def _captured(
+        self, segment: _Segment, function: Function, inputs: Sequence[Any], before: tuple[int, ...], random: Any
+    ) -> list[Any]:
+        graph = self._capture(segment, function, inputs, before, random)
+        if graph is None:
+            return self._as_it_is(function, inputs, segment.reason)
+        segment.graphs.append(graph)
+        self.outcomes["captured"] += 1
+        return self._launch(graph, inputs, random)
+
+    def _capture(
+        self, segment: _Segment, function: Function, inputs: Sequence[Any], before: tuple[int, ...], random: Any
+    ) -> _Graph | None:
+        """The segment as a graph; None, with the reason noted, where it cannot be one. Nothing was computed."""
+        cuda = self._cupy.cuda
+        stream = cuda.get_current_stream()
+        if not stream.ptr:
+            segment.reason = "the thread has no stream of its own"
+            return None
+        if self._pool is None:
+            self._pool = cuda.MemoryPool()
+            self._pool.set_limit(size=self.limit)
+        state = None if random is None else random.get_state()
+        direct = tuple(now if now == then else None for now, then in zip(segment.addresses, before, strict=True))
+        try:
+            with cuda.using_allocator(self._pool.malloc):
+                given = [a if at is not None else self._cupy.empty_like(a) for a, at in zip(inputs, direct)]
+                word = None if random is None else self._cupy.empty((1,), np.uint64)
+                stream.begin_capture()
+                try:
+                    if random is not None:
+                        random.base = (random.offset, word)
+                    outs = list(function(given))
+                finally:
+                    if random is not None:
+                        random.base = None
+                    graph = stream.end_capture()
+        except (RuntimeError, MemoryError) as error:  # CuPy's refusals, and CUDA's, are runtime errors
+            segment.reason = f"not to be captured: {error!s:.200}"
+            return None
+        finally:
+            drawn = 0 if state is None else random.offset - state[1]
+            if state is not None:
+                random.set_state(state)
+        if any(out.data.ptr in segment.addresses for out in outs):
+            segment.reason = "a result is an input"
+            return None
+        copied = [a if at is None else None for a, at in zip(given, direct)]
+        return _Graph(graph, direct, copied, outs, word, drawn)
+
+    def _launch(self, graph: _Graph, inputs: Sequence[Any], random: Any) -> list[Any]:
+        for static, given in zip(graph.inputs, inputs, strict=True):
+            if static is not None:
+                static[...] = given
+        if graph.word is not None:
+            graph.word.fill(np.uint64(random.offset))
+            random.offset += graph.drawn
+        graph.graph.launch()
+        lease = _Lease()
+        graph.lease = ref(lease)
+        return [self._lent(out, lease) for out in graph.outs]
+
+    def _lent(self, out: Any, lease: _Lease) -> Any:
+        """A result under an owner that tells when nobody holds it any more."""
+        cuda = self._cupy.cuda
+        memory = cuda.UnownedMemory(out.data.ptr, out.nbytes, lease)
+        return self._cupy.ndarray(out.shape, out.dtype, cuda.MemoryPointer(memory, 0), out.strides)
+
+    def clear(self) -> None:
+        """Let go of all graphs and of their memory, as far as no result is held."""
+        self._segments.clear()
+        self._pool = None
+
+
+def _matches(graph: _Graph, addresses: tuple[int, ...]) -> bool:
+    return all(wanted in (None, at) for wanted, at in zip(graph.direct, addresses, strict=True))

@@ -1,0 +1,27 @@
+"""Every elementwise op of the table of expressions, as one kernel a call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradwire_protocol.table import lookup
+
+from ..expressions import EXPRESSIONS, expression_of
+from ..registry import row
+from . import fusion
+from .registry import fused
+
+
+def _register(name: str) -> None:
+    names = tuple(p.name for p in lookup(name).params)
+    announced = row(name).announced
+
+    @fused(name, half=True)
+    def run(xp: Any, *arguments: Any) -> Any:
+        values = dict(zip(names, arguments[1:] if announced else arguments, strict=True))
+        found = expression_of(name, values)
+        return NotImplemented if found is None else fusion.single(xp, found.text, values)
+
+
+for _name in EXPRESSIONS:
+    _register(_name)

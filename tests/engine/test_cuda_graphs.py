@@ -1,0 +1,256 @@
+"""Segments as graphs, against a stand-in that records launches while capturing, and refuses what CuPy refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradwire_engine.cuda import load
+from gradwire_engine.cuda.graphs import MOST_MISSES, TWINS, Graphs, capturable
+from gradwire_engine.random import Generator
+
+load()
+
+
+class Fake:
+    """CuPy on the host, whose kernels run at once, or, while a stream captures, at each launch of the graph."""
+
+    def __init__(self) -> None:
+        self.capturing: list[Any] | None = None
+        self.launches = 0
+        self.allocator = "the session's"
+        self.allocated: list[str] = []
+        self.pools: list[Any] = []
+        self.stream = SimpleNamespace(ptr=7, begin_capture=self.begin, end_capture=self.end)
+        self.cuda = SimpleNamespace(
+            get_current_stream=lambda: self.stream, MemoryPool=self.pool, using_allocator=self.using,
+            UnownedMemory=lambda ptr, size, owner: SimpleNamespace(ptr=ptr, size=size, owner=owner),
+            MemoryPointer=lambda memory, offset: SimpleNamespace(ptr=memory.ptr + offset, memory=memory),
+        )  # fmt: skip
+        self.by_address: dict[int, np.ndarray] = {}
+
+    def begin(self) -> None:
+        assert self.capturing is None
+        self.capturing = []
+
+    def end(self) -> Any:
+        work, self.capturing = self.capturing, None
+
+        def launch() -> None:
+            self.launches += 1
+            for entry in work or ():
+                entry()
+
+        return SimpleNamespace(launch=launch)
+
+    def pool(self) -> Any:
+        found = SimpleNamespace(malloc=f"pool {len(self.pools)}", limit=0)
+        found.set_limit = lambda *, size: setattr(found, "limit", size)
+        self.pools.append(found)
+        return found
+
+    @contextmanager
+    def using(self, allocator: str) -> Iterator[None]:
+        before, self.allocator = self.allocator, allocator
+        yield
+        self.allocator = before
+
+    def launch(self, work: Any) -> None:
+        if self.capturing is None:
+            self.launches += 1
+            work()
+        else:
+            self.capturing.append(work)
+
+    def array(self, values: Any) -> Array:
+        self.allocated.append(self.allocator)
+        return Array(self, np.array(values))
+
+    def empty_like(self, array: Any) -> Array:
+        return self.array(np.zeros_like(array.values))
+
+    def empty(self, shape: Any, dtype: Any) -> Array:
+        return self.array(np.zeros(shape, dtype))
+
+    def ndarray(self, shape: Any, dtype: Any, data: Any, strides: Any) -> Array:
+        found = Array(self, self.by_address[data.ptr])
+        found.data = data
+        return found
+
+    # What functions do
+
+    def add(self, a: Any, b: Any) -> Array:
+        out = self.empty_like(a)
+        self.launch(lambda: np.add(a.values, b.values, out=out.values))
+        return out
+
+    def item(self, a: Any) -> float:
+        if self.capturing is not None:
+            raise RuntimeError("cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing")
+        return float(a.values.sum())
+
+    def cublas(self, a: Any) -> Array:
+        if self.capturing is not None:
+            raise RuntimeError("cuBLAS is not allowed to be used during stream capture")
+        return self.add(a, a)
+
+
+class Array:
+    def __init__(self, fake: Fake, values: np.ndarray) -> None:
+        self.fake, self.values = fake, values
+        self.shape, self.dtype, self.strides, self.nbytes = values.shape, values.dtype, values.strides, values.nbytes
+        self.data = SimpleNamespace(ptr=values.ctypes.data)
+        fake.by_address[values.ctypes.data] = values
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.fake.launch(lambda: self.values.__setitem__(index, value.values))
+
+    def fill(self, value: Any) -> None:
+        self.fake.launch(lambda: self.values.fill(value))
+
+
+@pytest.fixture
+def fake() -> Fake:
+    return Fake()
+
+
+def line(fake: Fake) -> Any:
+    """x + w + w + x, in three launches."""
+    return lambda given: [fake.add(fake.add(fake.add(given[0], given[1]), given[1]), given[0])]
+
+
+def test_a_segment_is_run_then_captured_then_launched_as_one(fake: Fake) -> None:
+    graphs = Graphs(fake, 1000)
+    weight = fake.array([10.0, 20.0])
+    for turn in range(5):
+        before = fake.launches
+        (found,) = graphs.run("line", line(fake), [fake.array([turn, 1.0]), weight])
+        assert found.values.tolist() == [20 + 2 * turn, 42]
+        # At first three launches; later the copy of the batch and the graph.
+        assert fake.launches - before == (3 if turn == 0 else 2)
+        del found
+    assert graphs.outcomes == {"first sight": 1, "captured": 1, "graph": 3}
+
+
+def test_a_parameter_is_read_where_it_lies(fake: Fake) -> None:
+    graphs = Graphs(fake, 1000)
+    weight = fake.array([1.0])
+    for turn in range(4):
+        weight.values[0] = turn  # an optimizer's step
+        (found,) = graphs.run("line", line(fake), [fake.array([0.5]), weight])
+        assert found.values.tolist() == [1 + 2 * turn]
+        del found
+    graphs.run("line", line(fake), [fake.array([0.5]), fake.array([7.0])])
+    assert graphs.outcomes["graph"] == 2
+    assert graphs.outcomes["captured"] == 2  # the parameter has moved: it is captured once more, and then copied
+
+
+def test_results_that_are_held_are_not_written_over(fake: Fake) -> None:
+    graphs = Graphs(fake, 1000)
+    weight = fake.array([0.0])
+    held = [graphs.run("line", line(fake), [fake.array([float(turn)]), weight])[0] for turn in range(8)]
+    assert [h.values.tolist() for h in held] == [[2.0 * t] for t in range(8)]
+    assert graphs.outcomes["captured"] == TWINS
+    assert graphs.outcomes["all results are held"] == 8 - 1 - TWINS
+    held.clear()
+    graphs.run("line", line(fake), [fake.array([1.0]), weight])
+    assert graphs.outcomes["graph"] == 1
+
+
+def test_a_graph_s_memory_is_a_pool_of_its_own_with_a_limit(fake: Fake) -> None:
+    graphs = Graphs(fake, 1234)
+    for _ in range(2):
+        graphs.run("line", line(fake), [fake.array([1.0]), fake.array([1.0])])
+    assert [pool.limit for pool in fake.pools] == [1234]
+    assert fake.allocated.count("pool 0") == 2 + 3  # both inputs were copied, three results
+    assert fake.allocator == "the session's"
+
+
+@pytest.mark.parametrize("obstacle", ["item", "cublas"])
+def test_what_may_not_be_captured_runs_as_it_is_and_is_told(fake: Fake, obstacle: str) -> None:
+    graphs = Graphs(fake, 1000)
+    function = line(fake)
+
+    def broken(given: Any) -> Any:
+        getattr(fake, obstacle)(given[0])
+        return function(given)
+
+    weight = fake.array([1.0])
+    for turn in range(4):
+        (found,) = graphs.run("broken", broken, [fake.array([float(turn)]), weight])
+        assert found.values.tolist() == [2 * turn + 2]
+    assert fake.capturing is None
+    (reason,) = set(graphs.outcomes) - {"first sight"}
+    assert reason.startswith("not to be captured")
+
+
+def test_a_thread_without_a_stream_of_its_own_captures_nothing(fake: Fake) -> None:
+    fake.stream.ptr = 0
+    graphs = Graphs(fake, 1000)
+    for _ in range(3):
+        graphs.run("line", line(fake), [fake.array([1.0]), fake.array([1.0])])
+    assert graphs.outcomes == {"first sight": 1, "the thread has no stream of its own": 2}
+
+
+def test_other_shapes_and_numbers_miss_and_come_back(fake: Fake) -> None:
+    graphs = Graphs(fake, 1000)
+    weight = fake.array([1.0])
+    for numbers in ((1.0,), (1.0,), (2.0,), (1.0,), (1.0,)):
+        graphs.run("line", line(fake), [fake.array([1.0]), weight], numbers)
+    assert graphs.outcomes == {"first sight": 1, "captured": 1, "guard": 2, "graph": 1}
+
+
+def test_a_segment_that_is_never_twice_the_same_is_left_alone(fake: Fake) -> None:
+    graphs = Graphs(fake, 1000)
+    weight = fake.array([1.0])
+    for number in (0.0, 0.0, *range(1, MOST_MISSES + 4)):
+        graphs.run("line", line(fake), [fake.array([1.0]), weight], (number,))
+    assert graphs.outcomes["its inputs or numbers are never twice the same"] == 2
+
+
+def test_random_numbers_go_on_from_launch_to_launch(fake: Fake) -> None:
+    plain, random = Generator(5), Generator(5)
+
+    def draw(generator: Generator) -> Any:
+        def function(given: Any) -> Any:
+            first, base = generator.take(3)
+            second, _ = generator.take(2)
+            out = fake.empty((2,), np.uint64)
+            fake.launch(lambda: out.values.__setitem__(slice(None), [
+                first + (0 if base is None else int(base.values[0])),
+                second + (0 if base is None else int(base.values[0])),
+            ]))  # fmt: skip
+            return [out]
+
+        return function
+
+    graphs, x = Graphs(fake, 1000), fake.array([1.0])
+    for _ in range(4):
+        expected = draw(plain)([x])[0].values.tolist()
+        (found,) = graphs.run("draw", draw(random), [x], random=random)
+        assert found.values.tolist() == expected
+        assert random.get_state() == plain.get_state()
+        del found
+    assert graphs.outcomes["graph"] == 2
+
+
+def test_a_pool_that_is_full_is_a_reason(fake: Fake) -> None:
+    def full(given: Any) -> Any:
+        if fake.capturing is not None:
+            raise MemoryError("the pool is full")
+        return line(fake)(given)
+
+    graphs = Graphs(fake, 1000)
+    for _ in range(3):
+        (found,) = graphs.run("full", full, [fake.array([1.0]), fake.array([1.0])])
+        assert found.values.tolist() == [4.0]
+
+
+def test_which_ops_may_be_part_of_a_graph() -> None:
+    assert all(capturable(name) for name in ("matmul", "relu", "dropout", "layer_norm", "cross_entropy", "sum"))
+    assert not any(capturable(name) for name in ("adam_step", "nonzero", "linalg_svd", "index"))
