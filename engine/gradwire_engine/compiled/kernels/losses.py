@@ -1,0 +1,116 @@
+"""Cross entropy of class indices: log-softmax, the choice of the class and the gradient in one pass each.
+
+Class weights, smoothed labels, targets that are shares, and classes that do not lie last are left to NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from gradwire_protocol.errors import IndexOutOfRange
+
+from ...registry import compiled
+from ..elementary import exp
+from ..native import Count, In1, In2, Int1, IntOut1, Out1, Out2, dense, native
+from ..rows import row_sum, row_top
+from ..threads import split
+
+F = np.float32
+
+MOST_CLASSES: Final = 1 << 16
+
+
+@native()
+def likelihoods(
+    x: In2, target: Int1, ignored: Count, logs: Out2, losses: Out1, start: Count, stop: Count
+) -> None:  # fmt: skip
+    for i in range(start, stop):
+        row, done = x[i], logs[i]
+        top = row_top(row)
+        for j in range(row.size):
+            done[j] = exp(row[j] - top)
+        mass = F(math.log(row_sum(done)))
+        for j in range(row.size):
+            done[j] = (row[j] - top) - mass
+        losses[i] = F(0) if target[i] == ignored else -done[target[i]]
+
+
+@native()
+def likelihood_slopes(
+    logs: In2, target: Int1, ignored: Count, factors: In1, out: Out2, start: Count, stop: Count
+) -> None:  # fmt: skip
+    last = factors.size - 1
+    for i in range(start, stop):
+        row, done = logs[i], out[i]
+        factor = F(0) if target[i] == ignored else factors[min(i, last)]
+        for j in range(row.size):
+            done[j] = exp(row[j]) * factor
+        if target[i] != ignored:
+            done[target[i]] -= factor
+
+
+@native("float32")
+def survey(target: Int1, classes: Count, ignored: Count, found: IntOut1) -> None:
+    """How many samples count, and the first of those whose class is none."""
+    counted, wrong = 0, -1
+    for i in range(target.size):
+        if target[i] != ignored:
+            counted += 1
+            if wrong < 0 and (target[i] < 0 or target[i] >= classes):
+                wrong = i
+    found[0], found[1] = counted, wrong
+
+
+def _counted(target: Any, classes: int, ignored: int) -> int:
+    """How many samples count.
+
+    Raises:
+        IndexOutOfRange: naming a class that there is not.
+    """
+    found = np.empty(2, np.int64)
+    survey(target, classes, ignored, found)
+    if found[1] >= 0:
+        raise IndexOutOfRange(f"a target of class {int(target[found[1]])} is outside the {classes} classes")
+    return int(found[0])
+
+
+def _applies(x: Any, target: Any, weight: Any, smoothing: float) -> bool:
+    return (
+        x.dtype.char == "f" and x.ndim in (1, 2) and weight is None and not smoothing and target.dtype == np.int64
+        and target.ndim == x.ndim - 1 and 0 < x.shape[-1] <= MOST_CLASSES and x.size > 0
+    )  # fmt: skip
+
+
+@compiled("cross_entropy")
+def cross_entropy(
+    xp: Any, x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
+) -> Any:
+    if not _applies(x, target, weight, label_smoothing):
+        return NotImplemented
+    rows, classes = dense(x).reshape(-1, x.shape[-1]), dense(target).reshape(-1)
+    counted = _counted(classes, x.shape[-1], ignore_index)
+    logs, losses = np.empty(rows.shape, x.dtype), np.empty(rows.shape[0], x.dtype)
+    split(likelihoods, *rows.shape, rows, classes, ignore_index, logs, losses)
+    logs = logs.reshape(x.shape)
+    if reduction == "none":
+        return losses.reshape(target.shape), logs
+    summed = losses.sum()
+    return summed if reduction == "sum" else np.divide(summed, F(counted)), logs
+
+
+@compiled("cross_entropy_backward")
+def cross_entropy_backward(
+    xp: Any, g: Any, logs: Any, target: Any, weight: Any, ignore_index: int, mean: bool, label_smoothing: float
+) -> Any:
+    if not _applies(logs, target, weight, label_smoothing) or g.dtype.char != "f" or g.size not in (1, target.size):
+        return NotImplemented
+    rows, classes = dense(logs).reshape(-1, logs.shape[-1]), dense(target).reshape(-1)
+    counted = _counted(classes, logs.shape[-1], ignore_index)
+    # Where no sample counts the mean is NaN, but its gradient is 0.
+    factors = dense(g).reshape(-1) / F(max(counted, 1) if mean else 1)
+    out = np.empty(rows.shape, logs.dtype)
+    split(likelihood_slopes, *rows.shape, rows, classes, ignore_index, factors, out)
+    return out.reshape(logs.shape)

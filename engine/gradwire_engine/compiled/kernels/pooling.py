@@ -1,0 +1,422 @@
+"""Pooling: planes one by one, each output row over the taps of its windows, so that the inner loop has no branches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ops.pooling import windows_of
+from ...registry import compiled
+from ...windows import Ints, Windows
+from ..native import Count, Flag, In1, Int1, IntOut1, Out1, flat, inline, native
+from ..pairs import gradient_of_four, largest_of_four, sum_of_four
+from ..slabs import spatial
+from ..threads import split
+
+# Facts of windows: extents, outputs, kernel, stride, padding, dilation, of three dimensions each.
+
+
+def _facts(windows: Windows) -> Any:
+    key = (windows.extents, windows.outputs, windows.kernel, windows.stride, windows.padding, windows.dilation)
+    rows = [spatial(values, missing) for values, missing in zip(key, (1, 1, 1, 1, 0, 1), strict=True)]
+    return np.array(rows, np.int64).reshape(-1)
+
+
+@inline
+def _first(tap: int, axis: int, facts: Any) -> int:
+    """The first output along an axis in whose window a tap is inside the input."""
+    left = facts[12 + axis] - tap * facts[15 + axis]
+    return 0 if left <= 0 else (left + facts[9 + axis] - 1) // facts[9 + axis]
+
+
+@inline
+def _end(tap: int, axis: int, facts: Any) -> int:
+    """The output after the last of them."""
+    right = facts[axis] - 1 + facts[12 + axis] - tap * facts[15 + axis]
+    return 0 if right < 0 else min(facts[3 + axis], right // facts[9 + axis] + 1)
+
+
+@inline
+def _place(output: int, tap: int, axis: int, facts: Any) -> int:
+    """Where along an axis a window's tap is; outside of the input in padding."""
+    return output * facts[9 + axis] + tap * facts[15 + axis] - facts[12 + axis]
+
+
+@inline
+def _inside(place: int, axis: int, facts: Any) -> bool:
+    return 0 <= place < facts[axis]
+
+
+@inline
+def _larger(a: Any, b: Any) -> Any:
+    """The larger of two, NaN if one is."""
+    return a if a >= b or a != a else b
+
+
+@inline
+def _take_larger(row: Any, seen: Any, by: int) -> None:
+    # Called with steps that the compiler knows.
+    for w in range(row.size):
+        row[w] = _larger(row[w], seen[w * by])
+
+
+@inline
+def _take_sum(row: Any, seen: Any, by: int) -> None:
+    for w in range(row.size):
+        row[w] += seen[w * by]
+
+
+@inline
+def _give(row: Any, line: Any, by: int) -> None:
+    for w in range(row.size):
+        line[w * by] += row[w]
+
+
+@inline
+def _mark(code: Any, row: Any, seen: Any, by: int, tap: int) -> None:
+    for w in range(row.size):
+        v = seen[w * by]
+        code[w] = np.int32(tap) if (v == row[w]) | (v != v) else code[w]
+
+
+@inline
+def _mark_larger(code: Any, row: Any, seen: Any, by: int, tap: int) -> None:
+    for w in range(row.size):
+        v = seen[w * by]
+        better = (v > row[w]) | (v != v) | (code[w] < 0)
+        row[w] = v if better else row[w]
+        code[w] = np.int32(tap) if better else code[w]
+
+
+@inline
+def _spans(facts: Any) -> Any:
+    """Along the last axis, for each tap: the first output that meets it, the one after the last, where the first is."""
+    found = np.empty((3, facts[8]), np.int64)
+    for k in range(facts[8]):
+        found[0, k] = _first(k, 2, facts)
+        found[1, k] = max(_end(k, 2, facts), found[0, k])
+        found[2, k] = _place(found[0, k], k, 2, facts)
+    return found
+
+
+@inline
+def _shifts(facts: Any) -> Any:
+    """How far in a plane each tap is from the first."""
+    found = np.empty(facts[6] * facts[7] * facts[8], np.int64)
+    for tap in range(found.size):
+        i, j, k = tap // (facts[7] * facts[8]), tap // facts[8] % facts[7], tap % facts[8]
+        found[tap] = ((i * facts[15]) * facts[1] + j * facts[16]) * facts[2] + k * facts[17]
+    return found
+
+
+@inline
+def _halves(facts: Any) -> bool:
+    """Whether windows are 2 by 2, side by side, in planes that they cover."""
+    two = True
+    for axis in (0, 2):
+        two &= facts[6 + axis] == 2 and facts[9 + axis] == 2 and facts[12 + axis] == 0 and facts[15 + axis] == 1
+        two &= facts[axis] == 2 * facts[3 + axis]
+    return two and facts[1] == 1 and facts[7] == 1 and facts[13] == 0
+
+
+# Maxima
+
+
+@native("float32", "float64")
+def maxima(x: In1, facts: Int1, out: Out1, start: Count, stop: Count) -> None:
+    """The largest of each window, of planes from ``start`` on."""
+    in_h, in_w, out_d, out_h, out_w = facts[1], facts[2], facts[3], facts[4], facts[5]
+    plane, made = facts[0] * in_h * in_w, out_d * out_h * out_w
+    spans = _spans(facts)
+    lows, highs, ats = spans[0], spans[1], spans[2]
+    halves, column = _halves(facts), np.empty(in_w, x.dtype)
+    for unit in range(start, stop):
+        for r in range(out_d * out_h):
+            od, oh = r // out_h, r % out_h
+            if halves:
+                at = unit * plane + 2 * od * in_w
+                largest_of_four(x, at, at + in_w, out, unit * made + r * out_w, out_w)
+                continue
+            column[:] = -np.inf
+            for i in range(facts[6]):
+                z = _place(od, i, 0, facts)
+                for j in range(facts[7]):
+                    y = _place(oh, j, 1, facts)
+                    if _inside(z, 0, facts) and _inside(y, 1, facts):
+                        line = x[unit * plane + (z * in_h + y) * in_w : unit * plane + (z * in_h + y + 1) * in_w]
+                        for w in range(column.size):
+                            column[w] = _larger(column[w], line[w])
+            row = out[unit * made + r * out_w : unit * made + (r + 1) * out_w]
+            row[:] = -np.inf
+            for k in range(facts[8]):
+                part, seen = row[lows[k] : highs[k]], column[ats[k] :]
+                if facts[11] == 1:
+                    _take_larger(part, seen, 1)
+                elif facts[11] == 2:
+                    _take_larger(part, seen, 2)
+                else:
+                    _take_larger(part, seen, facts[11])
+
+
+@native("float32", "float64")
+def maxima_with_places(x: In1, facts: Int1, out: Out1, places: IntOut1, start: Count, stop: Count) -> None:
+    """The same, and where in its plane each is: the first of equal ones, but the last NaN."""
+    in_h, in_w, out_d, out_h, out_w = facts[1], facts[2], facts[3], facts[4], facts[5]
+    plane, made = facts[0] * in_h * in_w, out_d * out_h * out_w
+    spans = _spans(facts)
+    lows, highs, ats = spans[0], spans[1], spans[2]
+    code, shifts = np.empty(out_w, np.int32), _shifts(facts)
+    for unit in range(start, stop):
+        for r in range(out_d * out_h):
+            od, oh = r // out_h, r % out_h
+            row = out[unit * made + r * out_w : unit * made + (r + 1) * out_w]
+            found = places[unit * made + r * out_w : unit * made + (r + 1) * out_w]
+            row[:] = -np.inf
+            code[:] = -1
+            for i in range(facts[6]):
+                z = _place(od, i, 0, facts)
+                for j in range(facts[7]):
+                    y = _place(oh, j, 1, facts)
+                    if not (_inside(z, 0, facts) and _inside(y, 1, facts)):
+                        continue
+                    line = x[unit * plane + (z * in_h + y) * in_w :]
+                    for k in range(facts[8]):
+                        tap = (i * facts[7] + j) * facts[8] + k
+                        codes, part, seen = code[lows[k] : highs[k]], row[lows[k] : highs[k]], line[ats[k] :]
+                        if facts[11] == 1:
+                            _mark_larger(codes, part, seen, 1, tap)
+                        elif facts[11] == 2:
+                            _mark_larger(codes, part, seen, 2, tap)
+                        else:
+                            _mark_larger(codes, part, seen, facts[11], tap)
+            base = (_place(od, 0, 0, facts) * in_h + _place(oh, 0, 1, facts)) * in_w - facts[14]
+            for w in range(out_w):
+                found[w] = base + w * facts[11] + shifts[code[w]]
+
+
+@native("float32", "float64")
+def maxima_gradient(g: In1, x: In1, out: In1, facts: Int1, made: Out1, start: Count, stop: Count) -> None:
+    """Each window's gradient added to the first of its elements that is its maximum."""
+    in_h, in_w, out_d, out_h, out_w = facts[1], facts[2], facts[3], facts[4], facts[5]
+    plane, size = facts[0] * in_h * in_w, out_d * out_h * out_w
+    spans = _spans(facts)
+    lows, highs, ats = spans[0], spans[1], spans[2]
+    halves, code, shifts = _halves(facts), np.empty(out_w, np.int32), _shifts(facts)
+    for unit in range(start, stop):
+        if not halves:
+            made[unit * plane : (unit + 1) * plane] = 0
+        for r in range(out_d * out_h):
+            od, oh = r // out_h, r % out_h
+            at = unit * size + r * out_w
+            if halves:
+                upper = unit * plane + 2 * od * in_w
+                gradient_of_four(x, out, g, made, upper, upper + in_w, at, out_w)
+                continue
+            top, grad = out[at : at + out_w], g[at : at + out_w]
+            code[:] = -1
+            for i in range(facts[6] - 1, -1, -1):  # from the last, so that the first stays
+                z = _place(od, i, 0, facts)
+                for j in range(facts[7] - 1, -1, -1):
+                    y = _place(oh, j, 1, facts)
+                    if not (_inside(z, 0, facts) and _inside(y, 1, facts)):
+                        continue
+                    line = x[unit * plane + (z * in_h + y) * in_w :]
+                    for k in range(facts[8] - 1, -1, -1):
+                        tap = (i * facts[7] + j) * facts[8] + k
+                        codes, part, seen = code[lows[k] : highs[k]], top[lows[k] : highs[k]], line[ats[k] :]
+                        if facts[11] == 1:
+                            _mark(codes, part, seen, 1, tap)
+                        elif facts[11] == 2:
+                            _mark(codes, part, seen, 2, tap)
+                        else:
+                            _mark(codes, part, seen, facts[11], tap)
+            base = unit * plane + (_place(od, 0, 0, facts) * in_h + _place(oh, 0, 1, facts)) * in_w - facts[14]
+            for w in range(out_w):
+                if code[w] >= 0:
+                    made[base + w * facts[11] + shifts[code[w]]] += grad[w]
+
+
+# Means
+
+
+@inline
+def _members(output: int, axis: int, padded: bool, facts: Any) -> int:
+    """How many elements of a window count along an axis."""
+    begin = output * facts[9 + axis] - facts[12 + axis]
+    end = min(begin + facts[6 + axis], facts[axis] + facts[12 + axis])
+    return end - begin if padded else min(end, facts[axis]) - max(begin, 0)
+
+
+@native("float32", "float64")
+def means(x: In1, facts: Int1, padded: Flag, divisor: Count, out: Out1, start: Count, stop: Count) -> None:
+    """The mean of each window, of planes from ``start`` on; the sum over ``divisor`` if that is not 0."""
+    in_h, in_w, out_d, out_h, out_w = facts[1], facts[2], facts[3], facts[4], facts[5]
+    plane, made = facts[0] * in_h * in_w, out_d * out_h * out_w
+    spans = _spans(facts)
+    lows, highs, ats = spans[0], spans[1], spans[2]
+    column, members = np.empty(in_w, x.dtype), np.empty(out_w, x.dtype)
+    halves = _halves(facts)
+    for w in range(out_w):
+        members[w] = divisor if divisor else _members(w, 2, padded, facts)
+    for unit in range(start, stop):
+        for r in range(out_d * out_h):
+            od, oh = r // out_h, r % out_h
+            if halves:
+                upper = unit * plane + 2 * od * in_w
+                sum_of_four(x, upper, upper + in_w, out, unit * made + r * out_w, out_w)
+                row = out[unit * made + r * out_w : unit * made + (r + 1) * out_w]
+                for w in range(row.size):
+                    row[w] /= x.dtype.type(divisor if divisor else 4)
+                continue
+            column[:] = 0
+            for i in range(facts[6]):
+                z = _place(od, i, 0, facts)
+                for j in range(facts[7]):
+                    y = _place(oh, j, 1, facts)
+                    if _inside(z, 0, facts) and _inside(y, 1, facts):
+                        line = x[unit * plane + (z * in_h + y) * in_w : unit * plane + (z * in_h + y + 1) * in_w]
+                        for w in range(column.size):
+                            column[w] += line[w]
+            row = out[unit * made + r * out_w : unit * made + (r + 1) * out_w]
+            row[:] = 0
+            for k in range(facts[8]):
+                part, seen = row[lows[k] : highs[k]], column[ats[k] :]
+                if facts[11] == 1:
+                    _take_sum(part, seen, 1)
+                elif facts[11] == 2:
+                    _take_sum(part, seen, 2)
+                else:
+                    _take_sum(part, seen, facts[11])
+            both = x.dtype.type(1 if divisor else _members(od, 0, padded, facts) * _members(oh, 1, padded, facts))
+            for w in range(row.size):
+                row[w] /= both * members[w]
+
+
+@native("float32", "float64")
+def means_gradient(g: In1, facts: Int1, padded: Flag, divisor: Count, made: Out1, start: Count, stop: Count) -> None:
+    """Each window's gradient shared among its elements."""
+    in_h, in_w, out_d, out_h, out_w = facts[1], facts[2], facts[3], facts[4], facts[5]
+    plane, size = facts[0] * in_h * in_w, out_d * out_h * out_w
+    spans = _spans(facts)
+    lows, highs, ats = spans[0], spans[1], spans[2]
+    share, members, line = np.empty(out_w, g.dtype), np.empty(out_w, g.dtype), np.empty(in_w, g.dtype)
+    for w in range(out_w):
+        members[w] = divisor if divisor else _members(w, 2, padded, facts)
+    for unit in range(start, stop):
+        made[unit * plane : (unit + 1) * plane] = 0
+        for r in range(out_d * out_h):
+            od, oh = r // out_h, r % out_h
+            both = g.dtype.type(1 if divisor else _members(od, 0, padded, facts) * _members(oh, 1, padded, facts))
+            own = g[unit * size + r * out_w : unit * size + (r + 1) * out_w]
+            for w in range(share.size):
+                share[w] = own[w] / (both * members[w])
+            line[:] = 0
+            for k in range(facts[8]):
+                part, seen = share[lows[k] : highs[k]], line[ats[k] :]
+                if facts[11] == 1:
+                    _give(part, seen, 1)
+                elif facts[11] == 2:
+                    _give(part, seen, 2)
+                else:
+                    _give(part, seen, facts[11])
+            for i in range(facts[6]):
+                z = _place(od, i, 0, facts)
+                for j in range(facts[7]):
+                    y = _place(oh, j, 1, facts)
+                    if _inside(z, 0, facts) and _inside(y, 1, facts):
+                        target = made[unit * plane + (z * in_h + y) * in_w : unit * plane + (z * in_h + y + 1) * in_w]
+                        for w in range(line.size):
+                            target[w] += line[w]
+
+
+# The ops
+
+
+def _planes(x: Any, windows: Windows) -> int:
+    """How many there are; 0 where the kernels do not apply."""
+    count = len(windows.kernel)
+    if x.dtype.char not in "fd" or not x.size or min(windows.outputs) < 1:
+        return 0
+    return int(np.prod(x.shape[: x.ndim - count], dtype=np.int64))
+
+
+def _work(windows: Windows) -> int:
+    """Of a plane, in elements."""
+    return int(np.prod(windows.outputs) * np.prod(windows.kernel))
+
+
+def _register(count: int) -> None:
+    @compiled(f"max_pool{count}d")
+    def max_pool(
+        xp: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    ) -> Any:  # fmt: skip
+        windows = windows_of(count, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+        planes = _planes(x, windows)
+        if not planes:
+            return NotImplemented
+        out = np.empty((*x.shape[: x.ndim - count], *windows.outputs), x.dtype)
+        split(maxima, planes, _work(windows), flat(x), _facts(windows), out.reshape(-1))
+        return out
+
+    @compiled(f"max_pool{count}d_with_indices")
+    def max_pool_with_indices(
+        xp: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    ) -> Any:
+        windows = windows_of(count, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+        planes = _planes(x, windows)
+        if not planes:
+            return NotImplemented
+        out = np.empty((*x.shape[: x.ndim - count], *windows.outputs), x.dtype)
+        places = np.empty(out.shape, np.int64)
+        facts = _facts(windows)
+        split(maxima_with_places, planes, _work(windows), flat(x), facts, out.reshape(-1), places.reshape(-1))
+        return out, places
+
+    @compiled(f"avg_pool{count}d")
+    def avg_pool(
+        xp: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+        divisor_override: int | None = None,
+    ) -> Any:  # fmt: skip
+        windows = windows_of(count, x.shape, kernel_size, stride, padding, 1, ceil_mode)
+        planes = _planes(x, windows)
+        if not planes:
+            return NotImplemented
+        out = np.empty((*x.shape[: x.ndim - count], *windows.outputs), x.dtype)
+        shared = _facts(windows), count_include_pad, divisor_override or 0
+        split(means, planes, _work(windows), flat(x), *shared, out.reshape(-1))
+        return out
+
+
+for _count in (1, 2, 3):
+    _register(_count)
+
+
+@compiled("max_pool_backward")
+def max_pool_backward(
+    xp: Any, g: Any, x: Any, out: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> Any:
+    count = len(kernel_size)
+    windows = Windows(x.shape[-count:], out.shape[-count:], kernel_size, stride, padding, dilation)
+    planes = _planes(x, windows)
+    if not planes or not x.dtype == out.dtype == g.dtype:
+        return NotImplemented
+    made = np.empty(x.shape, g.dtype)
+    split(maxima_gradient, planes, _work(windows), flat(g), flat(x), flat(out), _facts(windows), made.reshape(-1))
+    return made
+
+
+@compiled("avg_pool_backward")
+def avg_pool_backward(
+    xp: Any, g: Any, extents: Ints, kernel_size: Ints, stride: Ints, padding: Ints, count_include_pad: bool,
+    divisor_override: int | None,
+) -> Any:  # fmt: skip
+    count = len(extents)
+    windows = Windows(extents, g.shape[g.ndim - count :], kernel_size, stride, padding, (1,) * count)
+    planes = _planes(g, windows)
+    if not planes:
+        return NotImplemented
+    made = np.empty((*g.shape[: g.ndim - count], *extents), g.dtype)
+    shared = _facts(windows), count_include_pad, divisor_override or 0
+    split(means_gradient, planes, _work(windows), flat(g), *shared, made.reshape(-1))
+    return made

@@ -1,0 +1,127 @@
+"""Ranges of a kernel on several threads.
+
+The threads are few and the process's own, so that any number of sessions shares them: whoever calls works itself, and
+others join if they have nothing else to do. Nobody ever waits for a thread that has not begun.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from itertools import count as counting
+from queue import SimpleQueue
+from typing import Any, Final
+
+WORTH: Final = 1 << 17
+"""Elements below which waking another thread costs more than it saves."""
+
+PARTS: Final = 4
+"""Ranges per thread: whoever comes late finds some left."""
+
+
+class _Job:
+    """A kernel's ranges; each is taken once."""
+
+    __slots__ = ("arguments", "bounds", "done", "failure", "finished", "kernel", "lock", "taken")
+
+    def __init__(self, kernel: Callable[..., None], arguments: tuple[Any, ...], bounds: list[tuple[int, int]]) -> None:
+        self.kernel = kernel
+        self.arguments = arguments
+        self.bounds = bounds
+        self.taken = counting()
+        self.lock = threading.Lock()
+        self.done = 0
+        self.finished = threading.Event()
+        self.failure: BaseException | None = None
+
+    def work(self) -> None:
+        """Take ranges until none is left."""
+        kernel, arguments, bounds, done = self.kernel, self.arguments, self.bounds, 0
+        try:
+            while (at := next(self.taken)) < len(bounds):
+                done += 1
+                kernel(*arguments, *bounds[at])
+        except BaseException as error:
+            self.failure = error
+        with self.lock:
+            self.done += done
+            if self.done == len(bounds) or self.failure is not None:
+                self.finished.set()
+
+
+class _Crew:
+    """The threads beside the caller's, started at first use."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.jobs: SimpleQueue[_Job] = SimpleQueue()
+        self.members = 0
+        self.idle = 0
+        self.pid = os.getpid()
+
+    def join(self, job: _Job, most: int) -> None:
+        """Let threads that are idle work on a job, up to ``most``."""
+        with self.lock:
+            while self.members < most:
+                threading.Thread(target=self._serve, name="compiled-kernels", daemon=True).start()
+                self.members += 1
+                self.idle += 1
+            called = min(self.idle, most)
+            self.idle -= called
+        for _ in range(called):
+            self.jobs.put(job)
+
+    def _serve(self) -> None:
+        while True:
+            job = self.jobs.get()
+            job.work()
+            del job
+            with self.lock:
+                self.idle += 1
+
+
+_crew = _Crew()
+_threads = 0
+
+
+def _default() -> int:
+    """As many as BLAS is told to take, else the processors of this process."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        told = os.environ.get(name, "")
+        if told.isdecimal() and int(told):
+            return int(told)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def use_threads(most: int) -> None:
+    """Let a kernel take so many threads, the caller's among them; 0 for the default."""
+    global _threads
+    _threads = most
+
+
+def threads() -> int:
+    """How many threads a kernel takes at most."""
+    global _threads
+    if not _threads:
+        _threads = _default()
+    return _threads
+
+
+def split(kernel: Callable[..., None], count: int, work: int, *arguments: Any, worth: int | None = None) -> None:
+    """``kernel(*arguments, start, stop)`` for the range from 0 to ``count``, cut for several threads if it is long.
+
+    ``work`` is how many elements one step of the range is, ``worth`` from how many on it is cut, where that is not
+    :data:`WORTH`. The kernel must give the same for every way of cutting.
+    """
+    most = threads() if count > 1 and count * work >= (WORTH if worth is None else worth) else 1
+    if most == 1:
+        kernel(*arguments, 0, count)
+        return
+    step = max(1, -(-count // (most * PARTS)))
+    job = _Job(kernel, arguments, [(start, min(start + step, count)) for start in range(0, count, step)])
+    _crew.join(job, min(most, len(job.bounds)) - 1)
+    job.work()
+    job.finished.wait()
+    if job.failure is not None:
+        raise job.failure

@@ -1,0 +1,176 @@
+"""Getting the compiled kernels ready harms nobody: not who has no Numba, not who shares a machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradwire_engine.compiled import threads, toolchain
+from gradwire_engine.engine import Engine
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def fresh(monkeypatch: Any) -> toolchain._Toolchain:
+    """A process that has not asked for kernels yet."""
+    state = toolchain._Toolchain()
+    monkeypatch.setattr(toolchain, "_shared", state)
+    return state
+
+
+def test_the_engine_is_imported_without_numba() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", "import sys; from gradwire_engine import ops, session; print('numba' in sys.modules)"],
+        env=os.environ | {"PYTHONPATH": f"{ROOT / 'engine'}{os.pathsep}{ROOT / 'protocol'}"},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert said.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("missing", ["_digest", "_compile_elsewhere", "load", "_check_executable"])
+def test_whatever_fails_leaves_sessions_on_numpy_and_one_line_in_the_log(
+    fresh: toolchain._Toolchain, missing: str, monkeypatch: Any, caplog: Any, tmp_path: Path
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise ImportError("No module named 'numba'")
+
+    monkeypatch.setattr(toolchain, "_compile_elsewhere", lambda folder: None)
+    monkeypatch.setattr(toolchain, missing, fails)
+    with caplog.at_level(logging.WARNING):
+        toolchain.configure("auto", tmp_path)
+        assert not toolchain.wait(60)
+    assert toolchain.describe()["state"] == "failed"
+    assert "numba" in toolchain.describe()["reason"]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert not toolchain.wanted()
+
+
+def test_sessions_take_kernels_by_the_setting(fresh: toolchain._Toolchain, monkeypatch: Any) -> None:
+    loaded = threading.Event()
+    monkeypatch.setattr(toolchain, "_check_executable", lambda: loaded.wait(60) and None)
+    monkeypatch.setattr(toolchain, "_cache_folder", lambda base: Path())
+    monkeypatch.setattr(toolchain, "modules", list)
+    toolchain.configure("off")
+    assert not toolchain.wanted()
+    assert fresh.state == "idle"
+    toolchain.configure("auto")
+    assert not toolchain.wanted()
+    assert fresh.state == "preparing"
+    loaded.set()
+    toolchain.configure("wait")
+    assert toolchain.wanted()
+    toolchain.configure("auto")
+    assert toolchain.wanted()
+    toolchain.configure("off")
+    assert not toolchain.wanted()
+    assert toolchain.ready()
+
+
+def test_a_cache_that_others_may_write_to_is_not_used(tmp_path: Path, caplog: Any) -> None:
+    shared = tmp_path / "kernels"
+    shared.mkdir()
+    shared.chmod(0o777)
+    with caplog.at_level(logging.WARNING):
+        folder = toolchain._cache_folder(tmp_path)
+    assert tmp_path not in folder.parents
+    assert folder.stat().st_mode & 0o077 == 0
+    assert "others may write" in caplog.text
+    shared.chmod(0o700)
+    assert toolchain._cache_folder(tmp_path).parent == shared
+
+
+def test_a_cache_that_cannot_be_made_is_a_temporary_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    folder = toolchain._cache_folder(tmp_path / "file")
+    assert folder.is_dir()
+    assert tmp_path not in folder.parents
+
+
+def test_what_other_versions_have_left_is_removed_but_for_the_newest(tmp_path: Path) -> None:
+    for i in range(8):
+        (tmp_path / f"version-{i}").mkdir()
+        os.utime(tmp_path / f"version-{i}", (i, i))
+    folder = tmp_path / "version-0"
+    kept = toolchain._place(folder, toolchain.modules()[0])
+    for path in (kept, folder / "softmax-before-it-changed"):
+        path.mkdir()
+    toolchain._forget_old(folder)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"version-{i}" for i in (0, 4, 5, 6, 7)]
+    assert list(folder.iterdir()) == [kept]
+
+
+def test_an_engine_that_was_not_told_to_runs_numpy_alone() -> None:
+    assert toolchain.wait(900)
+    values = np.linspace(-3, 3, 4096, dtype="f").reshape(64, 64)
+    found = []
+    for compiled in (False, True, False):
+        e = Engine()
+        e.compiled = compiled
+        found.append(e.to_numpy(e.call("gelu", e.from_numpy(values))).tobytes())
+    assert found[0] == found[2] != found[1]
+
+
+# Threads
+
+
+@pytest.fixture
+def several() -> Any:
+    threads.use_threads(3)
+    yield
+    threads.use_threads(0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 11, 12, 13, 1000])
+def test_every_step_of_a_range_is_done_once(several: Any, count: int) -> None:
+    done = np.zeros(count, int)
+
+    def kernel(add: int, start: int, stop: int) -> None:
+        done[start:stop] += add
+
+    for _ in range(50):
+        threads.split(kernel, count, 1, 1, worth=0)
+    assert (done == 50).all()
+
+
+def test_what_is_too_little_is_not_cut(several: Any) -> None:
+    ranges = []
+    threads.split(lambda start, stop: ranges.append((start, stop)), 1000, 10)
+    assert ranges == [(0, 1000)]
+
+
+def test_an_error_in_a_thread_is_raised_to_the_caller(several: Any) -> None:
+    def kernel(start: int, stop: int) -> None:
+        raise ValueError("of a kernel")
+
+    with pytest.raises(ValueError, match="of a kernel"):
+        threads.split(kernel, 100, 1, worth=0)
+
+
+def test_two_callers_at_once_get_what_is_theirs(several: Any) -> None:
+    def fill(number: int) -> None:
+        for _ in range(200):
+            target = np.zeros(64, int)
+
+            def kernel(target: Any, start: int, stop: int) -> None:
+                target[start:stop] += number
+
+            threads.split(kernel, 64, 1, target, worth=0)
+            if not (target == number).all():
+                wrong.append(number)
+
+    wrong: list[int] = []
+    callers = [threading.Thread(target=fill, args=(n,)) for n in (1, 2, 3, 4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60)
+    assert not wrong
