@@ -86,13 +86,17 @@ class Run:
         self.scalars, self.payloads = iter(frame.scalars), iter(frame.payloads)
         self.counted = (0, 0, 0)
         self.until = math.inf
+        self.within: float | None = None  # the end of the time that several applications have together
         self.halted: Problem | None = None  # the frame's time is over: no further record is run
         self.timing = Timing() if frame.timed else None
         self._check_first()
 
     def execute(self) -> tuple[Reply, Buffers]:
         session, engine = self.session, self.session.engine
-        self.until = deadline.begin(session.limits.max_frame_seconds if self.failures is None else 0)
+        if self.within is None:
+            self.until = deadline.begin(session.limits.max_frame_seconds if self.failures is None else 0)
+        else:
+            self.until = self.within
         take, timing, engine.timeline = self._step, self.timing, None
         if timing is not None:
             timing.started = time.perf_counter_ns()
@@ -104,12 +108,19 @@ class Run:
         engine.region = None
         scalars, payloads = self.scalars, self.payloads
         begin = position_of(self.client.number, self.seq, 0)
-        for index, record in enumerate(self.structure.ops):
-            self.index = index
-            engine.position = begin + index
-            take(record, scalars, payloads)
-            for slot in self.frees[index]:
-                self.made[slot] = GONE
+
+        def on_tape() -> None:
+            for index, record in enumerate(self.structure.ops):
+                self.index = index
+                engine.position = begin + index
+                take(record, scalars, payloads)
+                for slot in self.frees[index]:
+                    self.made[slot] = GONE
+
+        if session.plans is None:
+            on_tape()
+        else:
+            session.plans.perform(self, on_tape)
         if engine.region is not None:
             engine.region.settle()
         session.ops_run += len(self.structure.ops)
@@ -208,8 +219,13 @@ class Run:
                 )  # fmt: skip
             values = decode_args(op, args, self._resolve, scalars, payloads)
             entry = row(op.name)
+            tracer = session.engine.tracer
+            if tracer is not None:
+                tracer.record(op, args, values)
             if entry.payload_at is not None:
                 values[entry.payload_at] = self._payload(op, values, entry.payload_at)
+                if tracer is not None:
+                    tracer.payload(op, values, entry.payload_at)
             if self.halted is not None:
                 raise Poisoned(self.halted)
             if deadline.monotonic() > self.until:
@@ -342,6 +358,15 @@ class Run:
             raise UnknownTensor(f"result {ref} of this frame is undefined: a gradient that is not there")
         return sound(found)
 
+    def result(self, ref: int) -> Tensor:
+        """What a reference stands for, once the frame was applied.
+
+        Raises:
+            Poisoned: when it was not made, since something failed.
+            MalformedFrame, UnknownTensor: for a reference to nothing, or to what the frame has dropped.
+        """
+        return self._resolve(ref)
+
     def _payload(self, op: Op, values: list[Any], at: int) -> np.ndarray[Any, Any]:
         payload: Payload = values[at]
         dtype, shape = values[op.positions["dtype"]], values[op.positions["size"]]
@@ -367,6 +392,8 @@ class Run:
         values: list[Value] = []
         out: Buffers = []
         total = 0
+        if len(self.structure.reads) > 1:
+            self._expect_reads()
         for ref in self.structure.reads:
             try:
                 tensor = self._resolve(ref)
@@ -391,6 +418,19 @@ class Run:
                         self._broken(problem_of(error, op="read", seq=self.seq, index=len(self.structure.ops)))
                     )
         return values, out
+
+    def _expect_reads(self) -> None:
+        """Let the values that will be read travel from their GPU together. What cannot be read is found out later."""
+        backends, total = self.session.engine.backends, 0
+        for backend in backends.opened():
+            backend.forget_reads()
+        for ref in self.structure.reads:
+            held = self.made[ref] if 0 <= ref < len(self.made) else None
+            if type(held) is Tensor and held.device != "cpu":
+                total += held.meta.nbytes
+                if total > self.session.limits.max_read_bytes:
+                    return
+                backends[held.device].expect(held.array)
 
     def _broken(self, problem: Problem) -> Value:
         # By identity: a frame may have as many errors as ops, and each may be read.

@@ -12,10 +12,15 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import DeviceError
 from gradwire_protocol.meta import Shape
 
+from .cuda.staging import Staging
+
 _NATIVE: Final[dict[DType, Any]] = {
     dtype: np.dtype(ml_dtypes.bfloat16 if dtype is dtypes.bfloat16 else dtype.name) for dtype in dtypes.ALL
 }
 _FROM_NATIVE: Final[dict[Any, DType]] = {native: dtype for dtype, native in _NATIVE.items()}
+
+
+_READS_AHEAD: Final = 64
 
 
 def native(dtype: DType) -> Any:
@@ -46,6 +51,8 @@ class NumpyBackend:
     device = "cpu"
     xp: Any = np
     array_type: Any = np.ndarray
+    fused: Any = None
+    """Kernels of a backend's own, by op (see :mod:`.cuda.registry`)."""
 
     def empty_bytes(self, nbytes: int) -> Any:
         """Uninitialised memory, as a flat uint8 array."""
@@ -70,8 +77,14 @@ class NumpyBackend:
         """A NumPy array with the values; may share memory."""
         return np.asarray(array)
 
+    def expect(self, array: Any) -> None:
+        """Take notice that the values of this array will be asked for; nothing changes it until then."""
+
     def asarray(self, value: Any, dtype: Any) -> Any:
         return np.asarray(value, dtype)
+
+    def forget_reads(self) -> None:
+        """Let go of what was expected."""
 
     def synchronize(self) -> None:
         """Wait until all work issued so far is done."""
@@ -123,12 +136,18 @@ class CupyBackend:
     def __init__(self, index: int = 0, pool: DevicePool | None = None) -> None:
         import cupy
 
+        from .cuda import load
+
         self.xp: Any = cupy
+        self.fused: Any = load()
         self.array_type: Any = cupy.ndarray
         self.index = index
         self.device = f"cuda:{index}"
         cupy.cuda.Device(index).use()
         self._pool: Any = cupy.get_default_memory_pool() if pool is None else pool.enter(cupy, index)
+        self._has_stream = pool is not None
+        self._staging: Any = None
+        self._coming: dict[int, tuple[Any, Any]] = {}
 
     def empty_bytes(self, nbytes: int) -> Any:
         return self.xp.empty(nbytes, np.uint8)
@@ -143,11 +162,40 @@ class CupyBackend:
         return _flat_bytes(array)
 
     def from_host(self, array: np.ndarray[Any, Any]) -> Any:
-        return self.xp.asarray(array)
+        staging = self._ring() if array.size else None
+        if staging is None:
+            return self.xp.asarray(array)
+        target = self.xp.empty(array.shape, array.dtype)
+        staging.upload(array, target)
+        return target
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
-        host: np.ndarray[Any, Any] = self.xp.asnumpy(array)
+        staging = self._ring() if array.size else None
+        if staging is None:
+            plain: np.ndarray[Any, Any] = self.xp.asnumpy(array)
+            return plain
+        coming = self._coming.pop(id(array), None)
+        host: np.ndarray[Any, Any] = staging.finish(staging.begin(array) if coming is None else coming[1])
         return host
+
+    def expect(self, array: Any) -> None:
+        if len(self._coming) < _READS_AHEAD and array.size and id(array) not in self._coming:
+            staging = self._ring()
+            if staging is not None:
+                self._coming[id(array)] = array, staging.begin(array)
+
+    def forget_reads(self) -> None:
+        """Let go of reads that were expected and not asked for."""
+        self._coming.clear()
+
+    def _ring(self) -> Any:
+        """Pinned memory for copies; None where the thread has no stream of its own, or the system no such memory."""
+        if self._staging is None and self._has_stream:
+            try:
+                self._staging = Staging(self.xp)
+            except (MemoryError, self.xp.cuda.runtime.CUDARuntimeError):
+                self._has_stream = False
+        return self._staging
 
     def asarray(self, value: Any, dtype: Any) -> Any:
         return self.xp.asarray(value, dtype)

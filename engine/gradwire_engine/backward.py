@@ -265,7 +265,7 @@ def differentiate(node: Node, engine: Engine, grads: Gradients, needed: list[boo
 def unfitted(node: Node, engine: Engine, grads: Gradients, needed: list[bool]) -> list[Any]:
     """What a node's derivative makes of the gradients, one per edge: perhaps still broadcast, or of another dtype."""
     entry = node.row
-    saved = Saved(node, needed)
+    saved = Saved(node, needed) if engine.tracer is None else engine.tracer.saved(node, needed)
     if len(grads) > 1 and not entry.undefined:
         grads = [_zeros(engine, node, i) if g is None and _carries(node, i) else g for i, g in enumerate(grads)]
     if entry.joint is not None:
@@ -384,11 +384,17 @@ def fresh_like(gradient: Tensor, stride: tuple[int, ...], engine: Engine) -> Ten
     backend = engine.backends[out.device]
     engine.account.check(out.nbytes, f"the gradient {out!r}")
     try:
-        data = backend.view(backend.empty_bytes(out.nbytes), out.shape, out.stride, 0, out.dtype)
-        data[...] = gradient.array
+        data = engine.on_arrays("copy", _copied, gradient.array, out, backend)
     except MemoryError as error:
         raise engine.out_of_memory("a gradient", error) from None
     return Tensor(engine, data, out, Storage(data, engine.account))
+
+
+def _copied(array: Any, out: Meta, backend: Any) -> Any:
+    """A copy laid out as the meta says."""
+    data = backend.view(backend.empty_bytes(out.nbytes), out.shape, out.stride, 0, out.dtype)
+    data[...] = array
+    return data
 
 
 def root_edge(tensor: Tensor) -> Edge:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import gc
 import math
-from typing import Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -31,12 +32,16 @@ from gradwire_protocol.promotion import DEFAULT_FLOAT, ScalarKind
 from . import forward, inplace, work
 from .backends import Backends, dtype_of, native
 from .batching import holds_batched, run_batched
+from .casting import cast
 from .memory import Limits, MemoryAccount
 from .random import Generator
 from .recording import any_requires_grad, keep_results, make_node
 from .registry import CONTROLS, Row, row
 from .tape import Node
 from .tensor import Storage, Tensor
+
+if TYPE_CHECKING:
+    from .plans.tracing import Tracer
 
 _TOO_LARGE: Final = ("array is too big", "imum supported dimension", "imum allowed dimension")
 """What array libraries say of a shape with more dimensions, or extents, than they count to."""
@@ -57,9 +62,16 @@ class Engine:
         position: of the record being run; nodes remember it.
         timeline: where backward notes its nodes' times, for a frame that asked for them: the record being run, the
             node's name, the position of the record that made it, start and end in ns.
+        compiled: whether compiled kernels run where there are any; they must have been loaded. It changes between
+            frames only, and a session's journal says where.
+        coarse_products: whether a GPU may round float32 to TF32 in products of matrices.
+        tracer: told of every array that is made or written to, while a frame is captured for a plan.
         dual_levels: the levels of forward mode at which tangents are computed now, outermost first.
         duals: per open level, who has tangents there.
     """
+
+    compiled = False
+    coarse_products = False
 
     def __init__(
         self, limits: Limits | None = None, backends: Backends | None = None, seed: int = 0,
@@ -85,6 +97,7 @@ class Engine:
         self._seq = 0
         self.position = 0
         self.timeline: list[tuple[int, str, int, int, int]] | None = None
+        self.tracer: Tracer | None = None
 
     @property
     def differentiates(self) -> bool:
@@ -99,7 +112,10 @@ class Engine:
         return self.run(entry, entry.op.bind(args, kwargs))
 
     def from_numpy(self, array: Any, requires_grad: bool = False, device: str = "cpu") -> Tensor:
-        """A leaf with the values of a NumPy array, copied, in row-major order."""
+        """A leaf with the values of a NumPy array, copied, in row-major order.
+
+        Within an op, what is brought in like this must follow from metas and attributes: a plan has it as a constant.
+        """
         backend = self.backends[device]
         try:
             host = np.array(array, order="C")
@@ -107,6 +123,8 @@ class Engine:
             data = backend.from_host(host)
         except MemoryError as error:
             raise self.out_of_memory("an upload", error) from None
+        if self.tracer is not None:
+            self.tracer.constant(host, data)
         tensor = Tensor(self, data, meta(host.shape, dtype_of(host), device), Storage(data, self.account))
         tensor.requires_grad_flag = requires_grad
         tensor.inference = self.inference
@@ -114,6 +132,8 @@ class Engine:
 
     def to_numpy(self, tensor: Tensor) -> np.ndarray[Any, Any]:
         """The tensor's values; may share its memory."""
+        if self.tracer is not None:
+            self.tracer.stop("values are looked at")
         try:
             host: np.ndarray[Any, Any] = self.backends[tensor.device].to_host(tensor.array)
         except MemoryError as error:
@@ -122,6 +142,8 @@ class Engine:
 
     def run(self, entry: Row, values: list[Any]) -> Any:
         """Run one op on bound values, in which tensors are engine tensors."""
+        if self.tracer is not None and not self.tracer.took(values):
+            return self.tracer.run(entry, values)
         if self.batched and holds_batched(entry, values):
             return run_batched(self, entry, values)
         op = entry.op
@@ -211,6 +233,8 @@ class Engine:
             OutOfMemory: when there is still too little.
         """
         self.make_room()
+        if self.tracer is not None:
+            self.tracer.stop("memory ran out")
         if entry.op.random:
             self.generator.set_state((self.generator.seed, drawn))
         try:
@@ -226,6 +250,8 @@ class Engine:
             result = result[0]
         before = target.array
         before[...] = result if getattr(result, "dtype", None) == before.dtype else _cast(result, target)
+        if self.tracer is not None:
+            self.tracer.written(before, result)
 
     def _written(self, entry: Row, values: list[Any], tensors: list[Tensor], inferred: Inference) -> None:
         """:meth:`_write`, or the kernel that writes by itself; tried again only when nothing was written yet."""
@@ -240,6 +266,8 @@ class Engine:
             if entry.writes:
                 raise self.out_of_memory(entry.op.name, error) from None
         self.make_room()
+        if self.tracer is not None:
+            self.tracer.stop("memory ran out")
         if drawn is not None:
             self.generator.set_state(drawn)
         try:
@@ -255,12 +283,13 @@ class Engine:
         device = outs[0].device if outs else tensors[0].device
         backend = self.backends[device]
         kernel = entry.kernel
+        fused = None if backend.fused is None else backend.fused.get(entry.op.name)
         compute = inferred.compute
         target: Any = None
         via: Any = None
         if compute is not None:
             target = via = native(compute)
-            if compute.is_low_precision and not entry.half:
+            if compute.is_low_precision and not (entry.half if fused is None else fused.half):
                 target = native(dtypes.float32)
         arguments: list[Any] = [backend.xp]
         if entry.op.random:
@@ -279,13 +308,27 @@ class Engine:
             elif type(value) in (list, tuple):
                 arguments[i + shift] = [None if v is None else _operand(v, target, via, backend) for v in value]
             elif compute is not None and type(value) is int:
-                arguments[i + shift] = _wrapped(value, compute)
+                arguments[i + shift] = wrapped_number(value, compute)
         if entry.measure is not None:
             nbytes, steps = entry.measure(*arguments)
             self.account.check(nbytes, f"what {entry.op.name} makes of these values")
             work.check_steps(entry.op.name, steps, self.account.limits.max_op_work)
         try:
-            return kernel(*arguments)
+            if fused is not None:
+                found = fused.run(*arguments, coarse=self.coarse_products) if fused.products else fused.run(*arguments)
+                if found is not NotImplemented:
+                    if self.tracer is not None:
+                        self.tracer.stop("a device other than the CPU")
+                    return found
+                if fused.half and not entry.half and compute is not None and compute.is_low_precision:
+                    arguments = [_widened(a, via) for a in arguments]
+            compiled = entry.compiled if self.compiled and backend.xp is np else None
+            found = NotImplemented if compiled is None else compiled(*arguments)
+            if found is NotImplemented:
+                found = kernel(*arguments)
+            if self.tracer is not None:
+                self.tracer.called(entry, compiled, values, arguments, (target, via), inferred, found)
+            return found
         except OverflowError as error:
             raise ArgumentError(f"{entry.op.name}: a number that no element holds ({error})") from None
         except np.linalg.LinAlgError as error:
@@ -315,12 +358,16 @@ class Engine:
         if len(arrays) != len(outs):
             raise InternalError(f"a kernel returned {len(arrays)} results instead of {len(outs)}")
         results = []
-        for array, out in zip(arrays, outs, strict=True):
+        for i, (array, out) in enumerate(zip(arrays, outs, strict=True)):
             backend = self.backends[out.device]
             if not out.known:
+                if self.tracer is not None:
+                    self.tracer.stop("a shape depends on values")
                 out = meta(tuple(array.shape), out.dtype, out.device)
                 self.account.check(out.nbytes, f"a result of shape {list(out.shape)}")
             data = lay_out(array, out, backend, operands)
+            if self.tracer is not None:
+                self.tracer.laid_out(i, array, data, out, operands)
             results.append(Tensor(self, data, out, Storage(data, self.account)))
         return results
 
@@ -361,11 +408,21 @@ class Engine:
             if node is not None and (out.dtype.is_floating_point or out.dtype.is_complex):
                 result.grad_fn, result.slot = node, i
             results.append(result)
+        if self.tracer is not None:
+            self.tracer.viewed(entry, source, rule_args, inferred, results)
         if node is not None:
             keep_results(node, results)
         if self.dual_levels:
             forward.propagate(self, entry, values, rule_args, inferred, results)
         return results[0] if entry.op.results == 1 else tuple(results)
+
+    def on_arrays(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        """Run a function on arrays, outside of any kernel. It returns a new array, or writes into its first argument
+        and returns nothing; it must not depend on anything but its arguments."""
+        result = function(*args)
+        if self.tracer is not None:
+            self.tracer.computed(name, function, args, result)
+        return result
 
     def _creation(self, entry: Row, source: Tensor) -> int:
         if self.inference:
@@ -445,14 +502,26 @@ def _operand(tensor: Tensor, target: Any, via: Any, backend: Any) -> Any:
         if tensor.meta.shape:
             raise DeviceError(f"a tensor on {tensor.device} meets one on {backend.device}")
         array = backend.from_host(array)
-    if target is None or array.dtype == target:
-        return array if target is via else array.astype(via).astype(target)
+    return array if target is via and (target is None or array.dtype == target) else cast_operand(array, target, via)
+
+
+def cast_operand(array: Any, target: Any, via: Any) -> Any:
+    """The array in the dtype ``target``, rounded to the dtype ``via`` on the way."""
+    if array.dtype == target:
+        return array.astype(via).astype(target)
     if array.dtype.kind == "c" and target.kind != "c":
         array = array.real
-    return array.astype(target) if target is via or array.dtype == via else array.astype(via).astype(target)
+    return cast(array, target) if target is via or array.dtype == via else cast(cast(array, via), target)
 
 
-def _wrapped(value: int, compute: DType) -> int | float:
+def _widened(value: Any, narrow: Any) -> Any:
+    """What a kernel that takes no half precision gets of what another one was given, which took it."""
+    if type(value) is list:
+        return [_widened(v, narrow) for v in value]
+    return value.astype(native(dtypes.float32)) if getattr(value, "dtype", None) == narrow else value
+
+
+def wrapped_number(value: int, compute: DType) -> int | float:
     """A Python int as the integer dtype holds it: modulo 2**bits, as PyTorch does. One that no integer dtype holds is
     a float among floats, since array libraries would make an object of it."""
     if compute.category == INTEGRAL:
@@ -490,7 +559,7 @@ def lay_out(array: Any, out: Meta, backend: Any, operands: list[Tensor]) -> Any:
     if type(array) is not backend.array_type:
         array = backend.asarray(array, wanted)
     elif array.dtype != wanted:
-        array = array.astype(wanted)
+        array = cast(array, wanted)
     if array.shape != out.shape:
         if array.size != out.numel:
             raise InternalError(f"a kernel returned shape {list(array.shape)} instead of {list(out.shape)}")

@@ -216,6 +216,8 @@ def regenerate(view: Tensor) -> None:
     if view.creation != PLAIN:
         raise GraphError(WHY_NOT[view.creation])
     engine = view.engine
+    if engine.tracer is not None:
+        engine.tracer.placed(view)
     if view.path is not None:
         shown = _follow(view.path, base)
         before = view._grad_fn, view.slot

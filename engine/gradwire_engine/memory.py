@@ -23,6 +23,7 @@ class Limits:
         max_read_bytes: values of one reply together.
         max_op_work: multiply-adds, or steps of as much work, of one op (see :mod:`.work`); 0 for no limit.
         max_frame_seconds: time for the records of one frame (see :mod:`.deadline`); 0 for no limit.
+        plans: whether frames that were seen before run as plans: one of the modes of :mod:`.plans`.
     """
 
     max_tensor_bytes: int = 4 << 30
@@ -33,6 +34,7 @@ class Limits:
     max_read_bytes: int = 4 << 30
     max_op_work: int = 20_000_000_000_000
     max_frame_seconds: int = 600
+    plans: int = 1
 
 
 UNLIMITED: Final = Limits(

@@ -17,42 +17,13 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 
 from .backends import native
+from .cuda import launching
 
 _WORD: Final = 1 << 64
 _TAU: Final = 6.283185307179586
 
 # Mantissa bits of a uniform number: as many as leave the largest one below 1.
 _UNIFORM_BITS: Final = {dtypes.float16: 11, dtypes.bfloat16: 8}
-
-_CUDA_SOURCE: Final = r"""
-typedef unsigned long long word;
-
-__device__ __forceinline__ void philox_round(word c[4], word k0, word k1) {
-    const word m0 = 0xD2E7470EE14C6C93ULL, m1 = 0xCA5A826395121157ULL;
-    const word high0 = __umul64hi(m0, c[0]), low0 = m0 * c[0];
-    const word high1 = __umul64hi(m1, c[2]), low1 = m1 * c[2];
-    c[0] = high1 ^ c[1] ^ k0;
-    c[1] = low1;
-    c[2] = high0 ^ c[3] ^ k1;
-    c[3] = low0;
-}
-
-extern "C" __global__ void philox4x64_10(word seed, word first, word blocks, word* out) {
-    const word step = (word)blockDim.x * gridDim.x;
-    for (word i = (word)blockIdx.x * blockDim.x + threadIdx.x; i < blocks; i += step) {
-        word c[4] = {first + i, 0, 0, 0};
-        word k0 = seed, k1 = 0;
-        #pragma unroll
-        for (int turn = 0; turn < 10; ++turn) {
-            philox_round(c, k0, k1);
-            k0 += 0x9E3779B97F4A7C15ULL;
-            k1 += 0xBB67AE8584CAA73BULL;
-        }
-        for (int j = 0; j < 4; ++j) out[4 * i + j] = c[j];
-    }
-}
-"""
-_THREADS: Final = 256
 
 
 class Generator:
@@ -61,12 +32,14 @@ class Generator:
     Attributes:
         seed: the key, below 2**64.
         offset: the number of the next block of four words.
+        base: while a graph is captured, the offset that it starts from, and the device's memory that will hold the
+            offset at each launch.
     """
 
-    __slots__ = ("_bits", "_bits_at", "_floats", "_kernel", "offset", "seed")
+    __slots__ = ("_bits", "_bits_at", "_floats", "base", "offset", "seed")
 
     def __init__(self, seed: int = 0) -> None:
-        self._kernel: Any = None
+        self.base: tuple[int, Any] | None = None
         self.manual_seed(seed)
 
     def manual_seed(self, seed: int) -> None:
@@ -109,16 +82,21 @@ class Generator:
         drawn = self._host(count).integers(0, _WORD - 1, count, np.uint64, endpoint=True)
         return drawn if xp is np else xp.asarray(drawn)
 
+    def take(self, blocks: int) -> tuple[int, Any]:
+        """Move on by this many blocks, which a kernel of the GPU computes itself: the number of the first, and the
+        memory that it is counted from, if any."""
+        first, memory = (self.offset, None) if self.base is None else (self.offset - self.base[0], self.base[1])
+        self.offset += blocks
+        return first, memory
+
     def _device_words(self, xp: Any, count: int) -> Any:
-        if self._kernel is None:
-            self._kernel = xp.RawKernel(_CUDA_SOURCE, "philox4x64_10")
         blocks = -(-count // 4)
         out = xp.empty(4 * blocks, np.uint64)
         if blocks:
-            grid = min(-(-blocks // _THREADS), 65_535)
-            arguments = (np.uint64(self.seed), np.uint64(self.offset), np.uint64(blocks), out)
-            self._kernel((grid,), (_THREADS,), arguments)
-        self.offset += blocks
+            first, memory = self.take(blocks)
+            grid, threads = launching.strided(blocks)
+            arguments = (np.uint64(self.seed), np.uint64(first), memory, np.uint64(blocks), out)
+            launching.kernel(xp, "philox4x64_10", "philox")(grid, threads, arguments)
         return out[:count]
 
     def halves(self, xp: Any, count: int) -> Any:

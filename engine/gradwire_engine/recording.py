@@ -73,6 +73,8 @@ def make_node(
             saved[operand] = [SavedTensor(v) if type(v) is Tensor else v for v in value]
         elif (op if op.base is None else op.base).name in WRAPPING:
             saved[operand] = value
+    if engine.tracer is not None:
+        engine.tracer.noded(node)
     if engine.region is not None:
         engine.region.note(node)
     return node
@@ -91,10 +93,14 @@ def _edge(tensor: Tensor) -> Edge | None:
     return edge_of(tensor) if tensor.meta.dtype.category >= 2 else None
 
 
+def _copied(array: Any) -> Any:
+    return array.copy()
+
+
 def _snapshot(engine: Engine, tensor: Tensor) -> Tensor:
     """A copy that keeps the tensor's history."""
     try:
-        data = tensor.array.copy()
+        data = engine.on_arrays("copy", _copied, tensor.array)
     except MemoryError as error:
         raise engine.out_of_memory("what backward needs kept", error) from None
     described = meta(tensor.shape, tensor.dtype, tensor.device)

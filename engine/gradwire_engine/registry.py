@@ -29,6 +29,7 @@ class Row:
 
     Attributes:
         kernel: computes on arrays; ``None`` for views, which need none, and for control ops.
+        compiled: does the same on the CPU in machine code, where it applies; ``None`` until it is loaded, and for most.
         half: whether the kernel takes float16 and bfloat16 as they are; otherwise it is given float32.
         announced: whether the kernel is also given the meta of its first result.
         across: whether the kernel takes operands of other devices, which are then brought to its own first.
@@ -44,14 +45,15 @@ class Row:
     """
 
     __slots__ = (
-        "_keeps_results", "_kept", "across", "announced", "composite", "differentiable", "half", "has_lists", "joint",
-        "kernel", "measure", "number_at", "number_like_at", "op", "payload_at", "rules", "saves", "scalar_at",
-        "static_targets", "tensor_at", "undefined", "uses", "writes",
+        "_keeps_results", "_kept", "across", "announced", "compiled", "composite", "differentiable", "half",
+        "has_lists", "joint", "kernel", "measure", "number_at", "number_like_at", "op", "payload_at", "rules", "saves",
+        "scalar_at", "static_targets", "tensor_at", "undefined", "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:
         self.op = op
         self.kernel: Kernel | None = None
+        self.compiled: Kernel | None = None
         self.half = False
         self.announced = False
         self.across = False
@@ -148,6 +150,7 @@ def row(name: str) -> Row:
         if base is not None:
             origin = row(base.name)
             found.kernel, found.half, found.rules = origin.kernel, origin.half, dict(origin.rules)
+            found.compiled = origin.compiled
             found.announced, found.across, found.measure = origin.announced, origin.across, origin.measure
             found.joint, found.saves, found.undefined = origin.joint, origin.saves, origin.undefined
     return found
@@ -172,6 +175,26 @@ def kernel(
             entry = row(name)
             entry.kernel, entry.half, entry.announced, entry.across = function, half, announced, across
             entry.writes = entry.writes or writes
+        return function
+
+    return register
+
+
+def compiled(*names: str) -> Callable[[Kernel], Kernel]:
+    """Register ``f`` as these ops' kernel in machine code: the kernel's arguments, its results to within rounding.
+
+    It returns ``NotImplemented`` where it does not apply, before it has changed anything or drawn a random number; then
+    the kernel runs. Whether it applies may depend on dtypes, shapes, strides and attributes, never on values. See
+    :mod:`.compiled`. An in-place form takes that of its op along, unless its kernel writes by itself.
+    """
+
+    def register(function: Kernel) -> Kernel:
+        for name in names:
+            entry = row(name)
+            entry.compiled = function
+            for form in ROWS.values():
+                if form.op.base is entry.op and not form.writes:
+                    form.compiled = function
         return function
 
     return register

@@ -28,6 +28,8 @@ from .failures import Poison, Poisoned, problem_of, sound
 from .graph import describe_graph, saved_bytes
 from .inplace import looked_at
 from .memory import Limits
+from .plans import plans_of
+from .repeating import Repetition
 from .structures import Structures
 from .tensor import Tensor
 from .uploads import Uploads
@@ -60,6 +62,7 @@ class Session:
         self.clients: dict[int, Client] = {0: Client(0), 1: Client(1)}
         self.uploads = Uploads()
         self.structures = Structures()
+        self.plans = plans_of(self.limits.plans)
         self.frames_applied = 0
         self.ops_run = 0
         self.failed: tuple[Problem, ...] = ()
@@ -130,6 +133,13 @@ class Session:
 
     # Frames
 
+    def run_compiled(self, compiled: bool) -> None:
+        """Let the next frames be computed by compiled kernels, which must be loaded by then, or by NumPy's alone.
+
+        Rounding differs, so this is an event in the session's life: a replay has to be told of it at the same place.
+        """
+        self.engine.compiled = compiled
+
     def apply(
         self,
         frame: Frame,
@@ -163,7 +173,8 @@ class Session:
                 known = self.structures.find(frame, human, self.limits)
             except MemoryError as error:
                 raise self.engine.out_of_memory("the structure of the frame", error) from None
-            run = Run(self, client, frame, seq, known, buffers or [], human, failures)
+            kind = Repetition if frame.repeat > 1 or frame.stacked else Run
+            run = kind(self, client, frame, seq, known, buffers or [], human, failures)
             # Nothing has changed until here, and nothing from here on refuses the frame.
             self.structures.remember(frame.hash, known)
             client.acknowledge(frame.ack)
@@ -244,6 +255,11 @@ class Session:
             "peak_bytes": account.peak,
             "limit_bytes": self.limits.max_session_bytes,
         }
+
+    def plan_stats(self) -> dict[str, Any]:
+        """How many frames ran by a plan, how many were captured for one, and why frames ran on the tape. Another thread
+        may ask for it."""
+        return {"on": False} if self.plans is None else {"on": True} | self.plans.describe()
 
     def reset_peak_memory(self) -> None:
         """Let ``peak_bytes`` be ``live_bytes``."""

@@ -70,7 +70,9 @@ class Structures(OrderedDict[bytes, Known]):
 
     def remember(self, digest: bytes, known: Known) -> None:
         """Hold a structure under its hash, and forget those that were not used for longest."""
-        if digest:
+        if self.get(digest) is known:  # as of every frame that repeats
+            self.move_to_end(digest)
+        elif digest:
             self[digest] = known
             self.move_to_end(digest)
             held = sum(len(each.encoded) for each in self.values())

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gradwire_engine.engine import Engine
-from gradwire_engine.random import _CUDA_SOURCE, Generator
+from gradwire_engine.random import Generator
 from gradwire_protocol import dtypes
-from tests.strict_backend import StrictBackend
+from tests.cuda_emulation import AVAILABLE, EmulatedBackend
+from tests.strict_backend import StrictArray, StrictBackend
 
 MANY = 200_000
 
@@ -104,26 +101,17 @@ def test_another_array_library_gets_the_same_numbers(name: str) -> None:
     assert plain.get_state() == strict.get_state()
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
-def test_the_cuda_kernel_computes_the_same_words(tmp_path: Path) -> None:
-    """The kernel's own source, compiled for the host with a stand-in for what CUDA adds to C++."""
-    stand_in = """
-        #define __device__
-        #define __global__
-        #define __forceinline__ inline
-        struct index { unsigned x; };
-        static index blockIdx{0}, threadIdx{0}, blockDim{1}, gridDim{1};
-        static unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-            return (unsigned long long)((unsigned __int128)a * b >> 64);
-        }
-    """
-    (tmp_path / "kernel.cpp").write_text(stand_in + _CUDA_SOURCE)
-    library = tmp_path / "kernel.so"
-    subprocess.run(["g++", "-shared", "-fPIC", "-w", str(tmp_path / "kernel.cpp"), "-o", str(library)], check=True)
-    words = (ctypes.c_ulonglong * 12)()
-    count = ctypes.c_ulonglong
-    ctypes.CDLL(str(library)).philox4x64_10(count(99), count(4), count(3), words)
-    assert list(words) == philox(99, 4) + philox(99, 5) + philox(99, 6)
+@pytest.mark.skipif(not AVAILABLE, reason="needs a C++ compiler")
+@pytest.mark.parametrize("base", [None, 3])
+def test_the_cuda_kernel_computes_the_same_words(base: int | None) -> None:
+    """Also where it counts from a number in memory, as in a graph."""
+    xp = EmulatedBackend().xp
+    generator = Generator(99)
+    generator.set_state((99, 4))
+    if base is not None:
+        generator.base = (base, StrictArray(np.array([base], np.uint64)))
+    words = generator.words(xp, 12)
+    assert words.tolist() == philox(99, 4) + philox(99, 5) + philox(99, 6)
 
 
 # Distributions

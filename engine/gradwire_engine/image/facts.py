@@ -212,6 +212,8 @@ class State(msgspec.Struct):
         structures: the one that would be forgotten first comes first.
         generator: seed and offset.
         seq: the number of the newest node of the graph.
+        compiled: whether compiled kernels ran.
+        coarse_products: whether a GPU may round float32 to TF32 in products.
     """
 
     format: int
@@ -238,6 +240,8 @@ class State(msgspec.Struct):
     clients: list[ClientRow]
     uploads: list[UploadRow]
     structures: list[StructureRow]
+    compiled: bool = False
+    coarse_products: bool = False
 
 
 class ConstantRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

@@ -82,6 +82,8 @@ class _Restorer:
         self._session()
         engine.generator.set_state(state.generator)
         engine._seq, engine.position = state.seq, state.position
+        engine.compiled = state.compiled
+        engine.coarse_products = state.coarse_products
         engine.account.peak = max(state.peak, engine.account.live)
 
     def _storages(self) -> list[Storage]:

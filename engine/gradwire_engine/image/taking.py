@@ -89,7 +89,8 @@ class _Taker:
             generator=engine.generator.get_state(), seq=engine._seq, position=engine.position, peak=engine.account.peak,
             frames_applied=session.frames_applied, ops_run=session.ops_run, memories=self.devices, ids=ids, names=names,
             handles=handles, clients=clients, uploads=uploads, structures=self._structures(),
-            regions=self.tables["regions"].rows, problems=self.tables["problems"].rows, **rows,
+            regions=self.tables["regions"].rows, problems=self.tables["problems"].rows,
+            compiled=engine.compiled, coarse_products=engine.coarse_products, **rows,
         )  # fmt: skip
         self.arrays["replies"] = _joined(self.pieces)
         return Image(msgspec.to_builtins(state), self.arrays)

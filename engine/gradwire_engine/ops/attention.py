@@ -22,7 +22,7 @@ BLOCK = 1 << 17
 """Attention weights worked on at a time: several passes over as many stay in a CPU's cache."""
 
 
-def _portions(xp: Any, count: int, size: int) -> Iterator[slice]:
+def portions(xp: Any, count: int, size: int) -> Iterator[slice]:
     """Matrices of ``size`` elements in portions. A GPU takes all at once."""
     step = max(1, BLOCK // max(size, 1)) if xp is np else max(count, 1)
     for start in range(0, count, step):
@@ -34,7 +34,7 @@ def _wide(x: Any) -> Any:
     return x.astype(native(float32)) if x.dtype.itemsize == 2 and x.dtype.kind != "b" else x
 
 
-def _flat(xp: Any, x: Any, lead: tuple[int, ...]) -> Any:
+def flat_matrices(xp: Any, x: Any, lead: tuple[int, ...]) -> Any:
     """A batch of matrices, broadcast to the leading shape, as one of three dimensions."""
     if x.shape[:-2] != lead:
         x = xp.broadcast_to(x, (*lead, *x.shape[-2:]))
@@ -61,7 +61,7 @@ def attention(xp: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_caus
     query, key, value = _wide(query), _wide(key), _wide(value)
     rows, cols = query.shape[-2], key.shape[-2]
     lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
-    q, k, v = (_flat(xp, x, lead) for x in (query, key, value))
+    q, k, v = (flat_matrices(xp, x, lead) for x in (query, key, value))
     weights = xp.empty((q.shape[0], rows, cols), q.dtype)
     out = xp.empty((q.shape[0], rows, v.shape[2]), q.dtype)
     bias = None
@@ -69,11 +69,11 @@ def attention(xp: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_caus
         bias = _bias(xp, xp.arange(cols) <= xp.arange(rows)[:, None], q.dtype)
     elif attn_mask is not None:
         bias = _bias(xp, attn_mask, q.dtype) if attn_mask.dtype.kind == "b" else _wide(attn_mask)
-        bias = _flat(xp, bias, lead) if bias.ndim > 2 else bias
+        bias = flat_matrices(xp, bias, lead) if bias.ndim > 2 else bias
     if cols == 0:
         out[...] = 0
         return out.reshape((*lead, *out.shape[1:])), weights.reshape((*lead, rows, cols))
-    for part in _portions(xp, q.shape[0], rows * cols):
+    for part in portions(xp, q.shape[0], rows * cols):
         w = weights[part]
         xp.matmul(q[part], k[part].swapaxes(1, 2), out=w)
         w *= scale
@@ -87,9 +87,9 @@ def attention(xp: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_caus
 @kernel("attention_backward")
 def attention_backward(xp: Any, g: Any, query: Any, key: Any, value: Any, weights: Any, scale: float) -> Any:
     lead = query.shape[:-2]
-    g, q, k, v, p = (_flat(xp, x, lead) for x in (g, query, key, value, weights))
+    g, q, k, v, p = (flat_matrices(xp, x, lead) for x in (g, query, key, value, weights))
     g_q, g_k, g_v = xp.empty(q.shape, q.dtype), xp.empty(k.shape, k.dtype), xp.empty(v.shape, v.dtype)
-    for part in _portions(xp, q.shape[0], p.shape[1] * p.shape[2]):
+    for part in portions(xp, q.shape[0], p.shape[1] * p.shape[2]):
         w = p[part]
         xp.matmul(w.swapaxes(1, 2), g[part], out=g_v[part])
         g_w = xp.matmul(g[part], v[part].swapaxes(1, 2))

@@ -237,6 +237,13 @@ def set_default_dtype(engine: Any, dtype: str) -> None:
     engine.forget_rules()
 
 
+@control("set_float32_matmul_precision")
+def set_float32_matmul_precision(engine: Any, precision: str) -> None:
+    if precision not in ("highest", "high", "medium"):
+        raise ArgumentError(f"the precision is one of highest, high and medium, not {precision!r:.80}")
+    engine.coarse_products = precision != "highest"
+
+
 @control("set_name")
 def set_name(engine: Any, tensor: Tensor, name: str) -> None:
     if not name or len(name) > 200:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gradwire_protocol.errors import KernelError
 
+from .. import casting
 from ..backends import native
 from ..functional import F
 from ..registry import derivative, kernel
@@ -25,7 +26,7 @@ def cast(x: Any, dtype: Any) -> Any:
     """A copy in another native dtype; of complex numbers the real part where it is not complex."""
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
-    return x.astype(dtype)
+    return casting.cast(x, dtype)
 
 
 @kernel("to", announced=True, across=True)

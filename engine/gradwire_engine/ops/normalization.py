@@ -378,7 +378,11 @@ def _move(running: Tensor, value: Tensor, momentum: float, factor: float = 1.0) 
     Like PyTorch, the write does not count as a new version: a graph recorded in evaluation, which saved the
     statistic, may still run backward after a training step.
     """
-    running.array[...] = running.array * (1 - momentum) + value.array * (momentum * factor)
+    running.engine.on_arrays("move", _moved, running.array, value.array, momentum, factor)
+
+
+def _moved(running: Any, value: Any, momentum: float, factor: float) -> None:
+    running[...] = running * (1 - momentum) + value * (momentum * factor)
 
 
 @composite("batch_norm")

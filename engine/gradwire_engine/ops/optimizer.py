@@ -5,7 +5,7 @@ On the CPU a step goes through its arrays in pieces that stay in the cache, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ from gradwire_protocol.dtypes import float32
 from gradwire_protocol.errors import GraphError
 
 from ..backends import native
+from ..casting import cast
 from ..functional import F
-from ..registry import control
+from ..registry import control, row
 from ..tensor import Tensor
 
 PIECE = 1 << 15
@@ -86,15 +87,18 @@ def working(tensor: Tensor) -> Any:
     array = tensor.array
     if tensor.dtype.is_complex:
         return array.reshape((*array.shape, 1)).view(native(tensor.dtype.to_real()))
-    return array.astype(native(float32)) if tensor.dtype.is_low_precision else array
+    return cast(array, native(float32)) if tensor.dtype.is_low_precision else array
 
 
 def pieces(
-    params: list[Tensor], states: list[list[Any]], maximize: bool, skip: Tensor | None
-) -> Iterator[tuple[int, Piece]]:
+    params: list[Tensor], states: list[list[Any]], maximize: bool, skip: Tensor | None,
+    whole: Callable[..., Any] | None = None,
+) -> Iterator[tuple[int, Piece]]:  # fmt: skip
     """(position, piece) of all parameters that have a gradient.
 
-    When a parameter is done, its changes are kept and counted in its version, and in those of its states.
+    When a parameter is done, its changes are kept and counted in its version, and in those of its states. ``whole`` is
+    given ``(position, parameter, gradient, states)`` as arrays of the host: it may do all of a parameter's step, or
+    return ``NotImplemented``.
 
     Raises:
         GraphError: for a parameter that was computed.
@@ -104,6 +108,9 @@ def pieces(
         written = [param, *(state[i] for state in states)]
         arrays = [None if t is None else working(t) for t in written]
         p, g, kept = arrays[0], working(param.grad), arrays[1:]
+        if whole is not None and xp is np and whole(i, p, g, kept) is not NotImplemented:
+            keep(written, arrays)
+            continue
         for piece in _cut(xp, p, g, kept):
             if maximize:
                 piece.negate()
@@ -127,12 +134,37 @@ def due(params: list[Tensor], skip: Tensor | None) -> Iterator[tuple[int, Any]]:
         yield i, param
 
 
+def stepped_at_once(
+    name: str, params: list[Tensor], states: list[list[Any]], skip: Tensor | None, *numbers: Any
+) -> bool:
+    """Whether the parameters' GPU has changed them all, in a few launches; else nothing has changed.
+
+    Raises:
+        GraphError: for a parameter that was computed.
+    """
+    backend = params[0].engine.backends[params[0].device] if params else None
+    if backend is None or backend.fused is None or skip is not None:
+        return False
+    chosen = list(due(params, None))
+    tensors = [(param, param.grad, *(state[i] for state in states)) for i, param in chosen]
+    if any(t is not None and t.device != backend.device for row in tensors for t in row):
+        return False
+    rows = [(i, tuple(None if t is None else t.array for t in row)) for (i, _), row in zip(chosen, tensors)]
+    if backend.fused[name].run(backend.xp, rows, *numbers) is NotImplemented:
+        return False
+    for param, _, *kept in tensors:
+        for tensor in (param, *kept):
+            if tensor is not None:
+                tensor.storage.version += 1
+    return True
+
+
 def keep(tensors: list[Any], arrays: list[Any]) -> None:
     """Count the change of these tensors, and write it back to those whose working array is a copy."""
     for tensor, array in zip(tensors, arrays, strict=True):
         if tensor is not None and array is not None:
             if tensor.dtype.is_low_precision:
-                tensor.array[...] = array.astype(tensor.array.dtype)
+                tensor.array[...] = cast(array, tensor.array.dtype)
             tensor.storage.version += 1
 
 
@@ -156,7 +188,17 @@ def sgd_step(
     dampening: float, weight_decay: float, nesterov: bool, maximize: bool, first: tuple[bool, ...],
     skip: Tensor | None,
 ) -> None:  # fmt: skip
-    for i, piece in pieces(params, [momentum_buffers], maximize, skip):
+    numbers = (lr, momentum, dampening, weight_decay, nesterov, maximize, first)
+    if stepped_at_once("sgd_step", params, [momentum_buffers], skip, *numbers):
+        return
+    compiled = row("sgd_step").compiled if engine.compiled else None
+
+    def whole(i: int, p: Any, g: Any, kept: list[Any]) -> Any:
+        assert compiled is not None
+        starts = bool(first) and first[i]
+        return compiled(np, p, g, *kept, lr, momentum, dampening, weight_decay, nesterov, maximize, starts)
+
+    for i, piece in pieces(params, [momentum_buffers], maximize, skip, None if compiled is None else whole):
         if weight_decay:
             piece.decay(weight_decay)
         (buffer,) = piece.states
@@ -185,7 +227,18 @@ def adam_step(
 ) -> None:  # fmt: skip
     step_size = lr / (1 - beta1**step)
     correction = (1 - beta2**step) ** 0.5
-    for _, piece in pieces(params, [exp_avgs, exp_avg_sqs, max_exp_avg_sqs], maximize, skip):
+    states: list[list[Any]] = [exp_avgs, exp_avg_sqs, max_exp_avg_sqs]
+    numbers = (lr, step_size, correction, beta1, beta2, eps, weight_decay, decoupled_weight_decay, amsgrad, maximize)
+    if stepped_at_once("adam_step", params, states, skip, *numbers):
+        return
+    compiled = row("adam_step").compiled if engine.compiled else None
+
+    def whole(_: int, p: Any, g: Any, kept: list[Any]) -> Any:
+        assert compiled is not None
+        decay = (weight_decay, decoupled_weight_decay)
+        return compiled(np, p, g, *kept, lr, step_size, correction, beta1, beta2, eps, *decay, amsgrad, maximize)
+
+    for _, piece in pieces(params, states, maximize, skip, None if compiled is None else whole):
         if weight_decay and decoupled_weight_decay:
             piece.p *= 1 - lr * weight_decay
         elif weight_decay:
@@ -262,6 +315,10 @@ def zero_grad(engine: Any, params: list[Tensor], set_to_none: bool) -> None:
             engine.call("zero_", gradient)
 
 
+def _scale(gradient: Any, factor: Any) -> None:
+    gradient[...] *= factor.astype(gradient.dtype)
+
+
 @control("clip_grad_norm_")
 def clip_grad_norm_(engine: Any, params: list[Tensor], max_norm: float, norm_type: float) -> Tensor:
     recording, engine.grad_enabled = engine.grad_enabled, False
@@ -275,7 +332,7 @@ def clip_grad_norm_(engine: Any, params: list[Tensor], max_norm: float, norm_typ
         scale = F.clamp(max_norm / (total + 1e-6), max=1.0)
         for gradient in gradients:
             if scale.device == gradient.device:
-                gradient.array[...] *= scale.array.astype(gradient.array.dtype)
+                engine.on_arrays("scale", _scale, gradient.array, scale.array)
                 gradient.storage.version += 1
             else:
                 engine.call("mul_", gradient, F.to(scale, device=gradient.device))

@@ -1,0 +1,409 @@
+"""The plans of a session: when a frame is captured, when a plan is run, and why not."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from gradwire_protocol.errors import GradwireError, InternalError
+from gradwire_protocol.frames import position_of, structure_hash
+from gradwire_protocol.meta import Meta
+
+from ..failures import Poison
+from ..tensor import Tensor
+from .effects import Before, Harvest
+from .emitting import Emitter
+from .inputs import Found, Unplannable, look
+from .program import Number, Place
+from .tracing import CONTROLS, Tracer
+
+if TYPE_CHECKING:
+    from ..applying import Run
+    from ..session import Session
+
+log = logging.getLogger("gradwire.plans")
+
+STRUCTURES_KEPT: Final = 256
+VARIANTS_KEPT: Final = 4
+INSTRUCTIONS_KEPT: Final = 100_000
+"""Lines of all plans together; one takes about 250 bytes."""
+
+MOST_PATIENCE: Final = 1024
+GRAPH_READERS: Final = frozenset({"backward", "grad"})
+SLOW: Final = 20
+"""A frame that takes more than this part of the time it may take stays on the tape, which looks at the clock."""
+
+_REASONS_KEPT: Final = 64
+
+
+@dataclass(slots=True, eq=False)
+class Plan:
+    """One frame, ready to run.
+
+    Attributes:
+        key: of what the frame must find.
+        kinds: types of the frame's numbers.
+        guarded: (place, number, its text): numbers that must be the same.
+        fixed: (thing, offset): things that must begin where they did.
+        payloads: the op, its arguments and the position of the payload among them.
+        written: things whose memory it writes to.
+        seq, peak, size: how many nodes it numbers, its memory at the highest, its instructions.
+    """
+
+    key: tuple[Any, ...]
+    function: Callable[..., list[Any]]
+    kinds: tuple[type, ...]
+    guarded: list[tuple[int, Any, str]]
+    places: list[Place]
+    fixed: list[tuple[int, int]]
+    payloads: list[tuple[Any, list[Any], int]]
+    written: list[int]
+    default_dtype: Any
+    compiled: bool
+    seq: int
+    peak: int
+    results: int
+    size: int
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """What is known of one structure.
+
+    Attributes:
+        unplannable: why it will have no plan.
+        patience: how many misses it takes until it is captured once more.
+    """
+
+    deep: bool = False
+    unplannable: str = ""
+    plans: list[Plan] = field(default_factory=list)
+    misses: int = 0
+    patience: int = 1
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Frames by what became of them.
+
+    Attributes:
+        hits: run by a plan.
+        captured: run by the tape and watched.
+        reasons: why frames were run by the tape, with how often.
+    """
+
+    hits: int = 0
+    captured: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def miss(self, reason: str) -> None:
+        """Count a frame that no plan ran."""
+        if reason not in self.reasons and len(self.reasons) >= _REASONS_KEPT:
+            reason = "other"
+        self.reasons[reason] += 1
+
+
+class Plans:
+    """The plans of one session.
+
+    Args:
+        eager: capture a structure at first sight.
+
+    Attributes:
+        kept, instructions: how many plans there are, and of how many lines.
+    """
+
+    def __init__(self, eager: bool = False) -> None:
+        self.eager = eager
+        self.entries: OrderedDict[bytes, Entry] = OrderedDict()
+        self.statistics = Statistics()
+        self.kept = 0
+        self.instructions = 0
+
+    def describe(self) -> dict[str, Any]:
+        """The statistics as plain data."""
+        seen = self.statistics
+        reasons = dict(seen.reasons)
+        return {
+            "hits": seen.hits, "misses": sum(reasons.values()), "captured": seen.captured, "reasons": reasons,
+            "kept": self.kept, "instructions": self.instructions,
+        }  # fmt: skip
+
+    # The way of a frame
+
+    def perform(self, run: Run, on_tape: Callable[[], None]) -> None:
+        """Apply the records of a frame: by a plan where one holds, else on the tape."""
+        if not run.structure.ops:
+            return
+        statistics = self.statistics
+        obstacle = self._obstacle(run)
+        if obstacle:
+            statistics.miss(obstacle)
+            on_tape()
+            return
+        digest = digest_of(run)
+        entry = self.entries.get(digest)
+        if entry is None:
+            entry = self.entries[digest] = _entry(run)
+            if len(self.entries) > STRUCTURES_KEPT:
+                self.entries.popitem(last=False)
+            if not self.eager:
+                statistics.miss(f"unplannable: {entry.unplannable}" if entry.unplannable else "first sight")
+                on_tape()
+                return
+        else:
+            self.entries.move_to_end(digest)
+        if entry.unplannable:
+            statistics.miss(f"unplannable: {entry.unplannable}")
+            on_tape()
+            return
+        try:
+            found = look([_external(run.session, number) for number in run.frame.external], entry.deep)
+        except Unplannable as unplannable:
+            statistics.miss(f"guard: {unplannable}")
+            on_tape()
+            return
+        reason = "captured"
+        for plan in entry.plans:
+            if plan.key == found.key:
+                reason = self._run(plan, found, run)
+                if not reason:
+                    statistics.hits += 1
+                    if plan is not entry.plans[0]:
+                        entry.plans.remove(plan)
+                        entry.plans.insert(0, plan)
+                    return
+                if reason == "failed":
+                    statistics.miss(reason)
+                    del found
+                    on_tape()
+                    return
+        if entry.plans and reason == "captured":
+            reason = "guard: " + _difference(entry.plans[0].key, found.key)
+        entry.misses += 1
+        if entry.misses < entry.patience:
+            statistics.miss(reason)
+            del found
+            on_tape()
+            return
+        entry.misses = 0
+        if entry.plans:
+            entry.patience = min(2 * entry.patience, MOST_PATIENCE)
+        self._capture(entry, found, run, on_tape, reason)
+
+    def _obstacle(self, run: Run) -> str:
+        """Why this frame is none for a plan, whatever its structure."""
+        frame, session = run.frame, run.session
+        client = run.client
+        if run.human or frame.detailed or run.failures:
+            return "not a plain frame"
+        if client.failed_backward is not None or client.failed_writes:
+            return "guard: something failed before"
+        engine = session.engine
+        if engine.backends["cpu"].xp is not np:
+            return "a device other than the CPU"
+        if engine.batched or engine.dual_levels or engine.duals:
+            return "guard: vmap or forward mode is open"
+        return ""
+
+    # Running
+
+    def _run(self, plan: Plan, found: Found, run: Run) -> str:
+        """Run a plan; why not, where it does not hold. Nothing has changed then."""
+        session, engine, frame = run.session, run.session.engine, run.frame
+        account, limits = engine.account, engine.account.limits
+        numbers = frame.scalars
+        if tuple(map(type, numbers)) != plan.kinds or len(frame.payloads) != len(plan.payloads):
+            return "guard: kinds of numbers"
+        for place, value, text in plan.guarded:
+            if numbers[place] != value or (not value and repr(numbers[place]) != text):
+                return "guard: a number"
+        if any(found.objects[i].offset != offset for i, offset in plan.fixed):
+            return "guard: where a part begins"
+        if engine.default_dtype is not plan.default_dtype or engine.compiled != plan.compiled:
+            return "guard: default dtype or kernels"
+        if (
+            account.live + plan.peak > limits.max_session_bytes
+            or account.nodes + plan.seq > limits.max_graph_nodes
+            or len(session.ids) + plan.results >= session.limits.max_tensors
+        ):
+            return "guard: near a limit"
+        offsets = []
+        try:
+            for part in plan.places:
+                args = [numbers[arg.place] if type(arg) is Number else arg for arg in part.args]
+                inferred = engine._infer(part.row, args)
+                if not all(map(_same, inferred.outs, part.inferred.outs)):
+                    return "guard: the shape of a part"
+                offsets.append(inferred.offsets)
+        except GradwireError:
+            return "guard: a part that is not there"
+        kept = [(key, session.uploads.get(key)) for key in _uploads(run)]
+        payloads: list[Any] = []
+        undo: list[Any] = []
+        drawn = engine.generator.get_state()
+        live, peak = account.live, account.peak
+        begin = position_of(run.client.number, run.seq, 0)
+        error: BaseException | None = None
+        try:
+            for (op, template, at), payload in zip(plan.payloads, frame.payloads, strict=True):
+                values = list(template)
+                values[at] = payload
+                payloads.append(run._payload(op, values, at))
+            backend = engine.backends["cpu"]
+            run.made = plan.function(
+                found.objects, numbers, offsets, payloads, engine.generator, backend, engine, account, engine._seq,
+                begin, undo,
+            )  # fmt: skip
+        except (GradwireError, ArithmeticError, ValueError, IndexError, MemoryError) as found_error:
+            error = found_error
+        except Exception as found_error:
+            log.exception("a plan failed")
+            error = found_error
+        account.peak = max(peak, live + plan.peak)
+        if error is None:
+            engine._seq += plan.seq
+            engine.position = begin + len(run.structure.ops) - 1
+            return ""
+        error.__traceback__ = None
+        if undo and undo[-1] is None:
+            self._broken(plan, found, run, error)
+            return ""
+        for array, before in reversed(undo):
+            array[...] = before
+        engine.generator.set_state(drawn)
+        for key, upload in kept:
+            if upload is not None:
+                session.uploads[key] = upload
+        run.made = []
+        return "failed"
+
+    def _broken(self, plan: Plan, found: Found, run: Run, error: BaseException) -> None:
+        """A plan failed behind the point of no return: nobody shall see what is half done."""
+        failure = error if isinstance(error, GradwireError) else InternalError(f"a plan failed halfway: {error!r:.200}")
+        if isinstance(error, MemoryError):
+            failure = run.session.engine.out_of_memory("a plan", error)
+        run.index = len(run.structure.ops) - 1
+        problem = run._note(failure, run.structure.ops[run.index][0])
+        for number in plan.written:
+            run._poison(found.objects[number], problem)
+        run.made = [Poison(problem) for _ in range(plan.results)]
+
+    # Capturing
+
+    def _capture(self, entry: Entry, found: Found, run: Run, on_tape: Callable[[], None], reason: str) -> None:
+        engine, statistics = run.session.engine, self.statistics
+        account = engine.account
+        tracer, before, key = Tracer(engine, found), Before(found, engine), found.key
+        found.objects.clear()  # nobody else shall hold what the frame lets go of
+        live, peak, account.peak = account.live, account.peak, account.live
+        engine.tracer = tracer
+        began = time.monotonic()
+        try:
+            on_tape()
+        finally:
+            engine.tracer = None
+            highest, account.peak = account.peak - live, max(peak, account.peak)
+        limit = run.session.limits.max_frame_seconds
+        try:
+            if tracer.reason:
+                raise Unplannable(tracer.reason)
+            if run.errors:
+                statistics.miss("a record failed")
+                return
+            if limit and time.monotonic() - began > limit / SLOW:
+                raise Unplannable("it takes long")
+            plan = self._made(tracer, before, key, run, highest)
+        except Unplannable as unplannable:
+            statistics.miss(f"unplannable: {unplannable}")
+            if not entry.plans:
+                entry.unplannable = str(unplannable)
+            return
+        statistics.captured += 1
+        statistics.miss(reason)
+        entry.plans.insert(0, plan)
+        del entry.plans[VARIANTS_KEPT:]
+        self._bound()
+
+    def _made(self, tracer: Tracer, before: Before, key: tuple[Any, ...], run: Run, peak: int) -> Plan:
+        engine, program = run.session.engine, tracer.program
+        begin = position_of(run.client.number, run.seq, 0)
+        harvest = Harvest(tracer, before, run.made, begin)
+        effects = harvest.run(engine)
+        written = sorted(harvest.written())
+        emitter = Emitter(program, effects)
+        function = emitter.function()
+        numbers = run.frame.scalars
+        if [type(number).__name__ for number in numbers] != tracer.kinds:
+            raise Unplannable("numbers of other kinds than announced")
+        return Plan(
+            key, function, tuple(map(type, numbers)),
+            [(place, numbers[place], repr(numbers[place])) for place in sorted(program.guarded)],
+            program.places, sorted(program.fixed.items()), tracer.payloads, written,
+            engine.default_dtype, engine.compiled, effects.seq, peak,
+            len(effects.made), len(emitter.lines),
+        )  # fmt: skip
+
+    def _bound(self) -> None:
+        plans = [plan for entry in self.entries.values() for plan in entry.plans]
+        held = sum(plan.size for plan in plans)
+        while held > INSTRUCTIONS_KEPT and len(self.entries) > 1:
+            _, gone = self.entries.popitem(last=False)
+            held -= sum(plan.size for plan in gone.plans)
+            plans = plans[len(gone.plans) :]
+        self.kept, self.instructions = len(plans), held
+
+
+def digest_of(run: Run) -> bytes:
+    """The hash of the frame's structure; one that a client does not want remembered comes whole each time."""
+    return run.frame.hash or structure_hash(bytes(run.frame.structure))
+
+
+def _entry(run: Run) -> Entry:
+    """What the structure alone tells."""
+    names = {record[0] for record in run.structure.ops if type(record[0]) is str}
+    entry = Entry(deep=not names.isdisjoint(GRAPH_READERS))
+    from ..registry import CONTROLS as KNOWN
+
+    for name in sorted(names):
+        if name in KNOWN and name not in CONTROLS and not name.endswith("_step"):
+            entry.unplannable = f"op {name}"
+            break
+    return entry
+
+
+def _external(session: Session, number: int) -> Tensor:
+    held = session.ids.get(number)
+    if type(held) is not Tensor:
+        raise Unplannable("an external is no tensor")
+    return held
+
+
+def _same(one: Meta, other: Meta) -> bool:
+    return one is other or one.same_as(other)
+
+
+def _uploads(run: Run) -> list[tuple[int, int]]:
+    return [(run.client.number, p.upload) for p in run.frame.payloads if p.upload is not None]
+
+
+_FACTS: Final = (
+    "meta", "strides", "sharing", "sharing", "offset", "requires_grad", "retains_grad", "inference", "slot",
+    "grad_dtype", "grad", "grad_fn", "base",
+)  # fmt: skip
+
+
+def _difference(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
+    """What differs first between two keys, in a word."""
+    for mine, yours in zip(one, other, strict=False):
+        if mine != yours:
+            if type(mine) is tuple and type(yours) is tuple and len(mine) == len(yours) == len(_FACTS):
+                return next(fact for fact, a, b in zip(_FACTS, mine, yours, strict=True) if a != b)
+            break
+    return "the graph or the externals"

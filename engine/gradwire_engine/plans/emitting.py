@@ -1,0 +1,434 @@
+"""From a program to a function: straight-line Python over local variables, compiled once.
+
+The source holds names and numbers of ours only; ops, dtypes and constants are reached through its namespace. Values go
+at their last use, what nobody needs is left out, and the objects that outlive the frame are made at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+from weakref import ref
+
+import numpy as np
+
+from gradwire_protocol.history import PLAIN
+
+from ..engine import lay_out, wrapped_number
+from ..failures import GONE
+from ..inplace import CopySlices
+from ..tape import AccumulateGrad, Node, SavedTensor
+from ..tensor import Storage, Tensor
+from .effects import (
+    Effects,
+    LeafTemplate,
+    NodeTemplate,
+    SavedTemplate,
+    SlicesTemplate,
+    StorageTemplate,
+    TensorTemplate,
+    Version,
+)
+from .program import At, Call, Instruction, Lay, New, Number, Offset, Program, Step, Thing, View, Write
+from .tracing import RANDOM
+
+ARGUMENTS: Final = "o, s, d, p, G, B, engine, account, seq, begin, undo"
+"""What the function takes: the objects found, the frame's numbers, the offsets of its places, its payloads, the
+session's generator, the backend, the engine, its account, the count of nodes, the position of the first record, and a
+list for copies of what is written over; ``None`` in it says that from there on nothing can be undone."""
+
+_DEFAULTS: Final = {
+    "requires_grad_flag": False, "retains_grad": False, "inference": False, "slot": 0, "creation": PLAIN, "path": None,
+}  # fmt: skip
+
+
+class _Shown(NamedTuple):
+    """An array where a tensor is expected for the sake of its array."""
+
+    array: Any
+
+
+def _laid(array: Any, out: Any, backend: Any, *operands: Any) -> Any:
+    return lay_out(array, out, backend, [_Shown(each) for each in operands])  # type: ignore[misc]
+
+
+def _kept(tensor: Tensor, version: int, slot: int, is_result: bool) -> SavedTensor:
+    made = object.__new__(SavedTensor)
+    made.tensor, made.version, made.slot, made.is_result = tensor, version, slot, is_result
+    return made
+
+
+def _accumulator(leaf: Tensor) -> Any:
+    found: Any = leaf.accumulator() if leaf.accumulator is not None else None
+    if found is None:
+        found = AccumulateGrad(leaf)
+        leaf.accumulator = ref(found)
+    return found
+
+
+def _slices(inner: Any, base: Any, view: Any, offset: int, edges: Any, seq: int, account: Any) -> Any:
+    made = object.__new__(CopySlices)
+    made.inner, made.base, made.view, made.offset, made.edges, made.seq = inner, base, view, offset, edges, seq
+    made.watchers, made.account = None, account
+    account.nodes += 1
+    return made
+
+
+def _alias(array: Any, account: Any) -> Storage:
+    made = object.__new__(Storage)
+    made.array, made._memory, made.account, made.nbytes, made.version, made.poison = array, None, account, 0, 0, None
+    return made
+
+
+class Emitter:
+    """Writes the source of one program."""
+
+    def __init__(self, program: Program, effects: Effects) -> None:
+        self.program = program
+        self.effects = effects
+        self.names: dict[str, Any] = {
+            "np": np, "ndarray": np.ndarray, "empty": np.empty, "asarray": np.asarray, "lay": _laid, "kept": _kept,
+            "Tensor": Tensor, "Storage": Storage, "Node": Node, "accumulator": _accumulator, "slices": _slices,
+            "alias": _alias, "ref": ref, "wrapped": wrapped_number, "GONE": GONE, "inf": float("inf"),
+            "nan": float("nan"),
+        }  # fmt: skip
+        self._constants: dict[int, str] = {}
+        self.lines: list[str] = []
+        self._loaded: set[int] = set()
+        self._made: set[int] = set()
+        self._stored: set[int] = set()
+
+    def function(self) -> Callable[..., list[Any]]:
+        """The function; see :data:`ARGUMENTS`. It returns the results of the frame."""
+        program, effects = self.program, self.effects
+        kept = self._needed()
+        code = [instruction for instruction, needed in zip(program.code, kept, strict=True) if needed]
+        program.code = code
+        last = self._last_uses(code)
+        for thing in sorted({*effects.versions, *self._versions_of()}):
+            self._line(f"v{thing} = o[{thing}].storage.version")
+        for number, at in program.payloads:
+            self._line(f"a{number} = p[{at}]")
+            self._loaded.add(number)
+        risky = max((i for i, each in enumerate(code) if type(each) is Call and not each.total), default=-1)
+        dirty = False
+        for i, instruction in enumerate(code):
+            target = _target(instruction)
+            if type(instruction) is Step:
+                if not dirty:
+                    self._line("undo.append(None)")
+                dirty = True
+            elif target is not None and program.memory[target] in program.old and not dirty:
+                if i < risky:
+                    self._load(target)
+                    self._line(f"undo.append((a{target}, a{target}.copy()))")
+                else:
+                    self._line("undo.append(None)")
+                    dirty = True
+            self._instruction(instruction)
+            gone = [f"a{value}" for value in last.get(i, ()) if value in self._loaded]
+            if gone:
+                self._line(f"del {', '.join(gone)}")
+        if not dirty:
+            self._line("undo.append(None)")
+        self._leave()
+        source = f"def plan({ARGUMENTS}):\n" + "\n".join(self.lines) + "\n"
+        exec(compile(source, "<plan>", "exec"), self.names)  # noqa: S102  (the source is ours to the last character)
+        self.source = source
+        function: Callable[..., list[Any]] = self.names["plan"]
+        return function
+
+    # What is needed, and until when
+
+    def _kept_values(self) -> set[int]:
+        values = {t.value for t in self.effects.templates if type(t) is TensorTemplate}
+        return values | {storage.value for storage in self.effects.storages}
+
+    def _needed(self) -> list[bool]:
+        """Per instruction, whether anybody can tell that it ran."""
+        memory = self.program.memory
+        values = self._kept_values()
+        owners = {memory[value] for value in values} | {memory[value] for value in self.program.old}
+        kept = [False] * len(self.program.code)
+        for i in range(len(self.program.code) - 1, -1, -1):
+            instruction = self.program.code[i]
+            target = _target(instruction)
+            if target is not None:
+                kept[i] = memory[target] in owners
+            else:
+                kept[i] = any(out in values for out in _outs(instruction))
+            if type(instruction) is Step or (type(instruction) is Call and not instruction.pure):
+                kept[i] = True
+            if kept[i]:
+                for value in _operands(instruction):
+                    values.add(value)
+                    owners.add(memory[value])
+        return kept
+
+    def _last_uses(self, code: list[Instruction]) -> dict[int, list[int]]:
+        """The values that go after each instruction."""
+        ending: dict[int, list[int]] = {}
+        seen = self._kept_values()
+        for i in range(len(code) - 1, -1, -1):
+            for value in {*_operands(code[i]), *_outs(code[i])}:
+                if value not in seen:
+                    seen.add(value)
+                    ending.setdefault(i, []).append(value)
+        return ending
+
+    def _versions_of(self) -> Iterable[int]:
+        for template in self.effects.templates:
+            if type(template) is TensorTemplate and template.seen.thing is not None:
+                yield template.seen.thing
+            elif type(template) is NodeTemplate:
+                for entry in (template.saved or {}).values():
+                    for each in entry if type(entry) is list else (entry,):
+                        if type(each) is SavedTemplate and each.version.thing is not None:
+                            yield each.version.thing
+        for _, _, value in self.effects.changes:
+            if type(value) is Version and value.thing is not None:
+                yield value.thing
+
+    # Spelling
+
+    def _line(self, text: str) -> None:
+        self.lines.append(" " + text)
+
+    def _constant(self, value: Any) -> str:
+        kind = type(value)
+        if value is None or kind is bool or kind is int:
+            return repr(value)
+        if value is RANDOM:
+            return "G"
+        if value is np:
+            return "np"
+        name = self._constants.get(id(value))
+        if name is None:
+            name = self._constants[id(value)] = f"k{len(self._constants)}"
+            self.names[name] = value
+        return name
+
+    def _spell(self, value: Any) -> str:
+        kind = type(value)
+        if kind is At:
+            self._load(value.value)
+            return f"a{value.value}"
+        if kind is Number:
+            number = f"s[{value.place}]"
+            return number if value.compute is None else f"wrapped({number}, {self._constant(value.compute)})"
+        if kind is Thing:
+            return f"o[{value.number}]"
+        if kind is New:
+            return f"t{value.number}"
+        if kind is list:
+            return f"[{', '.join([self._spell(each) for each in value])}]"
+        if kind is Version:
+            return str(value.count) if value.thing is None else f"v{value.thing} + {value.count}"
+        return self._constant(value)
+
+    def _elements(self, offset: int | Offset) -> str:
+        if type(offset) is int:
+            return str(offset)
+        terms = [f"d[{place}][{i}]" if place >= 0 else f"o[{i}].offset" for place, i in offset.terms]  # type: ignore[union-attr]
+        return " + ".join([str(offset.constant), *terms])  # type: ignore[union-attr]
+
+    def _load(self, value: int) -> None:
+        if value in self._loaded:
+            return
+        found = self.program.inputs.get(value)
+        if found is not None:
+            self._loaded.add(value)
+            shown = f"o[{found.thing}]"
+            self._line(f"a{value} = {shown}.storage.memory(B)" if found.whole else f"a{value} = {shown}.array")
+
+    # Instructions
+
+    def _instruction(self, instruction: Instruction) -> None:
+        kind = type(instruction)
+        self._loaded.update(_outs(instruction))
+        if kind is Call:
+            self._call(instruction)  # type: ignore[arg-type]
+        elif kind is View:
+            self._view(instruction)  # type: ignore[arg-type]
+        elif kind is Lay:
+            self._lay(instruction)  # type: ignore[arg-type]
+        elif kind is Write:
+            self._write(instruction)  # type: ignore[arg-type]
+        else:
+            self._step(instruction)  # type: ignore[arg-type]
+
+    def _call(self, call: Call) -> None:
+        args = ", ".join([self._spell(arg) for arg in call.args])
+        outs = ", ".join([f"a{out}" for out in call.outs]) + ("," if call.several else "")
+        plain = f"{self._constant(call.function)}({args})"
+        if call.compiled is None:
+            self._line(f"{outs} = {plain}" if call.outs else plain)
+            return
+        self._line(f"r = {self._constant(call.compiled)}({args})")
+        self._line(f"if r is NotImplemented: r = {plain}")
+        if call.outs:
+            self._line(f"{outs} = r")
+        self._line("del r")
+
+    def _view(self, view: View) -> None:
+        dtype, shape = self._constant(view.dtype), self._constant(view.shape)
+        if 0 in view.shape:
+            self._line(f"a{view.out} = empty({shape}, {dtype})")
+            return
+        if view.source is not None:
+            self._line(f"a{view.out} = {self._spell(At(view.source))}{view.way}")
+            return
+        memory = self._spell(At(view.memory))
+        if not view.ordered:
+            memory = f"B.memory_of({memory})"
+        begin = str(view.offset) if type(view.offset) is int else f"({self._elements(view.offset)}) * {view.size}"
+        strides = self._constant(view.strides)
+        self._line(f"a{view.out} = ndarray({shape}, {dtype}, {memory}, {begin}, {strides})")
+
+    def _lay(self, lay: Lay) -> None:
+        raw = self._spell(At(lay.raw))
+        if lay.scalar:
+            from ..backends import native
+
+            self._line(f"a{lay.out} = asarray({raw}, {self._constant(native(lay.meta.dtype))})")
+            return
+        operands = "".join([", " + self._spell(At(value)) for value in lay.operands])
+        self._line(f"a{lay.out} = lay({raw}, {self._constant(lay.meta)}, B{operands})")
+
+    def _write(self, write: Write) -> None:
+        target, raw = self._spell(At(write.target)), self._spell(At(write.raw))
+        self._line(f"{target}[...] = {raw}.astype({target}.dtype)" if write.cast else f"{target}[...] = {raw}")
+
+    def _step(self, step: Step) -> None:
+        for each in step.given:
+            grad = each.grad
+            if type(grad) is int:
+                number = self.effects.early[grad]
+                self._template_of_tensor(number)
+                grad = New(number)
+            self._line(f"o[{each.param}].grad = {self._spell(grad)}")
+        self._line(f"engine.grad_enabled = {step.grad_enabled}")
+        args = ", ".join([self._spell(arg) for arg in step.args])
+        self._line(f"{self._constant(step.function)}(engine, {args})")
+
+    # What outlives the frame
+
+    def _storage(self, storage: Thing | New) -> str:
+        if type(storage) is Thing:
+            return f"o[{storage.number}].storage"
+        if storage.number not in self._stored:
+            self._stored.add(storage.number)
+            template: StorageTemplate = self.effects.storages[storage.number]
+            array = self._spell(At(template.value))
+            found = self.program.inputs.get(template.value)
+            if found is not None:
+                self._line(f"m{storage.number} = o[{found.thing}].storage.unversioned()")
+            else:
+                self._line(f"m{storage.number} = {'alias' if template.alias else 'Storage'}({array}, account)")
+            if template.version:
+                self._line(f"m{storage.number}.version = {template.version}")
+        return f"m{storage.number}"
+
+    def _template_of_tensor(self, number: int) -> None:
+        if number in self._made:
+            return
+        self._made.add(number)
+        template: TensorTemplate = self.effects.templates[number]
+        storage, array = self._storage(template.storage), self._spell(At(template.value))
+        offset = self._elements(template.offset)
+        self._line(f"t{number} = Tensor(engine, {array}, {self._constant(template.meta)}, {storage}, {offset})")
+        defaults = _DEFAULTS | {"grad_dtype": template.meta.dtype}
+        for name, value in template.plain.items():
+            if value != defaults[name]:
+                self._line(f"t{number}.{name} = {self._constant(value)}")
+        if template.seen != Version(None, 0):
+            self._line(f"t{number}.seen_version = {self._spell(template.seen)}")
+
+    def _leave(self) -> None:
+        templates, effects = self.effects.templates, self.effects
+        for number, template in enumerate(templates):
+            if type(template) is TensorTemplate:
+                self._template_of_tensor(number)
+        for number, template in enumerate(templates):
+            if type(template) is LeafTemplate:
+                self._line(f"t{number} = accumulator({self._spell(template.leaf)})")
+        nodes = [(t.seq, n, t) for n, t in enumerate(templates) if type(t) in (NodeTemplate, SlicesTemplate)]
+        for _, number, template in sorted(nodes, key=lambda each: each[0]):
+            edges = "".join([
+                "None, " if edge is None else f"({self._spell(edge[0])}, {edge[1]}), " for edge in template.edges
+            ])  # fmt: skip
+            if type(template) is SlicesTemplate:
+                self._line(
+                    f"t{number} = slices({self._spell(template.inner)}, {self._constant(template.base)}, "
+                    f"{self._constant(template.view)}, {template.offset}, ({edges}), seq + {template.seq}, account)"
+                )
+                continue
+            position = "0" if template.index is None else f"begin + {template.index}"
+            self._line(
+                f"t{number} = Node({self._constant(template.name)}, {self._constant(template.row)}, "
+                f"{self._spell(list(template.values))}, ({edges}), {self._constant(template.outs)}, "
+                f"seq + {template.seq}, account, {position})"
+            )
+        for _, number, template in nodes:
+            if type(template) is NodeTemplate and template.saved is not None:
+                saved = ", ".join([f"{self._constant(n)}: {self._saved(e)}" for n, e in template.saved.items()])
+                self._line(f"t{number}.saved = {{{saved}}}")
+            if template.watchers is not None:
+                self._line(f"t{number}.watchers = {self._watchers(template.watchers)}")
+        for number, template in enumerate(templates):
+            if type(template) is TensorTemplate:
+                for name, value in template.referring.items():
+                    if value is not None:
+                        self._line(f"t{number}.{name} = {self._spell(value)}")
+        for thing, name, value in effects.changes:
+            if name == "watchers":
+                self._line(f"o[{thing}].watchers = {self._watchers(value)}")
+            else:
+                self._line(f"o[{thing}].{name} = {self._spell(value)}")
+        for thing, count in effects.versions.items():
+            self._line(f"o[{thing}].storage.version = v{thing} + {count}")
+        made = ", ".join(["GONE" if each is GONE else self._spell(each) for each in effects.made])
+        self._line(f"return [{made}]")
+
+    def _saved(self, entry: Any) -> str:
+        if type(entry) is SavedTemplate:
+            tensor, version = self._spell(entry.tensor), self._spell(entry.version)
+            return f"kept({tensor}, {version}, {entry.slot}, {entry.is_result})"
+        if type(entry) is list:
+            return f"[{', '.join([self._saved(each) for each in entry])}]"
+        return self._spell(entry)
+
+    def _watchers(self, watchers: dict[int, Any] | None) -> str:
+        if watchers is None:
+            return "None"
+        return "{" + ", ".join([f"{slot}: ref({self._spell(t)})" for slot, t in watchers.items()]) + "}"
+
+
+def _target(instruction: Instruction) -> int | None:
+    """The value that an instruction writes to."""
+    if type(instruction) is Write:
+        return instruction.target
+    return instruction.writes if type(instruction) is Call else None
+
+
+def _outs(instruction: Instruction) -> list[int]:
+    if type(instruction) is Call:
+        return instruction.outs
+    return [instruction.out] if type(instruction) in (View, Lay) else []  # type: ignore[union-attr]
+
+
+def _operands(instruction: Instruction) -> list[int]:
+    """The values that an instruction takes."""
+    kind = type(instruction)
+    if kind is Call:
+        flat = [e for arg in instruction.args for e in (arg if type(arg) is list else (arg,))]  # type: ignore[union-attr]
+        return [each.value for each in flat if type(each) is At]
+    if kind is View:
+        if instruction.source is not None:  # type: ignore[union-attr]
+            return [instruction.source]  # type: ignore[union-attr]
+        return [instruction.memory]  # type: ignore[union-attr]
+    if kind is Lay:
+        return [instruction.raw, *instruction.operands]  # type: ignore[union-attr]
+    if kind is Write:
+        return [instruction.target, instruction.raw]  # type: ignore[union-attr]
+    return []

@@ -1,0 +1,144 @@
+"""What a frame finds: the objects that its external tensors lead to, and all of them that a computation can depend on.
+
+The walk is deterministic, so an object of a later frame has the number that its like had when the plan was made. The
+key is equal for two frames when the tape would run the same instructions for both, numbers of the frame aside.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from gradwire_protocol.meta import Meta
+
+from ..inplace import CopySlices
+from ..tape import AccumulateGrad, Node, SavedTensor
+from ..tensor import Tensor
+
+MOST_OBJECTS: Final = 20_000
+"""Tensors and nodes behind the externals of a frame that a plan may know of."""
+
+
+class Unplannable(Exception):
+    """There is no plan for this frame; the message is the reason, as it is counted."""
+
+
+class Found(NamedTuple):
+    """The objects in the order of the walk, and the key."""
+
+    objects: list[Any]
+    key: tuple[Any, ...]
+
+
+def look(tensors: list[Tensor], deep: bool) -> Found:
+    """Walk from the external tensors of a frame; ``deep`` goes through the graph behind them, too.
+
+    Raises:
+        Unplannable: for what no plan deals with.
+    """
+    objects: list[Any] = []
+    at: dict[int, int] = {}
+    memories: dict[int, int] = {}
+    key: list[Any] = []
+    nodes: list[Any] = []
+
+    def number(thing: Any) -> int:
+        found = at.get(id(thing))
+        if found is None:
+            found = at[id(thing)] = len(objects)
+            objects.append(thing)
+        return found
+
+    key.append(tuple([number(tensor) for tensor in tensors]))
+    for thing in objects:  # which grows
+        kind = type(thing)
+        if kind is Tensor:
+            if thing.tangents is not None:
+                raise Unplannable("a tensor has tangents")
+            shown, storage, base = thing.meta, thing.storage, thing.base
+            if storage.poison is not None:
+                raise Unplannable("a tensor is poisoned")
+            if shown.device != "cpu":
+                raise Unplannable("a device other than the CPU")
+            memory = memories.setdefault(id(storage), len(memories))
+            shared = memories.setdefault(id(storage.array), len(memories))
+            grad, node = thing.grad, thing._grad_fn
+            key.append((
+                _described(shown), thing.array.strides, memory, shared,
+                None if is_part(thing) else thing.offset,
+                thing.requires_grad_flag, thing.retains_grad, thing.inference, thing.slot, thing.grad_dtype,
+                -1 if grad is None else number(grad),
+                -1 if node is None else number(node),
+                None if base is None else (
+                    number(base), thing.creation, thing.path, thing.seen_version == storage.version
+                ),
+            ))  # fmt: skip
+        elif not deep:
+            if thing.watchers:
+                raise Unplannable("the gradient of a node is retained")
+            key.append(kind)
+        elif kind is AccumulateGrad:
+            key.append((kind, number(thing.leaf)))
+        elif kind is Node:
+            nodes.append(thing)
+            key.append((
+                thing.row, thing.name,
+                tuple([None if e is None else (number(e[0]), e[1]) for e in thing.edges]),
+                tuple([_described(out) for out in thing.outs]),
+                tuple([constant(value) for value in thing.values]),
+                None if thing.saved is None else tuple([(n, _kept(e, number)) for n, e in thing.saved.items()]),
+                _watched(thing, number),
+            ))  # fmt: skip
+        elif kind is CopySlices:
+            nodes.append(thing)
+            key.append((
+                kind, number(thing.inner), _described(thing.base), _described(thing.view), thing.offset,
+                tuple([None if e is None else (number(e[0]), e[1]) for e in thing.edges]), _watched(thing, number),
+            ))  # fmt: skip
+        else:
+            raise Unplannable(f"the graph has a {kind.__name__}")
+        if len(objects) > MOST_OBJECTS:
+            raise Unplannable(f"more than {MOST_OBJECTS:,} tensors and nodes are behind the frame")
+    if nodes:  # backward goes by the order in which they were made
+        key.append(tuple(sorted(range(len(nodes)), key=lambda i: nodes[i].seq)))
+    return Found(objects, tuple(key))
+
+
+def is_part(tensor: Tensor) -> bool:
+    """Whether a tensor shows a part of its memory. Where it begins is no part of the key then: a loop over parts of a
+    batch shall find its plan. A plan asks for it when it uses it."""
+    return tensor.storage.nbytes != tensor.meta.nbytes
+
+
+def _described(shown: Meta) -> Any:
+    """Metas are interned, but for those of one element or none, whose strides may be any."""
+    return shown if shown.numel > 1 else (shown.shape, shown.stride, shown.dtype, shown.device)
+
+
+def constant(value: Any) -> Any:
+    """What a node keeps beside tensors, so that 1, 1.0 and True, 0.0 and -0.0 differ."""
+    kind = type(value)
+    if kind is Meta:
+        return _described(value)
+    if kind is float or kind is complex:
+        return kind, repr(value)
+    if kind is tuple or kind is list:
+        return kind, tuple([constant(v) for v in value])
+    return kind, value
+
+
+def _kept(entry: Any, number: Any) -> Any:
+    kind = type(entry)
+    if kind is SavedTensor:
+        if entry.tensor.storage.version != entry.version:
+            raise Unplannable("what backward needs was written to")
+        return number(entry.tensor), entry.slot, entry.is_result
+    if kind is list:
+        return tuple([_kept(e, number) for e in entry])
+    return constant(entry)
+
+
+def _watched(node: Any, number: Any) -> Any:
+    if not node.watchers:
+        return None
+    seen = [(slot, reference()) for slot, reference in node.watchers.items()]
+    return tuple([(slot, -1 if tensor is None else number(tensor)) for slot, tensor in seen])

@@ -1,0 +1,206 @@
+"""A captured frame as data: instructions on numbered values, in order. Nothing here computes.
+
+A *value* is an array, named by its number. Values have one of three origins: memory that was there before the frame
+(:class:`Input`), a payload, and instructions. Each shows a *memory*, named by the number of the value that owns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradwire_protocol.meta import Inference, Meta
+
+from ..registry import Row
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """The value of this number, as an argument."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """The number at this place of the frame's table, as an argument.
+
+    Attributes:
+        compute: the dtype among whose elements an int is taken, which may wrap it around.
+    """
+
+    place: int
+    compute: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """Where a view begins that depends on numbers of the frame: a constant plus what rules say, in elements.
+
+    Attributes:
+        terms: (which of the program's :class:`Place` entries, which of its results); -1 and the number of a thing stand
+            for where that begins.
+    """
+
+    constant: int
+    terms: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A view whose beginning is data: its rule is asked again with the numbers of the frame.
+
+    Attributes:
+        args: what the rule saw, with :class:`Number` where it saw a position.
+        inferred: what it said; all but the offsets must be the same again.
+    """
+
+    row: Row
+    args: tuple[Any, ...]
+    inferred: Inference
+
+
+@dataclass(slots=True)
+class Input:
+    """An array that was there before: of the object of this number, or of its storage."""
+
+    value: int
+    thing: int
+    whole: bool
+
+
+@dataclass(slots=True)
+class Call:
+    """``outs = function(*args)``.
+
+    Attributes:
+        name: the op's, or what else it is.
+        compiled: tried first with the same arguments, where there is one.
+        writes: the value written to, where the function writes by itself.
+        total: no values of the operands make it fail.
+        pure: it draws no random numbers and has no other effect.
+        metas: of the results, as the op's rule announced them, where it is an op.
+        several: it returns a tuple.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    args: list[Any]
+    outs: list[int]
+    compiled: Callable[..., Any] | None = None
+    writes: int | None = None
+    total: bool = False
+    pure: bool = True
+    metas: tuple[Meta, ...] = ()
+    several: bool = False
+
+
+@dataclass(slots=True)
+class Lay:
+    """A kernel's raw result in the dtype and order that its rule announced. ``scalar``: it only has to become an
+    array."""
+
+    out: int
+    raw: int
+    meta: Meta
+    operands: list[int]
+    scalar: bool
+
+
+@dataclass(slots=True)
+class View:
+    """An array over the memory of another value; strides in bytes, offset in bytes or in elements of ``size``.
+    ``ordered``: the memory is an array in row-major order. ``source`` and ``way``: the same as a method of another
+    value's array, where there is one, which takes a tenth of the time.
+    """
+
+    out: int
+    memory: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int | Offset
+    dtype: Any
+    size: int
+    ordered: bool
+    source: int | None = None
+    way: str = ""
+
+
+@dataclass(slots=True)
+class Write:
+    """``target[...] = raw``, cast first to the target's dtype unless it has it."""
+
+    target: int
+    raw: int
+    cast: bool
+
+
+@dataclass(slots=True)
+class Given:
+    """A gradient that has arrived at a leaf by the time an optimizer runs."""
+
+    param: int
+    grad: Any
+
+
+@dataclass(slots=True)
+class Step:
+    """An optimizer's step, run as it is on the tensors themselves.
+
+    Attributes:
+        given: what the parameters have in ``grad`` at this point.
+        args: with :class:`Thing` for tensors.
+        written: objects whose memory it may change.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    args: list[Any]
+    given: list[Given]
+    written: list[int]
+    grad_enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """An object that was there before the frame, by number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """An object that the frame makes and that outlives it, by the number of its template."""
+
+    number: int
+
+
+Instruction = Call | Lay | View | Write | Step
+
+
+@dataclass
+class Program:
+    """A frame without its tape.
+
+    Attributes:
+        code: the instructions.
+        inputs: by value.
+        payloads: value by the number of the payload.
+        memory: value by value: which value owns its memory.
+        old: the values whose memory was there before, or is a payload's.
+        guarded: places of numbers that must be the same again.
+        places: the views whose beginning is data.
+        offsets: the beginning of values that are such views.
+        fixed: things that must begin where they did, with that.
+    """
+
+    code: list[Instruction] = field(default_factory=list)
+    inputs: dict[int, Input] = field(default_factory=dict)
+    payloads: list[tuple[int, int]] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+    old: set[int] = field(default_factory=set)
+    guarded: set[int] = field(default_factory=set)
+    places: list[Place] = field(default_factory=list)
+    offsets: dict[int, Offset] = field(default_factory=dict)
+    fixed: dict[int, int] = field(default_factory=dict)

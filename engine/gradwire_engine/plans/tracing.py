@@ -1,0 +1,573 @@
+"""Watching a frame run on the tape: every array that is made or written to becomes an instruction of a program.
+
+The engine tells the tracer of the few places where arrays come to be. Whatever reads values in between, or belongs to
+what no plan deals with, stops the tracer, with a reason; the frame itself goes on as if nobody had watched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
+
+import numpy as np
+
+from gradwire_protocol.meta import Inference, Meta
+from gradwire_protocol.table import Kind
+
+from ..registry import Row
+from ..tape import Saved
+from ..tensor import Storage, Tensor
+from .inputs import Found, Unplannable, is_part
+from .numbers import TRACKED, plain, tracked
+from .program import At, Call, Given, Input, Lay, Number, Offset, Place, Program, Step, Thing, View, Write
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+    from ..tape import Node
+
+log = logging.getLogger("gradwire.plans")
+
+MOST_INSTRUCTIONS: Final = 20_000
+CONSTANT_BYTES: Final = 1 << 16
+
+CONTROLS: Final = frozenset({
+    "backward", "grad", "grad_of", "set_mode", "set_grad", "set_grad_dtype", "requires_grad_", "retain_grad",
+    "detach_", "data_of", "zero_grad", "clip_grad_norm_", "bump_version",
+})  # fmt: skip
+"""Control ops that only move objects about, or compute with other ops; optimizer steps are beside them."""
+
+PASSED_ON: Final = {
+    "mul": {"other"}, "div": {"other"}, "leaky_relu": {"negative_slope"},
+    "select": {"index"}, "slice": {"start", "end"},
+}  # fmt: skip
+"""Numbers by op that its derivative hands on to another op, if it uses them at all."""
+
+FREE_POSITIONS: Final = frozenset({"select_backward", "slice_backward"})
+"""Ops with a kernel whose rule does not depend on their positions."""
+
+_TOTAL: Final = frozenset({
+    "abs", "add", "sub", "rsub", "mul", "div", "neg", "pow", "square", "sqrt", "rsqrt", "reciprocal", "exp", "log",
+    "log1p", "expm1", "tanh", "sigmoid", "sin", "cos", "relu", "gelu", "silu", "softplus", "leaky_relu", "elu",
+    "erf", "where", "maximum", "minimum", "clamp", "sign", "eq", "ne", "lt", "le", "gt", "ge", "sum", "mean", "var",
+    "amax", "amin", "sum_to_size", "softmax", "log_softmax", "layer_norm", "matmul", "mm", "bmm", "mv", "dot",
+    "linear", "addmm", "clone", "contiguous", "reshape", "flatten", "cat", "stack", "masked_fill", "zeros", "ones",
+    "zeros_like", "ones_like", "full_like", "threshold_backward", "gelu_backward", "softmax_backward",
+    "log_softmax_backward", "layer_norm_backward", "select_backward", "slice_backward", "batch_norm_training",
+    "batch_norm_backward", "convolution", "convolution_input", "convolution_weight", "conv1d", "conv2d", "conv3d",
+    "attention", "attention_backward", "add_", "mul_", "sub_", "div_", "zero_", "copy_",
+})  # fmt: skip
+"""Ops that nothing in their operands' values makes fail, among floating point numbers."""
+
+
+class _Random:
+    """Stands for the session's generator among the arguments of a call."""
+
+
+RANDOM: Final = _Random()
+
+
+def _noted(method: Callable[..., None]) -> Callable[..., None]:
+    """What cannot be noted stops the tracer, and not the frame."""
+
+    @wraps(method)
+    def note(self: Tracer, *args: Any) -> None:
+        try:
+            method(self, *args)
+        except Unplannable as unplannable:
+            self.stop(str(unplannable))
+        except Exception:
+            log.exception("a frame could not be captured")
+            self.stop("a defect")
+
+    return note
+
+
+def _alike(row: Row) -> str:
+    return row.op.name if row.op.base is None else row.op.base.name
+
+
+class Tracer:
+    """Notes the instructions of one frame, while the engine has it as its ``tracer``.
+
+    It keeps no tensor and no array alive, since backward looks at who else holds a gradient.
+
+    Attributes:
+        reason: why there will be no plan; empty while nothing speaks against one.
+        numbered: nodes of this frame with the numbers of the frame that they keep, by position of the parameter.
+        grads: tensors that were in ``grad`` of a parameter when an optimizer ran, by the number of their template.
+    """
+
+    def __init__(self, engine: Engine, found: Found) -> None:
+        self.engine = engine
+        self.reason = ""
+        self.program = Program()
+        self.numbered: dict[int, tuple[ref[Any], dict[int, int]]] = {}
+        self.alive = [ref(thing) for thing in found.objects]
+        self.things = {id(thing): i for i, thing in enumerate(found.objects)}
+        self.payloads: list[tuple[Any, list[Any], int]] = []
+        self.grads: list[tuple[ref[Any], int, Meta, int, int]] = []
+        self._values: dict[int, tuple[ref[Any], int]] = {}
+        self._arrays: dict[int, tuple[ref[Any], int]] = {}
+        self._wholes: dict[int, tuple[ref[Any], int]] = {}
+        self._whole_values: dict[int, int] = {}
+        self._parts: set[int] = set()
+        for i, thing in enumerate(found.objects):
+            if type(thing) is Tensor:
+                if is_part(thing):
+                    self._parts.add(i)
+                self._arrays.setdefault(id(thing.array), (ref(thing.array), i))
+                whole = thing.storage.array
+                self._wholes.setdefault(id(whole), (ref(whole), i))
+        self._mappings: list[dict[int, int]] = []
+        self._pending: list[Any] | None = None
+        self._record: list[Any] | None = None
+        self._record_mapping: dict[int, int] = {}
+        self.kinds: list[str] = []
+        self._raws: list[int] = []
+
+    def stop(self, reason: str) -> None:
+        """Give up: there will be no plan."""
+        self.reason = self.reason or reason
+        self.engine.tracer = None
+
+    # Records and ops
+
+    @_noted
+    def record(self, op: Any, args: list[Any], values: list[Any]) -> None:
+        """A record begins, with these decoded arguments."""
+        mapping = {}
+        for i, (param, arg) in enumerate(zip(op.params, args, strict=False)):
+            kind = param.kind
+            if type(arg) is str and kind in (Kind.SCALAR, Kind.POSITION, Kind.OPERAND):
+                mapping[i] = len(self.kinds)
+                self.kinds.append(arg)
+        self._record, self._record_mapping = values, mapping
+
+    @_noted
+    def payload(self, op: Any, values: list[Any], at: int) -> None:
+        """A payload of the frame is about to be given to an op."""
+        array = values[at]
+        number = self._new(array, None)
+        self.program.payloads.append((number, len(self.payloads)))
+        self.program.old.add(number)
+        template = list(values)
+        template[at] = None
+        self.payloads.append((op, template, at))
+
+    def took(self, values: list[Any]) -> bool:
+        """Whether :meth:`run` hands these on to the engine."""
+        taken, self._pending = self._pending is values, None
+        return taken
+
+    def run(self, row: Row, values: list[Any]) -> Any:
+        """``engine.run``, with an eye on it."""
+        mapping: dict[int, int] = {}
+        if values is self._record:
+            mapping, self._record = self._record_mapping, None
+        followed = {i: value.place for i, value in enumerate(values) if type(value) in TRACKED}
+        if followed:
+            mapping = mapping | followed
+            values = [plain(value) if i in followed else value for i, value in enumerate(values)]
+        try:
+            self._enter(row, values, mapping)
+        except Unplannable as unplannable:
+            self.stop(str(unplannable))
+            return self.engine.run(row, values)
+        op = row.op
+        self._mappings.append(mapping)
+        self._pending = values
+        watching = self.engine.tracer
+        if op.control and op.name.endswith("_step"):
+            self.engine.tracer = None  # it is run as it is
+        try:
+            return self.engine.run(row, values)
+        finally:
+            self._mappings.pop()
+            self._pending = None
+            if watching is not None and not self.reason:
+                self.engine.tracer = watching
+
+    def _enter(self, row: Row, values: list[Any], mapping: dict[int, int]) -> None:
+        op, engine = row.op, self.engine
+        if engine.batched or engine.dual_levels:
+            raise Unplannable("vmap or forward mode")
+        if op.dynamic:
+            raise Unplannable(f"op {op.name}: its shape depends on values")
+        if op.control:
+            if op.name.endswith("_step") and op.results == 0:
+                self._step(row, values, mapping)
+                return
+            if op.name not in CONTROLS:
+                raise Unplannable(f"op {op.name}")
+        if op.mutates is not None:
+            for value in values:
+                if type(value) is Tensor:
+                    self.placed(value)
+        if op.control or row.composite is not None:
+            self.program.guarded.update(mapping.values())
+        if len(self.program.code) > MOST_INSTRUCTIONS:
+            raise Unplannable(f"more than {MOST_INSTRUCTIONS:,} instructions")
+
+    def guard(self, place: int) -> None:
+        """The plan holds only for frames with the same number at this place."""
+        self.program.guarded.add(place)
+
+    def placed(self, tensor: Tensor) -> None:
+        """Where this tensor begins in its memory is about to be used in another way than to make a view of it."""
+        program = self.program
+        if tensor.base is not None:
+            self.placed(tensor.base)
+        try:
+            begins = program.offsets.get(self.value(tensor.array))
+        except Unplannable:
+            return  # whoever uses its memory will say so
+        for place, i in begins.terms if begins is not None else ():
+            if place < 0:
+                thing = self.alive[i]()
+                program.fixed[i] = thing.offset if thing is not None else tensor.offset
+            else:
+                program.guarded.update(n.place for n in program.places[place].args if type(n) is Number)
+
+    # Values
+
+    def _new(self, array: Any, memory: int | None) -> int:
+        owners = self.program.memory
+        number = len(owners)
+        owners.append(number if memory is None else owners[memory])
+        if type(array) is np.ndarray:
+            self._values[id(array)] = (ref(array), number)
+        return number
+
+    def value(self, array: Any) -> int:
+        """The number of this array.
+
+        Raises:
+            Unplannable: for one that came from nowhere.
+        """
+        found = self._values.get(id(array))
+        if found is not None and found[0]() is array:
+            return found[1]
+        there = self._arrays.get(id(array))
+        if there is None or there[0]() is not array:
+            raise Unplannable("an array came from nowhere")
+        thing = self.alive[there[1]]()
+        if thing is None:
+            raise Unplannable("an array outlived its tensor")
+        memory = self.memory(thing.storage)
+        number = self._new(array, memory)
+        self.program.inputs[number] = Input(number, there[1], False)
+        if there[1] in self._parts:
+            self.program.offsets[number] = Offset(0, ((-1, there[1]),))
+        return number
+
+    def memory(self, storage: Storage) -> int:
+        """The number of the value that is all of this memory.
+
+        Raises:
+            Unplannable: for memory that came from nowhere.
+        """
+        array = storage.array
+        there = self._wholes.get(id(array))
+        if there is not None and there[0]() is array:
+            number = self._whole_values.get(id(array))
+            if number is None:
+                number = self._whole_values[id(array)] = self._new(None, None)
+                self.program.inputs[number] = Input(number, there[1], True)
+                self.program.old.add(number)
+            return number
+        found = self._values.get(id(array))
+        if found is None or found[0]() is not array:
+            raise Unplannable("memory came from nowhere")
+        return found[1]
+
+    def known(self, thing: Any) -> int | None:
+        """The number of an object that was there before the frame."""
+        found = self.things.get(id(thing))
+        return found if found is not None and self.alive[found]() is thing else None
+
+    # Where arrays come to be
+
+    @_noted
+    def called(
+        self, row: Row, compiled: Any, values: list[Any], arguments: list[Any], casts: tuple[Any, Any],
+        inferred: Inference, result: Any,
+    ) -> None:  # fmt: skip
+        """A kernel ran. ``arguments`` are ``values`` prepared, behind what else the kernel takes."""
+        op, mapping = row.op, self._mappings[-1] if self._mappings else {}
+        shift, function = len(arguments) - len(values), row.kernel
+        assert function is not None
+        if arguments[0] is not np:
+            raise Unplannable("a device other than the CPU")
+        if row.measure is not None:
+            raise Unplannable(f"op {op.name}: its size depends on values")
+        args: list[Any] = list(arguments[:shift])
+        if op.random:
+            args[1] = RANDOM
+        for i, (value, argument) in enumerate(zip(values, arguments[shift:], strict=True)):
+            if type(value) is Tensor:
+                args.append(self._operand(value, argument, casts))
+            elif i in mapping:
+                if op.params[i].kind is Kind.POSITION and op.name not in FREE_POSITIONS:
+                    self.guard(mapping[i])
+                wraps = type(value) is int and i in row.tensor_at
+                args.append(Number(mapping[i], inferred.compute if wraps else None))
+            elif type(value) in (list, tuple) and type(argument) is list and i in row.tensor_at:
+                operands = zip(value, argument, strict=True)
+                args.append([None if v is None else self._operand(v, a, casts) for v, a in operands])
+            elif type(argument) is np.ndarray:
+                args.append(At(self.value(argument)))
+            else:
+                args.append(argument)
+        writes = None
+        if op.mutates is not None and row.writes:
+            if arguments[shift] is not values[0].array:
+                raise Unplannable(f"op {op.name}: it writes through a copy")
+            writes = self.value(arguments[shift])
+            self._raws = []
+        else:
+            results = result if type(result) is tuple else (result,)
+            self._raws = [self._new(raw, None) for raw in results]
+            if op.name == "upload":
+                self.program.old.update(self._raws)
+        total = _alike(row) in _TOTAL and all(
+            v.meta.dtype.category >= 2 for v in values if type(v) is Tensor and op.name not in ("where", "masked_fill")
+        )
+        self.program.code.append(
+            Call(
+                op.name,
+                function,
+                args,
+                self._raws,
+                compiled,
+                writes,
+                total,
+                total and not op.random,
+                inferred.outs,
+                type(result) is tuple,
+            )
+        )
+
+    def _operand(self, tensor: Tensor, argument: Any, casts: tuple[Any, Any]) -> At:
+        from ..engine import cast_operand
+
+        array = tensor.array
+        if type(array) is not np.ndarray:
+            raise Unplannable("a device other than the CPU")
+        if argument is array:
+            return At(self.value(array))
+        source = self.value(array)
+        number = self._new(argument, None)
+        self.program.code.append(Call("cast", cast_operand, [At(source), *casts], [number], total=True))
+        return At(number)
+
+    @_noted
+    def laid_out(self, i: int, raw: Any, data: Any, out: Meta, operands: list[Tensor]) -> None:
+        """The ``i``-th result of the kernel that ran last became ``data``."""
+        number = self._raws[i]
+        if data is raw and not self._depends_on_numbers():
+            return
+        scalar = type(raw) is not np.ndarray and out.shape == ()
+        made = self._new(data, None)
+        shown = [] if scalar else [self.value(t.array) for t in operands]
+        self.program.code.append(Lay(made, number, out, shown, scalar))
+
+    def _depends_on_numbers(self) -> bool:
+        """Whether the last call takes a number of the frame that may differ, on which its layout might depend."""
+        call = self.program.code[-1]
+        return type(call) is Call and not call.total and any(type(arg) is Number for arg in call.args)
+
+    @_noted
+    def written(self, target: Any, raw: Any) -> None:
+        """The result of the kernel that ran last was written over this array."""
+        same = getattr(raw, "dtype", None) == target.dtype
+        self.program.code.append(Write(self.value(target), self._raws[0], not same and hasattr(raw, "astype")))
+
+    @_noted
+    def viewed(
+        self, row: Row, source: Tensor, rule_args: list[Any], inferred: Inference, results: list[Tensor]
+    ) -> None:
+        """These views of a tensor were made."""
+        mapping, program = self._mappings[-1] if self._mappings else {}, self.program
+        memory = self.memory(source.storage)
+        origin = self.value(source.array)
+        begins = program.offsets.get(origin)
+        if begins is not None and any(out.dtype.itemsize != source.dtype.itemsize for out in inferred.outs):
+            self.placed(source)
+            begins = None
+        terms = () if begins is None else begins.terms
+        before = source.offset if begins is None else begins.constant
+        positions = {i: place for i, place in mapping.items() if row.op.params[i].kind is Kind.POSITION}
+        program.guarded.update(place for i, place in mapping.items() if i not in positions)
+        if positions:
+            args = tuple([Number(positions[i]) if i in positions else arg for i, arg in enumerate(rule_args)])
+            program.places.append(Place(row, args, inferred))
+        for i, (result, delta) in enumerate(zip(results, inferred.offsets or (), strict=True)):
+            out = result.meta
+            size = out.dtype.itemsize
+            number = self._new(result.array, memory)
+            offset: int | Offset = result.offset * size
+            if positions or terms:
+                if size != source.dtype.itemsize:
+                    raise Unplannable(f"op {row.op.name}: a view of another dtype begins where a number says")
+                mine = ((len(program.places) - 1, i),) if positions else ()
+                offset = Offset(before + (0 if positions else delta), (*terms, *mine))
+                program.offsets[number] = offset
+                if result.path is not None or row.op.name == "as_strided":
+                    self.placed(result)
+            strides = tuple([step * size for step in out.stride])
+            ordered = memory in program.inputs or source.storage.array.flags.c_contiguous
+            program.code.append(View(number, memory, out.shape, strides, offset, result.array.dtype, size, ordered))
+            way = "" if positions else way_to(source.array, result.array)
+            if way:
+                program.code[-1].source, program.code[-1].way = origin, way  # type: ignore[union-attr]
+
+    @_noted
+    def computed(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
+        """Something other than a kernel ran on arrays; where it returned nothing, it wrote into the first one."""
+        shown = [At(self.value(arg)) if type(arg) is np.ndarray else arg for arg in args]
+        if result is None:
+            call = Call(name, function, shown, [], writes=shown[0].value, total=True)
+        else:
+            call = Call(name, function, shown, [self._new(result, None)], total=True)
+        self.program.code.append(call)
+
+    @_noted
+    def constant(self, host: Any, array: Any) -> None:
+        """An array was made of values that follow from the structure of the frame."""
+        if host.nbytes > CONSTANT_BYTES:
+            raise Unplannable("a large constant")
+        self.program.code.append(Call("constant", np.array, [host.copy()], [self._new(array, None)], total=True))
+
+    def _step(self, row: Row, values: list[Any], mapping: dict[int, int]) -> None:
+        """An optimizer is about to run."""
+        args: list[Any] = []
+        given: list[Given] = []
+        written: list[int] = []
+        for i, value in enumerate(values):
+            if i in mapping:
+                args.append(Number(mapping[i]))
+            elif type(value) is Tensor:
+                args.append(Thing(self._old(row, value)))
+                written.append(args[-1].number)
+            elif type(value) is list:
+                args.append([None if v is None else Thing(self._old(row, v)) for v in value])
+                written.extend(thing.number for thing in args[-1] if thing is not None)
+                if row.op.params[i].name == "params":
+                    given.extend(Given(self._old(row, v), self._grad(row, v.grad)) for v in value)
+            else:
+                args.append(value)
+        from ..registry import CONTROLS as STEPS
+
+        step = Step(row.op.name, STEPS[row.op.name], args, given, written, self.engine.grad_enabled)
+        self.program.code.append(step)
+
+    def _old(self, row: Row, tensor: Tensor) -> int:
+        number = self.known(tensor)
+        if number is None:
+            raise Unplannable(f"op {row.op.name}: a tensor of this frame")
+        return number
+
+    def _grad(self, row: Row, grad: Tensor | None) -> Any:
+        """What a parameter has in ``grad``: nothing, an old object, or the number of a template in :attr:`grads`."""
+        if grad is None:
+            return None
+        number = self.known(grad)
+        if number is not None:
+            return Thing(number)
+        if grad._grad_fn is not None or grad.base is not None:
+            raise Unplannable(f"op {row.op.name}: a gradient with history")
+        for reference, *facts in self.grads:
+            if reference() is grad:
+                return facts[0]
+        at = len(self.grads)
+        self.grads.append((ref(grad), at, grad.meta, self.value(grad.array), self.memory(grad.storage)))
+        if grad.offset or grad.array is not grad.storage.array:
+            raise Unplannable(f"op {row.op.name}: a gradient that is a view")
+        return at
+
+    # Nodes and what they keep
+
+    def noded(self, node: Node) -> None:
+        """The op being run made this node."""
+        mapping = self._mappings[-1] if self._mappings else None
+        if mapping:
+            self.numbered[id(node)] = (ref(node), mapping)
+
+    def numbers_of(self, node: Any) -> dict[int, int]:
+        """The places of the frame's numbers that a node keeps, by parameter."""
+        found = self.numbered.get(id(node))
+        return found[1] if found is not None and found[0]() is node else {}
+
+    def saved(self, node: Node, needed: list[bool]) -> Saved:
+        """What a derivative sees."""
+        numbers = self.numbers_of(node)
+        return TracedSaved(node, needed, numbers, self.guard) if numbers else Saved(node, needed)
+
+
+def way_to(source: Any, view: Any) -> str:
+    """How NumPy itself makes a view from the array it is a view of, down to the strides of extents of one; empty where
+    that takes more than one simple call."""
+    if source.dtype != view.dtype or not view.size:
+        return ""
+    order = list(range(source.ndim))
+    ways = []
+    if view.ndim == source.ndim and view.shape != source.shape[::-1]:
+        free = list(zip(source.shape, source.strides, strict=True))
+        order = []
+        for axis in zip(view.shape, view.strides, strict=True):
+            if axis not in free:
+                break
+            order.append(free.index(axis))
+            free[order[-1]] = (-1, -1)
+        if len(order) == source.ndim:
+            ways.append((f".transpose({', '.join(map(str, order))})", source.transpose(order)))
+    elif view.ndim == source.ndim:
+        ways.append((".T", source.T))
+    if source.size == view.size and source.flags.c_contiguous:
+        ways.append(
+            (
+                f".reshape({', '.join(map(str, view.shape))})" if view.ndim else ".reshape(())",
+                source.reshape(view.shape),
+            )
+        )
+    if view.ndim + 1 == source.ndim and source.strides[0]:
+        at = (_begin(view) - _begin(source)) // source.strides[0]
+        if 0 <= at < source.shape[0]:
+            ways.append((f"[{at}]" if view.ndim else f"[{at}, ...]", source[at, ...]))
+    for way, found in ways:
+        if found.shape == view.shape and found.strides == view.strides and _begin(found) == _begin(view):
+            return way
+    return ""
+
+
+def _begin(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+class TracedSaved(Saved):
+    """Gives out numbers of the frame so that their use is noticed."""
+
+    __slots__ = ("_guard", "_numbers")
+
+    def __init__(self, node: Node, needed: list[bool], numbers: dict[int, int], guard: Callable[[int], None]) -> None:
+        super().__init__(node, needed)
+        self._numbers = numbers
+        self._guard = guard
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        op = self._node.row.op
+        at = op.positions.get(name)
+        place = None if at is None else self._numbers.get(at)
+        if place is None or found is None:
+            return found
+        if name in PASSED_ON.get(op.name if op.base is None else op.base.name, ()):
+            followed = tracked(found, place, self._guard)
+            if followed is not None:
+                return followed
+        self._guard(place)
+        return found

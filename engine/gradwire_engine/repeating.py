@@ -1,0 +1,194 @@
+"""A frame that is applied several times in a row: a loop over what the session holds, in one message.
+
+Each iteration is the frame applied once more, with the next numbers of its table of scalars: it finds what the one
+before has left. Its results take the ids of the results before it, so that those of the last iteration remain; what is
+wanted of every iteration is copied, and stacked at the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gradwire_protocol.errors import GradwireError, LimitExceeded, MalformedFrame
+from gradwire_protocol.frames import ID_BITS, Frame, Problem, Reply, Timing
+from gradwire_protocol.records import mentioned
+
+from . import deadline
+from .applying import Buffers, Run
+from .clients import Client
+from .failures import Poison, Poisoned, problem_of
+from .memory import UNLIMITED
+from .registry import row
+from .structures import Known
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .session import Session
+
+SETTING: Final = "GRADWIRE_MAX_OPS_PER_FRAME"
+
+
+class Repetition:
+    """One frame being applied ``frame.repeat`` times, or once with results that are wanted stacked.
+
+    An iteration in which something fails is the last one.
+
+    Raises:
+        MalformedFrame: for tables that do not fit the number of iterations, and for reads and chunked payloads, which
+            a repeated frame has none of.
+        LimitExceeded: for more records and copies, in all iterations together, than a frame may have records; and for
+            too many tensors.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        client: Client,
+        frame: Frame,
+        seq: int,
+        known: Known,
+        buffers: Buffers,
+        human: bool,
+        failures: Mapping[int, Problem] | None,
+    ) -> None:
+        self.session, self.client, self.frame, self.seq = session, client, frame, seq
+        self.known, self.buffers, self.human, self.failures = known, buffers, human, failures
+        structure, times = known.structure, max(frame.repeat, 1)
+        self.times = times
+        each = max(len(structure.ops) + len(frame.stacked), 1)
+        if each * times > session.limits.max_ops_per_frame:
+            raise LimitExceeded(
+                f"{times:,} times {each:,} ops (and copies) are {times * each:,}, "
+                f"{session.limits.max_ops_per_frame:,} are allowed ({SETTING})",
+                setting=SETTING, limit=session.limits.max_ops_per_frame, value=times * each,
+            )  # fmt: skip
+        if len(session.ids) + len(frame.stacked) > session.limits.max_tensors:
+            raise LimitExceeded(
+                f"the session holds {len(session.ids):,} tensors (GRADWIRE_MAX_TENSORS): release some",
+                setting="GRADWIRE_MAX_TENSORS", limit=session.limits.max_tensors, value=len(session.ids),
+            )  # fmt: skip
+        self.numbers = sum(mentioned(*record[:2])[0] for record in structure.ops)
+        if len(frame.scalars) != times * self.numbers:
+            raise MalformedFrame(
+                f"{times:,} iterations of {self.numbers} numbers each need {times * self.numbers:,} scalars, "
+                f"{len(frame.scalars):,} came"
+            )
+        if structure.reads or any(payload.upload is not None for payload in frame.payloads):
+            raise MalformedFrame("a frame that is repeated reads nothing and takes no upload that came in chunks")
+        self.errors: list[Problem] = []
+        self.first = frame.first
+        self.first = self._single(0).first  # what it would refuse is refused now
+
+    def _single(self, iteration: int) -> Run:
+        begin = iteration * self.numbers
+        frame = msgspec.structs.replace(
+            self.frame, first=self.first, repeat=0, stacked=[], releases=[], timed=False, detailed=False,
+            scalars=self.frame.scalars[begin : begin + self.numbers],
+        )  # fmt: skip
+        failures = self.failures
+        if failures is not None:
+            failures = {i: p for i, p in failures.items() if p.extra.get("iteration", 0) == iteration}
+        return Run(self.session, self.client, frame, self.seq, self.known, self.buffers, self.human, failures)
+
+    def execute(self) -> tuple[Reply, Buffers]:
+        """Apply the frame, every time."""
+        session, frame, times = self.session, self.frame, self.times
+        timing = Timing(started=time.perf_counter_ns()) if frame.timed else None
+        wanted: list[list[Any]] = []
+        until = deadline.begin(session.limits.max_frame_seconds if self.failures is None else 0)
+        run = self._single(0)
+        for iteration in range(times):
+            if iteration:
+                run = self._single(iteration)
+            run.within = until
+            run.execute()
+            self.errors = list(session.failed)
+            wanted.append(self._copies(run, iteration))
+            for problem in self.errors:
+                if "iteration" not in problem.extra:
+                    problem.extra = {**problem.extra, "iteration": iteration}
+                    problem.detail += f" (in iteration {iteration} of {times})"
+            if self.errors:
+                break
+        made = len(run.made)
+        for i, tensor in enumerate(self._stacks(wanted)):
+            session.ids[run.first + made + i] = tensor
+        for tensor_id in frame.releases:
+            session.ids.pop(tensor_id, None)
+        counter = (run.first & ((1 << ID_BITS) - 1)) + made + len(frame.stacked) - 1
+        self.client.counter = max(self.client.counter, counter)
+        session.failed = tuple(self.errors)
+        if timing is not None:
+            timing.finished = time.perf_counter_ns()
+        count = made + len(frame.stacked)
+        return Reply(
+            seq=self.seq, errors=self.errors, made=count, first=run.first if count else 0, timing=timing
+        ), []  # fmt: skip
+
+    def replay(self) -> tuple[Reply, Buffers]:
+        """Execute, with the failures that are known, and no others of their kinds."""
+        account = self.session.engine.account
+        limits, account.limits = account.limits, UNLIMITED
+        try:
+            return self.execute()
+        finally:
+            account.limits = limits
+
+    def _copies(self, run: Run, iteration: int) -> list[Any]:
+        """What is wanted of an iteration, in memory of its own."""
+        found: list[Any] = []
+        place = len(self.known.structure.ops)
+        for reference in self.frame.stacked:
+            try:
+                self._fail_again(place, iteration)
+                found.append(self._plain("clone", [run.result(reference)]))
+            except Poisoned as poisoned:
+                found.append(Poison(poisoned.problem))
+            except (GradwireError, MemoryError) as error:
+                return [self._broken(error, place, "clone")] * len(self.frame.stacked)
+        return found
+
+    def _stacks(self, wanted: list[list[Any]]) -> list[Any]:
+        """What was wanted of each iteration, stacked; poisoned, where an iteration is missing."""
+        if self.errors:
+            broken = next((each for each in wanted[-1] if isinstance(each, Poison)), Poison(self.errors[0]))
+            return [broken] * len(self.frame.stacked)
+        found: list[Any] = []
+        place = len(self.known.structure.ops) + 1
+        for copies in zip(*wanted, strict=True):
+            unmade = next((each for each in copies if isinstance(each, Poison)), None)
+            if unmade is not None:  # it depends on something that failed in an earlier frame
+                found.append(unmade)
+                continue
+            try:
+                self._fail_again(place, 0)
+                found.append(self._plain("stack", [list(copies), 0]))
+            except Poisoned as poisoned:
+                return [Poison(poisoned.problem)] * len(self.frame.stacked)
+            except (GradwireError, MemoryError) as error:
+                return [self._broken(error, place, "stack")] * len(self.frame.stacked)
+        return found
+
+    def _fail_again(self, place: int, iteration: int) -> None:
+        """What failed when the frame was applied first fails in its replay."""
+        problem = None if self.failures is None else self.failures.get(place)
+        if problem is not None and problem.extra.get("iteration", 0) == iteration:
+            if problem not in self.errors:
+                self.errors.append(problem)
+            raise Poisoned(problem)
+
+    def _broken(self, error: GradwireError | MemoryError, place: int, name: str) -> Poison:
+        known = error if isinstance(error, GradwireError) else self.session.engine.out_of_memory(name, error)
+        problem = problem_of(known, op=name, seq=self.seq, index=place)
+        self.errors.append(problem)
+        return Poison(problem)
+
+    def _plain(self, name: str, values: list[Any]) -> Tensor:
+        engine = self.session.engine
+        engine.grad_enabled = False
+        found: Tensor = engine.run(row(name), values)
+        return found
