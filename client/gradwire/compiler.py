@@ -1,19 +1,19 @@
-"""``torch.compiler``: the client compiles nothing. A step that repeats is recognised by the server as it is."""
+"""``torch.compiler``: what surrounds :func:`gradwire.compile`."""
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from .compiling.function import compile, forget_all
+
 Anything = TypeVar("Anything")
 
-
-def compile(model: Any = None, **options: Any) -> Any:
-    """The function or module, unchanged; as a decorator with options, one that changes nothing."""
-    return (lambda function: function) if model is None else model
+__all__ = ["allow_in_graph", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling",
+           "reset"]  # fmt: skip
 
 
 def is_compiling() -> bool:
-    """Never."""
+    """Never: what is recorded of a function is what it does."""
     return False
 
 
@@ -23,12 +23,13 @@ def is_dynamo_compiling() -> bool:
 
 
 def disable(fn: Any = None, recursive: bool = True, **_: Any) -> Any:
-    """The function, unchanged: it was not compiled anyway."""
+    """The function, unchanged: what it does is recorded as part of what calls it."""
     return (lambda function: function) if fn is None else fn
 
 
 def reset() -> None:
-    """There is nothing to forget."""
+    """Forget all that was recorded for replays, of every compiled function."""
+    forget_all()
 
 
 def allow_in_graph(fn: Anything) -> Anything:

@@ -10,6 +10,8 @@ Whatever interrupts a message in its middle, Ctrl-C included, ends the connectio
 from __future__ import annotations
 
 import json
+import math
+import os
 import select
 import socket
 import ssl
@@ -42,7 +44,14 @@ from . import trust
 from .quiet import stream_logger
 from .replies import error_of
 
-RECEIVE_BYTES: Final = 1 << 20
+RECEIVE_BYTES: Final = 64 << 10
+MUCH_BYTES: Final = 1 << 20
+"""What is asked of the system at a time, at first, and where more comes than that. Memory for more costs more time than
+a small message takes."""
+
+SPIN_S: Final = 0.0005
+"""How long a thread looks for an answer again and again before it falls asleep, where answers have come that soon. To
+fall asleep and be woken takes about as long as a small frame."""
 MESSAGE_BYTES: Final = 256 << 20
 """The largest message that is taken in. Servers send large values in chunks of a few MB."""
 
@@ -57,6 +66,7 @@ PINGS_MISSED: Final = 2
 STALLS: Final = 8
 """The same where the server may have stopped reading on purpose, because it has enough to do for now."""
 
+_CORES: Final = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 20), ("TCP_KEEPCNT", 3))
 
 Arrived = tuple[Message, list[memoryview]]
@@ -102,6 +112,8 @@ class Connection:
         self._messages: deque[Arrived] = deque()
         self._parts: list[bytes] = []
         self._broken = False
+        self._asks = RECEIVE_BYTES
+        self._usual_wait = math.inf
         try:
             raw = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
             _prepare(raw)
@@ -162,10 +174,11 @@ class Connection:
         self._protocol.send_binary(data)
         self._write_blocking()
 
-    def receive(self, timeout: float | None, most_missed: int = PINGS_MISSED) -> list[Arrived]:
+    def receive(self, timeout: float | None, most_missed: int = PINGS_MISSED, awake: bool = False) -> list[Arrived]:
         """What has arrived, after waiting for something for at most ``timeout`` seconds.
 
         With None it waits without end, and pings; after ``most_missed`` pings without a sign of life it gives up.
+        ``awake``: what comes is wanted at once, so it is looked for without sleeping where it usually comes soon.
 
         Raises:
             Disconnected: when the connection broke and nothing is left to read.
@@ -173,16 +186,19 @@ class Connection:
         """
         if not self._messages:
             if timeout is None:
-                self._await(most_missed)
+                self._await(most_missed, awake)
             else:
                 self._receive(timeout)
         arrived = list(self._messages)
         self._messages.clear()
         return arrived
 
-    def _await(self, most_missed: int) -> None:
+    def _await(self, most_missed: int, awake: bool = False) -> None:
         """Wait for a message. Counted in pings rather than by a clock: a machine that slept has missed only one."""
         missed = 0
+        began = time.perf_counter()
+        if awake and self._usual_wait < SPIN_S and _CORES > 1:
+            self._look_often(began + SPIN_S)
         while not self._messages:
             if self._receive(self.heartbeat):
                 missed = 0
@@ -192,6 +208,15 @@ class Connection:
                 missed += 1
                 self._protocol.send_ping(b"")
                 self._write_blocking()
+        if not awake:
+            return
+        waited = time.perf_counter() - began
+        self._usual_wait = waited if self._usual_wait == math.inf else 0.75 * self._usual_wait + 0.25 * waited
+
+    def _look_often(self, until: float) -> None:
+        """Wait for a message without sleeping."""
+        while not self._messages and time.perf_counter() < until:
+            self._read()
 
     def close(self) -> None:
         """Close the stream; the session lives on."""
@@ -240,8 +265,10 @@ class Connection:
 
     def _receive(self, timeout: float | None) -> bool:
         """Take in some bytes, if any come in time; returns whether some did."""
-        if not self._readable(timeout):
-            return False
+        return self._readable(timeout) and self._read()
+
+    def _read(self) -> bool:
+        """Take in some bytes, if they are there."""
         whole = False
         try:
             came = self._take_in()
@@ -260,7 +287,7 @@ class Connection:
 
     def _take_in(self) -> bool:
         try:
-            data = self._socket.recv(RECEIVE_BYTES)
+            data = self._socket.recv(self._asks)
         except (BlockingIOError, ssl.SSLWantReadError):
             return False
         except OSError as error:
@@ -270,6 +297,7 @@ class Connection:
             if not self._messages:
                 raise Disconnected("the server closed the connection")
             return True
+        self._asks = MUCH_BYTES if len(data) == self._asks else RECEIVE_BYTES
         self.received_bytes += len(data)
         self._protocol.receive_data(data)
         for event in self._protocol.events_received():

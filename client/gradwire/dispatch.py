@@ -12,15 +12,17 @@ from gradwire_protocol.errors import ArgumentError, LimitExceeded
 from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.records import encode_args, wrong_type
-from gradwire_protocol.table import TABLE, Kind, Op, Param, attribute_matches
+from gradwire_protocol.table import DEFAULT_DTYPE, TABLE, Kind, Op, Param, attribute_matches
 
 from . import mapping
 from .duals import OPEN, propagate
+from .forms import key_of, known, learn, ways_of
 from .inplace import check_inplace, rebase
 from .iterating import can_shift, shift
 from .lines import user_line
 from .mirror import Node, edge_of
 from .modes import MODES
+from .recording import LONG, many, one
 from .saved import KEPT, Keeping
 from .session import Session
 from .sessions import current_session
@@ -71,6 +73,15 @@ class Entry:
         return tuple(i for i in self.tensors if self.op.params[i].name in self.op.differentiable)
 
     @cached_property
+    def ways(self) -> tuple[int, ...]:
+        """How the arguments count where a form of call is told from others."""
+        return ways_of(self.op)
+
+    @cached_property
+    def defaults(self) -> tuple[Any, ...]:
+        return tuple(p.default for p in self.op.params)
+
+    @cached_property
     def keeping(self) -> Keeping:
         """What its derivative keeps."""
         return Keeping(self.op)
@@ -87,14 +98,14 @@ class Recipe:
         carries: whether some result is of a dtype that gradients can be of.
         node_name: what the recorded node is called.
         nowhere: whether all that it makes or changes is on the meta device, so that there is nothing to compute.
-        references: where in the template the reference to a tensor goes.
+        references, lists: where in the template the reference to a tensor goes, and those to several.
         numbers: the values that go to the frame's table of scalars, in order.
         shifts: whether it is arithmetic that the client can do as well.
     """
 
     __slots__ = (
-        "carries", "described", "entry", "inferred", "kept", "largest", "node_name", "nowhere", "numbers",
-        "references", "shifts", "template",
+        "carries", "described", "entry", "inferred", "kept", "largest", "lists", "node_name", "nowhere",
+        "numbers", "references", "shifts", "template",
     )  # fmt: skip
 
     def __init__(self, entry: Entry, described: list[Any], inferred: Inference, values: list[Any]) -> None:
@@ -114,16 +125,19 @@ class Recipe:
         self.template: list[Any] | None = None
         self.references: tuple[int, ...] = ()
         self.numbers: tuple[int, ...] = ()
+        self.lists: tuple[int, ...] = ()
         op = entry.op
-        if entry.payloads or any(type(v) in (list, complex) for v in values):
+        if entry.payloads or any(type(v) is complex for v in values):
             return
         scalars: list[Any] = []
         self.template = encode_args(op, values, Tensor.__instancecheck__, lambda tensor: 0, scalars, [])
         sent = range(len(self.template))
         self.references = tuple(i for i in entry.tensors if i in sent and isinstance(values[i], Tensor))
+        self.lists = tuple(i for i in entry.tensors if i in sent and type(values[i]) is list)
         taken = [
             i for i in sent
-            if (i in entry.scalars or i in entry.tensors) and values[i] is not None and i not in self.references
+            if (i in entry.scalars or i in entry.tensors) and values[i] is not None
+            and i not in self.references and i not in self.lists
         ]  # fmt: skip
         self.numbers = tuple(taken)
         assert len(self.numbers) == len(scalars)
@@ -167,6 +181,26 @@ def call(name: str, *args: Any, **kwargs: Any) -> Any:
 
 def run(entry: Entry, values: list[Any]) -> Any:
     """Record an op on bound values."""
+    mode = MODES.key
+    if mode < 0 or OPEN:
+        return _run(entry, values, None)
+    form = key_of(entry, values)
+    short = known(form)
+    if short is None:
+        return _run(entry, values, form)
+    session = short.session_of(values)
+    if short.tells:
+        session.record(entry.op, values, 0, short.recipe)
+        return ()
+    if session.lock.ready == mode:
+        made = one(short, session, values[0], mode) if short.single else many(short, session, values, mode)
+        if made is not LONG:
+            return made
+    return _run(entry, values, None)
+
+
+def _run(entry: Entry, values: list[Any], form: Any) -> Any:
+    """The long way. The form of the call, where it has one, is learnt by it."""
     op = entry.op
     levels: Any = ()
     if MODES.casts is not None:
@@ -177,6 +211,8 @@ def run(entry: Entry, values: list[Any]) -> Any:
         levels = mapping.prepare(entry, values)
     described, session = _describe(entry, values)
     recipe = _recipe(entry, described, values, session.default_dtype)
+    if form is not None and session.default_dtype is DEFAULT_DTYPE:
+        learn(form, entry, recipe)
     inferred = recipe.inferred
     target = values[0] if op.mutates is not None else None
     flags = MODES.flags

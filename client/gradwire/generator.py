@@ -19,7 +19,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 from gradwire_protocol.meta import meta
 
 from .dispatch import call
-from .modes import no_grad
+from .modes import MODES, no_grad
 from .sessions import current_session
 from .size import device as Device
 from .tensor import Tensor
@@ -56,6 +56,8 @@ class Generator:
 
     def seed(self) -> int:
         """Start over at a seed that the operating system draws, and return it."""
+        if MODES.capture is not None:
+            MODES.capture.refuse("it draws a seed")
         drawn = int.from_bytes(os.urandom(8), "little")
         self.manual_seed(drawn)
         return drawn
@@ -89,6 +91,8 @@ class Generator:
 
         They begin anew with the seed. A state that is set says nothing of them.
         """
+        if MODES.capture is not None:
+            MODES.capture.refuse("it draws random numbers in the client")
         if self._local is None:
             seed = [self._seed % (1 << 64), 1] if self._seeded else None
             self._local = np.random.Generator(np.random.PCG64(seed))
@@ -128,6 +132,8 @@ class _SessionsOwn(Generator):
     _seeded = False
 
     def manual_seed(self, seed: int) -> Generator:
+        if MODES.capture is not None:
+            MODES.capture.refuse("it sets the seed")
         self._seed = checked_seed(seed)
         self._local = None
         self._seeded = True

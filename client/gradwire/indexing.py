@@ -11,16 +11,20 @@ import numpy as np
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, IndexOutOfRange
 from gradwire_protocol.promotion import ScalarKind
+from gradwire_protocol.table import TABLE
 
-from .dispatch import call
+from .dispatch import call, entry_of, run
 from .tensor import Tensor
 
+_SELECT: Final = entry_of(TABLE["select"])
 _PARTS: Final = (list, tuple, range, slice, type(None), type(Ellipsis), Tensor, np.ndarray)
 """What in a list makes it a tuple of indices, as PyTorch still has it."""
 
 
 def getitem(self: Tensor, key: Any) -> Any:
     """The elements that ``key`` names: a view for ints, slices, None and Ellipsis, a copy for tensors and masks."""
+    if type(key) is int and self._meta.shape:
+        return run(_SELECT, [self, 0, key])
     viewed, indices = _walk(self, key)
     if any(i is not None for i in indices):
         return call("index", viewed, indices)

@@ -83,14 +83,15 @@ def _keep_watching(tensor: Tensor, node: Node | None) -> None:
 
 def path_of(source: Tensor, described: Meta) -> Path | None:
     """The path to a view of ``source``; None for one that is an ``as_strided`` away from the base."""
-    crosses = source._meta.dtype.is_complex != described.dtype.is_complex
-    before = source._path
+    before = source._meta.dtype
+    crosses = before is not described.dtype and before.is_complex != described.dtype.is_complex
+    path = source._path
     if not crosses:
-        return None if before is None else (*before, ("AsStridedBackward0", described))
-    if before is None:
-        before = () if source._base_tensor is None else (("AsStridedBackward0", source._meta),)
+        return None if path is None else (*path, ("AsStridedBackward0", described))
+    if path is None:
+        path = () if source._base_tensor is None else (("AsStridedBackward0", source._meta),)
     name = "ViewAsComplexBackward0" if described.dtype.is_complex else "ViewAsRealBackward0"
-    return (*before, (name, described))
+    return (*path, (name, described))
 
 
 def regenerate(view: Tensor) -> None:

@@ -12,7 +12,17 @@ from typing import Any, Final
 from gradwire_protocol.frames import place_of_position, position_of
 
 PACKAGE: Final = str(Path(__file__).parent)
-_inside: dict[Any, bool] = {}
+
+
+class _Inside(dict[str, bool]):
+    """Whether a file is one of gradwire's. By name: the hash of a code object is worked out anew each time."""
+
+    def __missing__(self, name: str) -> bool:
+        found = self[name] = name.startswith(PACKAGE)
+        return found
+
+
+INSIDE: Final = _Inside()
 
 Line = tuple[Any, int]
 """A code object and an instruction in it: cheap to note, and spelled out when it is needed."""
@@ -55,15 +65,15 @@ class RecentLines:
 
 def user_line() -> Line:
     """The innermost line outside of gradwire."""
-    frame = sys._getframe(1)
+    frame: FrameType = sys._getframe(1)
     while True:
         code = frame.f_code
-        inside = _inside.get(code)
-        if inside is None:
-            inside = _inside[code] = code.co_filename.startswith(PACKAGE)
-        if not inside or frame.f_back is None:
+        if not INSIDE[code.co_filename]:
             return code, frame.f_lasti
-        frame = frame.f_back
+        before = frame.f_back
+        if before is None:
+            return code, frame.f_lasti
+        frame = before
 
 
 def user_call() -> tuple[Any, int, str]:
@@ -72,10 +82,7 @@ def user_call() -> tuple[Any, int, str]:
     name = frame.f_code.co_name
     while True:
         code = frame.f_code
-        inside = _inside.get(code)
-        if inside is None:
-            inside = _inside[code] = code.co_filename.startswith(PACKAGE)
-        if not inside or frame.f_back is None:
+        if not INSIDE[code.co_filename] or frame.f_back is None:
             return code, frame.f_lasti, name
         name = _called(frame, name)
         frame = frame.f_back

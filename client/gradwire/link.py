@@ -43,6 +43,9 @@ UNKNOWN_AT_MOST: Final = 3
 PROMPT_BYTES: Final = 1 << 20
 """With more on its way than that, the server may be too busy to answer pings."""
 CLOSE_PATIENCE_S: Final = 10.0
+LOOK_FROM: Final = 16
+LOOK_EVERY: Final = 8
+"""Unanswered frames from which on each eighth frame looks for replies: to look costs as much as to send."""
 
 _FINAL: Final = (SessionGone, Superseded)
 _THROTTLED: Final = ("too_many_requests", "unavailable")
@@ -62,6 +65,7 @@ class Link:
         durability: what an acknowledged frame survives on this server.
         clock: how far the server's clock is ahead.
         stalled: told when recording had to pause for room, with the time at which the pause began.
+        watched: told of each frame before it is sent, with its structure, hash, payloads and lines.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Link:
         self.resent = 0
         self.clock = Clock()
         self.stalled: Callable[[int], None] | None = None
+        self.watched: Callable[[Frame, bytes, bytes, list[Any], list[Any]], None] | None = None
         self._past_sent = 0
         self._past_received = 0
         self.client = client
@@ -113,6 +118,11 @@ class Link:
     @property
     def bytes_received(self) -> int:
         return self._past_received + (self._connection.received_bytes if self._connection else 0)
+
+    @property
+    def structures(self) -> dict[str, int]:
+        """How many structures travelled as their hash, and how many did not, by the reason why."""
+        return {"hits": self._outgoing.hits, **self._outgoing.misses}
 
     @property
     def acknowledged(self) -> int:
@@ -225,6 +235,8 @@ class Link:
             frame.seq = self._window.next
             frame.client = self.client
             frame.hash = key
+            if self.watched is not None:
+                self.watched(frame, structure, key, payloads, lines)
             sent = self._outgoing.pack(frame, structure, payloads, lines, reads, read_bytes)
             sent.note = note
             if wait:
@@ -235,7 +247,8 @@ class Link:
                     self._try_to_reconnect()
                 else:
                     self._guarded(lambda: self._write(sent))
-                    self._drain(0)
+                    if not wait and len(self._window) >= LOOK_FROM and not sent.frame.seq % LOOK_EVERY:
+                        self._drain(0)  # whoever waits will look anyway
             except Disconnected:
                 self._try_to_reconnect()
             return frame.seq
@@ -256,7 +269,7 @@ class Link:
             while seq not in self._answers:
                 self._check()
                 try:
-                    self._drain(None)
+                    self._drain(None, awake=True)
                 except Disconnected as error:
                     self._reconnect(error)
             self._wanted.discard(seq)
@@ -315,16 +328,16 @@ class Link:
 
     # Receiving
 
-    def _drain(self, timeout: float | None) -> None:
-        self._guarded(lambda: self._take_in(timeout))
+    def _drain(self, timeout: float | None, awake: bool = False) -> None:
+        self._guarded(lambda: self._take_in(timeout, awake))
 
-    def _take_in(self, timeout: float | None) -> None:
+    def _take_in(self, timeout: float | None, awake: bool = False) -> None:
         connection = self._connection
         if connection is None:
             raise Disconnected("not connected")
         # A server that has as much as it takes, or paces its clients, stops reading: then it does not see pings either.
         full = timeout is None and self._window.held > PROMPT_BYTES
-        for message, buffers in connection.receive(timeout, STALLS if full else PINGS_MISSED):
+        for message, buffers in connection.receive(timeout, STALLS if full else PINGS_MISSED, awake):
             if isinstance(message, Reply):
                 self._answer(message, buffers)
             elif isinstance(message, Chunk):
@@ -391,7 +404,7 @@ class Link:
             sent.unknown += 1
             if sent.unknown > UNKNOWN_AT_MOST:
                 raise MalformedFrame(f"the server does not know the structure of frame {reply.seq}, which it was sent")
-            self._outgoing.forget()
+            self._outgoing.forget("forgotten")
         elif problem.code == "reply_forgotten":
             # It was applied, and its values are lost. A window that is bounded like ours does not let this happen.
             sent.refusal, sent.reads = error, 0
@@ -492,7 +505,7 @@ class Link:
             raise self._final(SessionGone(went))
         self.client, self.epoch = welcome.client, welcome.epoch
         self.durability = welcome.durability
-        self._outgoing.forget()
+        self._outgoing.forget("reconnected")
         self._downloads.clear()
         self.reconnects += 1
         self._patience.tries += self.reconnects > 0  # until something is answered, this was no success

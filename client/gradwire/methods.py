@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Final
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
@@ -21,12 +21,19 @@ from .creation import full, place, tensor
 from .creation import ones as make_ones
 from .creation import zeros as make_zeros
 from .dispatch import call, entry_of, run
+from .duals import OPEN
+from .forms import key_of, known
 from .generator import drawing_from
+from .modes import MODES
 from .outputs import computed_in, into
 from .places import PLACES
+from .recording import LONG, one
 from .size import device as Device
 from .spellings import by_numpy_names, respelled
 from .tensor import Tensor
+
+SINGLES_KEPT: Final = 4096
+"""Metas of tensors that a function of one tensor remembers."""
 
 
 def _placed(op: Op) -> bool:
@@ -38,9 +45,29 @@ def function_of(op: Op) -> Callable[..., Any]:
     """A Python function for an op of the table. ``input`` is accepted for ``self``, as PyTorch's functions name it."""
     entry = entry_of(op)
     bind = op.bind
+    singles: dict[Any, Any] = {}
+
+    def single(x: Tensor) -> Any:
+        """The short way of an op of one tensor."""
+        form = x._meta
+        short = singles.get(form)
+        if short is None:
+            short = known(key_of(entry, bind((x,), {}))) if len(op.params) >= 1 >= op.required else None
+            if short is None or not short.single:
+                return LONG
+            if len(singles) >= SINGLES_KEPT:
+                singles.clear()
+            singles[form] = short
+        session, key = x._session, MODES.key
+        return one(short, session, x, key) if session.lock.ready == key and not OPEN else LONG
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
+        if not kwargs:
+            if len(args) == 1 and isinstance(args[0], Tensor) and PLACES.current is None:
+                made = single(args[0])
+                if made is not LONG:
+                    return made
+        else:
             if "input" in kwargs and op.params and op.params[0].name == "self":
                 kwargs["self"] = kwargs.pop("input")
             out = kwargs.pop("out", None)

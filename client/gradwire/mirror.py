@@ -22,7 +22,7 @@ _NAMESPACED = ("AccumulateGrad", "CopyBackwards", "CopySlices")
 
 Edge = tuple["Node", int]
 
-_next_seq = count(1).__next__
+next_seq = count(1).__next__
 
 
 class Node:
@@ -59,7 +59,7 @@ class Node:
         self.recipe = recipe
         self.line = line
         self.saved = ()
-        self.seq = _next_seq()
+        self.seq: float = next_seq()
 
     def name(self) -> str:
         """PyTorch's name of the node, e.g. ``MulBackward0``; with its namespace for those that PyTorch gives one."""
@@ -117,7 +117,13 @@ class AccumulateGrad(Node):
     __slots__ = ("variable",)
 
     def __init__(self, leaf: Any) -> None:
-        super().__init__("AccumulateGrad", (), (leaf._meta,))
+        # Not by way of Node: one is made for each parameter in each step.
+        self._name = "AccumulateGrad"
+        self.edges = ()
+        self.outs = (leaf._meta,)
+        self.recipe = self.line = None
+        self.saved = ()
+        self.seq = next_seq()
         if leaf._part is not None:
             self.part = leaf._part
         self.variable = leaf

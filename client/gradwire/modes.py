@@ -7,16 +7,26 @@ import inspect
 import threading
 import warnings
 from collections.abc import Callable
+from itertools import count
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from gradwire_protocol.ops.control import ANOMALY_MODE, GRAD_MODE, INFERENCE_MODE
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+_SPECIAL: Final = -1
+_THREADS: Final = count(1).__next__
+
+
 class _Modes(threading.local):
+    """``key`` is one number for the thread and its flags, or below 0 while an operation is more than its record: while
+    it is mapped, cast, packed, watched or repeated. So one comparison tells whether the short way may be taken."""
+
     flags = GRAD_MODE
+    key: int
+    thread: int
     maps: tuple[Any, ...] = ()  # the vmaps being run, the outermost first
     anomaly = (False, True)  # whether anomalies are detected, and whether NaN is one
     region: Any = None  # the checkpointed stretch being run
@@ -24,6 +34,19 @@ class _Modes(threading.local):
     mutations: Any = None  # what is copied before it is changed in place
     casts: Any = None  # what autocast puts before operations, while it is on
     no_packing: str | None = None  # why such hooks are not allowed here
+    capture: Any = None  # the call that is being recorded for replays
+
+    def __init__(self) -> None:
+        super().__setattr__("thread", _THREADS() << 1)
+        super().__setattr__("key", self.thread | GRAD_MODE)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        special = (
+            self.flags & ~GRAD_MODE or self.maps or self.packing or self.casts is not None
+            or self.mutations is not None or self.region is not None or self.capture is not None
+        )  # fmt: skip
+        super().__setattr__("key", _SPECIAL if special else self.thread | self.flags)
 
 
 MODES = _Modes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from gradwire_protocol.errors import ArgumentTypeError
 from gradwire_protocol.promotion import ScalarKind
@@ -11,11 +11,17 @@ from gradwire_protocol.table import TABLE
 
 from . import indexing
 from .dispatch import call, entry_of, run
+from .duals import OPEN
+from .forms import key_of, known
 from .methods import attach
+from .modes import MODES
+from .recording import LONG, pair
 from .spellings import tensor_of_number
 from .tensor import Tensor
 
 _NUMBERS = (bool, int, float, complex)
+PAIRS_KEPT: Final = 4096
+"""Pairs of operands that an operator remembers."""
 
 
 def _usable(other: Any) -> bool:
@@ -27,8 +33,22 @@ def _usable(other: Any) -> bool:
 def _binary(name: str, op: str) -> None:
     entry = entry_of(TABLE[op])
     defaults = [p.default for p in entry.op.params[2:]]
+    pairs: dict[Any, Any] = {}
 
     def method(self: Tensor, other: Any) -> Any:
+        key = MODES.key
+        session = self._session
+        if session.lock.ready == key and not OPEN:
+            form = (self._meta, other._meta if isinstance(other, Tensor) else type(other))
+            short = pairs.get(form)
+            if short is not None:
+                made = pair(short, session, self, other, key)
+                if made is not LONG:
+                    return made
+            elif (short := known(key_of(entry, [self, other, *defaults]))) is not None and short.is_pair:
+                if len(pairs) >= PAIRS_KEPT:
+                    pairs.clear()
+                pairs[form] = short
         if not _usable(other):
             return NotImplemented
         return run(entry, [self, other, *defaults])

@@ -10,13 +10,15 @@ import msgspec
 
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import GradwireError
-from gradwire_protocol.frames import Chunk, Frame, Payload
+from gradwire_protocol.frames import ID_BITS, Chunk, Frame, Payload
 from gradwire_protocol.frames import Structure as StructureMessage
 
 from .window import Sent
 
 CHUNK_BYTES: Final = 2 << 20
 STRUCTURES_REMEMBERED: Final = 128
+STRUCTURES_LOST: Final = 4096
+"""Of which it is told why they are sent again."""
 
 _EMPTY: Final = envelope.encode_part(StructureMessage(ops=[]))
 # The default itself: only that very object is left out when a frame is encoded.
@@ -24,20 +26,38 @@ _NOTHING: Final = Frame().structure
 
 
 class Outgoing:
-    """What the server at the other end of the connection has got already."""
+    """What the server at the other end of the connection has got already.
+
+    Attributes:
+        hits: frames whose structure travelled as its hash.
+        misses: frames whose structure travelled whole, by the reason why: ``new`` was never sent before,
+            ``reconnected`` goes over this connection for the first time, ``forgotten`` was known and had to make room
+            (here or on the server), ``small`` is not larger than its hash would be.
+    """
 
     def __init__(self) -> None:
         self._known: dict[bytes, None] = {}
-        """Hashes of structures, the oldest first. The server keeps more of them."""
+        """Hashes of structures, those that were not used for longest first. The server keeps more of them."""
+        self._lost: dict[bytes, str] = {}
+        """Those that are not known any more, and why."""
+        self.hits = 0
+        self.misses = {"new": 0, "reconnected": 0, "forgotten": 0, "small": 0}
         self._transfer = 0
 
     def number_uploads(self, epoch: int) -> None:
         """Begin the numbers of uploads anew: a program that was here before may have left some unfinished."""
         self._transfer = epoch << 20
 
-    def forget(self) -> None:
+    def forget(self, why: str) -> None:
         """The server, or another one in its place, knows no structure."""
+        for key in self._known:
+            self._lose(key, why)
         self._known.clear()
+
+    def _lose(self, key: bytes, why: str) -> None:
+        self._lost[key] = why
+        if len(self._lost) > STRUCTURES_LOST:
+            del self._lost[next(iter(self._lost))]
 
     def pack(
         self, frame: Frame, structure: bytes, payloads: list[memoryview], lines: list[Any], reads: int, read_bytes: int
@@ -65,16 +85,42 @@ class Outgoing:
                 yield envelope.join(envelope.encode(chunk, [piece]))
         frame = sent.frame
         known = frame.hash in self._known
-        frame.structure = _NOTHING if known and frame.hash else msgspec.Raw(sent.structure)
-        if frame.hash and not known:
+        frame.structure = _NOTHING if known else msgspec.Raw(sent.structure)
+        if known:
+            self.hits += 1
+            del self._known[frame.hash]
+            self._known[frame.hash] = None
+        elif frame.hash:
+            self.misses[self._lost.pop(frame.hash, "new")] += 1
             self._remember(frame.hash)
+        else:
+            self.misses["small"] += 1
         sent.sent_at = -1 if sent.sent_at else time.perf_counter_ns()
-        yield envelope.join(envelope.encode(frame, sent.buffers))
+        yield envelope.join(_encoded(frame, sent.buffers))
 
     def _remember(self, key: bytes) -> None:
         self._known[key] = None
         if len(self._known) > STRUCTURES_REMEMBERED:
-            del self._known[next(iter(self._known))]
+            oldest = next(iter(self._known))
+            del self._known[oldest]
+            self._lose(oldest, "forgotten")
+
+
+def _encoded(frame: Frame, buffers: list[memoryview | bytes]) -> list[bytes | memoryview]:
+    """The frame's message, with its ids as counters of this client, which all of them are: a fifth of the bytes."""
+    base = frame.client << ID_BITS
+    whole = frame.first, frame.external, frame.releases
+    if not frame.first > base:
+        return envelope.encode(frame, buffers)
+    frame.first -= base
+    frame.external = [number - base for number in frame.external]
+    frame.releases = [number - base for number in frame.releases]
+    frame.near = True
+    try:
+        return envelope.encode(frame, buffers)
+    finally:
+        frame.first, frame.external, frame.releases = whole
+        frame.near = False
 
 
 def replace_by_empty(sent: Sent, error: GradwireError) -> None:

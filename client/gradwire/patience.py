@@ -20,11 +20,11 @@ ASLEEP_S: Final = 30.0
 _chance: Final = random.Random()  # not the generator that programs seed
 
 
-def chosen(name: str, given: float | None, default: float) -> float:
-    """A number of seconds: the argument, else the environment variable, else the default.
+def chosen(name: str, given: float | None, default: float, unit: str = "seconds") -> float:
+    """A number of seconds (or bytes): the argument, else the environment variable, else the default.
 
     Raises:
-        ArgumentValueError: for what is no number of seconds.
+        ArgumentValueError: for what is no such number.
     """
     text = os.environ.get(name) or None
     value: object = given if given is not None else default if text is None else text
@@ -33,7 +33,7 @@ def chosen(name: str, given: float | None, default: float) -> float:
     except (TypeError, ValueError):
         seconds = -1.0
     if not seconds >= 0:
-        raise ArgumentValueError(f"{value!r:.40} is no number of seconds ({name}): it must be zero or more")
+        raise ArgumentValueError(f"{value!r:.40} is no number of {unit} ({name}): it must be zero or more")
     return seconds
 
 

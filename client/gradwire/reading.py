@@ -25,6 +25,8 @@ def given_values(tensor: Any) -> np.ndarray[Any, Any] | None:
 
     For lengths, positions and the like, which decide what is recorded next.
     """
+    if MODES.capture is not None:
+        MODES.capture.refuse("it looks at values that were given")
     untouched = tensor._versions is None or not tensor._versions[0]
     found: np.ndarray[Any, Any] | None = tensor._uploaded
     return found if untouched and not tensor._session.names else None
@@ -42,6 +44,8 @@ class Readable:
 
     def _fetch(self: Any) -> np.ndarray[Any, Any]:
         value: np.ndarray[Any, Any] | None
+        if MODES.capture is not None:
+            MODES.capture.refuse("it reads a value")
         if self._row_of is None:
             value = self._read_or_remembered()
         else:

@@ -27,9 +27,10 @@ from gradwire_protocol.frames import ID_BITS, MAX_ID, Frame, Problem, Structure,
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.records import encode_args
-from gradwire_protocol.table import TABLE, Op
+from gradwire_protocol.table import DEFAULT_DTYPE, TABLE, Op
 
 from .connection import HEARTBEAT_S
+from .kept_uploads import KEPT_BYTES, LEAST_BYTES, SHARE, KeptUploads
 from .lines import Line, RecentLines, quote_line, spell_line, user_depth, user_line
 from .link import Link
 from .mapping import refuse_reading
@@ -38,6 +39,7 @@ from .patience import PATIENCE_S
 from .replies import error_of
 from .rest import Rest
 from .round_trips import BACKPRESSURE, PROFILE, Report, Waits, report
+from .turns import NOBODY, Turns
 from .window import UNKNOWN_BYTES, Answer
 
 if TYPE_CHECKING:
@@ -46,12 +48,16 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 QUIET_S: Final = 0.004
+LOOKS_IN_VAIN: Final = 100
+"""So often in a row nothing new was recorded when the one who looks goes to sleep."""
 OPS_PER_FRAME: Final = 2048
 PAYLOAD_BYTES_PER_FRAME: Final = 8 << 20
 NUMPY_DTYPES: Final = {
     d: np.dtype(ml_dtypes.bfloat16 if d is dtypes.bfloat16 else d.name) for d in dtypes.ALL
 }  # fmt: skip
 DTYPES: Final = {native: dtype for dtype, native in NUMPY_DTYPES.items()}
+JOINS: Final = frozenset({"clip_grad_norm_", "grad_of", "unscale_gradients", "update_scale"})
+"""What still belongs to a frame that is due to end after a backward, beside the steps of optimizers."""
 
 
 class Session:
@@ -65,29 +71,36 @@ class Session:
         heartbeat: seconds of silence after which a connection that the program waits for is pinged.
         owned: delete the session on :meth:`close`.
         client: the client's place to take over; 0 for one of its own.
+        kept_uploads: bytes of uploads that may be kept on the server, and here, since they come again and again.
     """
 
     def __init__(
         self, url: str, session: str, api_key: str | None, *, patience: float = PATIENCE_S,
         heartbeat: float = HEARTBEAT_S, owned: bool = False, device: str = "cpu", client: int = 0,
+        kept_uploads: float = KEPT_BYTES,
     ) -> None:  # fmt: skip
         self.url = url
         self.id = session
         self.device = device
-        self.default_dtype = dtypes.float32
+        self._default_dtype = dtypes.float32
+        self.matmul_precision = "highest"
         self.rest = Rest(url, api_key)
         self.link = Link(url, session, api_key, patience, heartbeat, client)
         self.max_tensor_bytes = self.link.limits.get("max_tensor_bytes", MAX_ID)
+        most = self.link.limits.get("max_session_bytes", KEPT_BYTES * SHARE) // SHARE
+        self.kept_uploads = KeptUploads(min(int(kept_uploads), most))
         self.waits = Waits()
-        self.recorder: Recorder | None = None  # of the profile that runs
+        self.lock = Turns()
+        self._recorder: Recorder | None = None
         self.link.stalled = lambda began: self.waits.note(began, what=BACKPRESSURE)
-        self.lock = threading.RLock()
         self.dropped: list[int] = []
-        self.closed = False
+        self._closed = False
         self._owned = owned
         self._base = self.link.client << ID_BITS
         self._next_id = self._first_free_id() if client else self._base + 1
         self._nowhere = 0
+        self._stirred = threading.Event()
+        self._watched = False  # as the event is set, for the path of every op
         self._limit = min(OPS_PER_FRAME, self.link.limits.get("max_ops_per_frame", OPS_PER_FRAME))
         self._fresh()
         self._lines_of: dict[tuple[int, int], str] = {}
@@ -97,7 +110,6 @@ class Session:
         self.frames = 0
         self.ops = 0
         self.changes = 0  # what was recorded that may change memory
-        self._stirred = threading.Event()
         threading.Thread(target=self._watch, name="gradwire-quiet", daemon=True).start()
 
     def _first_free_id(self) -> int:
@@ -119,6 +131,52 @@ class Session:
         self._flags = GRAD_MODE
         self._region: Any = None
         self._note: Travelled | None = None
+        self._due = False
+        self._let_through()
+
+    def _let_through(self) -> None:
+        """Let this thread, whose turn it is, take the short way, if an op is nothing but its record now."""
+        plain = not (
+            self._due or self._closed or self._recorder is not None or self._region is not None
+            or self._default_dtype is not DEFAULT_DTYPE or self._flags & ~GRAD_MODE
+        )  # fmt: skip
+        self.lock.ready = MODES.thread | self._flags if plain else NOBODY
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be recorded any more."""
+        return self._closed
+
+    @closed.setter
+    def closed(self, closed: bool) -> None:
+        self._closed = closed
+        self.lock.ready = NOBODY
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """Of the profile that runs."""
+        return self._recorder
+
+    @recorder.setter
+    def recorder(self, recorder: Recorder | None) -> None:
+        self._recorder = recorder
+        self.lock.ready = NOBODY
+
+    @property
+    def default_dtype(self) -> DType:
+        """What Python's floats become."""
+        return self._default_dtype
+
+    @default_dtype.setter
+    def default_dtype(self, dtype: DType) -> None:
+        self._default_dtype = dtype
+        self.lock.ready = NOBODY
+
+    def frame_ends(self) -> None:
+        """The frame is due to end, after a backward or an optimizer's step: with the next read, or before the next
+        record that does not belong to these. So a training step is one frame, whether or not its loss is read."""
+        self._due = bool(self._ops)
+        self.lock.ready = NOBODY
 
     def record(
         self, op: Op, values: list[Any], results: int, recipe: Recipe | None = None, line: Line | None = None
@@ -132,6 +190,9 @@ class Session:
                 raise InternalError("the session is closed")
             if len(self._ops) >= self._limit:
                 self.flush(must=True)  # before anything of this op is recorded: if it fails, the op can be tried again
+            elif self._due and not (op.control and (op.name in JOINS or op.name.endswith("_step"))):
+                self._due = False  # where it cannot be sent now, it goes on
+                self.flush()
             recorder = self.recorder
             began = 0 if recorder is None else time.perf_counter_ns()
             flags = MODES.flags
@@ -150,6 +211,8 @@ class Session:
                 args = recipe.template.copy()
                 for i in recipe.references:
                     args[i] = self._ref(values[i])
+                for i in recipe.lists:
+                    args[i] = self._refs(values[i])
                 for i in recipe.numbers:
                     self._scalars.append(values[i])
             else:
@@ -160,8 +223,10 @@ class Session:
             if recorder is not None:
                 at = len(self._ops) - 1
                 self._note = recorder.recorded(self._note, self, op, values, at, began, self._lines[at])
-            if not self._stirred.is_set():
+            if not self._watched:
+                self._watched = True
                 self._stirred.set()
+            self._let_through()
             return first
 
     def _encode(self, op: Op, values: list[Any]) -> list[Any]:
@@ -195,6 +260,19 @@ class Session:
                 )
             at = table[number] = len(table)
         return -1 - at
+
+    def _refs(self, tensors: list[Tensor | None]) -> list[int | None]:
+        """References to several: an optimizer's step names all parameters of a model."""
+        first, known = self._first, self._external.get
+        found: list[int | None] = []
+        for tensor in tensors:
+            if tensor is None:
+                found.append(None)
+                continue
+            number = tensor._id
+            at = known(number) if number < first and tensor._session is self else None
+            found.append(self._ref(tensor) if at is None else -1 - at)
+        return found
 
     @property
     def recorded(self) -> int:
@@ -321,6 +399,8 @@ class Session:
         return answered
 
     def _ask(self, tensors: list[Tensor]) -> int:
+        if MODES.capture is not None:
+            MODES.capture.refuse("it reads a value")
         size = sum(t._meta.nbytes if t._meta.known else UNKNOWN_BYTES for t in tensors)
         seq = self.flush(wait=True, reads=[self._ref(t) for t in tensors], read_bytes=size)
         assert seq is not None
@@ -340,6 +420,8 @@ class Session:
 
     def _raise_first(self, last: Answer) -> None:
         failed, self.link.failed = self.link.failed, []
+        if failed or last.refusal is not None or last.reply.errors:
+            self.kept_uploads.clear()
         for answer in failed:
             for problem in answer.reply.errors:
                 self._remember_line(answer, problem)
@@ -373,11 +455,25 @@ class Session:
     def upload(self, array: np.ndarray[Any, Any], dtype: DType, device: str) -> int:
         """Send values; returns the id of the new tensor. The array must not change afterwards: it may be sent again."""
         data = np.ascontiguousarray(array, NUMPY_DTYPES[dtype])
+        if data.nbytes >= LEAST_BYTES and MODES.flags == GRAD_MODE and MODES.capture is None and not MODES.maps:
+            about = dtype, tuple(array.shape), device
+            kept = self.kept_uploads.find(data, about, lambda: self._keep(data, *about))
+            if kept is not None:
+                return self.record(TABLE["clone"], [kept], 1)
+        return self._upload(data, dtype, tuple(array.shape), device)
+
+    def _keep(self, data: np.ndarray[Any, Any], dtype: DType, shape: tuple[int, ...], device: str) -> Tensor:
+        from .tensor import Tensor
+
+        kept: Tensor = Tensor._make(self, self._upload(data, dtype, shape, device), meta(shape, dtype, device))
+        return kept
+
+    def _upload(self, data: np.ndarray[Any, Any], dtype: DType, shape: tuple[int, ...], device: str) -> int:
         if self._payload_bytes + data.nbytes > PAYLOAD_BYTES_PER_FRAME:
             self.flush()
         self._payload_bytes += data.nbytes
         view = memoryview(data.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-        return self.record(TABLE["upload"], [view, dtype, tuple(array.shape), device], 1)
+        return self.record(TABLE["upload"], [view, dtype, shape, device], 1)
 
     def tensor(self, name: str | int) -> Tensor:
         """The tensor that some client of this session named; or the one of an id, for a program that took the place
@@ -409,6 +505,30 @@ class Session:
                 return probe
         raise UnknownTensor(f"there is no tensor {name!r}: it was never made, or was released")
 
+    def repeat(
+        self, step: Any, times: int, *args: Any, after: Callable[[], Any] | None = None, **kwargs: Any
+    ) -> Any:  # fmt: skip
+        """Call a compiled function ``times`` times, in one message: a loop that the server runs by itself.
+
+        Arguments are the same each time, but for those in ``gradwire.each(...)``, of which each iteration gets the next
+        row: of indices, say, with which the function takes its batch from data on the server. All that the function
+        changes is changed as by ``times`` calls. Returns what it returns, with the tensors of all iterations stacked
+        along a new first dimension, and without history. Does not wait.
+
+        The first iterations are ordinary calls, as long as the function's call is not recorded yet. An iteration in
+        which something fails on the server is the last one, and the error names it.
+
+        Args:
+            after: called here after each iteration, to change numbers of an optimizer: a schedule's ``step``.
+
+        Raises:
+            ArgumentTypeError: for a function that is not compiled.
+            ArgumentError: for one whose calls cannot be replayed, or do not leave things as the next has to find them.
+        """
+        from .compiling import repeat
+
+        return repeat(self, step, times, *args, after=after, **kwargs)
+
     # Facts
 
     @property
@@ -433,14 +553,22 @@ class Session:
     def stats(self) -> dict[str, int]:
         """Counts since the session was opened here: frames, ops, round trips, bytes, reconnects.
 
+        ``structure_hits`` counts frames whose structure the server had and that travelled as its hash; the others
+        carried it: since it was new (``structure_new``), for the first time on this connection
+        (``structure_reconnected``), known once and forgotten to make room (``structure_forgotten``), or too small to
+        be worth a hash (``structure_small``). ``bytes_per_frame`` is a mean, of all that was sent.
+        ``uploads_skipped`` counts uploads of what the server had already, ``upload_bytes_skipped`` their bytes.
         ``acknowledged`` is the number of the last frame that is known to be applied; ``unanswered`` frames, of
         ``unanswered_bytes``, are on their way or wait for the server; ``resent`` counts frames that were sent again.
         """
         link = self.link
+        structures = {f"structure_{name}": count for name, count in link.structures.items()}
         return {
             "frames": self.frames, "ops": self.ops, "round_trips": link.round_trips, "bytes_sent": link.bytes_sent,
             "bytes_received": link.bytes_received, "reconnects": link.reconnects, "acknowledged": link.acknowledged,
             "unanswered": link.unanswered, "unanswered_bytes": link.unanswered_bytes, "resent": link.resent,
+            "uploads_skipped": self.kept_uploads.skipped, "upload_bytes_skipped": self.kept_uploads.skipped_bytes,
+            "bytes_per_frame": link.bytes_sent // max(self.frames, 1), **structures,
         }  # fmt: skip
 
     def round_trip_report(self) -> Report:
@@ -502,7 +630,11 @@ class Session:
     # Ending
 
     def _watch(self) -> None:
-        """Send what was recorded once the program has been quiet for a few ms, and keep the connection alive."""
+        """Send what was recorded once the program has been quiet for a few ms, and keep the connection alive.
+
+        As long as the program records, this looks every few ms and need not be woken: to wake a thread with every frame
+        costs more than the frame.
+        """
         while not self.closed:
             stirred = self._stirred.wait(1.0)
             if self.closed:
@@ -511,17 +643,28 @@ class Session:
                 self.link.tick()
                 continue
             self._stirred.clear()
-            seen = -1
-            while seen != len(self._ops):
-                seen = len(self._ops)
+            seen, idle = -1, 0
+            while idle < LOOKS_IN_VAIN and not self.closed:
                 time.sleep(QUIET_S)
-            if seen and self.lock.acquire(blocking=False):
-                try:
-                    self.flush()
-                except GradwireError:
-                    pass  # the program meets it at its next read
-                finally:
-                    self.lock.release()
+                recorded = self.recorded
+                idle = idle + 1 if recorded == seen else 0
+                if idle and self._ops:
+                    self._send_quietly()
+                seen = recorded
+            self._watched = False
+            if self._ops:
+                self._stirred.set()
+
+    def _send_quietly(self) -> None:
+        """Send what was recorded, unless somebody records."""
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
+            self.flush()
+        except GradwireError:
+            pass  # the program meets it at its next read
+        finally:
+            self.lock.release()
 
     def close(self) -> None:
         """Send what is left and close.
@@ -555,7 +698,7 @@ class Session:
 
     def leave(self) -> None:
         """Let go of it without a word, in a process that was forked from the one it belongs to."""
-        self.lock = threading.RLock()
+        self.lock = Turns()
         self.closed = True
 
     def __enter__(self) -> Session:

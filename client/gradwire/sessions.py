@@ -16,6 +16,7 @@ from gradwire_protocol.table import TABLE
 from . import trust
 from .connection import HEARTBEAT_S
 from .embedded import embedded_server
+from .kept_uploads import KEPT_BYTES
 from .patience import PATIENCE_S, chosen
 from .recorder import current as current_recorder
 from .rest import Rest
@@ -24,6 +25,7 @@ from .session import Session
 _lock = threading.RLock()
 _current: Session | None = None
 _default_dtype: DType = dtypes.float32
+_matmul_precision = "highest"
 
 OPENED: list[Session] = []
 """Every session that this process opened, also those that are closed: for counting what it did."""
@@ -111,6 +113,7 @@ def open_session(
     limits = {
         "patience": chosen("GRADWIRE_PATIENCE", patience, PATIENCE_S),
         "heartbeat": chosen("GRADWIRE_HEARTBEAT", heartbeat, HEARTBEAT_S),
+        "kept_uploads": chosen("GRADWIRE_KEPT_UPLOADS", None, KEPT_BYTES, "bytes"),
     }
     if ca is not None:
         trust.believe(url or os.environ.get("GRADWIRE_URL") or "", ca)
@@ -149,10 +152,7 @@ def _open(
             session = str(rest.post("/v1/sessions", body)["id"])
         finally:
             rest.close()
-    opened = Session(
-        url, session, api_key, patience=limits["patience"], heartbeat=limits["heartbeat"], owned=owned,
-        device=wanted["device"], client=client,
-    )  # fmt: skip
+    opened = Session(url, session, api_key, owned=owned, device=wanted["device"], client=client, **limits)
     atexit.register(opened.close)
     OPENED.append(opened)
     if (recorder := current_recorder()) is not None:
@@ -167,6 +167,7 @@ def current_session() -> Session:
         if _current is None or _current.closed:
             _current = open_session()
             _use_default_dtype(_current)
+            _use_matmul_precision(_current)
         return _current
 
 
@@ -207,3 +208,22 @@ def set_default_dtype(dtype: DType) -> None:
 def get_default_dtype() -> DType:
     """The floating point dtype that Python floats take."""
     return _default_dtype
+
+
+def _use_matmul_precision(session: Session) -> None:
+    if session.matmul_precision != _matmul_precision:
+        session.record(TABLE["set_float32_matmul_precision"], [_matmul_precision], 0)
+        session.matmul_precision = _matmul_precision
+
+
+def set_matmul_precision(precision: str) -> None:
+    """How coarse float32 products may be on a GPU: 'highest', 'high' or 'medium'."""
+    global _matmul_precision
+    _matmul_precision = precision
+    if _current is not None and not _current.closed:
+        _use_matmul_precision(_current)
+
+
+def get_matmul_precision() -> str:
+    """What :func:`set_matmul_precision` was given last."""
+    return _matmul_precision

@@ -12,7 +12,7 @@ from .places import PLACES
 from .size import device as Device
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "compile", "get_default_device", "get_deterministic_debug_mode",
+    "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
     "get_device_module", "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
     "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_default_device",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
@@ -23,7 +23,6 @@ __all__ = [
 class _State:
     deterministic = False
     warn_only = False
-    precision = "highest"
     threads: int | None = None
     between: int | None = None
     warn_always = False
@@ -80,32 +79,25 @@ def get_device_module(device: Any = None) -> Any:
 # How it is computed
 
 
-def compile(model: Any = None, **options: Any) -> Any:
-    """The function or module, unchanged; used as a decorator with options, one that changes nothing.
-
-    Nothing needs to be compiled here: the server recognises a step that repeats. Options are accepted and mean nothing.
-    """
-    if model is None:
-        return lambda function: function
-    if not callable(model):
-        raise ArgumentError(f"compile takes a function or a module, not {type(model).__name__}")
-    return model
-
-
 def set_float32_matmul_precision(precision: str) -> None:
-    """How coarse products of float32 matrices may be. Accepted; they are float32 at every setting.
+    """How coarse products of float32 matrices may be on a GPU of the server: 'high' and 'medium' let it round their
+    operands to TF32, 10 bits behind the point, and are several times faster. On the CPU they are float32 at every setting.
 
     Raises:
         ArgumentError: for anything but 'highest', 'high' and 'medium'.
     """
     if precision not in _PRECISIONS:
         raise ArgumentError(f"the precision is one of {', '.join(_PRECISIONS)}, not {precision!r}")
-    _State.precision = precision
+    from .sessions import set_matmul_precision
+
+    set_matmul_precision(precision)
 
 
 def get_float32_matmul_precision() -> str:
     """What :func:`set_float32_matmul_precision` was given last."""
-    return _State.precision
+    from .sessions import get_matmul_precision
+
+    return get_matmul_precision()
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

@@ -307,13 +307,20 @@ class Tensor(Readable):
         cell[1:] = () if op is None else (op, line)
 
     def _view_of(self, source: Any, differentiable: bool, several: bool, recording: bool) -> None:
-        cell = self._versions = source._cell()
-        self._inference = source._inference
-        if not differentiable or source._inference:
+        # What is as the class has it is not written: views are made all the time.
+        cell = self._versions = source._versions or source._cell()
+        if source._inference:
+            self._inference = True
             return
-        self._base_tensor = source._base_tensor if source._base_tensor is not None else source
-        self._seen = cell[0]
-        self._path = path_of(source, self._meta)
+        if not differentiable:
+            return
+        base = source._base_tensor
+        self._base_tensor = source if base is None else base
+        if cell[0]:
+            self._seen = cell[0]
+        path = path_of(source, self._meta)
+        if path is not None:
+            self._path = path
         if MODES.flags & INFERENCE_MODE:
             self._creation = MADE_IN_INFERENCE
         elif source._base_tensor is not None and source._creation != PLAIN:

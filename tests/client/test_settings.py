@@ -88,13 +88,10 @@ def test_old_types_set_the_default_dtype():
             lib.set_default_tensor_type(lib.LongTensor)
 
 
-def test_compile_returns_what_it_is_given():
+def test_nothing_is_ever_being_compiled():
     def function(x):
         return x + 1
 
-    model = gradwire.nn.Linear(2, 2)
-    assert gradwire.compile(function) is function and gradwire.compile(model, mode="max-autotune") is model
-    assert gradwire.compile(fullgraph=True)(function) is function
     assert not gradwire.compiler.is_compiling() and gradwire.compiler.disable(function) is function
 
 

@@ -38,6 +38,19 @@ __all__ = [
 Tensors = Tensor | Sequence[Tensor]
 
 
+class _Plain:
+    """The record of a backward with nothing but roots, ready but for the references to them."""
+
+    __slots__ = ("template",)
+
+    references: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = ()
+    lists = (0,)
+
+    def __init__(self, roots: int) -> None:
+        self.template: list[Any] = [None, [None] * roots]
+
+
 def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
@@ -114,14 +127,16 @@ def backward(
     check(passed, roots[0]._session)
     if takes_part(nodes):
         Run(roots, gradients, nodes, inputs, accumulate=True, retain_graph=keep, create_graph=create_graph)()
-        roots[0]._session.flush()
+        roots[0]._session.frame_ends()
         return
     session = roots[0]._session
     arrivals = {}
     if create_graph:
         targets = None if inputs is None else [e for e in map(edge_of, inputs) if e is not None]
         arrivals = play(roots, gradients, nodes, targets)[1]
-    session.record(TABLE["backward"], [roots, gradients, inputs, keep, create_graph], 0)
+    plain = inputs is None and not keep and not create_graph and grad_tensors is None
+    values = [roots, gradients, inputs, keep, create_graph]
+    session.record(TABLE["backward"], values, 0, _Plain(len(roots)) if plain else None)
     if inputs is None:
         reached = receivers(nodes)
     else:
@@ -131,7 +146,7 @@ def backward(
         arrives(tensor, create_graph, arrivals[node][slot] if node in arrivals else None)
     if not keep:
         free(passed)
-    session.flush()
+    session.frame_ends()
 
 
 def grad(
@@ -202,7 +217,7 @@ def grad(
                 made[i] = None
         if OPEN:
             inherit(list(made), [*roots, *(g for g in gradients if g is not None)])
-        session.flush()
+        session.frame_ends()
         return tuple(made)
     filled = materialize_grads or is_grads_batched  # what is not there cannot be unbatched
     edges = [(node, tensor._slot) for node, tensor in zip(targets, sources, strict=True)]
@@ -222,7 +237,7 @@ def grad(
         inherit(results, [*roots, *(g for g in gradients if g is not None)])
     if not keep:
         free(passed)
-    session.flush()
+    session.frame_ends()
     return tuple(results)
 
 

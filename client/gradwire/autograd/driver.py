@@ -102,6 +102,8 @@ class Run:
         retain_graph: bool,
         create_graph: bool,
     ) -> None:
+        if MODES.capture is not None:
+            MODES.capture.refuse("the program takes part in backward (hooks, or derivatives of its own)")
         self._session = roots[0]._session
         of_roots = {level for t in roots for level in t._levels}
         self._levels = tuple(sorted({n for t in gradients if t is not None for n in t._levels} - of_roots))

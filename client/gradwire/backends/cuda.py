@@ -5,15 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gradwire_protocol.errors import ArgumentError
+
+from ..settings import get_float32_matmul_precision, set_float32_matmul_precision
+
 
 class _MatMul:
-    """Switches that keep their value. float32 products are computed in float32."""
+    """Switches of products. ``allow_tf32`` and ``fp32_precision`` are the same switch as
+    ``set_float32_matmul_precision``; the others keep their value, sums are kept in float32."""
 
     def __init__(self) -> None:
-        self.allow_tf32 = False
         self.allow_fp16_reduced_precision_reduction = False
         self.allow_bf16_reduced_precision_reduction = False
-        self.fp32_precision = "ieee"
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether a GPU may round float32 to TF32 in products."""
+        return get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, allowed: bool) -> None:
+        set_float32_matmul_precision("high" if allowed else "highest")
+
+    @property
+    def fp32_precision(self) -> str:
+        """'tf32' or 'ieee'."""
+        return "tf32" if self.allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, precision: str) -> None:
+        if precision not in ("ieee", "tf32", "none"):
+            raise ArgumentError(f"the precision is ieee or tf32, not {precision!r}")
+        self.allow_tf32 = precision == "tf32"
 
 
 matmul = _MatMul()

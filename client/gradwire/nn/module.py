@@ -88,10 +88,12 @@ class Module(Hooked, Stateful):
 
     def __getattr__(self, name: str) -> Any:
         # Reached only where ordinary lookup found nothing.
+        slots = self.__dict__
         for table in _TABLES:
-            entries = self.__dict__.get(table)
-            if entries is not None and name in entries:
-                return entries[name]
+            if table in slots:
+                entries = slots[table]
+                if name in entries:
+                    return entries[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:

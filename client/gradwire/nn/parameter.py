@@ -92,16 +92,20 @@ class Buffer(metaclass=_BufferType):
 
 
 def clear_gradients(tensors: Iterable[Tensor], set_to_none: bool = True) -> None:
-    """Remove the gradients of leaves, or make them zero, in one record per session."""
+    """Remove the gradients of leaves, or make them zero, in one record per session.
+
+    Leaves that could have a gradient are named as well: so the first step of a loop is recorded as all others are.
+    """
     by_session: dict[Any, list[Tensor]] = {}
     for tensor in tensors:
-        if tensor._grad_state != NO_GRAD:
+        if tensor._grad_state != NO_GRAD or (tensor._requires and tensor._id > 0):
             by_session.setdefault(tensor._session, []).append(tensor)
     for with_grad in by_session.values():
         call("zero_grad", with_grad, set_to_none)
         for tensor in with_grad:
             if set_to_none:
-                tensor._grad, tensor._grad_state = None, NO_GRAD
+                if tensor._grad_state != NO_GRAD:
+                    tensor._grad, tensor._grad_state = None, NO_GRAD
             elif tensor._grad is not None:
                 tensor._grad._bump()
 

@@ -18,7 +18,7 @@ from ..creation import tensor, zeros_like
 from ..dispatch import call
 from ..fetch import fetch
 from ..hooks import HookTable, RemovableHandle
-from ..modes import enable_grad, no_grad
+from ..modes import MODES, enable_grad, no_grad
 from ..nn.parameter import clear_gradients
 from ..profiler.ranges import record_function
 from ..sessions import get_default_dtype
@@ -79,6 +79,9 @@ class Optimizer:
             raise ArgumentValueError("an optimizer needs at least one parameter, the list is empty")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
+        # What made the parameters is no part of the first step, which is then like the others.
+        for session in {p._session for group in self.param_groups for p in group["params"]}:
+            session.frame_ends()
 
     def _make_hooks(self) -> None:
         self._stepping = self._has_stepped = False
@@ -157,7 +160,7 @@ class Optimizer:
                 self._touch(params)
                 sessions.add(params[0]._session)
         for session in sessions:
-            session.flush()
+            session.frame_ends()
         return loss
 
     def _recorded(self) -> Step:
@@ -354,11 +357,16 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     raise ArgumentError(f"a step pre-hook returns None or (args, kwargs), not {changed!r:.80}")
                 args, kwargs = changed
         self._stepping = self._has_stepped = True
+        capture = MODES.capture
+        if capture is not None:
+            capture.stepping(self, MODES.flags)
         try:
             with record_function(f"Optimizer.step#{type(self).__name__}.step"):
                 result = step(*args, **kwargs)
         finally:
             self._stepping = False
+        if capture is not None:
+            capture.stepped()
         for hook in [*self._post_hooks.values(), *_post_hooks_of_all.values()]:
             hook(self, args, kwargs)
         return result

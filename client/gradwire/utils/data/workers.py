@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from gradwire_protocol.errors import ArgumentError
 
+from ...modes import MODES
+
 _local = threading.local()
 
 
@@ -89,6 +91,9 @@ class Pool:
             ArgumentError: when that takes longer than ``timeout`` seconds, if there is a timeout.
             Whatever the worker raised.
         """
+        if MODES.capture is not None:
+            MODES.capture.refuse("it takes batches that workers fetch")
+            MODES.capture.let_others()
         with self._arrived:
             if not self._arrived.wait_for(lambda: number in self._done, timeout or None):
                 raise ArgumentError(f"no batch arrived within timeout={timeout} s: the data set is slower than that")

@@ -1,0 +1,80 @@
+"""What of a session's recording a replay steps around: it sends frames that were recorded another time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gradwire_protocol.frames import Frame
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+
+@dataclass(slots=True)
+class Part:
+    """A frame of a call. References to externals are their numbers; to earlier frames, -1 - the result's offset."""
+
+    structure: bytes
+    key: bytes
+    first: int
+    external: list[int]
+    scalars: list[Any]
+    payloads: list[memoryview]
+    releases: list[int]
+    lines: list[Any]
+    records: int
+
+
+@dataclass(slots=True)
+class Tried:
+    """What was recorded in a trial."""
+
+    ops: list[Any] = field(default_factory=list)
+    scalars: list[Any] = field(default_factory=list)
+    external: list[int] = field(default_factory=list)
+
+
+def send(
+    session: Session, part: Part, base: int, external: list[int], scalars: list[Any], repeat: int = 0,
+    stacked: list[int] | None = None,
+) -> int:  # fmt: skip
+    """Send a frame of a call whose first result gets the id ``base``, with what was dropped since the last frame."""
+    count = len(session.dropped)  # a tensor may be dropped at any moment
+    dropped = [n for n in session.dropped[:count] if n > 0]
+    del session.dropped[:count]
+    frame = Frame(
+        first=base + part.first, external=external, scalars=scalars,
+        releases=sorted([*dropped, *[base + n for n in part.releases]]),
+        repeat=repeat, stacked=stacked or [],
+    )  # fmt: skip
+    session.frames += 1
+    session.ops += part.records * max(repeat, 1)
+    session.changes += part.records
+    seq = session.link.submit(frame, part.structure, part.key, list(part.payloads), part.lines, False)
+    session._recent_lines.keep(seq, part.lines)
+    return seq
+
+
+def skip_ids(session: Session, count: int) -> None:
+    """The next results get ids after those of ``count`` others. Nothing is recorded at this moment."""
+    session._next_id += count
+    session._fresh()
+
+
+@contextmanager
+def trial(session: Session) -> Iterator[Tried]:
+    """What is recorded in the extent of the ``with`` is not sent but handed over. Nothing is recorded before it.
+
+    Ids that it used up are not used again: their tensors may be dropped at any moment.
+    """
+    tried = Tried()
+    changes = session.changes
+    try:
+        yield tried
+    finally:
+        tried.ops, tried.scalars, tried.external = session._ops, session._scalars, list(session._external)
+        session.changes = changes
+        session._fresh()

@@ -1,0 +1,231 @@
+"""An op whose form was recorded before takes a shorter way, and leaves exactly what the long way leaves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradwire as gw
+from gradwire import forms
+from gradwire.session import Session
+
+F = gw.nn.functional
+
+
+@pytest.fixture
+def alone(monkeypatch) -> Iterator[Any]:
+    monkeypatch.setattr(gw.session, "QUIET_S", 5.0)
+    before = gw.current_session()
+    with gw.connect() as session:
+        yield session
+    gw.sessions._current = before
+
+
+def pairs(x, w) -> Any:
+    h = (x * w + 1.5) @ w
+    return [h, w - 2, h / x, x > 0, w * True, h**2]
+
+
+def singles(x, w) -> Any:
+    h = w.relu()
+    return [h, h.exp().sum(), h.softmax(-1), w.sum(0), w.mean(dim=1, keepdim=True), (w * 2).t(), h.sigmoid()]
+
+
+def views(x, w) -> Any:
+    h = w * 2
+    seen = h.view(9)
+    row = h[0]
+    return [seen, seen * 2, row + 1, h.transpose(0, 1) @ x, h.view(3, 3).sum(), w.reshape(9)]
+
+
+def several(x, w) -> Any:
+    return [
+        gw.cat([x, w]),
+        gw.cat((w, w), 1),
+        gw.stack([x, x]),
+        F.linear(x, w),
+        F.linear(x, w, w[0]),
+        gw.where(x > 0, w, 0.5),
+    ]
+
+
+def without_gradients(x, w) -> Any:
+    with gw.no_grad():
+        first = [x * w, w.relu(), w.view(9)]
+    return [*first, first[0] * w, w.detach() + x]
+
+
+def defaults(x, w) -> Any:
+    return [
+        gw.add(x, w),
+        gw.add(x, w, alpha=1),
+        gw.add(x, w, alpha=2),
+        gw.add(x, 1),
+        gw.add(x, 1.0),
+        x.sum(),
+        x.sum(dim=0),
+    ]
+
+
+def integers(x, w) -> Any:
+    n = gw.arange(4)
+    return [n + 1, n * 2.5, n / 2, n.sum(), n == 2, n.view(2, 2)]
+
+
+def optimizer_steps(x, w) -> Any:
+    leaf = w.detach().requires_grad_()
+    optimizer = gw.optim.SGD([leaf], lr=0.5)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (leaf * x).sum().backward()
+        optimizer.step()
+    return [leaf]
+
+
+def several_results(x, w) -> Any:
+    h = w * 2
+    parts = h.split(1, dim=1)
+    rows = h.unbind(0)
+    largest = h.max(dim=1)
+    ordered = (w * x).sort(dim=0)
+    return [*parts, *rows, parts[1] * 2, rows[0] + x[0], largest.values, largest.indices, *ordered, *h.chunk(2)]
+
+
+PROGRAMS = [several_results, pairs, singles, views, several, without_gradients, defaults, integers, optimizer_steps]
+
+
+def left_by(program: Callable[..., Any], session: Any, monkeypatch: Any, short: bool) -> Any:
+    """What the program leaves: its frames, the lines, and the results with their history and what that keeps."""
+    if not short:
+        monkeypatch.setattr(Session, "_let_through", lambda self: setattr(self.lock, "ready", -2))
+    sent: list[Any] = []
+    submit = session.link.submit
+
+    def noted(frame: Any, structure: bytes, key: bytes, payloads: Any, lines: Any, *more: Any, **named: Any) -> int:
+        sent.append((structure, list(frame.scalars), [n - frame.first for n in frame.external], lines))
+        return submit(frame, structure, key, payloads, lines, *more, **named)
+
+    values = np.arange(9, dtype="f4").reshape(3, 3) + 1
+    x, w = gw.tensor(values), gw.tensor(values / 4, requires_grad=True)
+    session.synchronize()
+    session.link.submit = noted
+    try:
+        results = program(x, w)
+        session.flush()
+    finally:
+        session.link.submit = submit
+    first = session._first
+    described = [
+        (r._id - first, r._meta, r._slot, r.requires_grad, r.is_leaf, r._is_view(), node_of(r._node, first))
+        for r in results
+    ]
+    found = sent, described, [r.tolist() for r in results]
+    monkeypatch.undo()
+    return found
+
+
+def node_of(node: Any, first: int) -> Any:
+    if node is None:
+        return None
+    kept = [(c is None, v, at, number and number - first, meta) for c, v, at, number, meta in node.saved or ()]
+    edges = [None if e is None else (e[0].name(), e[1], node_of(e[0], first)) for e in node.edges]
+    return node.name(), node.outs, node.line, node.numbers, kept, edges
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_both_ways_leave_the_same(alone, monkeypatch, program) -> None:
+    monkeypatch.setattr(gw.session, "QUIET_S", 5.0)
+    forms._shorts.clear()
+    long = left_by(program, alone, monkeypatch, short=False)
+    for _ in range(2):  # learnt, and taken
+        short = left_by(program, alone, monkeypatch, short=True)
+    assert short == long
+
+
+def test_a_repeated_op_does_not_work_out_anything_anew(alone, monkeypatch) -> None:
+    x, w = gw.ones(2, 2), gw.ones(2, 2, requires_grad=True)
+
+    def ops() -> Any:
+        return gw.relu((x * w + 1) @ w).sum().view(1)
+
+    for _ in range(3):
+        ops()
+    ways = []
+    monkeypatch.setattr(gw.dispatch, "_run", lambda entry, values, form: ways.append(entry.op.name))
+    ops()
+    assert ways == []
+
+
+def test_threads_that_record_in_one_session_do_not_disturb_each_other(alone) -> None:
+    x = gw.ones(4)
+    _ = (x * 2 + 1).tolist()
+    found: dict[int, Any] = {}
+
+    def work(number: int) -> None:
+        h = x * number
+        for _ in range(300):
+            h = h + 1
+            h = h * 1
+        found[number] = h.tolist()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == {n: [300.0 + n] * 4 for n in range(4)}
+
+
+def test_a_form_is_not_taken_for_another_of_equal_numbers(alone) -> None:
+    x = gw.ones(3, dtype=gw.int64)
+    for _ in range(2):
+        assert (x + 1).dtype is gw.int64
+        assert (x + 1.0).dtype is gw.float32
+        assert (x * True).dtype is gw.int64
+        assert gw.full_like(x, 1).dtype is gw.int64
+        assert x.sum(0).shape == () and x.view(1, 3).sum(1).shape == (1,)
+
+
+def test_what_a_mode_changes_is_not_left_out(alone) -> None:
+    packed: list[Any] = []
+    x, w = gw.ones(2, 2), gw.ones(2, 2, requires_grad=True)
+    for _ in range(3):
+        assert (x @ w).requires_grad
+        with gw.no_grad():
+            assert not (x @ w).requires_grad
+        with gw.inference_mode():
+            assert (x @ w).is_inference()
+        with gw.autocast("cpu", dtype=gw.bfloat16):
+            assert (x @ w).dtype is gw.bfloat16
+        assert gw.func.vmap(lambda row: row @ w)(x).shape == (2, 2)
+        with gw.profiler.profile() as seen:
+            _ = x @ w
+        assert [event.name for event in seen.events() if "matmul" in event.name]
+        with gw.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+            _ = x * w
+    assert len(packed) == 3
+
+
+def test_forms_are_learnt_under_the_usual_default_dtype_alone(alone) -> None:
+    forms._shorts.clear()
+    n = gw.arange(3)
+    gw.set_default_dtype(gw.float64)
+    try:
+        assert [(n * 1.5).dtype for _ in range(3)] == [gw.float64] * 3
+    finally:
+        gw.set_default_dtype(gw.float32)
+    assert [(n * 1.5).dtype for _ in range(3)] == [gw.float32] * 3
+
+
+@pytest.mark.parametrize("index", [0, 3, -1, -4])
+def test_rows_are_found_wherever_they_lie(alone, index) -> None:
+    x = gw.arange(12).view(4, 3)
+    for _ in range(2):
+        assert x[index].tolist() == list(range(index % 4 * 3, index % 4 * 3 + 3))
+    for outside in (4, -5):
+        with pytest.raises(IndexError):
+            x[outside]
