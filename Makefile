@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test soak lint format derive coverage docs bench gpu image image-test clean
+.PHONY: help setup setup-demo demo kernels test soak lint format derive coverage docs bench bench-peers gpu image image-test clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -42,7 +42,10 @@ demo: $(DEMO)  ## train on the handwritten digits through an embedded server
 	$(BIN)/python examples/digits.py
 
 # Two workers for two cores, so one math thread in each.
-test: $(FULL)  ## run the tests
+kernels: $(FULL)  ## compile the CPU's kernels into the user's cache, so that nothing waits for them later
+	$(BIN)/python -m gradwire_engine.compiled.toolchain
+
+test: $(FULL) kernels  ## run the tests; GRADWIRE_TEST_COMPILED=1 runs them with the compiled kernels
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(ARGS)
 
 soak: $(FULL)  ## show what takes an hour to show: make soak ARGS='cuts --seconds 600'
@@ -70,12 +73,16 @@ coverage: $(FULL)  ## measure every entry of torch's databases, and write the re
 
 docs: derive  ## the same: the pages under docs/ that are not written by hand
 
-bench: $(FULL)  ## run the benchmarks
+bench: $(FULL)  ## run the benchmarks: make bench ARGS='mlp gpt --rounds 9'
 	$(BIN)/python -m benchmarks $(ARGS)
 
+# Installs them under build/peers, each in an environment of its own: about 3 GB.
+bench-peers: $(FULL)  ## measure other remote tensors beside gradwire
+	$(BIN)/python -m benchmarks.peers $(ARGS)
+
 # On a GPU machine as it stands: its own Python with CuPy, no .venv, no network.
-gpu:  ## run the GPU checks with PYTHON, without .venv
-	PYTHONPATH=protocol:engine:server:client:. $(PYTHON) -m tests.gpu $(ARGS)
+gpu:  ## run the GPU checks and benchmarks with PYTHON, without .venv
+	PYTHONPATH=protocol:engine:server:client:. $(PYTHON) -m tests.gpu --bench $(ARGS)
 
 # The image that docs/deploying.md is about. BASE_IMAGE=...@sha256:... pins what it is built on.
 image:  ## build the CPU server's image, gradwire:cpu

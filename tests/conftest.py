@@ -8,6 +8,28 @@ import signal
 import pytest
 from hypothesis import settings
 
+# Kernels that come in when they are ready would make results depend on the moment. GRADWIRE_TEST_COMPILED=1 runs any
+# test with the compiled ones from the beginning.
+if os.environ.get("GRADWIRE_TEST_COMPILED"):
+    from gradwire_engine.compiled import toolchain
+    from gradwire_engine.engine import Engine
+
+    os.environ["GRADWIRE_COMPILED_KERNELS"] = "wait"
+    toolchain.configure("wait")
+    if not toolchain.wait():
+        raise pytest.UsageError(f"there are no compiled kernels: {toolchain.describe()['reason']}")
+    Engine.compiled = True
+else:
+    os.environ.setdefault("GRADWIRE_COMPILED_KERNELS", "off")
+
+# GRADWIRE_TEST_PLANS=shadow runs every frame of any test on the tape and by a plan, and compares the two sessions.
+if mode := os.environ.get("GRADWIRE_TEST_PLANS"):
+    from gradwire_engine import plans
+    from gradwire_engine import session as sessions
+
+    os.environ["GRADWIRE_PLANS"] = mode
+    sessions.plans_of = lambda _: plans.plans_of(plans.MODES[mode])
+
 # In CI a red run should say something about the change, so hypothesis draws the same examples there each time.
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):

@@ -146,6 +146,14 @@ class StrictArray:
         return self._array.itemsize
 
     @property
+    def data(self) -> Any:
+        return types.SimpleNamespace(ptr=self._array.ctypes.data)
+
+    @property
+    def device(self) -> Any:
+        return types.SimpleNamespace(id=0)
+
+    @property
     def T(self) -> StrictArray:
         return StrictArray(self._array.T)
 
@@ -351,6 +359,7 @@ class StrictBackend:
 
     device = "cpu"
     array_type: Any = StrictArray
+    fused: Any = None
     _plain = NumpyBackend()
 
     def __init__(self) -> None:
@@ -372,6 +381,12 @@ class StrictBackend:
     def to_host(self, array: Any) -> Any:
         plain: Any = _unwrap(array)
         return plain
+
+    def expect(self, array: Any) -> None:
+        pass
+
+    def forget_reads(self) -> None:
+        pass
 
     def asarray(self, value: Any, dtype: Any) -> Any:
         if isinstance(value, StrictArray):

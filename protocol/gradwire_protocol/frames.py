@@ -15,6 +15,8 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from .errors import MalformedFrame
+
 PROTOCOL_VERSION: Final = 1
 MAX_ID: Final = 2**53 - 1
 ID_BITS: Final = 32
@@ -101,6 +103,11 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
         epoch: the client's epoch (see :class:`Welcome`); a frame of an older one is refused. 0 leaves it unchecked.
         timed: ask for the reply's ``timing``.
         detailed: ask for the times of each record in it, too.
+        repeat: how often the frame is applied, one time after the other; 0 and 1 are once. The table of scalars then holds
+            the numbers of all times, one after the other. Results of the last time remain.
+        stacked: references to results that are wanted of every time: each is stacked along a new first dimension, in a
+            tensor whose id follows those of the results.
+        near: ``first``, ``external`` and ``releases`` are counters of this client, without its number in front.
         buffers: byte lengths of the raw buffers behind the header (MessagePack only).
     """
 
@@ -117,7 +124,30 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
     epoch: int = 0
     timed: bool = False
     detailed: bool = False
+    near: bool = False
+    repeat: int = 0
+    stacked: list[int] = []
     buffers: list[int] = []
+
+    def spelled_out(self) -> Frame:
+        """The frame itself, once its ids are whole: what comes from outside is passed through here.
+
+        Raises:
+            MalformedFrame: for what is no counter, or no client's number.
+        """
+        if self.near:
+            counters = [self.first, *self.external, *self.releases]
+            if min(counters) < 0 or max(counters) >> ID_BITS or not 0 <= self.client <= MAX_ID >> ID_BITS:
+                raise MalformedFrame(
+                    f"client {self.client} names ids from {min(counters)} to {max(counters)}: in a frame that is near "
+                    f"they are counters below 2**{ID_BITS}"
+                )
+            base = self.client << ID_BITS
+            self.first += base
+            self.external = [base + counter for counter in self.external]
+            self.releases = [base + counter for counter in self.releases]
+            self.near = False
+        return self
 
 
 class Value(msgspec.Struct, omit_defaults=True):

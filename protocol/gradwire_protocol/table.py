@@ -162,6 +162,15 @@ class Op:
         return tuple(Param(p.name, hints[p.name], p.default) for p in inspect.signature(declared).parameters.values())
 
     @cached_property
+    def defaults(self) -> tuple[Any, ...]:
+        return tuple(p.default for p in self.params)
+
+    @cached_property
+    def required(self) -> int:
+        """How many arguments a call has at least, the first ones."""
+        return max((i + 1 for i, p in enumerate(self.params) if p.required), default=0)
+
+    @cached_property
     def positions(self) -> dict[str, int]:
         return {p.name: i for i, p in enumerate(self.params)}
 
@@ -186,6 +195,8 @@ class Op:
             ArgumentTypeError: naming the superfluous, doubled or missing argument.
         """
         params = self.params
+        if not kwargs and self.variadic is None and self.required <= len(args) <= len(params):
+            return [*args, *self.defaults[len(args) :]]
         if len(args) > len(params):
             if self.variadic is not None:
                 at = self.positions[self.variadic]

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
 
+from gradwire_engine.compiled import toolchain
 from gradwire_protocol.errors import Unavailable
 
 from .access import Access, Entrance, KeyStore
@@ -24,6 +25,7 @@ from .routes import ROUTERS
 from .sessions import Registry
 from .settings import Settings, variable
 from .state import Server
+from .threads import SHARED as THREADS
 from .tracing import open_tracing
 from .tuning import SWITCH_INTERVAL_S
 from .version import VERSION
@@ -59,6 +61,9 @@ def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # Sessions share this process's interpreter; with the default of 5 ms they would wait on each other.
         sys.setswitchinterval(SWITCH_INTERVAL_S)
+        if settings.session_host == "inline":
+            toolchain.configure(settings.compiled_kernels, settings.cache_dir)
+            THREADS.configure(settings.compute_threads)
         culling = asyncio.create_task(server.registry.cull())
         watching = asyncio.create_task(access.watch())
         try:

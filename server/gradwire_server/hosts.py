@@ -6,22 +6,27 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from gradwire_engine.backends import expect_any_float
+from gradwire_engine.backends import available_devices, expect_any_float
 from gradwire_engine.session import Session as EngineSession
 from gradwire_protocol.errors import GradwireError, InternalError, SessionGone, Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from .durable.spec import JournalPolicy, SessionSpec
+from .foresight import BURST_S, Foresight
+from .jobs import FrameDone, FrameJob, Job
 from .metrics import Applied
 from .refusals import to_problem
 from .runner import How, Runner, open_runner
+from .threads import SHARED as THREADS
 from .tuning import give_back_memory
 from .turnstile import SHARED, Turnstile
 
@@ -148,46 +153,11 @@ class Counting(Protocol):
         """Count a frame that was answered."""
 
 
-class _Job:
-    """One thing for the worker to do. ``done`` is called in the event loop with the result or the error.
-
-    ``lasting``: it changes the session, and may be told only once it is written down. ``look``: it is itself what
-    somebody would ask the session, and waited for however long it takes.
-    """
-
-    __slots__ = ("done", "lasting", "look", "run")
-
-    def __init__(
-        self,
-        run: Callable[[Runner], Any],
-        done: Callable[[Any, BaseException | None], None],
-        lasting: bool = False,
-        look: bool = False,
-    ) -> None:
-        self.run = run
-        self.done = done
-        self.lasting = lasting
-        self.look = look
-
-
-class _Applied(NamedTuple):
-    """A frame's outcome, and what the metrics make of it."""
-
-    reply: Reply
-    out: Buffers
-    told: Applied
-
-
 class _Outcome(NamedTuple):
     done: Callable[[Any, BaseException | None], None]
     lasting: bool
     result: Any
     failure: BaseException | None
-
-
-def _tell(outcomes: list[_Outcome]) -> None:
-    for outcome in outcomes:
-        outcome.done(outcome.result, outcome.failure)
 
 
 def _settle(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
@@ -204,7 +174,10 @@ class InlineHost:
     """Runs the session in a thread of this process: embedded servers, and several sessions that trust each other.
 
     A giant op keeps its own session busy, and neither the event loop nor, for longer than the turnstile's patience,
-    another session.
+    another session. A frame that will be short (:mod:`.foresight`) runs in the event loop's thread instead, while the
+    session's own has nothing to do and no other session wants to compute: one of the two threads owns the session at
+    a time. Sessions with a journal, which may wait for the disk, and processes with a GPU, whose streams belong to
+    threads, never do that.
     """
 
     def __init__(
@@ -214,7 +187,7 @@ class InlineHost:
         self.name = name
         self.metrics = metrics
         self.policy = policy
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | FrameJob | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._runner: Runner | None = None
         self._hold_s = 0.0
@@ -229,6 +202,21 @@ class InlineHost:
         self._looks: dict[str, asyncio.Future[Any]] = {}
         self._occupied = False
         """Whether the thread does something else than looking; written there, read here."""
+        self._context = Context()
+        """What the engine finds in context variables, in whichever thread; a context is entered by one at a time."""
+        self._foresight = Foresight()
+        self._may_run_here = False
+        self._given = 0
+        """Jobs given to the thread; written by the event loop."""
+        self._settled = 0
+        """Those that it has done with, so that the session is nobody's if they are all. Written by the thread."""
+        self._postponed: deque[Job | FrameJob] = deque()
+        """What came after the event loop had run enough frames for once, in the order of arrival."""
+        self._burst_s = 0.0
+        self._bursting = False
+        self._told: deque[_Outcome] = deque()
+        """What the thread has done, and the event loop not told yet."""
+        self._telling = False
         self._seen: tuple[float, dict[str, Any]] = (time.monotonic(), {"saved_bytes": 0, "pooled_bytes": 0})
         """When the session was last looked at in full, and what was seen of its memory."""
 
@@ -242,8 +230,12 @@ class InlineHost:
         def begin() -> Runner:
             return open_runner(spec, folder, how, image, self.policy)
 
+        def live() -> None:
+            with THREADS.exact(spec.durability != "none" and folder is not None):
+                self._work(begin, opened, how)
+
         # A daemon: a process that is told to stop does not wait for an op that runs for hours.
-        threading.Thread(target=self._work, args=(begin, opened, how), name=self.name, daemon=True).start()
+        threading.Thread(target=live, name=self.name, daemon=True).start()
         try:
             await opened
         except BaseException:
@@ -253,12 +245,13 @@ class InlineHost:
     # The worker's thread
 
     def _work(self, begin: Callable[[], Runner], opened: asyncio.Future[None], how: How) -> None:
-        bind_contextvars(session=self.name)  # what the engine logs in this thread
-        expect_any_float()
+        self._context.run(bind_contextvars, session=self.name)  # what the engine logs
+        self._context.run(expect_any_float)
         began = time.perf_counter()
         try:
             with self._turnstile.turn():
-                runner = begin()
+                runner = self._context.run(begin)
+            self._may_run_here = not runner.journaled and len(available_devices()) == 1
         except BaseException as error:
             self._post(_settle, opened, None, error)
             return
@@ -266,13 +259,15 @@ class InlineHost:
             self._note("recovery_seconds", time.perf_counter() - began)
         self._runner = runner
         self._post(_settle, opened, None, None)
-        while (job := self._jobs.get()) is not None:
-            going_on = self._group(runner, job)
+        going_on = True
+        while going_on and (job := self._jobs.get()) is not None:
+            outcomes, going_on = self._context.run(self._group, runner, job)
+            # When the event loop hears of it, the session may be its own.
+            self._tell(outcomes)
             # Else the last frame's buffers would live until the next job.
-            del job
-            if not going_on:
-                break
-            self._tidy(runner)
+            del job, outcomes
+            if going_on:
+                self._tidy(runner)
         self._runner = None
         try:
             runner.close(self._keep)
@@ -282,18 +277,19 @@ class InlineHost:
         give_back_memory()
         self._post(self._finished.set)
 
-    def _group(self, runner: Runner, job: _Job) -> bool:
-        """Do this job and those that wait behind it, write down what they changed, and tell. False: it was the end."""
+    def _group(self, runner: Runner, job: Job | FrameJob) -> tuple[list[_Outcome], bool]:
+        """Do this job and those that wait behind it, and write down what they changed. Returns what is to be told, and
+        whether it goes on after that.
+        """
         held: list[_Outcome] = []
         going_on = True
-        turn = self._turnstile.enter()
+        turn = self._turnstile.enter(self.name)
         try:
             until = time.perf_counter() + self._hold_s
             while True:
                 outcome = self._do(runner, job)
                 if not held and not runner.dirty:
-                    self._post(outcome.done, outcome.result, outcome.failure)
-                    return True
+                    return [outcome], True
                 held.append(outcome)
                 del outcome
                 full = len(held) >= GROUP_JOBS or runner.waiting_bytes >= GROUP_BYTES
@@ -323,17 +319,16 @@ class InlineHost:
             self._occupied = False
         now = time.perf_counter_ns()
         for each in held:
-            if type(each.result) is _Applied:
+            if type(each.result) is FrameDone:
                 each.result.told.notes, self._notes = self._notes, []
                 if each.result.reply.timing is not None:
                     each.result.reply.timing.committed = now
-        self._post(_tell, held)
-        return going_on
+        return held, going_on
 
-    def _do(self, runner: Runner, job: _Job) -> _Outcome:
+    def _do(self, runner: Runner, job: Job | FrameJob) -> _Outcome:
         if self._closed:
             return _Outcome(job.done, False, None, self._gone())
-        self._occupied = not job.look
+        self._occupied = not job.looks
         try:
             return _Outcome(job.done, job.lasting, job.run(runner), None)
         except BaseException as error:
@@ -357,6 +352,26 @@ class InlineHost:
         finally:
             self._occupied = False
 
+    def _tell(self, outcomes: Sequence[_Outcome]) -> None:
+        """Let the event loop tell. It is woken once for all that has come together until it does."""
+        self._told.extend(outcomes)
+        self._settled += len(outcomes)
+        if not self._telling:
+            self._telling = True
+            self._post(self._tell_all)
+
+    def _tell_all(self) -> None:
+        self._telling = False  # first: what the thread does from now on may be too late for this time
+        while self._told:
+            outcome = self._told.popleft()
+            try:
+                outcome.done(outcome.result, outcome.failure)
+            except Exception as error:
+                # Whoever asked is at fault, and not those that are told after.
+                log.error("an answer was not taken", session=self.name, exc_info=error)
+        if self._postponed and not self._bursting:
+            self._go_on()
+
     def _post(self, function: Callable[..., Any], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(function, *args)
@@ -375,48 +390,102 @@ class InlineHost:
             return Unavailable("the session is being put away: it can be resumed")
         return SessionGone("the session was deleted")
 
-    def _put(self, job: _Job) -> None:
+    def _put(self, job: Job | FrameJob) -> None:
         if self._closed:
             raise self._gone()
+        if self._postponed:
+            self._postponed.append(job)
+        else:
+            self._give(job)
+
+    def _give(self, job: Job | FrameJob) -> None:
+        self._given += 1
         self._jobs.put(job)
 
     async def _call(self, run: Callable[[Runner], T], lasting: bool = False) -> T:
         future: asyncio.Future[T] = self._loop.create_future()
-        self._put(_Job(run, lambda result, failure: _settle(future, result, failure), lasting))
+        self._put(Job(run, lambda result, failure: _settle(future, result, failure), lasting))
         return await future
 
     def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer) -> None:
         if self._draining:
             raise Unavailable("the server is stopping: it takes no more frames")
 
-        received = time.perf_counter_ns()
-        key, whole = frame.hash, bool(frame.structure)
-        known = self.metrics.knows(key)
-
-        # Neither function may know its job: that would be a cycle, and a frame's buffers would live until the
-        # garbage collector comes by, which is tuned to come seldom.
-        def run(runner: Runner) -> _Applied:
-            started = time.perf_counter_ns()
-            reply, out = runner.apply(frame, buffers, human=human)
-            took = time.perf_counter_ns() - started
-            if reply.timing is not None and not reply.timing.received:
-                reply.timing.received = received
-            return _Applied(reply, out, Applied.of(runner.ran, known, (started - received) * 1e-9, took * 1e-9))
-
-        def done(result: Any, failure: BaseException | None) -> None:
-            self._pending -= 1
-            if not self._pending:
-                self._idle.set()
-            if failure is None:
-                reply, out, told = result
-                self.metrics.applied(key, whole, reply, told)
-                answer(reply, out)
-            else:
-                answer(Reply(seq=frame.seq, refused=to_problem(self._explain(failure))), [])
-
-        self._put(_Job(run, done, lasting=True))
+        if self._closed:
+            raise self._gone()
+        job = FrameJob(frame, buffers, human, answer, self.metrics.knows(frame.hash), self._answered)
         self._pending += 1
         self._idle.clear()
+        if self._postponed or not self._may_run_here or human:
+            self._put(job)
+        elif not self._idle_thread():
+            # Behind a short one, so many that nobody waits for come most quickly to an end in one thread.
+            (self._postponed.append if self._foresight.was_short(frame) else self._give)(job)
+        elif not self._is_short(job):
+            self._give(job)
+        elif self._burst_s > BURST_S:
+            self._postponed.append(job)
+        elif not self._ran_here(job):
+            self._give(job)
+
+    def _answered(self, job: FrameJob, result: Any, failure: BaseException | None) -> None:
+        self._pending -= 1
+        if not self._pending:
+            self._idle.set()
+        if failure is None:
+            reply, out, told = result
+            if self._may_run_here:
+                self._foresight.ran(job.frame, job.reach, job.nodes, job.worked, told.took, job.here)
+            self.metrics.applied(job.frame.hash, job.whole, reply, told)
+            job.answer(reply, out)
+        else:
+            job.answer(Reply(seq=job.frame.seq, refused=to_problem(self._explain(failure))), [])
+
+    # The event loop's own runs
+
+    def _idle_thread(self) -> bool:
+        # In this order: what the thread has settled is either told, or waits to be, which comes first.
+        return self._given == self._settled and not self._told
+
+    def _is_short(self, job: FrameJob) -> bool:
+        """Whether the session's thread has nothing to do, and the frame will not take long."""
+        runner = self._runner
+        if runner is None or job.human or not self._idle_thread():
+            return False
+        job.look(runner)
+        return self._foresight.short(job.frame, job.reach, job.nodes)
+
+    def _ran_here(self, job: FrameJob) -> bool:
+        """Do the job in this thread, unless somebody else computes."""
+        turn, runner = self._turnstile.enter_alone(self.name), self._runner
+        if turn is None or runner is None:
+            return False
+        if not self._bursting:
+            self._bursting = True
+            self._loop.call_soon(self._go_on)
+        job.here = True
+        began = time.perf_counter()
+        try:
+            outcome = self._context.run(self._do, runner, job)
+        finally:
+            self._turnstile.leave(turn)
+        self._burst_s += time.perf_counter() - began
+        outcome.done(outcome.result, outcome.failure)
+        return True
+
+    def _go_on(self) -> None:
+        """The event loop has looked after the others: a new burst."""
+        self._bursting, self._burst_s = False, 0.0
+        while self._postponed:
+            job = self._postponed[0]
+            if type(job) is FrameJob and self._is_short(job):
+                if self._burst_s > BURST_S:
+                    return
+                self._postponed.popleft()
+                if not self._ran_here(job):
+                    self._give(job)
+            else:
+                self._give(self._postponed.popleft())
 
     def _explain(self, failure: BaseException) -> GradwireError:
         if isinstance(failure, GradwireError):
@@ -436,7 +505,7 @@ class InlineHost:
 
     def add_chunk(self, client: int, chunk: Chunk, data: memoryview, answer: Callable[[Any], None]) -> None:
         self._put(
-            _Job(lambda runner: runner.add_chunk(client, chunk, data), lambda _, failure: answer(failure), lasting=True)
+            Job(lambda runner: runner.add_chunk(client, chunk, data), lambda _, failure: answer(failure), lasting=True)
         )
 
     async def join(self, client: int, instance: str = "", epoch: int = 0) -> tuple[int, int, int]:
@@ -457,7 +526,7 @@ class InlineHost:
             # Nobody may be left to ask how it ended.
             future.add_done_callback(lambda over: over.cancelled() or over.exception())
             looked = future
-            self._put(_Job(run, lambda result, failure: _settle(looked, result, failure), look=True))
+            self._put(Job(run, lambda result, failure: _settle(looked, result, failure), looks=True))
         while True:
             done, _ = await asyncio.wait((future,), timeout=LOOK_PATIENCE_S)
             if done:
@@ -515,6 +584,8 @@ class InlineHost:
         if not self._closed:
             self._keep = keep
             self._closed = True
+            while self._postponed:
+                self._give(self._postponed.popleft())
             self._jobs.put(None)
         try:
             await asyncio.wait_for(self._finished.wait(), CLOSE_PATIENCE_S)

@@ -158,9 +158,11 @@ class Keeper:
     def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer) -> None:
         if self._draining:
             raise Unavailable("the server is stopping: it takes no more frames")
-        self._add(_Entry(frame, lambda host, done: host.submit(frame, buffers, human, done), answer))
-        self._pending += 1
+        if self._end is not None:
+            raise self._end
+        self._pending += 1  # first: the answer may come at once
         self._idle.clear()
+        self._add(_Entry(frame, lambda host, done: host.submit(frame, buffers, human, done), answer))
 
     def add_chunk(self, client: int, chunk: Chunk, data: memoryview, answer: Callable[[Any], None]) -> None:
         def give(host: Host, done: Any) -> None:

@@ -75,7 +75,8 @@ class SessionDetail(SessionView):
     """A session, with what it holds."""
 
     contents: dict[str, Any] = Field(
-        description="Counts and sizes: tensors, memory, graph nodes, frames, ops. While a long op runs, busy is true, "
+        description="Counts and sizes: tensors, memory, graph nodes, frames, ops; in plans, how many frames ran "
+        "as plans and why others did not. While a long op runs, busy is true, "
         "and what the graph keeps for backward is as it was age_s seconds ago."
     )
 

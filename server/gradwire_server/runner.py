@@ -12,11 +12,12 @@ import msgspec
 import structlog
 
 from gradwire_engine.backends import Backends, DevicePool
+from gradwire_engine.compiled import toolchain
 from gradwire_engine.failures import MOMENTARY, leaves_traces
 from gradwire_engine.image import Image, NotImageable, detached, restore_foreign, take
 from gradwire_engine.session import Session
 from gradwire_protocol import envelope
-from gradwire_protocol.errors import GradwireError, InternalError, LimitExceeded, MalformedFrame
+from gradwire_protocol.errors import GradwireError, InternalError, LimitExceeded, MalformedFrame, Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Problem, Reply, Structure
 
 from .durable import snapshots
@@ -114,7 +115,8 @@ class Runner:
         Raises:
             JournalDamaged: naming the file and the offset.
             OutOfMemory: when the session does not fit into memory.
-            Unavailable: when another process has the folder open, and when the disk is full or broken.
+            Unavailable: when another process has the folder open, when the disk is full or broken, and when the session
+            needs compiled kernels that cannot be had.
         """
         spec, _ = read_spec(folder)
         self = cls.__new__(cls)
@@ -124,6 +126,9 @@ class Runner:
             for part in folder.glob("*.part"):
                 self.disk.remove(part)
             self._recover(folder)
+        except Unavailable:  # an OSError, too
+            self._lock.release()
+            raise
         except OSError as error:
             self._lock.release()
             raise disk_refuses(error) from None
@@ -155,6 +160,7 @@ class Runner:
         self._not_before = (0, 0.0)
         self._postponed = ""
         self._lost: InternalError | None = None
+        toolchain.wanted()  # who waits for kernels does so here, in the session's thread
 
     def _begin(self, folder: Path, image: Image | None) -> None:
         """Make the folder of a new session; ``session.json`` comes last, so that it is there whole or not at all."""
@@ -188,16 +194,30 @@ class Runner:
         return self.spec.durability == "durable"
 
     @property
+    def journaled(self) -> bool:
+        """Whether what it does is written down."""
+        return self._journal is not None
+
+    @property
     def ran(self) -> Structure | None:
         """The structure of the last frame, unless that was refused or a repetition: for counting."""
         return self.session.ran
 
     # What changes the session
 
+    def _choose_kernels(self) -> None:
+        """Go over to compiled kernels once they are there, or back where they are not: an event of its own."""
+        compiled = toolchain.wanted()
+        if compiled != self.session.engine.compiled:
+            self.session.run_compiled(compiled)
+            if self._journal is not None:
+                self._journal.append(Kind.KERNELS, Notes(compiled=compiled), [])
+
     def apply(self, frame: Frame, buffers: Buffers, human: bool = False) -> tuple[Reply, Buffers]:
         """Apply a frame once and answer it; a refused frame has changed nothing."""
         journal = self._journal
         if journal is None:
+            self._choose_kernels()
             return self.session.apply(frame, buffers, human)
         client = self.session.clients.get(frame.client)
         if client is None or frame.seq not in (0, client.expected):
@@ -215,6 +235,7 @@ class Runner:
         except GradwireError as error:
             self.session.ran = None
             return _refusal(frame.seq, error), []
+        self._choose_kernels()
         try:
             reply, out = self.session.apply(frame, buffers, human)
         except Exception:
@@ -399,10 +420,11 @@ class Runner:
         return self.session.glance() | self._kept()
 
     def _kept(self) -> dict[str, Any]:
-        journal = self._journal
+        journal, plans = self._journal, self.session.plan_stats()
         if journal is None:
-            return {"durability": "none"}
+            return {"durability": "none", "plans": plans}
         return {
+            "plans": plans,
             "durability": self.spec.durability,
             "journal": {
                 "bytes": journal.nbytes, "records": journal.last, "snapshot_bytes": self._snapshot_bytes,

@@ -14,7 +14,9 @@ from urllib.parse import urlsplit
 from pydantic import Field, FilePath, PositiveFloat, PositiveInt, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from gradwire_engine.compiled.toolchain import Mode
 from gradwire_engine.memory import Limits
+from gradwire_engine.plans import MODES
 
 from .durable.spec import Durability, JournalPolicy
 from .secret_files import SecretFiles
@@ -103,6 +105,24 @@ class Settings(BaseSettings):
         "limit.",
     )
 
+    compute_threads: int = Field(
+        default=0,
+        ge=0,
+        le=1024,
+        description="Threads that the CPU's numeric libraries take for one session; sessions that compute at once "
+        "share them. 0 takes OPENBLAS_NUM_THREADS or OMP_NUM_THREADS, else as many as there are processors.",
+    )
+    compiled_kernels: Mode = Field(
+        default="auto",
+        description="When the CPU's compiled kernels are used beside NumPy: once they are ready (auto), never (off), "
+        "or from each session's first frame, which waits for them (wait).",
+    )
+    cache_dir: Path | None = Field(
+        default=None,
+        description="Directory that keeps compiled kernels from one start to the next; by default gradwire in the "
+        "user's cache folder. It holds machine code: a directory that others may write to is not used.",
+    )
+
     max_body_bytes: PositiveInt = Field(default=GB, description="Largest body of an HTTP request.")
     max_json_bytes: PositiveInt = Field(default=16 * MB, description="Largest JSON body of an HTTP request.")
     max_connections: PositiveInt = Field(
@@ -134,6 +154,11 @@ class Settings(BaseSettings):
     )
     max_frame_seconds: int = Field(
         default=600, ge=0, description="Seconds after which the ops left of a frame are not run; 0 for no limit."
+    )
+    plans: Literal["on", "off", "shadow"] = Field(
+        default="on",
+        description="Whether frames that repeat run as plans, captured once and replayed. For tests, shadow runs each "
+        "frame both ways and compares the sessions bit for bit.",
     )
     max_sessions: PositiveInt = Field(default=64, description="Sessions at a time, of all keys together.")
     max_streams: PositiveInt = Field(default=64, description="Open streams of one session.")
@@ -348,4 +373,5 @@ class Settings(BaseSettings):
     def engine_limits(self, lower: dict[str, int] | None = None) -> Limits:
         """The engine's limits, as set here, with some of them replaced."""
         limits = {f.name: getattr(self, f.name) for f in fields(Limits) if f.name in type(self).model_fields}
+        limits["plans"] = MODES[self.plans]
         return Limits(**(limits | (lower or {})))

@@ -16,7 +16,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -55,6 +55,7 @@ from gradwire_protocol.frames import (
 from .access.rates import Meter
 from .hosts import Buffers
 from .http import problems
+from .http.reception import DIRECT, StreamReception
 from .metrics import Metrics
 from .refusals import to_problem
 from .sessions import Session
@@ -154,6 +155,14 @@ class Stream:
         self._held_out = 0
         self._end: End | None = None
         self._over = False
+        self._direct: StreamReception | None = socket.scope.get("extensions", {}).get(DIRECT)
+        """The connection itself, where this server's own protocol carries it."""
+        self._unread: deque[bytes | str] = deque()
+        """What came after the server had stopped to read: the rest of what it had read at once."""
+        self._later: asyncio.TimerHandle | None = None
+        self._feeding = False
+        self._sending = False
+        self._defect: Exception | None = None
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
 
@@ -180,10 +189,13 @@ class Stream:
             await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._over = True
+            if self._later is not None:
+                self._later.cancel()
             for task in (reader, writer):
                 task.cancel()
             outcomes = await asyncio.gather(reader, writer, return_exceptions=True)
             self._waiting.clear()
+            self._unread.clear()
             self._ready.clear()
             self.metrics.streams.dec()
             if session.streams.get(self.client) is self:
@@ -200,7 +212,9 @@ class Stream:
         if self._end is None:
             self._end = end
             self._waiting.clear()
-            self._room.set()
+            self._unread.clear()
+            if self._direct is not None:
+                self._direct.hold()
         self._wake.set()
 
     def end_with_session(self, text: str) -> None:
@@ -298,15 +312,26 @@ class Stream:
             WebSocketDisconnect: when the client is gone.
             MalformedFrame: when it is not a message.
         """
+        return self._decoded(await self._arrival())
+
+    async def _arrival(self) -> bytes | str:
+        """What ASGI brings next.
+
+        Raises:
+            WebSocketDisconnect: when the client is gone.
+        """
         event = await self.socket.receive()
         if event["type"] == "websocket.disconnect":
             self.closed_with = event.get("code", 1006)
             raise WebSocketDisconnect(self.closed_with)
         data: bytes | str = event.get("bytes") or event.get("text") or b""
+        return data
+
+    def _decoded(self, data: bytes | str) -> tuple[Message, Waiting | None]:
         buffers: Buffers = []
         size = len(data)
         self.human = isinstance(data, str)
-        if isinstance(data, bytes):
+        if not isinstance(data, str):
             message, buffers = envelope.decode(data)
         else:
             try:
@@ -319,46 +344,94 @@ class Stream:
         return message, None
 
     async def _read(self) -> None:
-        limit = self.settings.max_stream_backlog_bytes
-        while self._end is None:
-            if self.meter.paced:
-                await self._keep_pace()
-            try:
-                message, waiting = await self._receive()
-                if waiting is None:
-                    raise MalformedFrame(f"a {type(message).__name__.lower()} has no place here")
-                if isinstance(waiting.message, Frame):
-                    waiting.message.client = self.client
-                elif len(waiting.buffers) != 1:
-                    raise MalformedFrame(f"a chunk has one buffer, this one {len(waiting.buffers)}")
-            except MalformedFrame as error:
-                self.finish(End(MALFORMED, "malformed message", error))
-                break
-            if self._end is not None:
-                break
-            frame = waiting.message if isinstance(waiting.message, Frame) else None
-            self.meter.took(waiting.size - MESSAGE_OVERHEAD, frame, waiting.human)
-            self._waiting.append(waiting)
-            self._held_in += waiting.size
-            self._feed()
-            while self._held_in + self._held_out > limit and self._end is None:
+        """Take in messages, by ASGI until they come directly, and the end of the connection."""
+        context = copy_context()  # of the log
+
+        def deliver(data: bytes | str) -> None:
+            context.run(self._arrived, data)
+
+        while True:
+            if self._direct is not None:
+                self._direct.take_over(deliver)
+            self._arrived(await self._arrival())
+            while self._unread:  # without a protocol of ours, not asking for more is what stops the client
                 self._room.clear()
                 await self._room.wait()
-        # The writer ends the stream; until it has, reading on would cost memory and ending here would cut it short.
-        await asyncio.Event().wait()
 
-    async def _keep_pace(self) -> None:
-        """Wait until the key has paid for what it took: its client finds the network slower."""
-        since = time.monotonic()
-        while self._end is None and (left := self.meter.wait) > 0:
-            self._room.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._room.wait(), left)
-            self.meter.held += time.monotonic() - since
-            since = time.monotonic()
+    def _arrived(self, data: bytes | str) -> None:
+        """A message is there. Called by the connection, so a defect ends the stream by way of its task."""
+        if self._over:
+            return
+        self._unread.append(data)
+        try:
+            self._take_in()
+        except Exception as error:
+            log.error("taking a message failed", session=self.session.id, exc_info=error)
+            self._defect = error
+            self._wake.set()
+
+    def _take_in(self) -> None:
+        """Take what has come, as far as there is room for it and the key has paid for what it took."""
+        if self._later is not None:
+            return
+        while self._unread and self._end is None:
+            if self._full:
+                break
+            if self.meter.paced and (left := self.meter.wait) > 0:
+                self._later = asyncio.get_running_loop().call_later(left, self._paid, time.monotonic())
+                break
+            self._take(self._unread.popleft())
+        if self._end is not None:
+            self._unread.clear()
+        if not self._unread:
+            self._room.set()
+        if self._direct is not None and self._end is None:
+            if self._unread or self._full:
+                self._direct.hold()
+            else:
+                self._direct.go_on()
+
+    @property
+    def _full(self) -> bool:
+        return self._held_in + self._held_out > self.settings.max_stream_backlog_bytes
+
+    def _paid(self, since: float) -> None:
+        """The key may have paid by now: until then its client found the network slower."""
+        self.meter.held += time.monotonic() - since
+        self._later = None
+        self._take_in()
+
+    def _take(self, data: bytes | str) -> None:
+        """Put a message among those that wait for the host."""
+        try:
+            message, waiting = self._decoded(data)
+            if waiting is None:
+                raise MalformedFrame(f"a {type(message).__name__.lower()} has no place here")
+            if isinstance(waiting.message, Frame):
+                waiting.message.client = self.client
+                waiting.message.spelled_out()
+            elif len(waiting.buffers) != 1:
+                raise MalformedFrame(f"a chunk has one buffer, this one {len(waiting.buffers)}")
+        except MalformedFrame as error:
+            self.finish(End(MALFORMED, "malformed message", error))
+            return
+        frame = waiting.message if isinstance(waiting.message, Frame) else None
+        self.meter.took(waiting.size - MESSAGE_OVERHEAD, frame, waiting.human)
+        self._waiting.append(waiting)
+        self._held_in += waiting.size
+        self._feed()
 
     def _feed(self) -> None:
-        """Give the host what it may have."""
+        """Give the host what it may have. It may answer at once."""
+        if self._feeding:
+            return
+        self._feeding = True
+        try:
+            self._feed_on()
+        finally:
+            self._feeding = False
+
+    def _feed_on(self) -> None:
         host, limit = self.session.host, self.settings.max_stream_backlog_bytes
         while self._waiting and self._ahead < FRAMES_AHEAD and self._held_out <= limit:
             waiting = self._waiting.popleft()
@@ -403,11 +476,12 @@ class Stream:
             self._ahead -= 1
             self._held_in -= waiting.size
             if not self._over:
-                self._held_out += weight(reply, buffers)
                 if reply.errors or reply.refused is not None:
                     self.metrics.told(reply, "stream")
                     reply = self._marked(reply)
-                self._ready.append((reply, buffers, waiting.human))
+                if not self._sent_now(reply, buffers, waiting.human):
+                    self._held_out += weight(reply, buffers)
+                    self._ready.append((reply, buffers, waiting.human))
             if self.tracing is not None and isinstance(waiting.message, Frame):
                 sent = sum(b.nbytes for b in buffers)
                 self.tracing.frame(
@@ -430,18 +504,39 @@ class Stream:
         if self._over:
             return
         self._feed()
-        self._room.set()
-        self._wake.set()
+        if self._unread or (self._direct is not None and self._direct.read_paused):
+            self._take_in()
+        if self._ready or self._end is not None:
+            self._wake.set()
+
+    def _sent_now(self, reply: Reply, buffers: Buffers, human: bool) -> bool:
+        """Send a reply at once, if none waits before it, it is small, and the client reads."""
+        direct = self._direct
+        if direct is None or human or self._sending or self._ready or self._end is not None:
+            return False
+        if buffers:
+            if sum(b.nbytes for b in buffers) > INLINE_BYTES:
+                return False
+            reply = msgspec.structs.replace(reply)  # the host keeps its own
+        data = envelope.join(envelope.encode(reply, buffers))
+        if not direct.send_now(data):
+            return False
+        self._count_out(len(data))
+        return True
 
     # Writing
 
     async def _write(self) -> None:
         while True:
+            if self._defect is not None:
+                raise self._defect
             if self._end is not None and self._end.at_once:
                 await self._refuse(self._end)
                 return
             if self._ready:
+                self._sending = True
                 await self._send_reply(*self._ready.popleft())
+                self._sending = False
             elif self._end is not None and not self._ahead:
                 await self._refuse(self._end)
                 return
@@ -488,13 +583,15 @@ class Stream:
         if human:
             text = _json_encoder.encode(message)
             await self.socket.send_text(text.decode())
-            self.metrics.stream_out.inc(len(text))
-            self.meter.gave(len(text))
+            self._count_out(len(text))
             return
         data = envelope.join(envelope.encode(message, buffers))
         await self.socket.send_bytes(data)
-        self.metrics.stream_out.inc(len(data))
-        self.meter.gave(len(data))
+        self._count_out(len(data))
+
+    def _count_out(self, size: int) -> None:
+        self.metrics.stream_out.inc(size)
+        self.meter.gave(size)
 
     async def _refuse(self, end: End) -> None:
         """Say why, and close."""

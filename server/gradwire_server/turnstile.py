@@ -9,7 +9,7 @@ waits for a GPU, delays its neighbours and never holds them up.
 
 from __future__ import annotations
 
-import os
+import math
 import threading
 import time
 from collections import deque
@@ -17,16 +17,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from .threads import SHARED as THREADS
+from .threads import usable_cores
+
 PATIENCE_S: Final = 0.02
+ALONE_S: Final = 0.1
+"""How long nobody else may have come for whoever comes to be alone."""
+
+LATELY_S: Final = 0.25
+"""How long whoever came counts among those that compute."""
+
 LINGER_S: Final = 10.0
 """How long the thread that watches the time is kept while nobody waits."""
-
-
-def usable_cores() -> int:
-    """The processors that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):  # not everywhere
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Turn:
@@ -50,9 +52,16 @@ class Turnstile:
     Args:
         patience_s: how long a turn takes one of the places.
         clock: seconds that never go back.
+        crowd: told how many have come lately, when that has changed.
     """
 
-    def __init__(self, most: int, patience_s: float = PATIENCE_S, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        most: int,
+        patience_s: float = PATIENCE_S,
+        clock: Callable[[], float] = time.monotonic,
+        crowd: Callable[[int], None] = lambda busy: None,
+    ) -> None:
         self.most = most
         self.patience_s = patience_s
         self._clock = clock
@@ -62,6 +71,15 @@ class Turnstile:
         self._waiting: deque[Turn] = deque()
         self._crowded = threading.Event()
         self._usher: threading.Thread | None = None
+        self._last = ""
+        """Who came last, and when."""
+        self._at = -math.inf
+        self._shared = -math.inf
+        """When somebody else came than the time before."""
+        self._seen: dict[str, float] = {}
+        """Who came lately, and when; as long as there is only one, not kept up to date."""
+        self._crowd = crowd
+        self._busy = 1
 
     @property
     def running(self) -> int:
@@ -73,11 +91,13 @@ class Turnstile:
         """How many wait for a turn."""
         return len(self._waiting)
 
-    def enter(self) -> Turn:
+    def enter(self, who: str = "") -> Turn:
         """Wait for a turn. Whoever got one gives it back with :meth:`leave`."""
         with self._lock:
+            now = self._clock()
+            self._came(who, now)
             if len(self._running) < self.most:  # then nobody waits
-                turn = Turn(self._clock())
+                turn = Turn(now)
                 self._running.add(turn)
                 return turn
             gate = threading.Lock()
@@ -88,6 +108,35 @@ class Turnstile:
                 self._call_usher()
         gate.acquire()
         return turn
+
+    def enter_alone(self, who: str) -> Turn | None:
+        """A turn for whoever has had no company for a while; ``None``, without waiting, for others."""
+        with self._lock:
+            now = self._clock()
+            self._came(who, now)
+            if self._running or self._waiting or now - self._shared < ALONE_S:
+                return None
+            turn = Turn(now)
+            self._running.add(turn)
+            return turn
+
+    def _came(self, who: str, now: float) -> None:
+        """Count who has come lately."""
+        if not who:
+            return
+        if who == self._last and self._busy == 1:
+            self._at = now
+            return
+        if who != self._last:
+            if self._last:
+                self._seen.setdefault(self._last, self._at)
+            self._last, self._shared = who, now
+        self._seen[who] = self._at = now
+        for other in [name for name, at in self._seen.items() if now - at > LATELY_S]:
+            del self._seen[other]
+        if len(self._seen) != self._busy:
+            self._busy = len(self._seen)
+            self._crowd(self._busy)
 
     def leave(self, turn: Turn) -> None:
         """Give a turn back; whoever has waited longest has the next one."""
@@ -143,5 +192,5 @@ class Turnstile:
             self.overlook()
 
 
-SHARED: Final = Turnstile(usable_cores())
+SHARED: Final = Turnstile(usable_cores(), crowd=THREADS.share)
 """That of this process: its sessions share one interpreter and one machine."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import gradwire_protocol.ops  # noqa: F401  (fills the table)
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import ArgumentTypeError, GradwireError, MalformedFrame
-from gradwire_protocol.frames import Frame, Reply, Structure, Value, structure_hash
+from gradwire_protocol.frames import ID_BITS, Frame, Reply, Structure, Value, structure_hash
 from gradwire_protocol.records import decode_args, encode_args
 from gradwire_protocol.table import lookup
 
@@ -105,3 +105,18 @@ def test_too_many_and_missing_arguments_are_named():
         decode_args(lookup("mul"), [0, 0, 0], lambda r: "t", iter(()), iter(()))
     with pytest.raises(ArgumentTypeError, match="other"):
         decode_args(lookup("mul"), [0], lambda r: "t", iter(()), iter(()))
+
+
+def test_ids_that_are_counters_of_the_client_are_spelled_out():
+    near = Frame(client=3, first=5, external=[1, 2], releases=[4], near=True)
+    base = 3 << ID_BITS
+    assert near.spelled_out() == Frame(client=3, first=base + 5, external=[base + 1, base + 2], releases=[base + 4])
+    assert near.spelled_out().first == base + 5, "once"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"first": -1}, {"external": [2**32]}, {"releases": [2**63]}, {"client": -1}, {"client": 2**60}]
+)
+def test_what_is_no_counter_is_refused(wrong):
+    with pytest.raises(MalformedFrame, match="counters"):
+        Frame(**({"client": 2, "first": 1} | wrong), near=True).spelled_out()

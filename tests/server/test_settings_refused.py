@@ -19,6 +19,7 @@ NUMBERS = [name for name, field in Settings.model_fields.items() if field.annota
 OTHERS = {
     "durability": "one of none, applied, durable",
     "session_host": "one of inline, process",
+    "compiled_kernels": "one of auto, off, wait",
     "worker_per": "one of key, session",
     "log_level": "one of debug, info, warning, error",
     "log_format": "one of console, json",
@@ -29,7 +30,7 @@ OTHERS = {
     "root_path": "plain segments",
     "trace_endpoint": "a URL",
 }
-ANYTHING = {"host", "api_keys", "admin_keys", "default_device", "data_dir", "audit_log"}
+ANYTHING = {"host", "api_keys", "admin_keys", "default_device", "data_dir", "cache_dir", "audit_log"}
 """Looked at later, or free text."""
 
 

@@ -194,6 +194,14 @@ def set_default_dtype(dtype: str) -> Inference:
 
 
 @op(control=True, results=0, exposed=())
+def set_float32_matmul_precision(precision: str) -> Inference:
+    """How coarse products of float32 matrices may be on a GPU of this session: ``highest`` (as it starts) computes in
+    float32, ``high`` and ``medium`` may round the operands to TF32, which has 10 bits behind the point.
+    """
+    return nothing()
+
+
+@op(control=True, results=0, exposed=())
 def set_name(self: Tensor, name: str) -> Inference:
     """Give the tensor a name that any client of the session can look up. A name held before moves here."""
     return nothing()

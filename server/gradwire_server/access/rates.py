@@ -77,7 +77,10 @@ class Share:
         self._counted: OrderedDict[bytes, int] = OrderedDict()
 
     def records(self, frame: Frame, human: bool) -> int:
-        """How many op records a frame has. One that only names its structure has those that this structure had."""
+        """How many op records a frame runs. One that only names its structure has those that this structure had."""
+        return self._records(frame, human) * max(frame.repeat, 1)
+
+    def _records(self, frame: Frame, human: bool) -> int:
         encoded = bytes(frame.structure)
         if not encoded:
             return self._counted.get(frame.hash, 1)

@@ -46,6 +46,7 @@ class Kind(IntEnum):
     CHUNK = 2
     JOIN = 3
     DROP = 4
+    KERNELS = 5
 
 
 class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
@@ -57,6 +58,7 @@ class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
         failures: ops that failed for a reason of that moment, by index: they fail again when the frame is replayed.
         instance, epoch: of who joined.
         transfers: uploads that are let go of, since they came again with a frame that had been applied.
+        compiled: whether compiled kernels run from here on.
     """
 
     client: int = 0
@@ -65,6 +67,7 @@ class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
     instance: str = ""
     epoch: int = 0
     transfers: list[int] = []
+    compiled: bool = False
 
 
 class Header(NamedTuple):

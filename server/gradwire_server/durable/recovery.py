@@ -16,11 +16,12 @@ import msgspec
 import structlog
 
 from gradwire_engine.backends import Backends
+from gradwire_engine.compiled import toolchain
 from gradwire_engine.failures import MOMENTARY, leaves_traces
 from gradwire_engine.image import restore
 from gradwire_engine.session import Session
 from gradwire_protocol import envelope
-from gradwire_protocol.errors import GradwireError, JournalDamaged, OutOfMemory
+from gradwire_protocol.errors import GradwireError, JournalDamaged, OutOfMemory, Unavailable
 from gradwire_protocol.frames import Chunk, Frame
 
 from .disk import Disk
@@ -66,6 +67,7 @@ def recover(disk: Disk, folder: Path, spec: SessionSpec, begins: Begins, backend
     Raises:
         JournalDamaged: naming the file and the offset.
         OutOfMemory: when there is too little memory to hold what the session held.
+        Unavailable: when it was computed by compiled kernels that cannot be had here.
         OSError: when the disk is full or broken.
     """
     found = snapshots(folder)
@@ -167,7 +169,7 @@ def _apply(session: Session, record: Record, path: Path) -> bool:
     """Do again what a record tells; whether an op of it failed for a reason of the moment."""
     try:
         return _APPLY[record.kind](session, record)
-    except OutOfMemory:
+    except (OutOfMemory, Unavailable):
         raise
     except (GradwireError, _Unexpected, msgspec.MsgspecError) as error:
         raise damaged(path, record.offset, f"record {record.seq} cannot be applied again: {error}") from None
@@ -180,6 +182,11 @@ def _frame(session: Session, record: Record) -> bool:
     notes = record.notes
     if notes.human:
         frame.structure = msgspec.Raw(msgspec.msgpack.decode(frame.structure, type=bytes))
+    if session.engine.compiled and not toolchain.wait():
+        raise Unavailable(
+            "the session was computed by compiled kernels, and its journal gives the same values by them only; this "
+            f"server has none: {toolchain.describe()['reason']}"
+        )
     reply, _ = session.apply(frame, buffers, notes.human, notes.failures)
     if reply.refused is not None:
         raise _Unexpected(f"it is refused: {reply.refused.detail}")
@@ -209,6 +216,11 @@ def _drop(session: Session, record: Record) -> bool:
     return False
 
 
+def _kernels(session: Session, record: Record) -> bool:
+    session.run_compiled(record.notes.compiled)
+    return False
+
+
 class _Unexpected(Exception):
     """A record that is intact and does not do what it did."""
 
@@ -218,4 +230,5 @@ _APPLY: Final[dict[Kind, Callable[[Session, Record], bool]]] = {
     Kind.CHUNK: _chunk,
     Kind.JOIN: _join,
     Kind.DROP: _drop,
+    Kind.KERNELS: _kernels,
 }

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode
+from websockets.protocol import State
 
 from gradwire_protocol.errors import GradwireError, LimitExceeded, TimeExceeded, Unavailable
 
@@ -111,8 +113,71 @@ class Reception(HttpToolsProtocol):
         self.transport.close()
 
 
+DIRECT: Final = "gradwire.direct"
+"""Among the extensions of a stream's scope: its :class:`StreamReception`."""
+
+
 class StreamReception(WebSocketsSansIOProtocol):
-    """WebSockets as uvicorn speaks them, with bounds on what a client can leave in memory without a whole message."""
+    """WebSockets as uvicorn speaks them, with bounds on what a client can leave in memory without a whole message.
+
+    A route may take the messages as they arrive (:meth:`take_over`), and send without waiting (:meth:`send_now`). By
+    way of ASGI each message costs two tasks their turn, and its connection two calls of the system.
+    """
+
+    _deliver: Callable[[bytes | str], None] | None = None
+
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        if not self.close_sent:
+            extensions: dict[str, Any] = self.scope["extensions"]
+            extensions[DIRECT] = self
+
+    def take_over(self, deliver: Callable[[bytes | str], None]) -> bool:
+        """From now on call ``deliver`` with each message; False, and nothing is changed, while ASGI has some to give.
+
+        The end of the connection is still told by ASGI.
+        """
+        if self._deliver is None:
+            if not self.queue.empty():
+                return False
+            self._deliver = deliver
+            self.go_on()
+        return True
+
+    def hold(self) -> None:
+        """Read no more from the connection; messages of what was read already still come."""
+        if not self.read_paused and not self.close_sent and not self.transport.is_closing():
+            self.read_paused = True
+            self.transport.pause_reading()
+
+    def go_on(self) -> None:
+        """Read again."""
+        if self.read_paused and not self.transport.is_closing():
+            self.read_paused = False
+            self.transport.resume_reading()
+
+    def send_now(self, data: bytes) -> bool:
+        """Send a binary message; False, and nothing is sent, to a client that does not read or is gone."""
+        if not self.writable.is_set() or self.conn.state is not State.OPEN or self.transport.is_closing():
+            return False
+        self.conn.send_binary(data)
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        return True
+
+    def send_receive_event_to_app(self) -> None:
+        """Give a whole message to whom it may concern."""
+        if self._deliver is None or self.close_sent:
+            super().send_receive_event_to_app()
+            return
+        data: bytes | str = self.frames[0] if len(self.frames) == 1 else b"".join(self.frames)
+        if self.curr_msg_data_type == "text":
+            try:
+                data = data.decode()  # type: ignore[union-attr]
+            except UnicodeDecodeError:
+                super().send_receive_event_to_app()  # which knows how that ends
+                return
+        self.frames = []
+        self._deliver(data)
 
     def handle_ping(self) -> None:
         """Answer, unless answers before are still unread: then this one may be left out (RFC 6455, 5.5.3)."""

@@ -46,6 +46,7 @@ async def post(
     server.metrics.rest_in.inc(len(body))
     human = kind == JSON
     frame, buffers = _decode(body) if human else _unpack(body)
+    frame.spelled_out()
     if frame.client > framebuild.SERVER and not frame.seq:
         raise MalformedFrame(f"frames of client {frame.client} must be numbered: another program counts on it")
     reply, out = await submit(server, session, Built(frame, buffers, human))

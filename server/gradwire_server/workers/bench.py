@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import structlog
 
+from gradwire_engine.compiled import toolchain
 from gradwire_protocol.errors import GradwireError, InternalError, OutOfMemory, SessionGone
 from gradwire_protocol.frames import Reply
 
@@ -17,10 +18,29 @@ from ..hosts import InlineHost
 from ..logging import configure
 from ..metrics import Applied
 from ..refusals import to_problem
-from .wire import Ask, Buffers, Open, Ping, Pong, Replied, Result, Setup, Submit, Take, Wire, problem_of, submitted
+from ..threads import SHARED as THREADS
+from .wire import (
+    Ask,
+    Buffers,
+    Open,
+    Ping,
+    Pong,
+    Replied,
+    Result,
+    Setup,
+    Share,
+    Submit,
+    Take,
+    Wire,
+    problem_of,
+    submitted,
+)
 
 METHODS: Final = frozenset({"join", "expected", "describe", "tensors", "memory", "graph", "export", "close"})
 """What of a host can be asked for by name."""
+
+NEIGHBOURS: Final = 2
+"""How many workers are taken to compute at once where that must be known beforehand."""
 
 log = structlog.get_logger("gradwire.worker")
 
@@ -63,7 +83,7 @@ class Bench:
         self._tasks: set[asyncio.Task[None]] = set()
         self._actions: dict[type, Any] = {
             Submit: self._submit, Take: self._take_chunk, Ask: self._ask, Open: self._open, Ping: self._pong,
-            Setup: self._set_up,
+            Setup: self._set_up, Share: self._share,
         }  # fmt: skip
 
     def take(self, message: Any, buffers: Buffers) -> None:
@@ -84,8 +104,14 @@ class Bench:
         configure(message)
         self._policy = message.policy
         if message.max_bytes:
-            self._cap_memory(message.max_bytes)
+            kernels = toolchain.FOOTPRINT_BYTES if message.compiled_kernels != "off" else 0
+            self._cap_memory(message.max_bytes + kernels)
+        toolchain.configure(message.compiled_kernels, message.cache_dir)
+        THREADS.configure(message.compute_threads, among=NEIGHBOURS)
         self.wire.send(Pong(0))
+
+    def _share(self, message: Share, _: Buffers) -> None:
+        THREADS.beside(message.workers)
 
     def _pong(self, message: Ping, _: Buffers) -> None:
         self.wire.send(Pong(message.number))

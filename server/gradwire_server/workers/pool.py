@@ -21,7 +21,7 @@ from gradwire_protocol.frames import Frame
 
 from ..metrics import Metrics
 from ..settings import Settings, variable
-from .wire import Buffers, Message, Ping, Pong, Replied, Result, Setup, Wire
+from .wire import Buffers, Message, Ping, Pong, Replied, Result, Setup, Share, Wire
 
 if TYPE_CHECKING:
     from .host import ProcessHost
@@ -38,6 +38,9 @@ START_PATIENCE_S: Final = 60.0
 STOP_PATIENCE_S: Final = 5.0
 LINGER_S: Final = 30.0
 """How long a worker without sessions is kept for its key's next one."""
+
+BUSY_CALLS: Final = 5
+"""Between two beats; a worker that is given more counts among those that compute at once."""
 
 PAUSES_S: Final = (0.0, 0.1, 0.4, 1.6)
 """Before each attempt to start a worker; then whoever waits for it is told, and may come again."""
@@ -73,6 +76,8 @@ class Worker:
         self._died = died
         self._calls: dict[int, Answer] = {}
         self._last = 0
+        self._asked = 0
+        self._shares = 1
         self._pinged = 0
         self._ponged = 0
         self._silent_s = 0.0
@@ -110,7 +115,13 @@ class Worker:
         await asyncio.get_running_loop().create_unix_connection(lambda: self._wire, sock=ours)
         settings = self.settings
         policy = settings.journal_policy()
-        self._wire.send(Setup(settings.max_worker_bytes, settings.log_level, settings.log_format, policy))
+        cache = None if settings.cache_dir is None else str(settings.cache_dir)
+        self._wire.send(
+            Setup(
+                settings.max_worker_bytes, settings.log_level, settings.log_format, policy, settings.compiled_kernels,
+                cache, settings.compute_threads,
+            )
+        )  # fmt: skip
 
     # Calls
 
@@ -136,6 +147,17 @@ class Worker:
         except Exception as error:
             # Whoever asked is at fault. Raised into the transport, it would cost the worker its life.
             log.error("an answer of a worker was not taken", pid=self.pid, exc_info=error)
+
+    def was_busy(self) -> bool:
+        """Whether it was given more than a little to do since this was asked last."""
+        before, self._asked = self._asked, self._last
+        return self._last - before > BUSY_CALLS
+
+    def share(self, workers: int) -> None:
+        """Tell it how many compute at once, if it does not know."""
+        if workers != self._shares:
+            self._shares = workers
+            self._wire.send(Share(workers))
 
     # The end
 
@@ -314,9 +336,12 @@ class Pool:
             before = time.monotonic()
             await asyncio.sleep(tick)
             passed = min(time.monotonic() - before, 2 * tick)
-            for worker in list(self._workers):
-                if worker.ready.done():
-                    worker.beat(passed)
+            ready = [worker for worker in self._workers if worker.ready.done()]
+            for worker in ready:
+                worker.beat(passed)
+            busy = sum([worker.was_busy() for worker in ready])
+            for worker in ready:
+                worker.share(max(busy, 1))
             self._end_idle()
 
     def _end_idle(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import msgspec
 import numpy as np
 
+from gradwire_engine.compiled.toolchain import Mode
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import GradwireError, from_code
 from gradwire_protocol.frames import Chunk, Frame, Problem, Reply
@@ -43,12 +44,16 @@ class Setup(msgspec.Struct, tag="setup", array_like=True):
         max_bytes: memory that it may take beyond what it needs at start; 0 for no limit.
         log_level, log_format: of the server.
         policy: of its journals.
+        compiled_kernels, cache_dir, compute_threads: of the server.
     """
 
     max_bytes: int
     log_level: str
     log_format: str
     policy: JournalPolicy
+    compiled_kernels: Mode
+    cache_dir: str | None
+    compute_threads: int
 
 
 class Open(msgspec.Struct, tag="open", array_like=True):
@@ -105,6 +110,12 @@ class Ask(msgspec.Struct, tag="ask", array_like=True):
     arguments: list[Any]
 
 
+class Share(msgspec.Struct, tag="share", array_like=True):
+    """So many workers compute at once."""
+
+    workers: int
+
+
 class Ping(msgspec.Struct, tag="ping", array_like=True):
     """Are you there?"""
 
@@ -135,7 +146,7 @@ class Pong(msgspec.Struct, tag="pong", array_like=True):
     number: int
 
 
-Message = Setup | Open | Submit | Take | Ask | Ping | Replied | Result | Pong
+Message = Setup | Open | Submit | Take | Ask | Share | Ping | Replied | Result | Pong
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=repr)  # particulars of an error may be anything
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
