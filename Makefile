@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo kernels test soak lint format derive coverage docs bench bench-peers gpu image image-test clean
+.PHONY: help setup setup-demo demo kernels test shadow soak lint format derive coverage docs bench bench-peers gpu image image-test clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,12 +41,22 @@ $(DEMO): $(PINS) | $(BIN)/python
 demo: $(DEMO)  ## train on the handwritten digits through an embedded server
 	$(BIN)/python examples/digits.py
 
-# Two workers for two cores, so one math thread in each.
 kernels: $(FULL)  ## compile the CPU's kernels into the user's cache, so that nothing waits for them later
 	$(BIN)/python -m gradwire_engine.compiled.toolchain
 
+# Two workers for two cores, so one math thread in each.
 test: $(FULL) kernels  ## run the tests; GRADWIRE_TEST_COMPILED=1 runs them with the compiled kernels
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(ARGS)
+	$(if $(ARGS),,$(MAKE) shadow)
+
+# Those that do most to a graph for their time. Any others will do as well: make shadow ARGS=tests/client
+SHADOWED := $(patsubst %,tests/client/test_%.py,amp autograd backward_semantics checkpoint custom_function \
+	differentiable_optim func hooks hooks_in_random_graphs inference_tensors inplace_views random_view_programs \
+	view_and_inplace_semantics) tests/engine/test_plans.py
+
+shadow: $(FULL)  ## run tests with each frame on the tape and by a plan, and compare the sessions bit for bit
+	GRADWIRE_TEST_PLANS=shadow OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+		$(BIN)/python -m pytest -q -n 2 $(or $(ARGS),$(SHADOWED))
 
 soak: $(FULL)  ## show what takes an hour to show: make soak ARGS='cuts --seconds 600'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.soak $(ARGS)

@@ -15,6 +15,7 @@ from time import perf_counter_ns
 from typing import Any, Final
 
 from gradwire_engine.plans import emitting
+from gradwire_engine.plans.program import operands_of
 
 from .sampling import Sampler
 
@@ -35,19 +36,19 @@ class Clock:
 
     def attach(self) -> None:
         """Time plans that are captured from now on."""
-        plain = emitting.Emitter._instruction
+        plain = emitting.Emitter.instruction
 
         def timed(emitter: Any, instruction: Any) -> None:
             number = len(self._names)
             self._names.append(_name(instruction))
             self._keys.append(None)
             emitter.names |= {"clock": perf_counter_ns, "took": self.took}
-            emitter._line("began = clock()")
+            emitter.line("began = clock()")
             plain(emitter, instruction)
-            operands = "".join(f"a{value}, " for value in emitting._operands(instruction) if value in emitter._loaded)
-            emitter._line(f"took({number}, began, ({operands}))")
+            operands = "".join(f"a{value}, " for value in operands_of(instruction) if value in emitter._loaded)
+            emitter.line(f"took({number}, began, ({operands}))")
 
-        emitting.Emitter._instruction = timed  # type: ignore[assignment, method-assign]
+        emitting.Emitter.instruction = timed  # type: ignore[assignment, method-assign]
 
     def took(self, number: int, began: int, operands: tuple[Any, ...]) -> None:
         """An instruction ended that began then."""

@@ -23,12 +23,8 @@ else:
     os.environ.setdefault("GRADWIRE_COMPILED_KERNELS", "off")
 
 # GRADWIRE_TEST_PLANS=shadow runs every frame of any test on the tape and by a plan, and compares the two sessions.
-if mode := os.environ.get("GRADWIRE_TEST_PLANS"):
-    from gradwire_engine import plans
-    from gradwire_engine import session as sessions
-
-    os.environ["GRADWIRE_PLANS"] = mode
-    sessions.plans_of = lambda _: plans.plans_of(plans.MODES[mode])
+if os.environ.get("GRADWIRE_TEST_PLANS"):
+    pytest_plugins = ["tests.shadowed_plans"]
 
 # In CI a red run should say something about the change, so hypothesis draws the same examples there each time.
 settings.register_profile("ci", derandomize=True)

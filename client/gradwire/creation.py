@@ -24,10 +24,11 @@ from gradwire_protocol.promotion import ScalarKind
 from .dispatch import call
 from .generator import takes_generator
 from .modes import MODES
+from .numpy_dtypes import DTYPES, NUMPY_DTYPES
 from .outputs import accepts_out
 from .places import PLACES
 from .reading import REMEMBERED_BYTES
-from .session import DTYPES, NUMPY_DTYPES, Session
+from .session import Session
 from .sessions import current_session
 from .size import Size
 from .size import device as Device

@@ -22,10 +22,10 @@ from .iterating import can_shift, shift
 from .lines import user_line
 from .mirror import Node, edge_of
 from .modes import MODES
-from .recording import LONG, many, one
 from .saved import KEPT, Keeping
 from .session import Session
 from .sessions import current_session
+from .short_way import LONG, many, one
 from .size import device
 from .tensor import GRAD_ONLY, Tensor
 
@@ -79,7 +79,7 @@ class Entry:
 
     @cached_property
     def defaults(self) -> tuple[Any, ...]:
-        return tuple(p.default for p in self.op.params)
+        return self.op.defaults
 
     @cached_property
     def keeping(self) -> Keeping:
@@ -190,8 +190,9 @@ def run(entry: Entry, values: list[Any]) -> Any:
         return _run(entry, values, form)
     session = short.session_of(values)
     if short.tells:
-        session.record(entry.op, values, 0, short.recipe)
-        return ()
+        out = short.out
+        number = session.record(entry.op, values, 0 if out is None else 1, short.recipe)
+        return () if out is None else Tensor._make(session, number, out)
     if session.lock.ready == mode:
         made = one(short, session, values[0], mode) if short.single else many(short, session, values, mode)
         if made is not LONG:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SHORTS_KEPT: Final = 16_384
 """Forms of calls that are remembered, over all ops."""
+LOOKS: Final = frozenset({"grad_of"})
+"""What changes nothing and is recorded at any time, with one result that has no history."""
 
 _TENSOR, _SCALAR, _ATTRIBUTE, _LIST, _INDEX, _OTHER = range(6)
 _DEFAULT: Final = object()
@@ -43,12 +45,13 @@ class Short:
         kept: places of what its derivative keeps; ``None`` where that depends on which operands require a gradient.
         view, with_history: whether the result shares the first operand's memory, and is a view for autograd.
         both, kind: of an op of two operands: whether the second is a tensor, else the kind of the number that it is.
+        asked: of such an op, the numbers that its derivative may ask for, where these are defaults; else ``None``.
     """
 
     __slots__ = (
-        "alone", "both", "counted", "differentiable", "entry", "floating", "keeping", "kept", "kind", "largest",
-        "lists", "name", "numbers", "out", "outs", "recipe", "recorded", "references", "single", "tells", "template",
-        "view", "visible", "with_history",
+        "alone", "asked", "both", "counted", "differentiable", "entry", "floating", "keeping", "kept", "kind",
+        "largest", "lists", "name", "numbers", "out", "outs", "recipe", "recorded", "references", "single", "tells",
+        "template", "view", "visible", "with_history",
     )  # fmt: skip
 
     def __init__(self, entry: Entry, recipe: Recipe) -> None:
@@ -79,6 +82,9 @@ class Short:
         self.single = self.is_single
         self.both = len(self.references) == 2
         self.kind: str = self.template[1] if not self.both and len(self.template) == 2 else ""
+        asked = self.keeping.numbers
+        defaults = [None, None, *entry.defaults[2:]]
+        self.asked = self.keeping.numbers_of(defaults) if asked and asked[0] > 1 and self.is_pair else None
 
     def session_of(self, values: list[Any]) -> Session:
         """The session of the first operand."""
@@ -190,7 +196,7 @@ def _is_within(x: Any, dim: Any, index: int) -> bool:
 def learn(key: Any, entry: Entry, recipe: Recipe) -> None:
     """Remember a form of call, if its records are made of references, numbers and nothing else that is new."""
     op = entry.op
-    tells = op.control and op.results == 0  # it changes something, and nothing comes of it
+    tells = op.control and (op.results == 0 or op.name in LOOKS)
     if (
         not (tells or (op.results != 0 and not op.control)) or op.mutates is not None
         or recipe.template is None or not (recipe.references or recipe.lists) or recipe.nowhere or recipe.shifts

@@ -14,7 +14,7 @@ from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
 from .creation import finish, place, tensor, upload
 from .dispatch import call
-from .session import NUMPY_DTYPES
+from .numpy_dtypes import NUMPY_DTYPES
 from .tensor import Tensor
 
 

@@ -27,7 +27,7 @@ from .generator import drawing_from
 from .modes import MODES
 from .outputs import computed_in, into
 from .places import PLACES
-from .recording import LONG, one
+from .short_way import LONG, one
 from .size import device as Device
 from .spellings import by_numpy_names, respelled
 from .tensor import Tensor

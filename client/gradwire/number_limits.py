@@ -12,7 +12,7 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError
 
-from .session import NUMPY_DTYPES
+from .numpy_dtypes import NUMPY_DTYPES
 from .sessions import get_default_dtype
 
 

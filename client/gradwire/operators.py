@@ -15,7 +15,7 @@ from .duals import OPEN
 from .forms import key_of, known
 from .methods import attach
 from .modes import MODES
-from .recording import LONG, pair
+from .short_way import LONG, pair
 from .spellings import tensor_of_number
 from .tensor import Tensor
 
@@ -32,7 +32,7 @@ def _usable(other: Any) -> bool:
 
 def _binary(name: str, op: str) -> None:
     entry = entry_of(TABLE[op])
-    defaults = [p.default for p in entry.op.params[2:]]
+    defaults = entry.defaults[2:]
     pairs: dict[Any, Any] = {}
 
     def method(self: Tensor, other: Any) -> Any:
@@ -60,7 +60,7 @@ def _binary(name: str, op: str) -> None:
 def _reflected(name: str, op: str) -> None:
     """``number <op> tensor`` for an op that takes a number first."""
     entry = entry_of(TABLE[op])
-    defaults = [p.default for p in entry.op.params[2:]]
+    defaults = entry.defaults[2:]
 
     def method(self: Tensor, other: Any) -> Any:
         if not _usable(other):
@@ -73,7 +73,7 @@ def _reflected(name: str, op: str) -> None:
 
 def _inplace(name: str, op: str) -> None:
     entry = entry_of(TABLE[op])
-    defaults = [p.default for p in entry.op.params[2:]]
+    defaults = entry.defaults[2:]
 
     def method(self: Tensor, other: Any) -> Any:
         if not _usable(other):

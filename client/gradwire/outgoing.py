@@ -10,7 +10,7 @@ import msgspec
 
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import GradwireError
-from gradwire_protocol.frames import ID_BITS, Chunk, Frame, Payload
+from gradwire_protocol.frames import ID_BITS, Chunk, Frame, Payload, structure_hash
 from gradwire_protocol.frames import Structure as StructureMessage
 
 from .window import Sent
@@ -19,10 +19,17 @@ CHUNK_BYTES: Final = 2 << 20
 STRUCTURES_REMEMBERED: Final = 128
 STRUCTURES_LOST: Final = 4096
 """Of which it is told why they are sent again."""
+HASHED_BYTES: Final = 64
+"""A structure that is not larger is sent as it is: its hash would save little."""
 
 _EMPTY: Final = envelope.encode_part(StructureMessage(ops=[]))
 # The default itself: only that very object is left out when a frame is encoded.
 _NOTHING: Final = Frame().structure
+
+
+def hash_of(structure: bytes) -> bytes:
+    """The hash that a structure is known by; nothing for a small one, which travels whole each time."""
+    return structure_hash(structure) if len(structure) > HASHED_BYTES else b""
 
 
 class Outgoing:

@@ -29,12 +29,12 @@ def chosen(name: str, given: float | None, default: float, unit: str = "seconds"
     text = os.environ.get(name) or None
     value: object = given if given is not None else default if text is None else text
     try:
-        seconds = float(value)  # type: ignore[arg-type]
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        seconds = -1.0
-    if not seconds >= 0:
+        number = -1.0
+    if not number >= 0:
         raise ArgumentValueError(f"{value!r:.40} is no number of {unit} ({name}): it must be zero or more")
-    return seconds
+    return number
 
 
 class Patience:

@@ -17,8 +17,8 @@ from .lines import Line, user_stack
 
 if TYPE_CHECKING:
     from .clocks import Clock
+    from .recording import Recording
     from .round_trips import Key
-    from .session import Session
 
 
 class Range:
@@ -67,7 +67,7 @@ class Travelled:
         "timing", "total",
     )  # fmt: skip
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Recording) -> None:
         self.session = session
         self.began = perf_counter_ns()
         self.ops: list[Recorded] = []
@@ -89,7 +89,7 @@ class Waited:
 
     __slots__ = ("began", "ended", "key", "seq", "session", "thread")
 
-    def __init__(self, session: Session, key: Key, began: int, ended: int, seq: int) -> None:
+    def __init__(self, session: Recording, key: Key, began: int, ended: int, seq: int) -> None:
         self.session = session
         self.key = key
         self.began = began
@@ -135,7 +135,7 @@ class Recorder:
         for session in OPENED:
             self.attach(session)
 
-    def attach(self, session: Session) -> None:
+    def attach(self, session: Recording) -> None:
         """Note what this session does."""
         session.cut_for(self)
         session.recorder = self
@@ -172,7 +172,7 @@ class Recorder:
 
     # While it runs
 
-    def recorded(self, frame: Travelled | None, session: Session, op: Op, values: list[Any], index: int, began: int,
+    def recorded(self, frame: Travelled | None, session: Recording, op: Op, values: list[Any], index: int, began: int,
                  line: Line | None) -> Travelled:  # fmt: skip
         """Note an op. Returns the notes of the frame that it is in, begun here where it is the first."""
         if frame is None:
@@ -187,7 +187,7 @@ class Recorder:
         frame.ops.append(note)
         return frame
 
-    def plain(self, session: Session) -> Travelled:
+    def plain(self, session: Recording) -> Travelled:
         """Note a frame with none of the ops that are noted: it only reads, or was recorded before."""
         frame = Travelled(session)
         self.frames.append(frame)

@@ -1,331 +1,348 @@
-"""The short way from a call to a record, for calls of a form that was recorded before.
-
-The long way (:func:`gradwire.dispatch.run`) finds out what a call is, and leaves what follows from its form alone
-(:mod:`gradwire.forms`). The next call of that form looks it up, and does only what is new each time: references, the
-line, the node, the proxy. It is taken while an operation is nothing but its record, and by the thread that recorded
-last (see :mod:`gradwire.modes` and :mod:`gradwire.turns`); else the long way is.
-"""
+"""The frame that a session is recording: ops go into its tables, and when it is cut it is sent."""
 
 from __future__ import annotations
 
-from sys import _getframe
+import threading
+import time
 from typing import TYPE_CHECKING, Any, Final
 
-from .forms import BOTH, LEFT, RIGHT, Short
-from .lines import INSIDE, user_line
-from .mirror import Node, edge_of, next_seq
-from .tensor import Tensor
+from gradwire_protocol import dtypes, envelope
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentError, ConnectionLost, GradwireError, InternalError, Unsupported
+from gradwire_protocol.frames import ID_BITS, Frame, Structure
+from gradwire_protocol.ops.control import GRAD_MODE
+from gradwire_protocol.records import encode_args
+from gradwire_protocol.table import DEFAULT_DTYPE, Op
+
+from .lines import Line, RecentLines, spell_line, user_line
+from .link import Link
+from .modes import MODES
+from .outgoing import hash_of
+from .round_trips import BACKPRESSURE, PROFILE, Waits
+from .turns import NOBODY, Turns
 
 if TYPE_CHECKING:
-    from .session import Session
+    from .dispatch import Recipe
+    from .recorder import Recorder, Travelled
+    from .tensor import Tensor
 
-_new = object.__new__
-
-LONG: Final = object()
-"""What a short way returns that cannot be taken after all."""
-
-
-def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
-    """Record an op on bound values. ``key`` is that of the caller's modes."""
-    edges: Any = ()
-    recorded = False
-    if key & 1 and short.recorded:
-        found = []
-        for value in short.receivers(values):
-            edge = None
-            if isinstance(value, Tensor):
-                before = value._node
-                if value._base_tensor is not None:
-                    if before is None:
-                        return LONG
-                    edge = edge_of(value)
-                elif before is not None:
-                    edge = (before, value._slot)
-                elif value._requires:
-                    edge = edge_of(value)
-                recorded |= edge is not None
-            found.append(edge)
-        edges = tuple(found)
-    line = user_line()
-    turns = session.lock
-    turns.busy = True
-    try:
-        if turns.ready != key or len(session._ops) >= session._limit or short.largest > session.max_tensor_bytes:
-            return LONG
-        args = short.template.copy()
-        first = session._first
-        for i in short.references:
-            x = values[i]
-            number = x._id
-            at = number - first
-            if at < 0:
-                if x._session is not session or number < 0:
-                    return LONG
-                table = session._external
-                known = table.get(number)
-                if known is None:
-                    known = table[number] = len(table)
-                at = -1 - known
-            elif x._session is not session:
-                return LONG
-            args[i] = at
-        for i in short.lists:
-            references: list[int | None] = []
-            items = values[i] = list(values[i])
-            for x in items:
-                if x is None:
-                    references.append(None)
-                    continue
-                number = x._id
-                if x._session is not session or number < 0:
-                    return LONG
-                references.append(session._ref(x))
-            args[i] = references
-        for i in short.numbers:
-            session._scalars.append(values[i])
-        count = len(short.visible)
-        session._ops.append([short.name, args, count] if short.counted else [short.name, args])
-        session._lines.append(line)
-        number = session._next_id
-        session._next_id = number + count
-        if not session._watched:
-            session._watched = True
-            session._stirred.set()
-    finally:
-        turns.busy = False
-    node: Node | None = None
-    if recorded:
-        node = _new(Node)
-        recipe = short.recipe
-        node._name = recipe.node_name
-        node.edges = edges
-        node.outs = short.outs
-        node.recipe = recipe
-        node.line = line
-        node.saved = ()
-        node.seq = next_seq()
-    results = []
-    for slot, out in enumerate(short.visible):
-        made: Any = _new(Tensor)
-        made._session = session
-        made._id = number + slot
-        made._meta = out
-        made._slot = slot
-        made._node = node if slot in short.floating else None
-        if short.view:
-            made._view_of(values[0], short.with_history, short.counted, bool(key & 1))
-        results.append(made)
-    if node is not None:
-        keeping = short.keeping
-        kept = short.kept or keeping.places(edges, recipe)
-        if kept[0]:
-            keeping.keep(node, kept, values)
-        if keeping.numbers:
-            keeping.keep_numbers(node, values)
-        if kept[1]:
-            keeping.keep_results(node, kept, results)
-    return results[0] if short.alone else tuple(results)
+OPS_PER_FRAME: Final = 2048
+JOINS: Final = frozenset({"clip_grad_norm_", "grad_of", "unscale_gradients", "update_scale"})
+"""What still belongs to a frame that is due to end after a backward, beside the steps of optimizers."""
 
 
-def one(short: Short, session: Session, x: Any, key: int) -> Any:
-    """The same for an op of one tensor, all of whose other arguments are part of its form."""
-    edge: Any = None
-    if key & 1 and short.recorded:
-        node = x._node
-        if x._base_tensor is not None:
-            if node is None:
-                return LONG
-            edge = edge_of(x)
-        elif node is not None:
-            edge = (node, x._slot)
-        elif x._requires:
-            edge = edge_of(x)
-    frame = _getframe(2)
-    code = frame.f_code
-    try:
-        while INSIDE[code.co_filename]:
-            frame = frame.f_back  # type: ignore[assignment]
-            code = frame.f_code
-        line = (code, frame.f_lasti)
-    except AttributeError:  # the outermost frame is gradwire's own
-        line = user_line()
-    turns = session.lock
-    turns.busy = True
-    try:
-        ops = session._ops
-        if turns.ready != key or len(ops) >= session._limit or short.largest > session.max_tensor_bytes:
-            return LONG
-        name = x._id
-        at = name - session._first
-        if at < 0:
-            table = session._external
-            known = table.get(name)
-            if known is None:
-                if name < 0:
-                    return LONG
-                known = table[name] = len(table)
-            at = -1 - known
-        args = short.template.copy()
-        args[0] = at
-        ops.append([short.name, args])
-        session._lines.append(line)
-        name = session._next_id
-        session._next_id = name + 1
-        if not session._watched:
-            session._watched = True
-            session._stirred.set()
-    finally:
-        turns.busy = False
-    made: Any = _new(Tensor)
-    made._session = session
-    made._id = name
-    made._meta = short.out
-    made._slot = 0
-    if edge is None:
-        made._node = None
-        if short.view:
-            made._view_of(x, short.with_history, False, bool(key & 1))
-        return made
-    made._node = node = _new(Node)
-    recipe = short.recipe
-    node._name = recipe.node_name
-    node.edges = edges = (edge,)
-    node.outs = short.outs
-    node.recipe = recipe
-    node.line = line
-    node.seq = next_seq()
-    keeping = short.keeping
-    kept = short.kept or keeping.places(edges, recipe)
-    if kept[0]:
-        cell = x._versions or x._cell()
-        node.saved = ((cell, cell[0], 0, x._id, x._meta),)
-    else:
-        node.saved = ()
-    if short.view:
-        made._view_of(x, True, False, True)
-    if kept[1]:
-        keeping.keep_results(node, kept, (made,))
-    return made
+class Recording:
+    """The part of a session that records ops and cuts frames. It belongs to the thread whose turn it is.
 
+    Args:
+        session: its id.
+        link: what makes frames arrive.
+        resumed: whether a program before used this client's ids, so that the session is asked for the first free one.
 
-def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
-    """The same for an op of two operands, of which the second may be a number, and defaults."""
-    edges: Any = None
-    number = not short.both
-    if key & 1 and short.recorded:
-        node = x._node
-        if x._base_tensor is not None:
-            if node is None:
-                return LONG
-            left: Any = edge_of(x)
-        elif node is not None:
-            left = (node, x._slot)
-        else:
-            left = edge_of(x) if x._requires else None
-        if number:
-            if left is not None:
-                edges = (left, None)
-        else:
-            node = y._node
-            if y._base_tensor is not None:
-                if node is None:
-                    return LONG
-                right: Any = edge_of(y)
-            elif node is not None:
-                right = (node, y._slot)
+    Attributes:
+        dropped: ids whose proxies are gone, to be released with the next frame.
+        frames, ops: how many were sent.
+        changes: how many of the ops that were recorded may change memory.
+    """
+
+    def __init__(self, session: str, link: Link, resumed: bool) -> None:
+        self.id = session
+        self.link = link
+        self.lock = Turns()
+        self.waits = Waits()
+        self.link.stalled = lambda began: self.waits.note(began, what=BACKPRESSURE)
+        self.dropped: list[int] = []
+        self.frames = 0
+        self.ops = 0
+        self.changes = 0
+        self._default_dtype = dtypes.float32
+        self._recorder: Recorder | None = None
+        self._closed = False
+        self._base = link.client << ID_BITS
+        self._next_id = self._first_free_id() if resumed else self._base + 1
+        self._nowhere = 0
+        self._stirred = threading.Event()
+        self._watched = False  # as the event is set, for the path of every op
+        self._limit = min(OPS_PER_FRAME, link.limits.get("max_ops_per_frame", OPS_PER_FRAME))
+        self._recent_lines = RecentLines(link.client)
+        self._fresh()
+
+    def _first_free_id(self) -> int:
+        """The id after all that the program before has used: the one that the session chooses for a result."""
+        structure = envelope.encode_part(Structure(ops=[["zeros", [[0]]]], drops=[0]))
+        seq = self.link.submit(Frame(), structure, b"", [], [None], wait=True)
+        return self.link.wait(seq).reply.first
+
+    def _fresh(self) -> None:
+        self._ops: list[Any] = []
+        self._lines: list[Any] = []
+        self._scalars: list[Any] = []
+        self._payloads: list[Any] = []
+        self._payload_bytes = 0
+        self._external: dict[int, int] = {}
+        self._first = self._next_id
+        self._flags = GRAD_MODE
+        self._region: Any = None
+        self._note: Travelled | None = None
+        self._due = self._due_beyond = False
+        self._let_through()
+
+    def _let_through(self) -> None:
+        """Let this thread, whose turn it is, take the short way, if an op is nothing but its record now."""
+        plain = not (
+            self._due or self._due_beyond or self._closed or self._recorder is not None or self._region is not None
+            or self._default_dtype is not DEFAULT_DTYPE or self._flags & ~GRAD_MODE
+        )  # fmt: skip
+        self.lock.ready = MODES.thread | self._flags if plain else NOBODY
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be recorded any more."""
+        return self._closed
+
+    @closed.setter
+    def closed(self, closed: bool) -> None:
+        self._closed = closed
+        self.lock.ready = NOBODY
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """Of the profile that runs."""
+        return self._recorder
+
+    @recorder.setter
+    def recorder(self, recorder: Recorder | None) -> None:
+        self._recorder = recorder
+        self.lock.ready = NOBODY
+
+    @property
+    def default_dtype(self) -> DType:
+        """What Python's floats become."""
+        return self._default_dtype
+
+    @default_dtype.setter
+    def default_dtype(self, dtype: DType) -> None:
+        self._default_dtype = dtype
+        self.lock.ready = NOBODY
+
+    def frame_ends(self) -> None:
+        """The frame is due to end, after a backward or an optimizer's step: with the next read, or before the next
+        record that does not belong to these. So a training step is one frame, whether or not its loss is read."""
+        self._due = bool(self._ops)
+        self.lock.ready = NOBODY
+
+    def frame_ends_beyond(self) -> None:
+        """As :meth:`frame_ends`, but all that is computed with results of the frame still belongs to it: gradients that
+        were asked for are used at once, and then the next step begins with other tensors."""
+        self._due_beyond = bool(self._ops)
+        self.lock.ready = NOBODY
+
+    def record(
+        self, op: Op, values: list[Any], results: int, recipe: Recipe | None = None, line: Line | None = None
+    ) -> int:
+        """Add an op to the frame. Returns the id of its first result; the others follow.
+
+        A recipe spares the encoding of arguments that were encoded before; a line that is known is not looked for.
+        """
+        with self.lock:
+            if self.closed:
+                raise InternalError("the session is closed")
+            if len(self._ops) >= self._limit:
+                self.flush(must=True)  # before anything of this op is recorded: if it fails, the op can be tried again
+            elif (self._due or (self._due_beyond and not self._goes_on(values))) and not (
+                op.control and (op.name in JOINS or op.name.endswith("_step"))
+            ):
+                self._due = self._due_beyond = False  # where it cannot be sent now, it goes on
+                self.flush()
+            recorder = self.recorder
+            began = 0 if recorder is None else time.perf_counter_ns()
+            flags = MODES.flags
+            if flags != self._flags:
+                self._ops.append(["set_mode", [flags]])
+                self._lines.append(None)
+                self._flags = flags
+            if MODES.region is not self._region:
+                region = self._region = MODES.region
+                self._ops.append(["set_region", [None if region is None else self._ref(region.handle)]])
+                self._lines.append(None)
+            if op.mutates is not None or op.control:
+                self.changes += 1
+            first = self._next_id
+            if recipe is not None and recipe.template is not None:
+                args = recipe.template.copy()
+                for i in recipe.references:
+                    args[i] = self._ref(values[i])
+                for i in recipe.lists:
+                    args[i] = self._refs(values[i])
+                for i in recipe.numbers:
+                    self._scalars.append(values[i])
             else:
-                right = edge_of(y) if y._requires else None
-            if left is not None or right is not None:
-                edges = (left, right)
-    frame = _getframe(2)
-    code = frame.f_code
-    try:
-        while INSIDE[code.co_filename]:
-            frame = frame.f_back  # type: ignore[assignment]
-            code = frame.f_code
-        line = (code, frame.f_lasti)
-    except AttributeError:  # the outermost frame is gradwire's own
-        line = user_line()
-    turns = session.lock
-    turns.busy = True
-    try:
-        ops = session._ops
-        if turns.ready != key or len(ops) >= session._limit or short.largest > session.max_tensor_bytes:
-            return LONG
-        first = session._first
-        name = x._id
-        at = name - first
-        if at < 0:
-            table = session._external
-            known = table.get(name)
-            if known is None:
-                if name < 0:
-                    return LONG
-                known = table[name] = len(table)
-            at = -1 - known
-        if number:
-            ops.append([short.name, [at, short.kind]])
-            session._scalars.append(y)
-        else:
-            if y._session is not session:
-                return LONG
-            name = y._id
-            beside = name - first
-            if beside < 0:
-                table = session._external
-                known = table.get(name)
-                if known is None:
-                    if name < 0:
-                        return LONG
-                    known = table[name] = len(table)
-                beside = -1 - known
-            ops.append([short.name, [at, beside]])
-        session._lines.append(line)
-        name = session._next_id
-        session._next_id = name + 1
-        if not session._watched:
-            session._watched = True
-            session._stirred.set()
-    finally:
-        turns.busy = False
-    made: Any = _new(Tensor)
-    made._session = session
-    made._id = name
-    made._meta = short.out
-    made._slot = 0
-    if edges is None:
-        made._node = None
-        return made
-    made._node = node = _new(Node)
-    recipe = short.recipe
-    node._name = recipe.node_name
-    node.edges = edges
-    node.outs = short.outs
-    node.recipe = recipe
-    node.line = line
-    node.seq = next_seq()
-    kept = short.kept
-    if kept is None:
-        kept = short.keeping.places(edges, recipe)
-    places = kept[0]
-    if places == BOTH and not number:
-        cell, other = x._versions or x._cell(), y._versions or y._cell()
-        node.saved = ((cell, cell[0], 0, x._id, x._meta), (other, other[0], 1, y._id, y._meta))
-    elif places == LEFT:
-        cell = x._versions or x._cell()
-        node.saved = ((cell, cell[0], 0, x._id, x._meta),)
-    elif places == RIGHT and not number:
-        cell = y._versions or y._cell()
-        node.saved = ((cell, cell[0], 1, y._id, y._meta),)
-    else:
-        node.saved = ()
-        if places:
-            short.keeping.keep(node, kept, [x, y])
-    asked = short.keeping.numbers
-    if asked == RIGHT:
-        node.numbers = (y if number else None,)
-    elif asked:
-        short.keeping.keep_numbers(node, [x, y, *short.entry.defaults[2:]])
-    if kept[1]:
-        short.keeping.keep_results(node, kept, (made,))
-    return made
+                args = self._encode(op, values)
+            self._ops.append([op.name, args] if op.results is not None else [op.name, args, results])
+            self._lines.append(user_line() if line is None else line)
+            self._next_id = first + results
+            if recorder is not None:
+                at = len(self._ops) - 1
+                self._note = recorder.recorded(self._note, self, op, values, at, began, self._lines[at])
+            if not self._watched:
+                self._watched = True
+                self._stirred.set()
+            self._let_through()
+            return first
+
+    def _goes_on(self, values: list[Any]) -> bool:
+        """Whether these arguments of an op are, or have among them, a result of the frame."""
+        from .tensor import Tensor
+
+        first = self._first
+        for value in values:
+            for each in value if type(value) in (list, tuple) else (value,):
+                if isinstance(each, Tensor) and each._session is self and each._id >= first:
+                    return True
+        return False
+
+    def _encode(self, op: Op, values: list[Any]) -> list[Any]:
+        from .tensor import Tensor
+
+        numbers, payloads = len(self._scalars), len(self._payloads)
+        try:
+            return encode_args(op, values, Tensor.__instancecheck__, self._ref, self._scalars, self._payloads)
+        except GradwireError:
+            # The frame goes on without this record, and so must its tables.
+            del self._scalars[numbers:], self._payloads[payloads:]
+            raise
+
+    def _ref(self, tensor: Tensor) -> int:
+        if tensor._session is not self:
+            raise ArgumentError(
+                f"tensors of different sessions, {self.id} and {tensor._session.id}, were used together: each session "
+                "computes on its own"
+            )
+        number = tensor._id
+        slot = number - self._first
+        if slot >= 0:
+            return slot
+        table = self._external
+        at = table.get(number)
+        if at is None:
+            if number < 0:
+                raise Unsupported(
+                    f"{tensor._meta!r} has no values: a tensor on the meta device is its shape and dtype, and nothing "
+                    "can be computed from it on another"
+                )
+            at = table[number] = len(table)
+        return -1 - at
+
+    def _refs(self, tensors: list[Tensor | None]) -> list[int | None]:
+        """References to several: an optimizer's step names all parameters of a model."""
+        first, known = self._first, self._external.get
+        found: list[int | None] = []
+        for tensor in tensors:
+            if tensor is None:
+                found.append(None)
+                continue
+            number = tensor._id
+            at = known(number) if number < first and tensor._session is self else None
+            found.append(self._ref(tensor) if at is None else -1 - at)
+        return found
+
+    @property
+    def recorded(self) -> int:
+        """How many ops were recorded so far."""
+        return self.ops + len(self._ops)
+
+    def nowhere(self, count: int = 1) -> int:
+        """An id for a tensor on the meta device, below zero; those of ``count - 1`` others follow it."""
+        self._nowhere -= count
+        return self._nowhere
+
+    # Cutting frames
+
+    def flush(
+        self, wait: bool = False, reads: list[int] | None = None, read_bytes: int = 0, must: bool = False
+    ) -> int | None:
+        """Send what was recorded, without waiting for it. Returns the frame's number, or None if nothing was sent.
+
+        Where as much is on its way as may be, it waits until there is room. If the server cannot be reached then, what
+        was recorded stays recorded; with ``wait`` or ``must`` that is raised.
+
+        Raises:
+            ConnectionLost: as said.
+        """
+        with self.lock:
+            if not self._ops and not reads and not wait:
+                return None
+            try:
+                self.link.make_room(self._payload_bytes, read_bytes)
+            except ConnectionLost:
+                if wait or must:
+                    raise
+                return None
+            if self._note is None and self.recorder is not None:
+                self._note = self.recorder.plain(self)
+            dropped = self.dropped
+            count = len(dropped)
+            local: list[int] = []
+            releases: list[int] = []
+            for number in dropped[:count]:
+                if number > 0:
+                    (local if number >= self._first else releases).append(number)
+            del dropped[:count]
+            structure = envelope.encode_part(
+                Structure(
+                    ops=self._ops,
+                    reads=reads or [],
+                    drops=sorted(n - self._first for n in local),
+                    heard=wait and not reads,
+                )
+            )
+            frame = Frame(
+                first=self._first,
+                external=list(self._external),
+                scalars=self._scalars,
+                releases=sorted(releases),
+                timed=wait or self._note is not None,
+            )
+            payloads, lines = self._payloads, self._lines
+            key = hash_of(structure)
+            self.frames += 1
+            self.ops += len(self._ops)
+            note = self._note
+            if note is not None:
+                frame.detailed = True
+                note.cut, note.total = time.perf_counter_ns(), len(self._ops)
+            self._fresh()
+            before = self.link.bytes_sent
+            seq = self.link.submit(
+                frame, structure, key, payloads, lines, wait, len(reads or ()), read_bytes, note=note
+            )
+            if note is not None:
+                note.seq, note.sent, note.sent_bytes = seq, time.perf_counter_ns(), self.link.bytes_sent - before
+            self._recent_lines.keep(seq, lines)
+            return seq
+
+    # For a profile, and for who asks where something was made
+
+    def line_of(self, position: int) -> str | None:
+        """``file:line`` of the operation that made a node, by the ``position`` that :meth:`graph` tells.
+
+        ``None`` for another client's, and for one that was sent too long ago.
+        """
+        line = self._recent_lines.at(position)
+        return None if line is None else spell_line(line)
+
+    def cut_for(self, recorder: Recorder) -> None:
+        """Send what an earlier profile has noted, before this one notes anything: a frame belongs to one profile."""
+        with self.lock:
+            if self._note is not None and self._note not in recorder.frames and not self.closed:
+                self.flush()
+
+    def settle(self, frame: Travelled) -> None:
+        """Send a frame that is being profiled, if it was not sent yet, and wait for the server's times of it."""
+        with self.lock:
+            if self._note is frame:
+                self.flush()
+            if frame.seq and not frame.arrived:
+                began = time.perf_counter_ns()
+                self.link.until(frame.seq)
+                self.waits.note(began, what=PROFILE)

@@ -173,7 +173,8 @@ class Report:
         shown = [name for name in COLUMNS if not (narrow and name in WIDE_ONLY)]
         for name in shown:
             table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("instead", overflow="fold")
+        longest = max((len(word) for line in self.lines[:most] for word in line.hint.split()), default=0)
+        table.add_column("instead", overflow="fold", min_width=longest)  # a call in it is for copying
         for line in self.lines[:most]:
             cells = {
                 "waits": str(line.count), "total": spell_seconds(line.waited), "mean": spell_seconds(line.mean),

@@ -113,7 +113,11 @@ class Keeping:
 
     def keep_numbers(self, node: Node, values: list[Any]) -> None:
         """Note the numbers that decide how the derivative goes."""
-        node.numbers = tuple([value if type(value := values[i]) in _NO_TENSOR else None for i in self.numbers])
+        node.numbers = self.numbers_of(values)
+
+    def numbers_of(self, values: list[Any]) -> tuple[Any, ...]:
+        """Those numbers; ``None`` for a tensor in the place of one."""
+        return tuple([value if type(value := values[i]) in _NO_TENSOR else None for i in self.numbers])
 
     @staticmethod
     def keep_results(node: Node, places: _Places, results: Sequence[Any]) -> None:
@@ -171,7 +175,7 @@ def free(nodes: Iterable[Node]) -> None:
         node.free()
 
 
-def _seq(node: Node) -> int:
+def _seq(node: Node) -> float:
     return node.seq
 
 

@@ -23,7 +23,7 @@ from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsu
 
 from .creation import upload
 from .nn import Module, Parameter
-from .session import DTYPES, NUMPY_DTYPES
+from .numpy_dtypes import DTYPES, NUMPY_DTYPES
 from .settings import get_default_device
 from .size import Size, device
 from .tensor import Tensor

@@ -88,7 +88,7 @@ def connect(
     )  # fmt: skip
     with _lock:
         _current = opened
-        _use_default_dtype(opened)
+        _use_defaults(opened)
     return opened
 
 
@@ -166,8 +166,7 @@ def current_session() -> Session:
     with _lock:
         if _current is None or _current.closed:
             _current = open_session()
-            _use_default_dtype(_current)
-            _use_matmul_precision(_current)
+            _use_defaults(_current)
         return _current
 
 
@@ -183,6 +182,11 @@ def _leave_to_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _use_defaults(session: Session) -> None:
+    _use_default_dtype(session)
+    _use_matmul_precision(session)
 
 
 def _use_default_dtype(session: Session) -> None:

@@ -81,7 +81,7 @@ def get_device_module(device: Any = None) -> Any:
 
 def set_float32_matmul_precision(precision: str) -> None:
     """How coarse products of float32 matrices may be on a GPU of the server: 'high' and 'medium' let it round their
-    operands to TF32, 10 bits behind the point, and are several times faster. On the CPU they are float32 at every setting.
+    operands to TF32, 10 bits behind the point, and are several times faster. On the CPU they are always float32.
 
     Raises:
         ArgumentError: for anything but 'highest', 'high' and 'medium'.

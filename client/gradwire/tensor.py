@@ -343,7 +343,7 @@ class Tensor(Readable):
         if self._grad_state == NO_GRAD:
             return None
         if self._grad is None:
-            found = _call("grad_of", self, None if self._chosen is ... else self._chosen)
+            found = _grad_of(self)
             if self._grad_state == UNKNOWN_GRAD and self._session.read([found])[0] is None:
                 self._grad_state = NO_GRAD
                 return None
@@ -537,6 +537,12 @@ def _call(name: str, *args: Any) -> Any:
     from .dispatch import call
 
     return call(name, *args)
+
+
+def _grad_of(tensor: Tensor) -> Any:
+    from .dispatch import entry_of, run
+
+    return run(entry_of(TABLE["grad_of"]), [tensor, None if tensor._chosen is ... else tensor._chosen])
 
 
 __all__ = ["AccumulateGrad", "Tensor"]

@@ -4,6 +4,10 @@ A lock costs a good part of what a repeated op does. So the thread that recorded
 own key in ``ready``, says that it is ``busy``, looks at ``ready`` again, and records. Another thread that has taken the
 lock takes ``ready`` away first, and then waits until nobody is busy. The interpreter runs one thread at a time and in
 the order of the program, so one of the two always sees the other.
+
+A thread that was kept from running may be late: it remembers that ``ready`` had its key, and since then another one
+has begun to record without the lock. It must not say in that one's place that nobody is busy. So ``ready`` is looked at
+right before ``busy`` is set, without a call in between: CPython changes threads at calls and where loops go back.
 """
 
 from __future__ import annotations

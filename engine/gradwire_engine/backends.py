@@ -12,6 +12,7 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import DeviceError
 from gradwire_protocol.meta import Shape
 
+from .cuda.graphs import Graphs
 from .cuda.staging import Staging
 
 _NATIVE: Final[dict[DType, Any]] = {
@@ -21,6 +22,8 @@ _FROM_NATIVE: Final[dict[Any, DType]] = {native: dtype for dtype, native in _NAT
 
 
 _READS_AHEAD: Final = 64
+GRAPHS_SHARE: Final = 4
+"""Graphs may hold this part of a session's memory on a GPU; the rest is the pool's."""
 
 
 def native(dtype: DType) -> Any:
@@ -53,6 +56,8 @@ class NumpyBackend:
     array_type: Any = np.ndarray
     fused: Any = None
     """Kernels of a backend's own, by op (see :mod:`.cuda.registry`)."""
+    graphs: Any = None
+    """Where runs of kernels are captured (see :mod:`.cuda.graphs`)."""
 
     def empty_bytes(self, nbytes: int) -> Any:
         """Uninitialised memory, as a flat uint8 array."""
@@ -146,6 +151,10 @@ class CupyBackend:
         cupy.cuda.Device(index).use()
         self._pool: Any = cupy.get_default_memory_pool() if pool is None else pool.enter(cupy, index)
         self._has_stream = pool is not None
+        self.graphs: Any = None
+        if pool is not None:
+            self._limit = pool.limit
+            self.graphs = Graphs(cupy, pool.limit // GRAPHS_SHARE, self._leave)
         self._staging: Any = None
         self._coming: dict[int, tuple[Any, Any]] = {}
 
@@ -205,11 +214,18 @@ class CupyBackend:
 
     def trim(self) -> None:
         with self.xp.cuda.Device(self.index):
+            if self.graphs is not None:
+                self.graphs.trim()
             self._pool.free_all_blocks()
 
     def pooled_bytes(self) -> int:
         with self.xp.cuda.Device(self.index):
-            return int(self._pool.free_bytes())
+            return int(self._pool.free_bytes()) + (self.graphs.held if self.graphs is not None else 0)
+
+    def _leave(self, held: int) -> None:
+        """Let the session's pool have what its graphs do not hold of the session's memory."""
+        with self.xp.cuda.Device(self.index):
+            self._pool.set_limit(size=self._limit - held)
 
 
 Backend = Any

@@ -124,7 +124,7 @@ class Engine:
         except MemoryError as error:
             raise self.out_of_memory("an upload", error) from None
         if self.tracer is not None:
-            self.tracer.constant(host, data)
+            self.tracer.constant(host, data, backend)
         tensor = Tensor(self, data, meta(host.shape, dtype_of(host), device), Storage(data, self.account))
         tensor.requires_grad_flag = requires_grad
         tensor.inference = self.inference
@@ -313,21 +313,22 @@ class Engine:
             nbytes, steps = entry.measure(*arguments)
             self.account.check(nbytes, f"what {entry.op.name} makes of these values")
             work.check_steps(entry.op.name, steps, self.account.limits.max_op_work)
+        given = arguments
         try:
             if fused is not None:
                 found = fused.run(*arguments, coarse=self.coarse_products) if fused.products else fused.run(*arguments)
                 if found is not NotImplemented:
                     if self.tracer is not None:
-                        self.tracer.stop("a device other than the CPU")
+                        self.tracer.called(entry, None, values, arguments, (target, via), inferred, found, True)
                     return found
                 if fused.half and not entry.half and compute is not None and compute.is_low_precision:
-                    arguments = [_widened(a, via) for a in arguments]
+                    arguments = [widened(a, via) for a in arguments]
             compiled = entry.compiled if self.compiled and backend.xp is np else None
             found = NotImplemented if compiled is None else compiled(*arguments)
             if found is NotImplemented:
                 found = kernel(*arguments)
             if self.tracer is not None:
-                self.tracer.called(entry, compiled, values, arguments, (target, via), inferred, found)
+                self.tracer.called(entry, compiled, values, given, (target, via), inferred, found)
             return found
         except OverflowError as error:
             raise ArgumentError(f"{entry.op.name}: a number that no element holds ({error})") from None
@@ -514,10 +515,10 @@ def cast_operand(array: Any, target: Any, via: Any) -> Any:
     return cast(array, target) if target is via or array.dtype == via else cast(cast(array, via), target)
 
 
-def _widened(value: Any, narrow: Any) -> Any:
+def widened(value: Any, narrow: Any) -> Any:
     """What a kernel that takes no half precision gets of what another one was given, which took it."""
     if type(value) is list:
-        return [_widened(v, narrow) for v in value]
+        return [widened(v, narrow) for v in value]
     return value.astype(native(dtypes.float32)) if getattr(value, "dtype", None) == narrow else value
 
 

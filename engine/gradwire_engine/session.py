@@ -261,6 +261,11 @@ class Session:
         may ask for it."""
         return {"on": False} if self.plans is None else {"on": True} | self.plans.describe()
 
+    @property
+    def planned(self) -> bool:
+        """Whether a plan ran the last frame."""
+        return self.plans is not None and self.plans.planned
+
     def reset_peak_memory(self) -> None:
         """Let ``peak_bytes`` be ``live_bytes``."""
         self.engine.account.reset_peak()
@@ -275,11 +280,11 @@ class Session:
         rows = []
         for tensor_id, held in list(self.ids.items()):
             if isinstance(held, Tensor):
-                node = held._grad_fn if peek else looked_at(held)
+                node = held.history_name if peek else getattr(looked_at(held), "name", None)
                 rows.append({
                     "id": tensor_id, "shape": list(held.shape), "dtype": held.dtype.name, "device": held.device,
                     "requires_grad": held.requires_grad, "is_leaf": node is None,
-                    "grad_fn": node.name if node is not None else None, "has_grad": held.grad is not None,
+                    "grad_fn": node, "has_grad": held.grad is not None,
                     "name": names.get(id(held)),
                 })  # fmt: skip
         return rows

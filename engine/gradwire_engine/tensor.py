@@ -12,6 +12,7 @@ from gradwire_protocol.meta import Inference, Meta, Shape
 if TYPE_CHECKING:
     from .engine import Engine
     from .forward import Tangents
+    from .plans.folds import Folded
     from .tape import Node
 
 
@@ -63,13 +64,14 @@ class Tensor:
             base, as names with arguments. Every other view of the base is one ``as_strided`` away.
         slot: which output of ``grad_fn`` this is.
         accumulator: weak reference to the leaf's AccumulateGrad node.
+        history: the node that made it; or where that is among nodes that a plan has not made yet.
         grad_dtype: what gradients of a leaf are cast to; None where they keep their own dtype.
         inference: made in inference mode: no version, cannot be saved for backward.
         tangents: derivatives of forward mode, by level.
     """
 
     __slots__ = (
-        "__weakref__", "_grad_fn", "accumulator", "array", "base", "creation", "engine", "grad", "grad_dtype",
+        "__weakref__", "accumulator", "array", "base", "creation", "engine", "grad", "grad_dtype", "history",
         "inference", "meta", "offset", "path", "requires_grad_flag", "retains_grad", "seen_version", "slot", "storage",
         "tangents",
     )  # fmt: skip
@@ -83,7 +85,7 @@ class Tensor:
         self.requires_grad_flag = False
         self.grad: Tensor | None = None
         self.grad_dtype: DType | None = meta.dtype
-        self._grad_fn: Node | None = None
+        self.history: Node | tuple[Folded, int] | None = None
         self.slot = 0
         self.base: Tensor | None = None
         self.creation = PLAIN
@@ -116,13 +118,33 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
-        if self.requires_grad_flag or self._grad_fn is not None:
+        if self.requires_grad_flag or self.history is not None:
             return True
         return self.base is not None and self.base.requires_grad
 
     @property
     def is_leaf(self) -> bool:
         return self.grad_fn is None
+
+    @property
+    def _grad_fn(self) -> Node | None:
+        """The node that made it, as far as it is known: see :attr:`grad_fn`."""
+        history = self.history
+        if isinstance(history, tuple):
+            history = self.history = history[0].at(history[1])
+        return history
+
+    @_grad_fn.setter
+    def _grad_fn(self, node: Node | None) -> None:
+        self.history = node
+
+    @property
+    def history_name(self) -> str | None:
+        """The name of that node. Nothing is made for it, so another thread may ask."""
+        history = self.history
+        if isinstance(history, tuple):
+            return history[0].names[history[1]]
+        return None if history is None else history.name
 
     @property
     def grad_fn(self) -> Node | None:
@@ -135,7 +157,7 @@ class Tensor:
 
     @grad_fn.setter
     def grad_fn(self, node: Node | None) -> None:
-        self._grad_fn = node
+        self.history = node
 
     def __repr__(self) -> str:
         return f"<engine tensor {self.meta!r}>"

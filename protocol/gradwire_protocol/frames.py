@@ -103,8 +103,8 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
         epoch: the client's epoch (see :class:`Welcome`); a frame of an older one is refused. 0 leaves it unchecked.
         timed: ask for the reply's ``timing``.
         detailed: ask for the times of each record in it, too.
-        repeat: how often the frame is applied, one time after the other; 0 and 1 are once. The table of scalars then holds
-            the numbers of all times, one after the other. Results of the last time remain.
+        repeat: how often the frame is applied, one time after the other; 0 and 1 are once. The table of scalars then
+            holds the numbers of all times, one after the other. Results of the last time remain.
         stacked: references to results that are wanted of every time: each is stacked along a new first dimension, in a
             tensor whose id follows those of the results.
         near: ``first``, ``external`` and ``releases`` are counters of this client, without its number in front.

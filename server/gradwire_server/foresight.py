@@ -19,7 +19,8 @@ SHORT_S: Final = 0.001
 """What a frame may take that is run in the event loop."""
 
 BURST_S: Final = 0.002
-"""What such frames may take together before the loop looks after the others again."""
+"""What such frames may take together before the loop looks after others. Those that come then are a flood, and the
+thread's."""
 
 STRUCTURES_KEPT: Final = 256
 OPERANDS_LOOKED_AT: Final = 64
@@ -79,11 +80,6 @@ class Foresight:
             and past.took <= self.short_s
             and nodes <= past.nodes + (past.nodes >> 2)
         )
-
-    def was_short(self, frame: Frame) -> bool:
-        """Whether a frame's structure was short the last time: all that can be told while others may change sizes."""
-        past = self._pasts.get(_identity(frame))
-        return past is not None and not past.trials and past.took <= self.short_s
 
     def ran(self, frame: Frame, reach: int, nodes: int, worked: float, took: float, here: bool) -> None:
         """Learn from a frame.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -107,8 +108,19 @@ class FrameJob:
         took = time.perf_counter_ns() - started
         if reply.timing is not None and not reply.timing.received:
             reply.timing.received = self.received
-        return FrameDone(reply, out, Applied.of(runner.ran, self.known, (started - self.received) * 1e-9, took * 1e-9))
+        waited = (started - self.received) * 1e-9
+        return FrameDone(reply, out, Applied.of(runner.ran, self.known, waited, took * 1e-9, runner.planned))
 
     def done(self, result: FrameDone | None, failure: BaseException | None) -> None:
         """Tell what came of it."""
         self._finished(self, result, failure)
+
+
+def settle(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+    """Give a future what came of a job, unless whoever waited has left."""
+    if future.done():
+        return
+    if failure is None:
+        future.set_result(result)
+    else:
+        future.set_exception(failure)

@@ -21,7 +21,8 @@ from gradwire_protocol.errors import GradwireError, InternalError, SessionGone, 
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from .durable.spec import SessionSpec
-from .hosts import Answer, Buffers, Host
+from .hosts import Host
+from .jobs import Answer, Buffers
 from .refusals import to_problem
 from .runner import How
 from .settings import variable

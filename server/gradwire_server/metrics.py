@@ -70,6 +70,11 @@ METRICS: Final = (
         "(any more), which costs the client a second sending",
         (("how", "`hash`, `whole`, `unknown`"),),
     ),
+    Metric(
+        "planned_frames_total",
+        Counter,
+        "Frames that ran by a plan, having been seen before; a session's description tells why others did not",
+    ),
     Metric("frame_seconds", Histogram, "Time a frame took in the engine", buckets=SHORT_S),
     Metric("frame_wait_seconds", Histogram, "Time a frame waited for the engine", buckets=SHORT_S),
     Metric("pending_frames", Gauge, "Frames that wait or run, of all sessions"),
@@ -133,6 +138,7 @@ class Applied:
         waited: seconds until the engine had time for it.
         took: seconds in the engine.
         repeated: it was answered from the kept replies.
+        planned: it ran by a plan.
         notes: what else its session did meanwhile, as names of metrics with values: commits, snapshots, a recovery.
     """
 
@@ -141,14 +147,17 @@ class Applied:
     waited: float = 0.0
     took: float = 0.0
     repeated: bool = False
+    planned: bool = False
     notes: list[tuple[str, float]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, structure: Structure | None, known: bool, waited: float, took: float) -> Applied:
+    def of(
+        cls, structure: Structure | None, known: bool, waited: float, took: float, planned: bool = False
+    ) -> Applied:  # fmt: skip
         """What a frame of this structure did; ``known`` spares telling its families again."""
         if structure is None:
             return cls(None, 0, waited, took, repeated=True)
-        return cls(None if known else families(structure), len(structure.reads), waited, took)
+        return cls(None if known else families(structure), len(structure.reads), waited, took, planned=planned)
 
 
 class Standing(NamedTuple):
@@ -302,6 +311,7 @@ class Metrics:
         self.came_as_hash, self.came_whole = structures.labels("hash"), structures.labels("whole")
         self.came_unknown = structures.labels("unknown")
         self.results: Counter = made["results_total"]
+        self.planned: Counter = made["planned_frames_total"]
         self.round_trips: Counter = made["round_trips_total"]
         self.frame_seconds: Histogram = made["frame_seconds"]
         self.wait_seconds: Histogram = made["frame_wait_seconds"]
@@ -334,6 +344,8 @@ class Metrics:
             self.frames_applied.inc()
             (self.came_whole if whole else self.came_as_hash).inc()
             self.op_counts.add(key, told.ops)
+            if told.planned:
+                self.planned.inc()
             if reply.made:
                 self.results.inc(reply.made)
             if told.reads:

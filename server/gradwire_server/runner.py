@@ -109,8 +109,12 @@ class Runner:
         backends: Backends | None = None,
         policy: JournalPolicy | None = None,
         disk: Disk | None = None,
+        plans: int | None = None,
     ) -> Self:
         """The session of a folder, as it was when its last record was written.
+
+        Args:
+            plans: how it runs frames from now on, in place of how it did.
 
         Raises:
             JournalDamaged: naming the file and the offset.
@@ -119,6 +123,8 @@ class Runner:
             needs compiled kernels that cannot be had.
         """
         spec, _ = read_spec(folder)
+        if plans is not None:
+            spec = spec.with_plans(plans)
         self = cls.__new__(cls)
         self._prepare(spec, folder, backends, policy, disk)
         self._lock = Lock(folder)
@@ -183,8 +189,8 @@ class Runner:
             raise
 
     def _recover(self, folder: Path) -> None:
-        spec, begins = read_spec(folder)
-        found = recover(self.disk, folder, spec, begins, self._backends)
+        _, begins = read_spec(folder)
+        found = recover(self.disk, folder, self.spec, begins, self._backends)
         self.session, self._journal = found.session, found.journal
         self._snapshot_bytes, self._uncertain = found.snapshot_bytes, found.uncertain
 
@@ -202,6 +208,11 @@ class Runner:
     def ran(self) -> Structure | None:
         """The structure of the last frame, unless that was refused or a repetition: for counting."""
         return self.session.ran
+
+    @property
+    def planned(self) -> bool:
+        """Whether a plan ran the last frame."""
+        return self.session.planned
 
     # What changes the session
 
@@ -500,7 +511,7 @@ def open_runner(
     if how == "adopt":
         return Runner.adopt(spec, folder, snapshots.decode(image), backends, policy)
     assert folder is not None
-    return Runner.recover(folder, backends, policy)
+    return Runner.recover(folder, backends, policy, plans=spec.limits.get("plans"))
 
 
 def _encoded(frame: Frame, buffers: Buffers, human: bool) -> Sequence[Piece]:

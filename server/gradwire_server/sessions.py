@@ -32,8 +32,9 @@ from gradwire_protocol.errors import (
 from .access.audit import AuditLog
 from .durable.spec import Durability, SessionSpec
 from .durable.store import Store, last_use, note_use
-from .hosts import Host, InlineHost
+from .hosts import Host
 from .idempotency import Repeats
+from .inline_host import InlineHost
 from .keeper import Keeper
 from .metrics import Metrics, Standing
 from .runner import How
@@ -44,7 +45,7 @@ from .workers.host import ProcessHost
 from .workers.pool import Death, Pool
 
 if TYPE_CHECKING:
-    from .stream import Stream
+    from .streams.stream import Stream
 
 CULL_EVERY_S: Final = 1.0
 CLOSE_PATIENCE_S: Final = 5.0
@@ -128,7 +129,7 @@ class Session:
             "created_at": timestamp(spec.created),
             "expires_at": timestamp(time.time() + self.remaining),
             "streams": len(self.streams),
-            "limits": asdict(self.limits),
+            "limits": {name: most for name, most in asdict(self.limits).items() if name != "plans"},
         }
 
     def save_use(self) -> None:
@@ -192,7 +193,8 @@ class Registry:
                 log.error("a session cannot be offered", session=name, reason=spec.message)
                 continue
             folder = store.folder(name)
-            session = self._session(spec, folder)
+            # Limits were promised, but how frames are run is the operator's choice of today.
+            session = self._session(spec.with_plans(self.settings.engine_limits().plans), folder)
             session.saved = session.used = monotonic - max(0.0, now - last_use(folder))
             self._sessions[name] = session
         if self._sessions:

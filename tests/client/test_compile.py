@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import random
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -484,6 +486,18 @@ def test_dropped_results_are_released_on_the_server(session):
     session.synchronize()
     session.synchronize()
     assert session.describe()["contents"]["tensors"] <= before + 1
+
+
+def test_neither_arguments_nor_results_are_kept_alive():
+    step = torch.compile(lambda x: x * 2)
+    seen = []
+    for _ in range(3):
+        x = torch.ones(4)
+        seen += [weakref.ref(x), weakref.ref(step(x))]
+        del x
+    assert step.stats()["replayed"] == 2
+    gc.collect()
+    assert [ref() for ref in seen] == [None] * 6
 
 
 def test_a_method_and_a_module_are_compiled_like_functions(session):

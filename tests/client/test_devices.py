@@ -15,6 +15,7 @@ cuda, accelerator = gradwire.cuda, gradwire.accelerator
 def restored(session):
     yield
     PLACES.entered, PLACES.default, PLACES.cuda = (), None, 0
+    gradwire.backends.cuda.matmul.allow_tf32 = False
 
 
 @pytest.fixture

@@ -15,12 +15,17 @@ HERE = str(Path(__file__))
 
 @pytest.fixture
 def quiet(session: Any) -> Any:
-    """A function that tells whether nothing was recorded or sent since it was last called."""
+    """A function that tells whether nothing was recorded or asked for since it was last called."""
+
+    def counts() -> tuple[int, int]:
+        with session.lock:  # what was recorded may be sent at any moment
+            return session.recorded, session.link.round_trips
+
     session.synchronize()
-    last = [(len(session._ops), session.frames)]
+    last = [counts()]
 
     def unchanged() -> bool:
-        before, last[0] = last[0], (len(session._ops), session.frames)
+        before, last[0] = last[0], counts()
         return before == last[0]
 
     return unchanged

@@ -36,6 +36,15 @@ def test_a_switch_is_recorded_once_for_each_change(session: Session, monkeypatch
     assert (gradwire.ones(2, 2) @ gradwire.ones(2, 2)).tolist() == [[2.0, 2.0], [2.0, 2.0]]
 
 
+def test_a_session_that_is_opened_later_computes_with_it_too(session: Session) -> None:
+    gradwire.set_float32_matmul_precision("high")
+    try:
+        with gradwire.connect() as later:
+            assert later.matmul_precision == "high" and later.recorded == 1
+    finally:
+        gradwire.sessions._current = session
+
+
 def test_it_starts_as_in_pytorch_with_full_precision() -> None:
     assert gradwire.get_float32_matmul_precision() == "highest"
     assert not gradwire.backends.cuda.matmul.allow_tf32

@@ -344,7 +344,7 @@ def test_a_session_that_is_opened_meanwhile_is_seen() -> None:
 
 
 def lanes(trace: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Stretches by process and thread name: ``ts`` and ``end`` in microseconds."""
+    """Stretches by process and thread name: ``ts`` and ``end`` in microseconds, exact to the nanosecond."""
     events = trace["traceEvents"]
     processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
@@ -355,7 +355,7 @@ def lanes(trace: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, Any]]]:
             begun[event["cat"], event["id"]] = event
             continue
         if event["ph"] == "X":
-            stretch = event | {"end": event["ts"] + event["dur"]}
+            stretch = event | {"end": round(event["ts"] + event["dur"], 3)}
         elif event["ph"] == "e":
             stretch = begun.pop((event["cat"], event["id"])) | {"end": event["ts"]}
         else:

@@ -288,6 +288,36 @@ def test_another_record_ends_the_frame_of_a_backward_or_step(alone) -> None:
     assert frames_of(alone, compute_on) == 3
 
 
+def test_a_product_with_a_hessian_is_one_frame_read_or_not(alone) -> None:
+    net = model()
+    params = list(net.parameters())
+    x, y = batch()
+
+    def curvature() -> Any:
+        first = gw.autograd.grad(loss_of(net, x, y), params, create_graph=True)
+        second = gw.autograd.grad(sum((g * p).sum() for g, p in zip(first, params, strict=True)), params)
+        return sum((h * p).sum() for h, p in zip(second, params, strict=True))
+
+    assert frames_of(alone, curvature) == 1
+    assert frames_of(alone, lambda: curvature().item()) == 1
+    assert frames_of(alone, lambda: [curvature() for _ in range(3)]) == 3
+
+
+def test_steps_with_gradients_that_were_asked_for_are_a_frame_each(alone) -> None:
+    net = model()
+    params = list(net.parameters())
+    x, y = batch()
+
+    def steps() -> None:
+        for _ in range(4):
+            found = gw.autograd.grad(loss_of(net, x, y), params)
+            with gw.no_grad():
+                for param, gradient in zip(params, found, strict=True):
+                    param -= 0.1 * gradient
+
+    assert frames_of(alone, steps) == 4
+
+
 def test_a_frame_that_is_due_is_sent_when_the_program_is_quiet() -> None:
     shared = gw.current_session()
     try:

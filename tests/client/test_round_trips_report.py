@@ -15,7 +15,7 @@ import gradwire
 from gradwire import window
 from gradwire.clocks import Clock
 from gradwire.profiler import round_trips
-from gradwire.round_trips import BACKPRESSURE, LINES_KEPT, Report, Waits, report, spell_seconds
+from gradwire.round_trips import BACKPRESSURE, LINES_KEPT, TOGETHER, Line, Report, Waits, report, spell_seconds
 
 
 def line_here() -> int:
@@ -125,15 +125,14 @@ def test_the_table_names_the_line_and_the_way_out(session, monkeypatch: pytest.M
     assert "gradwire.fetch(*losses)" in " ".join(text.split())
 
 
-def test_a_narrow_table_keeps_lines_and_hints_whole(session) -> None:
-    losses = [gradwire.ones(()) * i for i in range(3)]
-    with round_trips() as waited:
-        for loss in losses:
-            loss.item()
-    found = waited.report()
-    for columns in (80, 120):
+@pytest.mark.parametrize("seconds", [4e-5, 0.123456, 12345.6])
+@pytest.mark.parametrize("file", ["train.py", "/a/longer/path/to/the/programs/of/a/project/tests/training_loop.py"])
+def test_a_narrow_table_keeps_lines_and_hints_whole(seconds: float, file: str) -> None:
+    found = Report([Line(file, 123, "loss.item()", "item", 3, seconds, seconds, seconds / 2, 12, TOGETHER)])
+    for columns in (80, 99, 100, 120):
         text = found.text(columns)
         assert max(map(len, text.splitlines())) <= columns
+        assert "loss.item()" in text
         assert "gradwire.fetch(*losses)" in text
         assert "\x1b" not in text
     assert "bytes" in found.text(120)

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import gradwire as gw
-from gradwire import forms
+from gradwire import forms, short_way
+from gradwire.modes import MODES
 from gradwire.session import Session
+from gradwire.turns import NOBODY
 
 F = gw.nn.functional
 
@@ -100,8 +102,6 @@ PROGRAMS = [several_results, pairs, singles, views, several, without_gradients, 
 
 def left_by(program: Callable[..., Any], session: Any, monkeypatch: Any, short: bool) -> Any:
     """What the program leaves: its frames, the lines, and the results with their history and what that keeps."""
-    if not short:
-        monkeypatch.setattr(Session, "_let_through", lambda self: setattr(self.lock, "ready", -2))
     sent: list[Any] = []
     submit = session.link.submit
 
@@ -112,20 +112,18 @@ def left_by(program: Callable[..., Any], session: Any, monkeypatch: Any, short: 
     values = np.arange(9, dtype="f4").reshape(3, 3) + 1
     x, w = gw.tensor(values), gw.tensor(values / 4, requires_grad=True)
     session.synchronize()
-    session.link.submit = noted
-    try:
+    with monkeypatch.context() as patched:
+        patched.setattr(session.link, "submit", noted)
+        if not short:
+            patched.setattr(Session, "_let_through", lambda self: setattr(self.lock, "ready", NOBODY))
         results = program(x, w)
         session.flush()
-    finally:
-        session.link.submit = submit
     first = session._first
     described = [
         (r._id - first, r._meta, r._slot, r.requires_grad, r.is_leaf, r._is_view(), node_of(r._node, first))
         for r in results
     ]
-    found = sent, described, [r.tolist() for r in results]
-    monkeypatch.undo()
-    return found
+    return sent, described, [r.tolist() for r in results]
 
 
 def node_of(node: Any, first: int) -> Any:
@@ -138,7 +136,6 @@ def node_of(node: Any, first: int) -> Any:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_both_ways_leave_the_same(alone, monkeypatch, program) -> None:
-    monkeypatch.setattr(gw.session, "QUIET_S", 5.0)
     forms._shorts.clear()
     long = left_by(program, alone, monkeypatch, short=False)
     for _ in range(2):  # learnt, and taken
@@ -178,6 +175,27 @@ def test_threads_that_record_in_one_session_do_not_disturb_each_other(alone) -> 
     for thread in threads:
         thread.join(60)
     assert found == {n: [300.0 + n] * 4 for n in range(4)}
+
+
+def test_a_thread_that_comes_late_does_not_end_the_turn_of_another(alone) -> None:
+    forms._shorts.clear()
+    x = gw.ones(3, requires_grad=True)
+    for _ in range(2):
+        gw.relu(x) + x.sum(0)
+    turns, key = alone.lock, MODES.key
+    for short in forms._shorts.values():
+        operands = [x, x][: 1 + short.both]
+        take = short_way.one if short.single else short_way.pair
+        for way in (lambda: take(short, alone, *operands, key), lambda: short_way.many(short, alone, operands, key)):  # noqa: B023
+            recorded = alone.recorded
+            turns.ready, turns.busy = key + 2, True  # another thread has begun to record since
+            try:
+                assert way() is short_way.LONG
+                assert turns.busy and turns.ready == key + 2
+            finally:
+                turns.ready, turns.busy = NOBODY, False
+            assert alone.recorded == recorded
+    assert len(forms._shorts) == 3
 
 
 def test_a_form_is_not_taken_for_another_of_equal_numbers(alone) -> None:

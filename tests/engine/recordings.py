@@ -50,7 +50,7 @@ class Recording:
             return b""
         assert isinstance(found, Frame)
         found.timed = False  # times are of the moment
-        reply, out = session.apply(found, buffers, failures=failures)
+        reply, out = session.apply(found.spelled_out(), buffers, failures=failures)
         return envelope.join(envelope.encode(reply, out))
 
     def take_in(self, session: Session, message: bytes) -> bytes:
@@ -81,7 +81,7 @@ class _Line:
         if answer:
             self.arrived.append(envelope.decode(answer))
 
-    def receive(self, timeout: float | None, most_missed: int = 0) -> list[Any]:
+    def receive(self, timeout: float | None, most_missed: int = 0, awake: bool = False) -> list[Any]:
         arrived, self.arrived = self.arrived, []
         return arrived
 

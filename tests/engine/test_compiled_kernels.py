@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 
 from gradwire_engine.casting import QUICK
-from gradwire_engine.compiled import threads, toolchain
+from gradwire_engine.compiled import threads
 from gradwire_engine.engine import Engine
 from gradwire_engine.registry import row
 from gradwire_engine.tensor import Tensor
 from gradwire_protocol.errors import IndexOutOfRange
+from tests.engine.compiled_kernels import kernels
+
+__all__ = ["kernels"]
 
 pytestmark = pytest.mark.timeout(900)  # where nothing is in the cache, the first test waits for all kernels
 
@@ -24,11 +27,6 @@ Make = Callable[[np.random.Generator, tuple[int, ...], str], Arrays]
 """Arguments of an op: arrays become tensors."""
 
 CLASSES_LEFT_OUT = -100
-
-
-@pytest.fixture(scope="module", autouse=True)
-def loaded() -> None:
-    assert toolchain.wait(), toolchain.describe()
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from gradwire_engine import deadline
-from gradwire_engine.compiled import recurrence
 from gradwire_protocol.errors import TimeExceeded
 from tests.engine.compiled_kernels import close, compiled, declines, kernels, plain, same_bits_for_any_threads
 
@@ -97,7 +96,7 @@ def test_a_sequence_in_a_larger_batch_gets_the_same_bits(kind: str) -> None:
 @pytest.fixture
 def short_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Calls of a kernel that take one step each."""
-    monkeypatch.setattr(recurrence, "CALL_PRODUCTS", 1)
+    monkeypatch.setattr("gradwire_engine.compiled.recurrence.CALL_PRODUCTS", 1)
     yield
     deadline.begin(0)
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from gradwire_engine.compiled import threads, toolchain
 from gradwire_engine.engine import Engine
 
 ROOT = Path(__file__).parents[2]
+
+NUMBA = pytest.mark.skipif(find_spec("numba") is None, reason="there is no Numba for this platform")
 
 
 @pytest.fixture
@@ -43,6 +46,7 @@ def test_whatever_fails_leaves_sessions_on_numpy_and_one_line_in_the_log(
     def fails(*_: Any) -> Any:
         raise ImportError("No module named 'numba'")
 
+    monkeypatch.setattr(toolchain, "_digest", lambda: "these-kernels")
     monkeypatch.setattr(toolchain, "_compile_elsewhere", lambda folder: None)
     monkeypatch.setattr(toolchain, missing, fails)
     with caplog.at_level(logging.WARNING):
@@ -75,6 +79,7 @@ def test_sessions_take_kernels_by_the_setting(fresh: toolchain._Toolchain, monke
     assert toolchain.ready()
 
 
+@NUMBA
 def test_a_cache_that_others_may_write_to_is_not_used(tmp_path: Path, caplog: Any) -> None:
     shared = tmp_path / "kernels"
     shared.mkdir()
@@ -88,6 +93,7 @@ def test_a_cache_that_others_may_write_to_is_not_used(tmp_path: Path, caplog: An
     assert toolchain._cache_folder(tmp_path).parent == shared
 
 
+@NUMBA
 def test_a_cache_that_cannot_be_made_is_a_temporary_one(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     folder = toolchain._cache_folder(tmp_path / "file")
@@ -108,8 +114,45 @@ def test_what_other_versions_have_left_is_removed_but_for_the_newest(tmp_path: P
     assert list(folder.iterdir()) == [kept]
 
 
+@pytest.mark.parametrize("dies", [False, True], ids=["both live", "one dies"])
+def test_two_that_fill_a_cache_share_the_modules(dies: bool, monkeypatch: Any, tmp_path: Path) -> None:
+    """Each is compiled once and at the same time as the other; what one leaves undone, the other does."""
+    folder = tmp_path / "kernels" / "these"
+    folder.mkdir(parents=True)
+    both, made, failed = threading.Barrier(2, timeout=60), [], []
+
+    def compile_(folder: Path, name: str) -> None:
+        first = name not in made
+        made.append(name)
+        if first:
+            both.wait()
+            if dies and name == "convolution":
+                raise MemoryError
+        (folder / name).mkdir()
+
+    def fill() -> None:
+        try:
+            toolchain._fill(folder, 0)
+        except MemoryError as error:
+            failed.append(error)
+
+    monkeypatch.setattr(toolchain, "modules", lambda: ["convolution", "softmax"])
+    monkeypatch.setattr(toolchain, "_place", lambda folder, name: folder / name)
+    monkeypatch.setattr(toolchain, "_import", compile_)
+    workers = [threading.Thread(target=fill) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert len(failed) == dies
+    assert sorted(made) == ["convolution"] * (1 + dies) + ["softmax"]
+    assert toolchain._complete(folder)
+
+
+@NUMBA
+@pytest.mark.timeout(900)  # where nothing is in the cache, it waits for all kernels
 def test_an_engine_that_was_not_told_to_runs_numpy_alone() -> None:
-    assert toolchain.wait(900)
+    assert toolchain.wait(), toolchain.describe()
     values = np.linspace(-3, 3, 4096, dtype="f").reshape(64, 64)
     found = []
     for compiled in (False, True, False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -10,9 +11,10 @@ import pytest
 
 from gradwire_engine.cuda import fusion, load
 from gradwire_engine.cuda.language import in_cuda, is_truth, names_in
+from gradwire_engine.cuda.sources import source
 from gradwire_engine.expressions import EXPRESSIONS
 from gradwire_protocol.table import Kind, lookup
-from tests.cuda_emulation import AVAILABLE, EmulatedBackend, Kernel
+from tests.cuda_emulation import AVAILABLE, EmulatedBackend, Kernel, build_together
 from tests.engine.test_cuda_kernels import FINE, Pair, draw
 from tests.strict_backend import StrictArray
 
@@ -54,18 +56,42 @@ CASES = [
 ]  # fmt: skip
 
 
+DTYPES = ("float32", "bfloat16")
+
+
 @pytest.fixture(scope="module")
 def pair() -> Pair:
     return Pair()
 
 
+@pytest.fixture(scope="module")
+def built() -> None:
+    """The kernels of all expressions, built as one unit."""
+    sources: list[str] = []
+
+    def note(xp: Any, key: Any, name: str, write: Callable[[], str], options: Any) -> Any:
+        sources.append(write())
+        return lambda *_: None
+
+    xp = EmulatedBackend().xp
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fusion, "compiled", note)
+        for name, attributes, text in CASES:
+            for dtype in DTYPES:
+                values = [
+                    StrictArray(a) if isinstance(a, np.ndarray) else a for a in arguments(name, attributes, dtype, {})
+                ]
+                fusion.single(xp, text, dict(zip([p.name for p in lookup(name).params], values, strict=True)))
+    build_together(source("prelude"), sources)
+
+
 @emulated
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join([c[0], *map(str, c[1].values())]))
 def test_every_expression_computes_what_the_kernel_does(pair: Pair, case: tuple[str, dict, str], dtype: str) -> None:
     name, attributes, _ = case
-    grad = False
-    pair.call(name, *arguments(name, attributes, dtype, {}), grad=grad, tol=FINE[dtype] * 2)
+    pair.call(name, *arguments(name, attributes, dtype, {}), grad=False, tol=FINE[dtype] * 2)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c[2])
@@ -147,9 +173,9 @@ def test_a_fused_run_has_the_bits_of_its_steps(element: str) -> None:
 
 @emulated
 def test_places_beyond_32_bits_are_counted_in_64() -> None:
-    source = fusion.write(_program("float32"), (fusion.FLAT, 0), 2, short=False)
-    assert "const i64 c" in source
-    assert "u32 rest" not in source
+    long = fusion.write(_program("float32"), (fusion.FLAT, 0), 2, short=False)
+    assert "const i64 c" in long
+    assert "u32 rest" not in long
     short = fusion.write(_program("float32"), (fusion.FLAT, 0), 2, short=True)
     assert "u32 rest" in short
 

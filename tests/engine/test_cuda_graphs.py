@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -33,6 +35,7 @@ class Fake:
             MemoryPointer=lambda memory, offset: SimpleNamespace(ptr=memory.ptr + offset, memory=memory),
         )  # fmt: skip
         self.by_address: dict[int, np.ndarray] = {}
+        self.sizes: Counter[str] = Counter()
 
     def begin(self) -> None:
         assert self.capturing is None
@@ -49,7 +52,8 @@ class Fake:
         return SimpleNamespace(launch=launch)
 
     def pool(self) -> Any:
-        found = SimpleNamespace(malloc=f"pool {len(self.pools)}", limit=0)
+        name = f"pool {len(self.pools)}"
+        found = SimpleNamespace(malloc=name, limit=0, total_bytes=lambda: self.sizes[name])
         found.set_limit = lambda *, size: setattr(found, "limit", size)
         self.pools.append(found)
         return found
@@ -69,13 +73,21 @@ class Fake:
 
     def array(self, values: Any) -> Array:
         self.allocated.append(self.allocator)
-        return Array(self, np.array(values))
+        found = Array(self, np.array(values))
+        self.sizes[self.allocator] += found.nbytes
+        return found
 
     def empty_like(self, array: Any) -> Array:
         return self.array(np.zeros_like(array.values))
 
     def empty(self, shape: Any, dtype: Any) -> Array:
         return self.array(np.zeros(shape, dtype))
+
+    def address(self, values: np.ndarray) -> int:
+        """Aligned as CuPy's allocations are, and never twice the same."""
+        at = next((at for at, held in self.by_address.items() if held is values), 512 * (len(self.by_address) + 1))
+        self.by_address[at] = values
+        return at
 
     def ndarray(self, shape: Any, dtype: Any, data: Any, strides: Any) -> Array:
         found = Array(self, self.by_address[data.ptr])
@@ -104,8 +116,7 @@ class Array:
     def __init__(self, fake: Fake, values: np.ndarray) -> None:
         self.fake, self.values = fake, values
         self.shape, self.dtype, self.strides, self.nbytes = values.shape, values.dtype, values.strides, values.nbytes
-        self.data = SimpleNamespace(ptr=values.ctypes.data)
-        fake.by_address[values.ctypes.data] = values
+        self.data = SimpleNamespace(ptr=fake.address(values))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.fake.launch(lambda: self.values.__setitem__(index, value.values))
@@ -213,6 +224,43 @@ def test_a_segment_that_is_never_twice_the_same_is_left_alone(fake: Fake) -> Non
     assert graphs.outcomes["its inputs or numbers are never twice the same"] == 2
 
 
+def test_graphs_share_no_memory_and_have_no_more_than_the_limit(fake: Fake) -> None:
+    told: list[int] = []
+    graphs = Graphs(fake, 64, told.append)
+    weight = fake.array([1.0])
+    for turn in range(2):
+        for key in range(3):
+            graphs.run(key, line(fake), [fake.array([float(turn)]), weight])
+    assert [pool.limit for pool in fake.pools] == [64, 32]
+    assert told == [32, 64]
+    assert graphs.outcomes["the graphs hold what they may"] == 1
+
+
+def test_a_result_keeps_the_memory_of_a_graph_that_was_let_go_of(fake: Fake) -> None:
+    graphs = Graphs(fake, 1000)
+    weight = fake.array([1.0])
+    for _ in range(2):
+        (found,) = graphs.run("line", line(fake), [fake.array([1.0]), weight])
+    graphs.trim()
+    assert graphs.held > 0  # somebody holds the result
+    graphs.clear()
+    assert graphs.held > 0
+    del found
+    gc.collect()
+    assert graphs.held == 0
+
+
+def test_segments_go_with_their_owner(fake: Fake) -> None:
+    graphs, mine, yours = Graphs(fake, 1000), object(), object()
+    weight = fake.array([1.0])
+    for _ in range(2):
+        for owner in (mine, yours):
+            graphs.run((owner, 1), line(fake), [fake.array([1.0]), weight])
+    held = graphs.held
+    graphs.forget(mine)
+    assert graphs.held == held // 2 > 0
+
+
 def test_random_numbers_go_on_from_launch_to_launch(fake: Fake) -> None:
     plain, random = Generator(5), Generator(5)
 
@@ -253,4 +301,4 @@ def test_a_pool_that_is_full_is_a_reason(fake: Fake) -> None:
 
 def test_which_ops_may_be_part_of_a_graph() -> None:
     assert all(capturable(name) for name in ("matmul", "relu", "dropout", "layer_norm", "cross_entropy", "sum"))
-    assert not any(capturable(name) for name in ("adam_step", "nonzero", "linalg_svd", "index"))
+    assert not any(capturable(name) for name in ("adam_step", "nonzero", "linalg_svd", "index", "cat"))

@@ -80,9 +80,9 @@ def training(model, loss, make=None, read: bool = True, clip: bool = False):
 
 
 def perceptron():
-    x, y = torch.randn(20, 6), torch.randint(0, 3, (20,))
+    x, y = torch.randn(24, 6), torch.randint(0, 3, (24,))
     model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
-    return training(model, lambda m, i: functional.cross_entropy(m(x[4 * i % 16 :][:4]), y[4 * i % 16 :][:4]))
+    return training(model, lambda m, i: functional.cross_entropy(m(x[4 * i : 4 * i + 4]), y[4 * i : 4 * i + 4]))
 
 
 def normalized():
@@ -194,6 +194,20 @@ def kept_graph():
     return repeated(step)
 
 
+def picked():
+    """Rows and elements that integer tensors name."""
+    table = torch.randn(9, 4, requires_grad=True)
+    rows = torch.randint(0, 9, (OFTEN, 5))
+
+    def step(number: int) -> None:
+        table.grad = None
+        at = rows[number]
+        (table[at].exp().mean() + table[at, at % 4].sum() * number).backward()
+        table.grad.tolist()
+
+    return repeated(step)
+
+
 def averaged():
     """A moving average of a parameter, written in place without a graph."""
     weight, mean = torch.randn(4, requires_grad=True), torch.zeros(4)
@@ -209,7 +223,7 @@ def averaged():
 
 PROGRAMS = (
     perceptron, normalized, images, recurrent, attention, read_between, accumulated, products, numbers, kept_graph,
-    averaged,
+    picked, averaged,
 )  # fmt: skip
 
 
@@ -339,13 +353,47 @@ def test_a_random_program_runs_by_plans_as_it_does_on_the_tape(seed):
     assert plans.outcomes["verified"] >= 2
 
 
+# The graph that a plan leaves
+
+
+def test_a_spent_graph_that_a_plan_folded_counts_goes_and_is_there_as_on_the_tape():
+    """A loss and a tensor before it stay alive, each for a while: they share a part of the graph."""
+
+    def program() -> None:
+        x = torch.randn(3, requires_grad=True)
+        kept = None
+        for number in range(8):
+            x.grad = None
+            y = ((x * 2).tanh() + 1).exp()
+            loss = ((y * y).sum() + 1) * 3
+            loss.backward()
+            x.grad.tolist()
+            if number % 3 == 1:
+                kept = y.detach() + loss.detach()
+                del y
+            kept = None if number % 3 == 2 else kept
+            (x.detach() * 1).tolist()
+        (loss * (x + 2).sum()).item()
+
+    made = recorded(program)
+    same(made, hits=5)
+    tape, by_plans = new_session(), new_session()
+    tape.plans, by_plans.plans = None, Plans()
+    seen = 0
+    for i, message in enumerate(made.messages):
+        assert made.apply_to(by_plans, message) == made.apply_to(tape, message)
+        assert by_plans.glance() == tape.glance()
+        assert by_plans.tensors(peek=True) == tape.tensors(peek=True)
+        if i % 3 == 0:
+            assert by_plans.graph() == tape.graph()
+            seen += len(by_plans.graph()["nodes"])
+    assert seen > 8
+
+
 # What a plan does not hold for
 
 
 def test_a_batch_of_another_size_is_another_variant():
-    x = torch.randn(10, 4)
-    model = nn.Linear(4, 2)
-
     def program() -> None:
         x, model = torch.randn(10, 4), nn.Linear(4, 2)
         for number in range(12):
@@ -354,7 +402,6 @@ def test_a_batch_of_another_size_is_another_variant():
             model.weight.grad.tolist()
             model.zero_grad()
 
-    del x, model
     same(recorded(program), hits=4)
 
 

@@ -1,12 +1,13 @@
 """``python3 -m tests.gpu``: the engine on a GPU, checked from the compiler to the training step, and timed.
 
 First every CUDA source is compiled, then hot ops are compared with PyTorch on the same device, then graphs with their
-launches one by one, then every op that has samples on CuPy with the same op on NumPy. ``--bench`` then times the engine
-against PyTorch and writes ``benchmarks/results/gpu.md``; ``--only bench`` does nothing else.
+launches one by one, plans with the tape bit by bit, then every op that has samples on CuPy with the same op on NumPy.
+``--bench`` then times the engine against PyTorch and writes ``benchmarks/results/gpu.md``; ``--only bench`` does
+nothing else.
 
-Needs no pytest, no server, no client and no network: a Python with NumPy, ml_dtypes, PyTorch (its tensors are the
-samples' form) and CuPy, a GPU, and the sources on the path. The last line is ``N passed, N failed``. Exits 1 when
-something failed, 3 when something is missing and nothing could be checked.
+Needs no server and no network, and but for plans no pytest and no client: a Python with NumPy, ml_dtypes, PyTorch (its
+tensors are the samples' form) and CuPy, a GPU, and the sources on the path. The last line is ``N passed, N failed``.
+Exits 1 when something failed, 3 when something is missing and nothing could be checked.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 NOTHING_CHECKED = 3
 NEEDED = ("numpy", "ml_dtypes", "torch", "gradwire_protocol", "gradwire_engine")
-PARTS = ("sources", "torch", "graphs", "ops", "bench")
+PARTS = ("sources", "torch", "graphs", "plans", "ops", "bench")
 DTYPES = ("float32", "bfloat16", "complex64", "int64", "bool")
 
 
@@ -74,15 +75,18 @@ def main() -> int:
 
 def _part(part: str, checks: Checks, device: str) -> None:
     """Run the checks of one part that are no samples of ops."""
-    from tests.gpu import against_torch, graphs, sources
+    from tests.gpu import against_torch, graphs, plans, sources
 
     if part == "graphs" and device == "cpu":
         print("graphs: not checked, they need a GPU")
         return
+    if part == "plans" and plans.missing():
+        print(f"plans: not checked, this Python lacks {plans.missing()}")
+        return
     before = checks.passed, checks.failed
     found = {
         "sources": lambda: sources.checks(device), "torch": lambda: against_torch.checks(device),
-        "graphs": lambda: graphs.checks(device),
+        "graphs": lambda: graphs.checks(device), "plans": lambda: plans.checks(device),
     }[part]()  # fmt: skip
     for label, check in found:
         checks.check(label, check)

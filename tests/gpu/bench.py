@@ -22,6 +22,7 @@ from gradwire_engine.backends import Backends, DevicePool
 from gradwire_engine.engine import Engine
 from gradwire_engine.tensor import Tensor
 from gradwire_protocol import dtypes
+from tests.gpu import plans
 from tests.gpu.parity import upload
 
 Work = Callable[[], Any]
@@ -56,13 +57,13 @@ class Bench:
         self.wait()
         return (time.perf_counter() - began) / times
 
-    def row(self, name: str, mine: Work, theirs: Work) -> None:
-        """Time two works in turns."""
+    def row(self, name: str, mine: Work, theirs: Work, most: int = 200) -> None:
+        """Time two works in turns, at most so many in a row."""
         rounds = 2 if self.quick else 7
         for work in (mine, theirs, mine, theirs):
             work()
         guess = max(self.time(mine, 1), self.time(theirs, 1), 1e-6)
-        times = 1 if self.quick else max(1, min(200, int(0.1 / guess)))
+        times = 1 if self.quick else max(1, min(most, int(0.1 / guess)))
         pairs = [(self.time(mine, times), self.time(theirs, times)) for _ in range(rounds)]
         ratios = [a / b for a, b in pairs]
         ours, other = median(a for a, _ in pairs), median(b for _, b in pairs)
@@ -92,7 +93,20 @@ def run(device: str, quick: bool = False) -> str:
     for name, make in (("MLP 784-256-10, batch 128, SGD", mlp_steps), ("GPT block d 128, T 64, B 8, AdamW", gpt_steps)):
         mine, theirs = make(bench)
         bench.row(f"step: {name}", mine, theirs)
+    if plans.missing():
+        print(f"steps by plans: not timed, this Python lacks {plans.missing()}")
+    else:
+        _planned(bench)
     return page(bench)
+
+
+def _planned(bench: Bench) -> None:
+    """Steps as frames of the client, run by plans: decoded, applied, the loss read and encoded."""
+    for name, program in (("mlp", plans.mlp), ("gpt", plans.gpt)):
+        step, ran = plans.steps(bench.device, program)
+        label = f"step by plan, loss read: {name.upper()}"
+        bench.row(label, step, plans.theirs(torch, bench.device, name), plans.MOST_STEPS)
+        print(f"  {ran.describe()}")
 
 
 def _products(bench: Bench, engine: Engine) -> None:
@@ -218,8 +232,8 @@ def page(bench: Bench) -> str:
     packages = ", ".join(f"{name} {_version(name)}" for name in ("cupy", "torch", "numpy"))
     lines = [
         "# On a GPU", "", f"{where}; {packages}; Python {platform.python_version()}.", "",
-        "The engine without wire, op by op on its tape, against PyTorch eager in the same run. Medians; below 1 is",
-        "faster than PyTorch. The range is that of single rounds.", "",
+        "The engine without wire, op by op on its tape (steps by plan: frame by frame), against PyTorch eager in the",
+        "same run. Medians; below 1 is faster than PyTorch. The range is that of single rounds.", "",
         "| work | gradwire | PyTorch | ratio | range |", "|---|---|---|---|---|",
     ]  # fmt: skip
     for name, mine, theirs, low, high in bench.rows:

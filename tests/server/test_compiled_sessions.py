@@ -29,6 +29,7 @@ Choose = Callable[[bool], None]
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
+    pytest.importorskip("numba", reason="there is no Numba for this platform")
     assert toolchain.wait(), toolchain.describe()
 
 

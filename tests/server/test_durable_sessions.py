@@ -77,7 +77,7 @@ def current_session(url: str) -> Iterator[Any]:
 
 @pytest.mark.parametrize(("kind", "sig"), [("inline", signal.SIGTERM), ("process", signal.SIGKILL)])
 def test_the_same_client_goes_on_after_the_server_was_restarted(kind: str, sig: int, tmp_path: Path) -> None:
-    steps = 30
+    steps = 40  # a frame each
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     settings = {"data_dir": tmp_path, "session_host": kind, "log_level": "error"}
@@ -88,7 +88,7 @@ def test_the_same_client_goes_on_after_the_server_was_restarted(kind: str, sig: 
         with current_session(first.url) as session:
 
             def restart() -> None:
-                while session.frames < 40:
+                while session.frames < 20:
                     time.sleep(0.001)
                 assert first.process is not None
                 first.process.send_signal(sig)
@@ -155,6 +155,17 @@ def test_many_who_use_a_dormant_session_at_once_wake_it_once(tmp_path: Path, mon
             assert http.get("/livez").status_code == 200
             assert [each.result() for each in asked] == [[1, 2]] * 8
         assert len(recovered) == 1
+
+
+def test_a_session_of_before_runs_frames_as_the_server_is_told_today(tmp_path: Path) -> None:
+    def planned(http: httpx.Client) -> Any:
+        return http.get(session).json()["contents"]["plans"]["on"]
+
+    with live_server(data_dir=tmp_path, plans="on") as server, server.http() as http:
+        session = new_session(http)
+        assert planned(http)
+    with live_server(data_dir=tmp_path, plans="off") as server, server.http() as http:
+        assert not planned(http)
 
 
 # Time

@@ -13,7 +13,7 @@ import pytest
 
 from gradwire_protocol.frames import Frame, Reply
 from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.hosts import InlineHost
+from gradwire_server.inline_host import InlineHost
 from gradwire_server.metrics import Metrics
 from gradwire_server.turnstile import Turn, Turnstile
 from tests.server.story import CLIENT, spec
@@ -151,7 +151,7 @@ class Giant:
     """Makes every frame of a host take until it is let go."""
 
     def __init__(self, host: InlineHost, monkeypatch: Any) -> None:
-        runner = host._runner
+        runner = host._thread.runner
         assert runner is not None
         self.reached = threading.Event()
         self.over = threading.Event()
@@ -198,8 +198,8 @@ async def test_a_host_gives_its_turn_back_when_the_engine_fails(monkeypatch: Any
         def fail(*arguments: Any, **more: Any) -> Any:
             raise RuntimeError("broken on purpose")
 
-        assert host._runner is not None
-        monkeypatch.setattr(host._runner, "apply", fail)
+        assert host._thread.runner is not None
+        monkeypatch.setattr(host._thread.runner, "apply", fail)
         refused = (await answered(host, 1)).refused
         assert refused is not None
         assert refused.code == "internal"

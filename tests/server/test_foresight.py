@@ -13,10 +13,10 @@ import pytest
 
 from gradwire_engine.session import Session
 from gradwire_protocol.frames import Frame, Payload, Reply
-from gradwire_server import foresight, hosts
+from gradwire_server import foresight, inline_host
 from gradwire_server.foresight import DOUBT, SHORT_S, Foresight, reach_of
 from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.hosts import InlineHost
+from gradwire_server.inline_host import InlineHost
 from gradwire_server.metrics import Metrics
 from gradwire_server.turnstile import Turnstile
 from tests.server.story import CLIENT, spec
@@ -112,7 +112,7 @@ class Place:
     def __init__(self, host: InlineHost, monkeypatch: pytest.MonkeyPatch) -> None:
         self.host = host
         self.here: list[bool] = []
-        runner = host._runner
+        runner = host._thread.runner
         assert runner is not None
         apply, loop = runner.apply, threading.current_thread()
 
@@ -147,7 +147,7 @@ async def place(
 ) -> AsyncIterator[Place]:
     """A host to whose frames nobody else's machine is too busy to be short."""
     monkeypatch.setattr("gradwire_server.turnstile.ALONE_S", 0.0)
-    monkeypatch.setattr(hosts, "BURST_S", 1e9)
+    monkeypatch.setattr(inline_host, "BURST_S", 1e9)
     host = InlineHost("s_alone", Metrics(), None, turnstile or Turnstile(2))
     await host.open(spec("none" if folder is None else "applied"), folder)
     host._foresight.short_s = short_s
@@ -205,37 +205,16 @@ async def test_replies_come_in_order_wherever_frames_run(monkeypatch: pytest.Mon
             assert all(reply.refused is None for reply in replies)
 
 
-async def test_a_burst_of_short_frames_lets_the_event_loop_do_other_things(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with place(monkeypatch) as found:
-        await found.run(1)
-        monkeypatch.setattr(hosts, "BURST_S", 0.0)
-        loop, turns = asyncio.get_running_loop(), []
-
-        def other() -> None:
-            turns.append(len(found.here))
-            if len(found.here) < 21:
-                loop.call_soon(other)
-
-        loop.call_soon(other)
-        assert [reply.seq for reply in await found.run(*range(2, 22))] == list(range(2, 22))
-        assert all(found.here[1:])
-        assert len(set(turns)) > 10, "others had their turn between frames"
-
-
-async def test_frames_that_wait_for_the_next_burst_are_answered_when_the_session_is_closed(
+async def test_a_flood_of_short_frames_goes_to_the_thread_and_what_comes_after_it_runs_where_it_arrives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with place(monkeypatch) as found:
         await found.run(1)
-        monkeypatch.setattr(hosts, "BURST_S", 0.0)
-        replies: list[Reply] = []
-        for seq in range(2, 6):
-            found.host.submit(frame(seq), [], False, lambda reply, out: replies.append(reply))
-        assert await found.host.close()
-        await asyncio.sleep(0)
-        assert [reply.seq for reply in replies] == [2, 3, 4, 5]
-        assert replies[0].refused is None
-        assert {reply.refused.code for reply in replies[1:] if reply.refused is not None} == {"session_gone"}
+        monkeypatch.setattr(inline_host, "BURST_S", 0.0)
+        assert [reply.seq for reply in await found.run(*range(2, 22))] == list(range(2, 22))
+        assert found.here == [False, True, *[False] * 19]
+        await found.run(22)
+        assert found.here[-1]
 
 
 async def test_a_defect_of_the_engine_is_answered_where_it_happens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,8 +224,8 @@ async def test_a_defect_of_the_engine_is_answered_where_it_happens(monkeypatch: 
         def fail(*arguments: Any, **more: Any) -> Any:
             raise RuntimeError("broken on purpose")
 
-        assert found.host._runner is not None
-        monkeypatch.setattr(found.host._runner, "apply", fail)
+        assert found.host._thread.runner is not None
+        monkeypatch.setattr(found.host._thread.runner, "apply", fail)
         (reply,) = await found.run(2)
         assert reply.refused is not None
         assert reply.refused.code == "internal"

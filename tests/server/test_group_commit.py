@@ -14,7 +14,7 @@ import pytest
 from gradwire_protocol.errors import GradwireError, SessionGone, Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
 from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.hosts import InlineHost
+from gradwire_server.inline_host import InlineHost
 from gradwire_server.metrics import Metrics
 from gradwire_server.runner import Runner
 from tests.server.story import CLIENT, Story, fingerprint, spec
@@ -48,7 +48,7 @@ class Gate:
     """Holds the session's thread at the next frame, until it is opened."""
 
     def __init__(self, host: InlineHost, monkeypatch: Any) -> None:
-        runner = host._runner
+        runner = host._thread.runner
         assert runner is not None
         self.runner: Runner = runner
         self.reached = asyncio.Event()
@@ -73,10 +73,9 @@ def noting(commit: Callable[[], None], log: list[Any]) -> Callable[[], None]:
 
 async def test_frames_that_wait_are_committed_together_and_told_after_that(host: InlineHost, monkeypatch: Any) -> None:
     gate = Gate(host, monkeypatch)
-    monkeypatch.setattr("gradwire_server.hosts.GROUP_S", {"durable": WITHIN_S})
     log: list[Any] = []
     monkeypatch.setattr(gate.runner, "commit", noting(gate.runner.commit, log))
-    host._hold_s = WITHIN_S
+    host._thread._hold_s = WITHIN_S
     done = asyncio.Event()
 
     def answer(reply: Reply, _: Any) -> None:
@@ -115,7 +114,7 @@ async def test_a_look_that_has_begun_is_waited_for(host: InlineHost, monkeypatch
     """Counting a large graph takes its time; what was seen before would not be the answer."""
     await host.apply(numbered(1), [])
     free = await host.describe()
-    monkeypatch.setattr("gradwire_server.hosts.LOOK_PATIENCE_S", 0.001)
+    monkeypatch.setattr("gradwire_server.inline_host.LOOK_PATIENCE_S", 0.001)
     opened, tried = threading.Event(), asyncio.Event()
     describe, wait = Runner.describe, asyncio.wait
 
@@ -145,13 +144,13 @@ async def test_many_who_look_at_a_busy_session_leave_one_look_behind(host: Inlin
     running = asyncio.create_task(host.apply(numbered(1), []))
     await asyncio.wait_for(gate.reached.wait(), WITHIN_S)
     await asyncio.gather(*(host.describe() for _ in range(50)))
-    assert host._jobs.qsize() == 1
+    assert host._thread._jobs.qsize() == 1
     gate.opened.set()
     await running
 
 
 async def test_what_the_disk_did_not_take_is_refused_and_answered_later(host: InlineHost, monkeypatch: Any) -> None:
-    runner = host._runner
+    runner = host._thread.runner
     assert runner is not None
     first, _ = await host.apply(numbered(1), [])
     assert first.refused is None
@@ -187,8 +186,8 @@ async def test_a_kept_session_goes_on_in_another_host(folder: Path) -> None:
     for _ in range(2):
         host = InlineHost("s_story", Metrics())
         await host.open(spec(), folder, "recover")
-        assert host._runner is not None
-        assert fingerprint(host._runner.session) == states[-1]
+        assert host._thread.runner is not None
+        assert fingerprint(host._thread.runner.session) == states[-1]
         await host.close(keep=True)
         with pytest.raises(Unavailable):
             await host.describe()

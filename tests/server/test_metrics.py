@@ -10,8 +10,9 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gradwire_engine.session import Session
 from gradwire_protocol import envelope
-from gradwire_protocol.frames import Problem, Reply, Structure, structure_hash
+from gradwire_protocol.frames import Frame, Problem, Reply, Structure, structure_hash
 from gradwire_server.metrics import METRICS, PREFIX, TALLIES_KEPT, Applied, Metrics, Standing, families
 from gradwire_server.scraping import MemoryWatch
 from tests.live_server import LiveServer, live_server
@@ -140,6 +141,26 @@ def test_a_known_structure_is_counted_without_being_looked_at() -> None:
     samples = parsed(metrics.exposition().decode())
     assert one(samples, "ops_total", family="pointwise") == 10
     assert one(samples, "structures_total", how="hash") == 1
+
+
+def test_frames_that_ran_by_a_plan_are_counted() -> None:
+    """Of six that are alike, all but the first two: those were seen, and captured."""
+    found = []
+    session, metrics = Session(seed=0), Metrics()
+    encoded = envelope.encode_part(Structure(ops=[["full", [[2], "float"]], ["add", [0, 0, "int"]]], drops=[0, 1]))
+    client = session.new_client()
+    session.join(client)
+    for number in range(1, 7):
+        frame = Frame(
+            seq=number, client=client, first=(client << 32) + 2 * number, structure=encoded, scalars=[1.5, 1],
+            hash=structure_hash(encoded),
+        )  # fmt: skip
+        reply, _ = session.apply(frame)
+        assert not reply.errors
+        metrics.applied(frame.hash, True, reply, Applied.of(session.ran, True, 0.0, 0.0, session.planned))
+        found.append(session.planned)
+    assert found == [False, False, True, True, True, True]
+    assert one(parsed(metrics.exposition().decode()), "planned_frames_total") == 4
 
 
 def test_a_repeated_frame_counts_no_ops() -> None:

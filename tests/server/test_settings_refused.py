@@ -20,6 +20,7 @@ OTHERS = {
     "durability": "one of none, applied, durable",
     "session_host": "one of inline, process",
     "compiled_kernels": "one of auto, off, wait",
+    "plans": "one of on, off, shadow",
     "worker_per": "one of key, session",
     "log_level": "one of debug, info, warning, error",
     "log_format": "one of console, json",

@@ -107,7 +107,7 @@ def training_session(server: LiveServer) -> Iterator[Any]:
 def test_a_training_run_whose_worker_is_killed_ends_with_the_same_bits_and_its_neighbour_notices_nothing(
     server: LiveServer,
 ) -> None:
-    steps = 40
+    steps = 90  # a frame each
     with training_session(server):
         undisturbed = train(steps)
     with server.http(server.other_key) as other:

@@ -74,8 +74,8 @@ def cutter(session_host: Literal["inline", "process"] = "inline") -> Iterator[Cu
     with (
         patch("gradwire.outgoing.CHUNK_BYTES", CHUNK_BYTES),
         patch("gradwire.patience.FIRST_PAUSE_S", 0.002),
-        patch("gradwire_server.stream.CHUNK_BYTES", CHUNK_BYTES // 2),
-        patch("gradwire_server.stream.INLINE_BYTES", CHUNK_BYTES // 2),
+        patch("gradwire_server.streams.outgoing.CHUNK_BYTES", CHUNK_BYTES // 2),
+        patch("gradwire_server.streams.outgoing.INLINE_BYTES", CHUNK_BYTES // 2),
         live_server(max_sessions=100_000, session_host=session_host) as server,
     ):
         port = urlsplit(server.url).port

@@ -26,7 +26,7 @@ from ..modes import (
 from ..saved import check, executed, free
 from ..tensor import Tensor
 from . import batched
-from .driver import Run, arrives, on_the_way, reachable, takes_part
+from .driver import Run, arrives, on_the_way, reachable, swept, takes_part
 from .history import attach, play
 
 __all__ = [
@@ -77,6 +77,18 @@ def _roots(tensors: list[Any], gradients: list[Any]) -> list[Node]:
     return starts
 
 
+def _backward(roots: list[Any], nodes: list[Node], leaves: list[Any]) -> None:
+    """Record a backward that goes through these nodes to these leaves, and nothing else."""
+    session = roots[0]._session
+    session.record(TABLE["backward"], [roots, [None], None, False, False], 0, _Plain(1))
+    for leaf in leaves:
+        arrives(leaf, False)
+    for node in nodes:
+        if node.saved and node.edges:
+            node.saved = None
+    session.frame_ends()
+
+
 def backward(
     tensors: Tensors,
     grad_tensors: Any = None,
@@ -105,6 +117,11 @@ def backward(
     roots = _as_list(tensors)
     gradients = [None] * len(roots) if grad_tensors is None else _as_list(grad_tensors)
     starts = _roots(roots, gradients)
+    if grad_tensors is None and inputs is None and not retain_graph and not create_graph and len(starts) == 1:
+        ordinary = swept(starts[0])
+        if ordinary is not None:
+            _backward(roots, *ordinary)
+            return
     if inputs is not None:
         inputs = _as_list(inputs)
         if not inputs:
@@ -217,7 +234,8 @@ def grad(
                 made[i] = None
         if OPEN:
             inherit(list(made), [*roots, *(g for g in gradients if g is not None)])
-        session.frame_ends()
+        if not keep:
+            session.frame_ends_beyond()
         return tuple(made)
     filled = materialize_grads or is_grads_batched  # what is not there cannot be unbatched
     edges = [(node, tensor._slot) for node, tensor in zip(targets, sources, strict=True)]
@@ -237,7 +255,7 @@ def grad(
         inherit(results, [*roots, *(g for g in gradients if g is not None)])
     if not keep:
         free(passed)
-    session.frame_ends()
+        session.frame_ends_beyond()
     return tuple(results)
 
 

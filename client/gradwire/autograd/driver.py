@@ -57,6 +57,31 @@ def reachable(starts: list[Node]) -> list[Node]:
     return found
 
 
+def swept(start: Node) -> tuple[list[Node], list[Any]] | None:
+    """What an ordinary backward from this node goes through, all at once: the nodes, and the leaves that receive a
+    gradient. ``None`` where anything is out of the ordinary: what the program takes part in, what backward refuses."""
+    seen = {start}
+    nodes = [start]
+    leaves = []
+    for node in nodes:  # which grows meanwhile
+        saved = node.saved
+        if saved is None or node.part is not None or node.inner is not None or node.retained:
+            return None
+        for kept in saved:
+            cell = kept[0]
+            if cell is not None and cell[0] != kept[1]:
+                return None
+        for edge in node.edges:
+            if edge is not None:
+                following = edge[0]
+                if following not in seen:
+                    seen.add(following)
+                    nodes.append(following)
+        if type(node) is AccumulateGrad and node.variable._requires:
+            leaves.append(node.variable)
+    return nodes, leaves
+
+
 def takes_part(nodes: list[Node]) -> bool:
     """Whether the program is called while gradients pass these nodes."""
     return any(node.part is not None and node.part.acts for node in nodes)
@@ -395,7 +420,7 @@ def _in_order(nodes: list[Node]) -> list[Node]:
     return order
 
 
-def _priority(node: Node) -> int:
+def _priority(node: Node) -> float:
     return -(1 << 62) if isinstance(node, AccumulateGrad) else -node.seq
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..mirror import Edge, edge_of
 from ..tensor import Tensor
-from .recording import Capture
+from .capture import Capture
 from .state import Facts, State, Unfit, facts
 
 

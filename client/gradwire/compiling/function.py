@@ -19,8 +19,8 @@ from ..modes import MODES
 from ..places import PLACES
 from ..sessions import current_session
 from ..tensor import Tensor
+from .capture import Capture
 from .found import Before
-from .recording import Capture
 from .state import CONSTANTS, MOST_ARRAY_BYTES, State, Unfit, attributes_of, facts
 from .variant import MISS, Variant
 from .watching import Watch

@@ -15,9 +15,9 @@ from ..creation import tensor
 from ..dispatch import call
 from ..modes import MODES, no_grad
 from ..tensor import Tensor
+from .capture import renumbered, structure_of
 from .function import ATTEMPTS, Compiled
 from .module import CompiledModule
-from .recording import renumbered, structure_of
 from .sending import Part, send, skip_ids
 from .variant import Variant
 
@@ -173,7 +173,7 @@ class Loop:
 
     def run(self, begin: int, end: int, after: Callable[[], Any] | None) -> list[Any]:
         """Repeat for the iterations from ``begin`` on; returns results, stacked, of one message after the other."""
-        session, variant = self._session, self._variant
+        session = self._session
         most = session.link.limits.get("max_ops_per_frame", DEFAULT_OPS) // max(
             self._part.records + len(self._stacked), 1
         )
@@ -190,7 +190,6 @@ class Loop:
             found.append(self._message(count, [n for each in numbers[:count] for n in each]))
             del numbers[:count]
             begin += count
-        variant.replays += end - begin
         return found
 
     def _all_numbers(self, begin: int, end: int, after: Callable[[], Any] | None) -> list[list[Any]]:

@@ -13,9 +13,9 @@ from gradwire_protocol.table import TABLE
 from ..modes import MODES
 from ..optim.optimizer import Optimizer
 from ..tensor import Tensor
+from .capture import LISTS, REFERENCES, Capture, Stepped, Taken, merged, structure_of
 from .found import Before, shared_memory
 from .graph import Weave, Weaver, Woven
-from .recording import LISTS, REFERENCES, Capture, Stepped, merged, structure_of
 from .sending import Part, send, skip_ids, trial
 from .state import CONSTANTS, MISSING, Facts, State, Unfit, facts
 
@@ -78,12 +78,9 @@ class Variant:
         self.session = session
         self.state = state
         self.made = made
-        self.replays = 0
         self.repeatable: str | None = None
-        self._arguments = len(arguments)
         externals, roles = before.used(capture, base)
         self._roles = roles
-        self.externals = externals
         weaver = Weaver(
             externals, [before.edges[id(t)] for t in externals], [before.versions[id(t)] for t in externals], base,
             before.seq,
@@ -91,9 +88,9 @@ class Variant:
         self._result = _template(result, weaver, state)
         self._set: list[tuple[Any, Any, tuple[str, int]]] = []
         self._slots: list[tuple[Any, Any, Facts]] = []
-        self._changes(weaver, state, before)
-        self._parts = [self._part(frame, base) for frame in capture.frames]
-        self._ids = {t._id: k for k, t in enumerate(externals)}
+        self._changes(weaver, state, before, externals)
+        numbers = {t._id: k for k, t in reversed(list(enumerate(externals)))}
+        self._parts = [_part(frame, base, numbers) for frame in capture.frames]
         self._steps = [self._step(step) for step in capture.steps]
         self._leftover = sorted(n - base for n in session.dropped if n >= base)
         dropped = {n - base for frame in capture.frames for n in frame.releases if n >= base} | set(self._leftover)
@@ -115,14 +112,13 @@ class Variant:
         self._payload_bytes = sum(p.nbytes for part in self._parts for p in part.payloads)
         if self._payload_bytes > MOST_PAYLOAD_BYTES:
             raise Unfit(f"it uploads {self._payload_bytes:,} bytes of its own: make tensors of them before")
-        self.operations = sum(part.records for part in self._parts)
 
     # Recording
 
-    def _changes(self, weaver: Weaver, state: State, before: Before) -> None:
+    def _changes(self, weaver: Weaver, state: State, before: Before, externals: list[Tensor]) -> None:
         """What the call has changed, as effects of a replay."""
         self._changed: list[Changed] = []
-        for k, tensor in enumerate(self.externals):
+        for k, tensor in enumerate(externals):
             old, new = before.facts[id(tensor)], facts(tensor)
             if (old[:4], old[6:]) != (new[:4], new[6:]):
                 raise Unfit(f"it changes what {before.path(tensor)} is (its history, requires_grad or data)")
@@ -139,7 +135,7 @@ class Variant:
                 self._changed.append(Changed(k, tensor._grad_state, to))
                 if to is not None or tensor._grad_state != old[4]:
                     self.repeatable = f"it leaves the gradient of {before.path(tensor)} otherwise than it found it"
-        used = {id(t) for t in self.externals}
+        used = {id(t) for t in externals}
         for found, old, path in state.tensors.values():
             if id(found) not in used and facts(found) != old:
                 raise Unfit(f"it changes {path} without an operation")
@@ -149,34 +145,22 @@ class Variant:
                 raise Unfit(f"it changes {path}")
             self._set.append((holder, key, weaver.reference(value)))
             self.repeatable = f"it sets {path}"
-            self._follow(holder, key, path, before)
+            self._follow(holder, key, path, before, externals)
 
-    def _follow(self, holder: Any, key: Any, path: str, before: Before) -> None:
+    def _follow(self, holder: Any, key: Any, path: str, before: Before, externals: list[Tensor]) -> None:
         """A place that the call fills with another tensor: from now on what counts is what is there."""
         place = next(p for p in self.state.places if p.holder is holder and p.key == key)
         self.state.places.remove(place)
         if isinstance(place.value, Tensor):
             self._slots.append((holder, key, before.facts[id(place.value)]))
             self.state.tensors.pop(id(place.value), None)
-            for k, tensor in enumerate(self.externals):
+            for k, tensor in enumerate(externals):
                 if tensor is place.value:
                     self._roles[k] = ("slot", len(self._slots) - 1)
         elif place.value is not None:
             raise Unfit(f"it changes {path}")
         else:
             self.state.places.append(place)
-
-    def _part(self, frame: Any, base: int) -> Part:
-        external = [-1 - (n - base) if n >= base else self._number(n) for n in frame.external]
-        records = len(structure_of(frame).ops)
-        return Part(
-            frame.structure, frame.key, frame.first - base, external, frame.scalars,
-            [memoryview(p) for p in frame.payloads], [n - base for n in frame.releases if n >= base], frame.lines,
-            records,
-        )  # fmt: skip
-
-    def _number(self, tensor_id: int) -> int:
-        return next(k for k, t in enumerate(self.externals) if t._id == tensor_id)
 
     def _step(self, step: Stepped) -> Renewed:
         """Where in the frames the records of a step are."""
@@ -235,10 +219,9 @@ class Variant:
                 external = [externals[n]._id if n >= 0 else base + (-1 - n) for n in part.external]
                 send(session, part, base, external, scalars)
             skip_ids(session, self.made)
-            self._take_effect(externals, versions, woven, base)
+            result = self._take_effect(externals, versions, woven, base)
             session.dropped += [base + n for n in self._leftover]
-            self.replays += 1
-            return self._built
+            return result
 
     def resolve(self, arguments: list[Tensor]) -> list[Tensor] | None:
         """The tensors that stand now where the externals stood; ``None`` where they share memory in another way."""
@@ -304,7 +287,8 @@ class Variant:
         scalars: list[Any] = tried.scalars
         return scalars if records == step.expected and len(scalars) == step.count else None
 
-    def _take_effect(self, externals: list[Tensor], versions: list[int], woven: Woven, base: int) -> None:
+    def _take_effect(self, externals: list[Tensor], versions: list[int], woven: Woven, base: int) -> Any:
+        """Let the mirror be as after the call; returns its result."""
         for k, by, tail in self._bumps:
             cell = externals[k]._cell()
             cell[0] = versions[k] + by
@@ -322,7 +306,7 @@ class Variant:
                 tensor._grad_history = None
         for holder, key, reference in self._set:
             holder[key] = find(reference)
-        self._built = self._result(find)
+        return self._result(find)
 
     def _tensors(self, externals: list[Tensor], woven: Woven, base: int) -> list[Tensor]:
         session = self.session
@@ -352,10 +336,9 @@ class Variant:
     def later(self, versions: list[int], calls: int) -> list[int]:
         """Externals' versions once the call was done so many times."""
         found = list(versions)
-        pattern = shared_memory(self.externals)
         for k, by, _ in self._bumps:
-            for i, owner in enumerate(pattern):
-                if owner == pattern[k]:
+            for i, owner in enumerate(self._cells):
+                if owner == self._cells[k]:
                     found[i] += by * calls
         return found
 
@@ -379,8 +362,17 @@ class Variant:
     def finish(self, externals: list[Tensor], versions: list[int], base: int) -> Any:
         """Let the mirror be as after the call whose first result has the id ``base``; returns its result."""
         woven = Woven(self.weave, externals, versions, base)
-        self._take_effect(externals, versions, woven, base)
-        return self._built
+        return self._take_effect(externals, versions, woven, base)
+
+
+def _part(frame: Taken, base: int, numbers: dict[int, int]) -> Part:
+    """A frame as it is sent again. ``numbers``: of the externals, by id."""
+    external = [-1 - (n - base) if n >= base else numbers[n] for n in frame.external]
+    return Part(
+        frame.structure, frame.key, frame.first - base, external, frame.scalars,
+        [memoryview(p) for p in frame.payloads], [n - base for n in frame.releases if n >= base], frame.lines,
+        len(structure_of(frame).ops),
+    )  # fmt: skip
 
 
 def _memory(optimizer: Optimizer) -> Callable[[], None]:

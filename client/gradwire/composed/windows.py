@@ -12,7 +12,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, DTypeErro
 
 from ..creation import upload
 from ..methods import offer
-from ..session import NUMPY_DTYPES
+from ..numpy_dtypes import NUMPY_DTYPES
 from ..sessions import current_session
 
 Formula = Callable[[Any, float], Any]

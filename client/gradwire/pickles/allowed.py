@@ -12,7 +12,7 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 
 from ..layouts import strided
-from ..session import DTYPES
+from ..numpy_dtypes import DTYPES
 from ..size import Size
 from ..size import device as Device
 from .machine import Callee, RefusedPickle, Stateful, key

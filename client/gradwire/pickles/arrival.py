@@ -16,7 +16,7 @@ from ..creation import upload
 from ..dispatch import call
 from ..modes import no_grad
 from ..nn.parameter import Parameter
-from ..session import NUMPY_DTYPES
+from ..numpy_dtypes import NUMPY_DTYPES
 from ..size import device as Device
 from .allowed import Lying, Storage, StorageType
 from .machine import Callee, RefusedPickle, Stateful

@@ -45,7 +45,7 @@ FOLDERS_KEPT: Final = 4
 SAID_CHARACTERS: Final = 1000
 """Of what a child that failed said: the end of it is in the log."""
 
-_COMPLETE: Final = "complete"
+_STAMP: Final = "complete"
 _APART: Final = ("__init__.py", "toolchain.py", "threads.py")
 """Sources here that no machine code is made of."""
 
@@ -119,7 +119,7 @@ def _prepare() -> None:
     try:
         _check_executable()
         folder = _cache_folder(_shared.cache)
-        if not all((_place(folder, name) / _COMPLETE).exists() for name in modules()):
+        if not _complete(folder):
             _compile_elsewhere(folder)
         load(folder)
     except Exception as error:  # whatever it is, sessions go on with NumPy
@@ -164,6 +164,11 @@ def _place(folder: Path, module: str) -> Path:
     """Where the kernels of a module are kept. Not by the time of its source: installed files may all have the same."""
     source = (_HERE / "kernels" / f"{module}.py").read_bytes()
     return folder / f"{module}-{hashlib.sha256(source).hexdigest()[:20]}"
+
+
+def _complete(folder: Path) -> bool:
+    """Whether nothing is left to compile."""
+    return all((_place(folder, name) / _STAMP).exists() for name in modules())
 
 
 def _default_base() -> Path:
@@ -254,18 +259,32 @@ def _import(folder: Path, module: str) -> ModuleType:
 
 
 def _fill(folder: Path, parent: int) -> None:
-    """Compile what the cache lacks; one process at a time, and only as long as the one that asked is there."""
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        from .. import ops  # noqa: F401
+    """Compile what the cache lacks, each module by one process, and only as long as the one that asked is there."""
+    from .. import ops  # noqa: F401
 
+    for waits in (False, True):  # what nobody is at comes first, then what another process may have left undone
         for name in modules():
             if parent and os.getppid() != parent:
                 return
-            if not (_place(folder, name) / _COMPLETE).exists():
-                _import(folder, name)
-                (_place(folder, name) / _COMPLETE).touch()
+            _fill_module(folder, name, waits)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         _forget_old(folder)
+
+
+def _fill_module(folder: Path, name: str, waits: bool) -> None:
+    """Compile a module that the cache lacks; unless it ``waits``, it leaves those to others that they are at."""
+    complete = _place(folder, name) / _STAMP
+    if complete.exists():
+        return
+    with (folder / f"{name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        if not complete.exists():
+            _import(folder, name)
+            complete.touch()
 
 
 def main() -> int:
@@ -277,7 +296,11 @@ def main() -> int:
         return 0
     base = os.environ.get("GRADWIRE_CACHE_DIR")
     folder = _cache_folder(Path(base) if base else None)
-    _fill(folder, 0)
+    if not _complete(folder):
+        # Somebody waits for this one, so two processes share the work. What the other leaves undone is done here.
+        command = [sys.executable, "-m", f"{__package__}.toolchain", str(folder), str(os.getpid())]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL):
+            _fill(folder, 0)
     print(f"compiled kernels are in {folder}, after {time.monotonic() - began:.1f} s")
     return 0
 

@@ -7,17 +7,18 @@ in, the numbers, and the addresses of what came from the same place twice (a par
 time (a batch) is copied into memory of the segment's own.
 
 What comes out lies in the graph's memory. It is lent: the next launch would write over it, so a segment has up to
-``TWINS`` graphs and takes one whose results nobody holds any more; where all are held the segment runs as it is. A
-graph's memory comes from a pool that is never trimmed while the graph is there.
+``TWINS`` graphs and takes one whose results nobody holds any more; where all are held the segment runs as it is. Each
+graph has its memory from a pool of its own, since another graph's launches would write over what it lends; the pool
+stays as long as the graph or any of its results.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
-from weakref import ref
+from weakref import WeakSet, ref
 
 import numpy as np
 
@@ -25,12 +26,14 @@ from .registry import KERNELS
 
 SEGMENTS_KEPT: Final = 128
 TWINS: Final = 3
+ALIGNMENT: Final = 256
 MOST_MISSES: Final = 16
 """A segment whose guards fail so often in a row stays as it is."""
 
-# Of these CuPy's own kernels run: no copy from the host, nothing that waits, no library that refuses to be captured.
-_PLAIN: Final = frozenset({
-    "sum", "mean", "clone", "contiguous", "ones_like", "zeros_like", "full_like", "cat", "stack", "to", "sum_to_size",
+# Of these CuPy's own kernels run: no copy from the host (`cat` makes one, of addresses), nothing that waits, no
+# library that refuses to be captured.
+PLAIN: Final = frozenset({
+    "sum", "mean", "clone", "contiguous", "ones_like", "zeros_like", "full_like", "zeros", "ones", "to", "sum_to_size",
     "logical_not",
 })  # fmt: skip
 _STEPS: Final = frozenset({"sgd_step", "adam_step"})  # their numbers are copied from the host
@@ -38,19 +41,22 @@ _STEPS: Final = frozenset({"sgd_step", "adam_step"})  # their numbers are copied
 
 def capturable(name: str) -> bool:
     """Whether an op may be part of a segment."""
-    return name in _PLAIN or (name in KERNELS and name not in _STEPS)
+    return name in PLAIN or (name in KERNELS and name not in _STEPS)
 
 
 Function = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class _Lease:
-    """Lives as long as some result of a launch does."""
+    """Lives as long as some result of a launch does, and keeps the graph, whose memory the result shows."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "graph")
+
+    def __init__(self, graph: _Graph) -> None:
+        self.graph = graph
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class _Graph:
     """A captured segment.
 
@@ -60,6 +66,7 @@ class _Graph:
         inputs: where the others are copied to.
         outs: the results, in memory of the graph.
         word: the offset of the random numbers, on the device; ``drawn`` blocks are taken by each launch.
+        pool: that all its memory is of, and ``nbytes``, how much that is.
         lease: of the last launch's results.
     """
 
@@ -69,6 +76,8 @@ class _Graph:
     outs: list[Any]
     word: Any
     drawn: int
+    pool: Any
+    nbytes: int
     lease: ref[_Lease] | None = None
 
     @property
@@ -93,17 +102,23 @@ class Graphs:
     Attributes:
         outcomes: how often segments were launched as graphs, captured, or run as they are, and why.
         limit: bytes that graphs may hold.
+        held: bytes that they do hold, those without a segment aside whose results are still there.
     """
 
-    def __init__(self, cupy: Any, limit: int) -> None:
+    def __init__(self, cupy: Any, limit: int, changed: Callable[[int], None] = lambda _: None) -> None:
         self._cupy = cupy
-        self._segments: OrderedDict[Any, _Segment] = OrderedDict()
-        self._pool: Any = None
+        self._segments: OrderedDict[Hashable, _Segment] = OrderedDict()
+        self._all: WeakSet[_Graph] = WeakSet()
+        self._changed = changed
         self.limit = limit
         self.outcomes: Counter[str] = Counter()
 
+    @property
+    def held(self) -> int:
+        return sum(graph.nbytes for graph in self._all)
+
     def run(
-        self, key: Any, function: Function, inputs: Sequence[Any], numbers: Sequence[float] = (), random: Any = None
+        self, key: Hashable, function: Function, inputs: Sequence[Any], numbers: Sequence[Any] = (), random: Any = None
     ) -> list[Any]:
         """The results of ``function(inputs)``.
 
@@ -117,12 +132,14 @@ class Graphs:
             segment = self._segments[key] = _Segment()
             if len(self._segments) > SEGMENTS_KEPT:
                 self._segments.popitem(last=False)
+                self._changed(self.held)
         else:
             self._segments.move_to_end(key)
         if segment.reason:
             return self._as_it_is(function, inputs, segment.reason)
-        facts = (tuple([(a.shape, a.dtype, a.strides) for a in inputs]), tuple(numbers), random and random.seed)
         addresses = tuple([a.data.ptr for a in inputs])
+        like = tuple([(a.shape, a.dtype, a.strides, aligned(at)) for a, at in zip(inputs, addresses, strict=True)])
+        facts = (like, tuple(numbers), random and random.seed)
         same, before = facts == segment.facts, segment.addresses
         segment.facts, segment.addresses = facts, addresses
         if not same:
@@ -130,6 +147,7 @@ class Graphs:
                 segment.misses += 1
                 if segment.misses > MOST_MISSES:
                     segment.graphs.clear()
+                    self._changed(self.held)
                     segment.reason = "its inputs or numbers are never twice the same"
             return self._as_it_is(function, inputs, "first sight" if not before else "guard")
         for graph in segment.graphs:
@@ -137,7 +155,9 @@ class Graphs:
                 segment.misses = 0
                 self.outcomes["graph"] += 1
                 return self._launch(graph, inputs, random)
-        segment.graphs = [g for g in segment.graphs if not g.free or _matches(g, addresses)]
+        if any(graph.free for graph in segment.graphs):  # a parameter has moved
+            segment.graphs = [g for g in segment.graphs if not g.free]
+            self._changed(self.held)
         if len(segment.graphs) >= TWINS:
             return self._as_it_is(function, inputs, "all results are held")
         return self._captured(segment, function, inputs, before, random)
@@ -165,14 +185,20 @@ class Graphs:
         if not stream.ptr:
             segment.reason = "the thread has no stream of its own"
             return None
-        if self._pool is None:
-            self._pool = cuda.MemoryPool()
-            self._pool.set_limit(size=self.limit)
+        room = self.limit - self.held
+        if room <= 0:
+            segment.reason = "the graphs hold what they may"
+            return None
+        pool = cuda.MemoryPool()
+        pool.set_limit(size=room)
         state = None if random is None else random.get_state()
         direct = tuple(now if now == then else None for now, then in zip(segment.addresses, before, strict=True))
         try:
-            with cuda.using_allocator(self._pool.malloc):
+            with cuda.using_allocator(pool.malloc):
                 given = [a if at is not None else self._cupy.empty_like(a) for a, at in zip(inputs, direct)]
+                if not all(_lies_like(a, b) for a, b in zip(inputs, given, strict=True)):
+                    segment.reason = "a copy of an input lies otherwise"  # so kernels might be chosen otherwise
+                    return None
                 word = None if random is None else self._cupy.empty((1,), np.uint64)
                 stream.begin_capture()
                 try:
@@ -194,7 +220,10 @@ class Graphs:
             segment.reason = "a result is an input"
             return None
         copied = [a if at is None else None for a, at in zip(given, direct)]
-        return _Graph(graph, direct, copied, outs, word, drawn)
+        made = _Graph(graph, direct, copied, outs, word, drawn, pool, int(pool.total_bytes()))
+        self._all.add(made)
+        self._changed(self.held)
+        return made
 
     def _launch(self, graph: _Graph, inputs: Sequence[Any], random: Any) -> list[Any]:
         for static, given in zip(graph.inputs, inputs, strict=True):
@@ -204,7 +233,7 @@ class Graphs:
             graph.word.fill(np.uint64(random.offset))
             random.offset += graph.drawn
         graph.graph.launch()
-        lease = _Lease()
+        lease = _Lease(graph)
         graph.lease = ref(lease)
         return [self._lent(out, lease) for out in graph.outs]
 
@@ -214,11 +243,29 @@ class Graphs:
         memory = cuda.UnownedMemory(out.data.ptr, out.nbytes, lease)
         return self._cupy.ndarray(out.shape, out.dtype, cuda.MemoryPointer(memory, 0), out.strides)
 
+    def forget(self, owner: object) -> None:
+        """Let go of the segments whose key is of this owner: a tuple that begins with it."""
+        for key in list(self._segments):
+            if type(key) is tuple and key[0] is owner:
+                del self._segments[key]
+        self._changed(self.held)
+
+    def trim(self) -> None:
+        """Let go of the graphs of which no result is held; they are captured anew when they are needed."""
+        for segment in list(self._segments.values()):
+            segment.graphs = [graph for graph in segment.graphs if not graph.free]
+        self._changed(self.held)
+
     def clear(self) -> None:
-        """Let go of all graphs and of their memory, as far as no result is held."""
+        """Let go of all graphs. The memory of results that are held goes with the last of these."""
         self._segments.clear()
-        self._pool = None
+        self._changed(self.held)
 
 
-def _matches(graph: _Graph, addresses: tuple[int, ...]) -> bool:
-    return all(wanted in (None, at) for wanted, at in zip(graph.direct, addresses, strict=True))
+def _lies_like(one: Any, other: Any) -> bool:
+    return one.strides == other.strides and aligned(one.data.ptr) == aligned(other.data.ptr)
+
+
+def aligned(address: int) -> int:
+    """The bytes by which an address is aligned, as far as the choice of a kernel depends on them."""
+    return min(address & -address, ALIGNMENT)

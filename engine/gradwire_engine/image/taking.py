@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -60,6 +61,10 @@ class _Numbered:
         return found
 
 
+def _number_of_meta(table: _Numbered, alike: dict[tuple[Any, ...], Meta], meta: Meta) -> int:
+    return table.number(alike.setdefault((meta.shape, meta.stride, meta.dtype, meta.device), meta))
+
+
 class _Taker:
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -68,9 +73,9 @@ class _Taker:
         self.pieces: list[Any] = []
         names = ("memories", "storages", "tensors", "nodes", "saved", "kept", "regions", "problems", "metas")
         self.tables = {name: _Numbered() for name in names}
+        # Nothing here may refer to this object: in a cycle it would hold what it met until the next garbage collection.
         self.number: dict[str, Callable[[Any], int]] = {name: table.number for name, table in self.tables.items()}
-        self.alike: dict[tuple[Any, ...], Meta] = {}
-        self.number["metas"] = self._number_of_meta
+        self.number["metas"] = partial(_number_of_meta, self.tables["metas"], {})
 
     def image(self) -> Image:
         session, engine, number = self.session, self.session.engine, self.number
@@ -156,7 +161,8 @@ class _Taker:
             | tensor.retains_grad * facts.RETAINS_GRAD
             | tensor.inference * facts.INFERENCE
         )
-        row.seen_version, row.slot, row.creation = tensor.seen_version, tensor.slot, tensor.creation
+        row.seen_version = 0 if tensor.base is None else tensor.seen_version  # what is no view may have any
+        row.slot, row.creation = tensor.slot, tensor.creation
         row.node = None if tensor._grad_fn is None else number["nodes"](tensor._grad_fn)
         row.base = None if tensor.base is None else number["tensors"](tensor.base)
         row.grad = None if tensor.grad is None else number["tensors"](tensor.grad)
@@ -178,10 +184,6 @@ class _Taker:
         poison = None if storage.poison is None else self.number["problems"](storage.poison)
         alias = storage.nbytes == 0 and storage.array.nbytes > 0
         return facts.StorageRow(memory, alias, storage.version, poison)
-
-    def _number_of_meta(self, meta: Meta) -> int:
-        same = self.alike.setdefault((meta.shape, meta.stride, meta.dtype, meta.device), meta)
-        return self.tables["metas"].number(same)
 
     def _meta(self, meta: Meta) -> facts.MetaRow:
         return facts.MetaRow(meta.shape, meta.stride, meta.dtype.name, meta.device)

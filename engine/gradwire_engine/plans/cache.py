@@ -9,14 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from gradwire_protocol.errors import GradwireError, InternalError
 from gradwire_protocol.frames import position_of, structure_hash
 from gradwire_protocol.meta import Meta
 
 from ..failures import Poison
 from ..tensor import Tensor
+from .device import HOST
 from .effects import Before, Harvest
 from .emitting import Emitter
 from .inputs import Found, Unplannable, look
@@ -33,6 +32,9 @@ STRUCTURES_KEPT: Final = 256
 VARIANTS_KEPT: Final = 4
 INSTRUCTIONS_KEPT: Final = 100_000
 """Lines of all plans together; one takes about 250 bytes."""
+
+PLACES_KEPT: Final = 1024
+"""Parts whose beginning a plan remembers."""
 
 MOST_PATIENCE: Final = 1024
 GRAPH_READERS: Final = frozenset({"backward", "grad"})
@@ -54,6 +56,7 @@ class Plan:
         payloads: the op, its arguments and the position of the payload among them.
         written: things whose memory it writes to.
         seq, peak, size: how many nodes it numbers, its memory at the highest, its instructions.
+        device, coarse: where it computes, and the precision of products there.
     """
 
     key: tuple[Any, ...]
@@ -70,6 +73,8 @@ class Plan:
     peak: int
     results: int
     size: int
+    device: str
+    coarse: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -116,15 +121,19 @@ class Plans:
         eager: capture a structure at first sight.
 
     Attributes:
+        planned: whether a plan ran the last frame.
         kept, instructions: how many plans there are, and of how many lines.
+        graphs: by device, where runs of launches are captured.
     """
 
     def __init__(self, eager: bool = False) -> None:
         self.eager = eager
         self.entries: OrderedDict[bytes, Entry] = OrderedDict()
         self.statistics = Statistics()
+        self.planned = False
         self.kept = 0
         self.instructions = 0
+        self.graphs: dict[str, Any] = {}
 
     def describe(self) -> dict[str, Any]:
         """The statistics as plain data."""
@@ -133,12 +142,14 @@ class Plans:
         return {
             "hits": seen.hits, "misses": sum(reasons.values()), "captured": seen.captured, "reasons": reasons,
             "kept": self.kept, "instructions": self.instructions,
+            "graphs": {device: dict(graphs.outcomes) for device, graphs in self.graphs.items()},
         }  # fmt: skip
 
     # The way of a frame
 
     def perform(self, run: Run, on_tape: Callable[[], None]) -> None:
         """Apply the records of a frame: by a plan where one holds, else on the tape."""
+        self.planned = False
         if not run.structure.ops:
             return
         statistics = self.statistics
@@ -175,6 +186,7 @@ class Plans:
                 reason = self._run(plan, found, run)
                 if not reason:
                     statistics.hits += 1
+                    self.planned = True
                     if plan is not entry.plans[0]:
                         entry.plans.remove(plan)
                         entry.plans.insert(0, plan)
@@ -206,8 +218,6 @@ class Plans:
         if client.failed_backward is not None or client.failed_writes:
             return "guard: something failed before"
         engine = session.engine
-        if engine.backends["cpu"].xp is not np:
-            return "a device other than the CPU"
         if engine.batched or engine.dual_levels or engine.duals:
             return "guard: vmap or forward mode is open"
         return ""
@@ -222,11 +232,15 @@ class Plans:
         if tuple(map(type, numbers)) != plan.kinds or len(frame.payloads) != len(plan.payloads):
             return "guard: kinds of numbers"
         for place, value, text in plan.guarded:
-            if numbers[place] != value or (not value and repr(numbers[place]) != text):
+            if numbers[place] != value or (_signed(value) and repr(numbers[place]) != text):
                 return "guard: a number"
         if any(found.objects[i].offset != offset for i, offset in plan.fixed):
             return "guard: where a part begins"
-        if engine.default_dtype is not plan.default_dtype or engine.compiled != plan.compiled:
+        if (
+            engine.default_dtype is not plan.default_dtype
+            or engine.compiled != plan.compiled
+            or engine.coarse_products != plan.coarse
+        ):
             return "guard: default dtype or kernels"
         if (
             account.live + plan.peak > limits.max_session_bytes
@@ -237,11 +251,17 @@ class Plans:
         offsets = []
         try:
             for part in plan.places:
-                args = [numbers[arg.place] if type(arg) is Number else arg for arg in part.args]
-                inferred = engine._infer(part.row, args)
-                if not all(map(_same, inferred.outs, part.inferred.outs)):
-                    return "guard: the shape of a part"
-                offsets.append(inferred.offsets)
+                asked = tuple([numbers[arg.place] for arg in part.args if type(arg) is Number])
+                begins = part.known.get(asked)
+                if begins is None:
+                    args = [numbers[arg.place] if type(arg) is Number else arg for arg in part.args]
+                    inferred = engine._infer(part.row, args)
+                    if not all(map(_same, inferred.outs, part.inferred.outs)):
+                        return "guard: the shape of a part"
+                    begins = inferred.offsets or ()
+                    if len(part.known) < PLACES_KEPT:
+                        part.known[asked] = begins
+                offsets.append(begins)
         except GradwireError:
             return "guard: a part that is not there"
         kept = [(key, session.uploads.get(key)) for key in _uploads(run)]
@@ -256,7 +276,7 @@ class Plans:
                 values = list(template)
                 values[at] = payload
                 payloads.append(run._payload(op, values, at))
-            backend = engine.backends["cpu"]
+            backend = engine.backends[plan.device]
             run.made = plan.function(
                 found.objects, numbers, offsets, payloads, engine.generator, backend, engine, account, engine._seq,
                 begin, undo,
@@ -337,7 +357,9 @@ class Plans:
         harvest = Harvest(tracer, before, run.made, begin)
         effects = harvest.run(engine)
         written = sorted(harvest.written())
-        emitter = Emitter(program, effects)
+        emitter = Emitter(program, effects, tracer.backend)
+        if tracer.backend.graphs is not None:
+            self.graphs[tracer.backend.device] = tracer.backend.graphs
         function = emitter.function()
         numbers = run.frame.scalars
         if [type(number).__name__ for number in numbers] != tracer.kinds:
@@ -347,7 +369,8 @@ class Plans:
             [(place, numbers[place], repr(numbers[place])) for place in sorted(program.guarded)],
             program.places, sorted(program.fixed.items()), tracer.payloads, written,
             engine.default_dtype, engine.compiled, effects.seq, peak,
-            len(effects.made), len(emitter.lines),
+            len(effects.made), len(emitter.lines) + len(emitter.functions), tracer.device or HOST,
+            engine.coarse_products,
         )  # fmt: skip
 
     def _bound(self) -> None:
@@ -383,6 +406,11 @@ def _external(session: Session, number: int) -> Tensor:
     if type(held) is not Tensor:
         raise Unplannable("an external is no tensor")
     return held
+
+
+def _signed(number: Any) -> bool:
+    """Whether an equal number may have other signs of zero."""
+    return not number or type(number) is complex
 
 
 def _same(one: Meta, other: Meta) -> bool:

@@ -282,7 +282,7 @@ class Harvest:
         first = self._old_storages[id(tensor.storage)]
         if count and first == i:
             self.effects.versions[i] = count
-        if tensor.seen_version != state["seen"]:
+        if tensor.base is not None and tensor.seen_version != state["seen"]:
             changes.append((i, "seen_version", self._version(tensor.storage, tensor.seen_version)))
 
     def _node_changes(self, i: int, node: Any) -> None:
@@ -332,7 +332,7 @@ class Harvest:
         value = self.tracer.value(tensor.array)
         return TensorTemplate(
             tensor.meta, value, storage, self.tracer.program.offsets.get(value, tensor.offset),
-            self._version(tensor.storage, tensor.seen_version),
+            Version(None, 0) if tensor.base is None else self._version(tensor.storage, tensor.seen_version),
             {name: getattr(tensor, name) for name in _PLAIN},
             {name: self._ref(getattr(tensor, name)) for name in _REFERRING},
         )  # fmt: skip

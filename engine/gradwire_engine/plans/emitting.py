@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
-from weakref import ref
+from weakref import finalize, ref
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from ..failures import GONE
 from ..inplace import CopySlices
 from ..tape import AccumulateGrad, Node, SavedTensor
 from ..tensor import Storage, Tensor
+from . import stretches
+from .device import dtype_named, elements
 from .effects import (
     Effects,
     LeafTemplate,
@@ -29,7 +31,25 @@ from .effects import (
     TensorTemplate,
     Version,
 )
-from .program import At, Call, Instruction, Lay, New, Number, Offset, Program, Step, Thing, View, Write
+from .expressions import FUNCTIONS, spell_out
+from .folds import Folded, Writer, fold
+from .program import (
+    At,
+    Call,
+    Instruction,
+    Lay,
+    New,
+    Number,
+    Offset,
+    Program,
+    Step,
+    Thing,
+    View,
+    Write,
+    operands_of,
+    outs_of,
+    target_of,
+)
 from .tracing import RANDOM
 
 ARGUMENTS: Final = "o, s, d, p, G, B, engine, account, seq, begin, undo"
@@ -83,17 +103,21 @@ def _alias(array: Any, account: Any) -> Storage:
 class Emitter:
     """Writes the source of one program."""
 
-    def __init__(self, program: Program, effects: Effects) -> None:
+    def __init__(self, program: Program, effects: Effects, backend: Any) -> None:
         self.program = program
         self.effects = effects
+        self.backend = backend
+        self.host = backend.xp is np
         self.names: dict[str, Any] = {
             "np": np, "ndarray": np.ndarray, "empty": np.empty, "asarray": np.asarray, "lay": _laid, "kept": _kept,
-            "Tensor": Tensor, "Storage": Storage, "Node": Node, "accumulator": _accumulator, "slices": _slices,
-            "alias": _alias, "ref": ref, "wrapped": wrapped_number, "GONE": GONE, "inf": float("inf"),
-            "nan": float("nan"),
+            "Tensor": Tensor, "Storage": Storage, "Node": Node, "Folded": Folded, "accumulator": _accumulator,
+            "slices": _slices, "alias": _alias, "ref": ref, "wrapped": wrapped_number, "GONE": GONE,
+            "inf": float("inf"), "nan": float("nan"), **{name: getattr(np, name) for name in FUNCTIONS},
         }  # fmt: skip
         self._constants: dict[int, str] = {}
         self.lines: list[str] = []
+        self.functions: list[str] = []
+        self.indent = " "
         self._loaded: set[int] = set()
         self._made: set[int] = set()
         self._stored: set[int] = set()
@@ -101,41 +125,56 @@ class Emitter:
     def function(self) -> Callable[..., list[Any]]:
         """The function; see :data:`ARGUMENTS`. It returns the results of the frame."""
         program, effects = self.program, self.effects
+        if self.host:
+            spell_out(program)
         kept = self._needed()
         code = [instruction for instruction, needed in zip(program.code, kept, strict=True) if needed]
+        runs: dict[int, stretches.Stretch] = {}
+        if self.backend.graphs is not None:
+            code = stretches.hoisted(program, code)
         program.code = code
         last = self._last_uses(code)
+        if self.backend.graphs is not None:
+            runs = stretches.stretches(program, code, last, self._kept_values(), RANDOM)
+            self.names["OWNER"] = owner = object()
         for thing in sorted({*effects.versions, *self._versions_of()}):
-            self._line(f"v{thing} = o[{thing}].storage.version")
+            self.line(f"v{thing} = o[{thing}].storage.version")
         for number, at in program.payloads:
-            self._line(f"a{number} = p[{at}]")
+            self.line(f"a{number} = p[{at}]")
             self._loaded.add(number)
         risky = max((i for i, each in enumerate(code) if type(each) is Call and not each.total), default=-1)
-        dirty = False
+        dirty, done = False, 0
         for i, instruction in enumerate(code):
-            target = _target(instruction)
+            if i in runs:
+                stretches.write(self, code, i, runs[i], last)
+                done = runs[i].end
+            if i < done:
+                continue
+            target = target_of(instruction)
             if type(instruction) is Step:
                 if not dirty:
-                    self._line("undo.append(None)")
+                    self.line("undo.append(None)")
                 dirty = True
             elif target is not None and program.memory[target] in program.old and not dirty:
                 if i < risky:
-                    self._load(target)
-                    self._line(f"undo.append((a{target}, a{target}.copy()))")
+                    self.load(target)
+                    self.line(f"undo.append((a{target}, a{target}.copy()))")
                 else:
-                    self._line("undo.append(None)")
+                    self.line("undo.append(None)")
                     dirty = True
-            self._instruction(instruction)
+            self.instruction(instruction)
             gone = [f"a{value}" for value in last.get(i, ()) if value in self._loaded]
             if gone:
-                self._line(f"del {', '.join(gone)}")
+                self.line(f"del {', '.join(gone)}")
         if not dirty:
-            self._line("undo.append(None)")
+            self.line("undo.append(None)")
         self._leave()
-        source = f"def plan({ARGUMENTS}):\n" + "\n".join(self.lines) + "\n"
+        source = "\n".join([*self.functions, f"def plan({ARGUMENTS}):", *self.lines, ""])
         exec(compile(source, "<plan>", "exec"), self.names)  # noqa: S102  (the source is ours to the last character)
         self.source = source
-        function: Callable[..., list[Any]] = self.names["plan"]
+        function: Callable[..., list[Any]] = self.names.pop("plan")  # which goes with its plan, and not in a cycle
+        if runs:
+            finalize(function, self.backend.graphs.forget, owner).atexit = False
         return function
 
     # What is needed, and until when
@@ -152,15 +191,15 @@ class Emitter:
         kept = [False] * len(self.program.code)
         for i in range(len(self.program.code) - 1, -1, -1):
             instruction = self.program.code[i]
-            target = _target(instruction)
+            target = target_of(instruction)
             if target is not None:
                 kept[i] = memory[target] in owners
             else:
-                kept[i] = any(out in values for out in _outs(instruction))
+                kept[i] = any(out in values for out in outs_of(instruction))
             if type(instruction) is Step or (type(instruction) is Call and not instruction.pure):
                 kept[i] = True
             if kept[i]:
-                for value in _operands(instruction):
+                for value in operands_of(instruction):
                     values.add(value)
                     owners.add(memory[value])
         return kept
@@ -170,7 +209,7 @@ class Emitter:
         ending: dict[int, list[int]] = {}
         seen = self._kept_values()
         for i in range(len(code) - 1, -1, -1):
-            for value in {*_operands(code[i]), *_outs(code[i])}:
+            for value in {*operands_of(code[i]), *outs_of(code[i])}:
                 if value not in seen:
                     seen.add(value)
                     ending.setdefault(i, []).append(value)
@@ -191,8 +230,8 @@ class Emitter:
 
     # Spelling
 
-    def _line(self, text: str) -> None:
-        self.lines.append(" " + text)
+    def line(self, text: str) -> None:
+        self.lines.append(self.indent + text)
 
     def _constant(self, value: Any) -> str:
         kind = type(value)
@@ -202,6 +241,8 @@ class Emitter:
             return "G"
         if value is np:
             return "np"
+        if value is self.backend:
+            return "B"
         name = self._constants.get(id(value))
         if name is None:
             name = self._constants[id(value)] = f"k{len(self._constants)}"
@@ -211,7 +252,7 @@ class Emitter:
     def _spell(self, value: Any) -> str:
         kind = type(value)
         if kind is At:
-            self._load(value.value)
+            self.load(value.value)
             return f"a{value.value}"
         if kind is Number:
             number = f"s[{value.place}]"
@@ -232,20 +273,20 @@ class Emitter:
         terms = [f"d[{place}][{i}]" if place >= 0 else f"o[{i}].offset" for place, i in offset.terms]  # type: ignore[union-attr]
         return " + ".join([str(offset.constant), *terms])  # type: ignore[union-attr]
 
-    def _load(self, value: int) -> None:
+    def load(self, value: int) -> None:
         if value in self._loaded:
             return
         found = self.program.inputs.get(value)
         if found is not None:
             self._loaded.add(value)
             shown = f"o[{found.thing}]"
-            self._line(f"a{value} = {shown}.storage.memory(B)" if found.whole else f"a{value} = {shown}.array")
+            self.line(f"a{value} = {shown}.storage.memory(B)" if found.whole else f"a{value} = {shown}.array")
 
     # Instructions
 
-    def _instruction(self, instruction: Instruction) -> None:
+    def instruction(self, instruction: Instruction) -> None:
         kind = type(instruction)
-        self._loaded.update(_outs(instruction))
+        self._loaded.update(outs_of(instruction))
         if kind is Call:
             self._call(instruction)  # type: ignore[arg-type]
         elif kind is View:
@@ -261,43 +302,58 @@ class Emitter:
         args = ", ".join([self._spell(arg) for arg in call.args])
         outs = ", ".join([f"a{out}" for out in call.outs]) + ("," if call.several else "")
         plain = f"{self._constant(call.function)}({args})"
-        if call.compiled is None:
-            self._line(f"{outs} = {plain}" if call.outs else plain)
+        if call.expression:
+            self.line(f"{outs} = {call.expression.format(*[self._spell(arg) for arg in call.args[1:]])}")
             return
-        self._line(f"r = {self._constant(call.compiled)}({args})")
-        self._line(f"if r is NotImplemented: r = {plain}")
+        if call.compiled is None:
+            self.line(f"{outs} = {plain}" if call.outs else plain)
+            return
+        self.line(f"r = {self._constant(call.compiled)}({args})")
+        self.line(f"if r is NotImplemented: r = {plain}")
         if call.outs:
-            self._line(f"{outs} = r")
-        self._line("del r")
+            self.line(f"{outs} = r")
+        self.line("del r")
 
     def _view(self, view: View) -> None:
+        if not self.host:
+            self._view_on_device(view)
+            return
         dtype, shape = self._constant(view.dtype), self._constant(view.shape)
         if 0 in view.shape:
-            self._line(f"a{view.out} = empty({shape}, {dtype})")
+            self.line(f"a{view.out} = empty({shape}, {dtype})")
             return
         if view.source is not None:
-            self._line(f"a{view.out} = {self._spell(At(view.source))}{view.way}")
+            self.line(f"a{view.out} = {self._spell(At(view.source))}{view.way}")
             return
         memory = self._spell(At(view.memory))
         if not view.ordered:
             memory = f"B.memory_of({memory})"
         begin = str(view.offset) if type(view.offset) is int else f"({self._elements(view.offset)}) * {view.size}"
         strides = self._constant(view.strides)
-        self._line(f"a{view.out} = ndarray({shape}, {dtype}, {memory}, {begin}, {strides})")
+        self.line(f"a{view.out} = ndarray({shape}, {dtype}, {memory}, {begin}, {strides})")
+
+    def _view_on_device(self, view: View) -> None:
+        memory = self._spell(At(view.memory))
+        if not view.ordered:
+            memory = f"B.memory_of({memory})"
+        begin = str(view.offset // view.size) if type(view.offset) is int else self._elements(view.offset)
+        shape, strides = self._constant(view.shape), self._constant(elements(view.strides, view.size))
+        dtype = self._constant(dtype_named(view.dtype))
+        self.line(f"a{view.out} = B.view({memory}, {shape}, {strides}, {begin}, {dtype})")
 
     def _lay(self, lay: Lay) -> None:
         raw = self._spell(At(lay.raw))
         if lay.scalar:
             from ..backends import native
 
-            self._line(f"a{lay.out} = asarray({raw}, {self._constant(native(lay.meta.dtype))})")
+            self.line(f"a{lay.out} = asarray({raw}, {self._constant(native(lay.meta.dtype))})")
             return
         operands = "".join([", " + self._spell(At(value)) for value in lay.operands])
-        self._line(f"a{lay.out} = lay({raw}, {self._constant(lay.meta)}, B{operands})")
+        self.line(f"a{lay.out} = lay({raw}, {self._constant(lay.meta)}, B{operands})")
 
     def _write(self, write: Write) -> None:
         target, raw = self._spell(At(write.target)), self._spell(At(write.raw))
-        self._line(f"{target}[...] = {raw}.astype({target}.dtype)" if write.cast else f"{target}[...] = {raw}")
+        self.line(f"{target}[...] = {raw}.astype({target}.dtype)" if write.cast else f"{target}[...] = {raw}")
 
     def _step(self, step: Step) -> None:
         for each in step.given:
@@ -306,10 +362,10 @@ class Emitter:
                 number = self.effects.early[grad]
                 self._template_of_tensor(number)
                 grad = New(number)
-            self._line(f"o[{each.param}].grad = {self._spell(grad)}")
-        self._line(f"engine.grad_enabled = {step.grad_enabled}")
+            self.line(f"o[{each.param}].grad = {self._spell(grad)}")
+        self.line(f"engine.grad_enabled = {step.grad_enabled}")
         args = ", ".join([self._spell(arg) for arg in step.args])
-        self._line(f"{self._constant(step.function)}(engine, {args})")
+        self.line(f"{self._constant(step.function)}(engine, {args})")
 
     # What outlives the frame
 
@@ -322,11 +378,11 @@ class Emitter:
             array = self._spell(At(template.value))
             found = self.program.inputs.get(template.value)
             if found is not None:
-                self._line(f"m{storage.number} = o[{found.thing}].storage.unversioned()")
+                self.line(f"m{storage.number} = o[{found.thing}].storage.unversioned()")
             else:
-                self._line(f"m{storage.number} = {'alias' if template.alias else 'Storage'}({array}, account)")
+                self.line(f"m{storage.number} = {'alias' if template.alias else 'Storage'}({array}, account)")
             if template.version:
-                self._line(f"m{storage.number}.version = {template.version}")
+                self.line(f"m{storage.number}.version = {template.version}")
         return f"m{storage.number}"
 
     def _template_of_tensor(self, number: int) -> None:
@@ -336,59 +392,78 @@ class Emitter:
         template: TensorTemplate = self.effects.templates[number]
         storage, array = self._storage(template.storage), self._spell(At(template.value))
         offset = self._elements(template.offset)
-        self._line(f"t{number} = Tensor(engine, {array}, {self._constant(template.meta)}, {storage}, {offset})")
+        self.line(f"t{number} = Tensor(engine, {array}, {self._constant(template.meta)}, {storage}, {offset})")
         defaults = _DEFAULTS | {"grad_dtype": template.meta.dtype}
         for name, value in template.plain.items():
             if value != defaults[name]:
-                self._line(f"t{number}.{name} = {self._constant(value)}")
+                self.line(f"t{number}.{name} = {self._constant(value)}")
         if template.seen != Version(None, 0):
-            self._line(f"t{number}.seen_version = {self._spell(template.seen)}")
+            self.line(f"t{number}.seen_version = {self._spell(template.seen)}")
 
     def _leave(self) -> None:
         templates, effects = self.effects.templates, self.effects
         for number, template in enumerate(templates):
             if type(template) is TensorTemplate:
                 self._template_of_tensor(number)
-        for number, template in enumerate(templates):
-            if type(template) is LeafTemplate:
-                self._line(f"t{number} = accumulator({self._spell(template.leaf)})")
-        nodes = [(t.seq, n, t) for n, t in enumerate(templates) if type(t) in (NodeTemplate, SlicesTemplate)]
+        folds = fold(effects)
+        nodes = [
+            (t.seq, n, t) for n, t in enumerate(templates)
+            if type(t) in (NodeTemplate, SlicesTemplate) and n not in folds.at
+        ]  # fmt: skip
+        for number in sorted(self._leaves_of([template for _, _, template in nodes])):
+            self.line(f"t{number} = accumulator({self._spell(templates[number].leaf)})")
         for _, number, template in sorted(nodes, key=lambda each: each[0]):
             edges = "".join([
                 "None, " if edge is None else f"({self._spell(edge[0])}, {edge[1]}), " for edge in template.edges
             ])  # fmt: skip
             if type(template) is SlicesTemplate:
-                self._line(
+                self.line(
                     f"t{number} = slices({self._spell(template.inner)}, {self._constant(template.base)}, "
                     f"{self._constant(template.view)}, {template.offset}, ({edges}), seq + {template.seq}, account)"
                 )
                 continue
             position = "0" if template.index is None else f"begin + {template.index}"
-            self._line(
+            self.line(
                 f"t{number} = Node({self._constant(template.name)}, {self._constant(template.row)}, "
                 f"{self._spell(list(template.values))}, ({edges}), {self._constant(template.outs)}, "
                 f"seq + {template.seq}, account, {position})"
             )
+        for group in range(len(folds.groups)):
+            lines, made = Writer(templates, folds, group, self._spell, self._constant).write()
+            self.functions.extend(lines)
+            self.line(f"f{group} = {made}")
         for _, number, template in nodes:
             if type(template) is NodeTemplate and template.saved is not None:
                 saved = ", ".join([f"{self._constant(n)}: {self._saved(e)}" for n, e in template.saved.items()])
-                self._line(f"t{number}.saved = {{{saved}}}")
+                self.line(f"t{number}.saved = {{{saved}}}")
             if template.watchers is not None:
-                self._line(f"t{number}.watchers = {self._watchers(template.watchers)}")
+                self.line(f"t{number}.watchers = {self._watchers(template.watchers)}")
         for number, template in enumerate(templates):
             if type(template) is TensorTemplate:
                 for name, value in template.referring.items():
-                    if value is not None:
-                        self._line(f"t{number}.{name} = {self._spell(value)}")
+                    there = folds.at.get(value.number) if type(value) is New and name == "_grad_fn" else None
+                    if there is not None:
+                        self.line(f"t{number}.history = (f{there[0]}, {there[1]})")
+                    elif value is not None:
+                        self.line(f"t{number}.{name} = {self._spell(value)}")
         for thing, name, value in effects.changes:
             if name == "watchers":
-                self._line(f"o[{thing}].watchers = {self._watchers(value)}")
+                self.line(f"o[{thing}].watchers = {self._watchers(value)}")
             else:
-                self._line(f"o[{thing}].{name} = {self._spell(value)}")
+                self.line(f"o[{thing}].{name} = {self._spell(value)}")
         for thing, count in effects.versions.items():
-            self._line(f"o[{thing}].storage.version = v{thing} + {count}")
+            self.line(f"o[{thing}].storage.version = v{thing} + {count}")
         made = ", ".join(["GONE" if each is GONE else self._spell(each) for each in effects.made])
-        self._line(f"return [{made}]")
+        self.line(f"return [{made}]")
+
+    def _leaves_of(self, nodes: list[Any]) -> set[int]:
+        """The templates of new accumulators that these, or changes, refer to."""
+        refs = [edge[0] for template in nodes for edge in template.edges if edge is not None]
+        refs += [template.inner for template in nodes if type(template) is SlicesTemplate]
+        refs += [value for _, _, value in self.effects.changes]
+        refs += [t.referring["_grad_fn"] for t in self.effects.templates if type(t) is TensorTemplate]
+        found = {ref.number for ref in refs if type(ref) is New}
+        return {number for number in found if type(self.effects.templates[number]) is LeafTemplate}
 
     def _saved(self, entry: Any) -> str:
         if type(entry) is SavedTemplate:
@@ -402,33 +477,3 @@ class Emitter:
         if watchers is None:
             return "None"
         return "{" + ", ".join([f"{slot}: ref({self._spell(t)})" for slot, t in watchers.items()]) + "}"
-
-
-def _target(instruction: Instruction) -> int | None:
-    """The value that an instruction writes to."""
-    if type(instruction) is Write:
-        return instruction.target
-    return instruction.writes if type(instruction) is Call else None
-
-
-def _outs(instruction: Instruction) -> list[int]:
-    if type(instruction) is Call:
-        return instruction.outs
-    return [instruction.out] if type(instruction) in (View, Lay) else []  # type: ignore[union-attr]
-
-
-def _operands(instruction: Instruction) -> list[int]:
-    """The values that an instruction takes."""
-    kind = type(instruction)
-    if kind is Call:
-        flat = [e for arg in instruction.args for e in (arg if type(arg) is list else (arg,))]  # type: ignore[union-attr]
-        return [each.value for each in flat if type(each) is At]
-    if kind is View:
-        if instruction.source is not None:  # type: ignore[union-attr]
-            return [instruction.source]  # type: ignore[union-attr]
-        return [instruction.memory]  # type: ignore[union-attr]
-    if kind is Lay:
-        return [instruction.raw, *instruction.operands]  # type: ignore[union-attr]
-    if kind is Write:
-        return [instruction.target, instruction.raw]  # type: ignore[union-attr]
-    return []

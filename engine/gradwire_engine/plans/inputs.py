@@ -57,8 +57,6 @@ def look(tensors: list[Tensor], deep: bool) -> Found:
             shown, storage, base = thing.meta, thing.storage, thing.base
             if storage.poison is not None:
                 raise Unplannable("a tensor is poisoned")
-            if shown.device != "cpu":
-                raise Unplannable("a device other than the CPU")
             memory = memories.setdefault(id(storage), len(memories))
             shared = memories.setdefault(id(storage.array), len(memories))
             grad, node = thing.grad, thing._grad_fn

@@ -54,11 +54,13 @@ class Place:
     Attributes:
         args: what the rule saw, with :class:`Number` where it saw a position.
         inferred: what it said; all but the offsets must be the same again.
+        known: the offsets that it said since, by the numbers: a loop goes over the same parts again and again.
     """
 
     row: Row
     args: tuple[Any, ...]
     inferred: Inference
+    known: dict[tuple[Any, ...], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -82,6 +84,8 @@ class Call:
         pure: it draws no random numbers and has no other effect.
         metas: of the results, as the op's rule announced them, where it is an op.
         several: it returns a tuple.
+        expression: of NumPy's, that gives the same; its fields are the arguments behind the first.
+        launches: on a GPU it does nothing but launch kernels, so it may be part of a graph.
     """
 
     name: str
@@ -94,18 +98,21 @@ class Call:
     pure: bool = True
     metas: tuple[Meta, ...] = ()
     several: bool = False
+    expression: str = ""
+    launches: bool = False
 
 
 @dataclass(slots=True)
 class Lay:
     """A kernel's raw result in the dtype and order that its rule announced. ``scalar``: it only has to become an
-    array."""
+    array. ``plain``: it is a number of NumPy's, and of that dtype."""
 
     out: int
     raw: int
     meta: Meta
     operands: list[int]
     scalar: bool
+    plain: bool = False
 
 
 @dataclass(slots=True)
@@ -177,6 +184,37 @@ class New:
 
 
 Instruction = Call | Lay | View | Write | Step
+
+
+def target_of(instruction: Instruction) -> int | None:
+    """The value that an instruction writes to."""
+    if type(instruction) is Write:
+        return instruction.target
+    return instruction.writes if type(instruction) is Call else None
+
+
+def outs_of(instruction: Instruction) -> list[int]:
+    """The values that an instruction makes."""
+    if type(instruction) is Call:
+        return instruction.outs
+    return [instruction.out] if type(instruction) in (View, Lay) else []  # type: ignore[union-attr]
+
+
+def operands_of(instruction: Instruction) -> list[int]:
+    """The values that an instruction takes."""
+    kind = type(instruction)
+    if kind is Call:
+        flat = [e for arg in instruction.args for e in (arg if type(arg) is list else (arg,))]  # type: ignore[union-attr]
+        return [each.value for each in flat if type(each) is At]
+    if kind is View:
+        if instruction.source is not None:  # type: ignore[union-attr]
+            return [instruction.source]  # type: ignore[union-attr]
+        return [instruction.memory]  # type: ignore[union-attr]
+    if kind is Lay:
+        return [instruction.raw, *instruction.operands]  # type: ignore[union-attr]
+    if kind is Write:
+        return [instruction.target, instruction.raw]  # type: ignore[union-attr]
+    return []
 
 
 @dataclass

@@ -1,33 +1,36 @@
 """The proof that plans are the tape: every frame runs both ways, and the two sessions are compared bit for bit.
 
-For tests. Each structure is captured at first sight; the session as it was before the frame is restored beside it from
-an image, runs the frame by the plan, and is held against the session that ran it on the tape.
+For tests. A frame runs on the tape; the session as it was before is restored beside it from an image, runs the frame by
+a plan, and is held against the session that ran it on the tape. Each structure is captured at first sight.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from gradwire_protocol.errors import InternalError
+from gradwire_protocol.errors import GradwireError, InternalError
 
 from .. import deadline
-from ..failures import GONE, Poison
+from ..applying import Run
+from ..failures import GONE
+from ..image import Image, NotImageable, restore, take
 from ..structures import Known
-from .cache import Entry, Plans, digest_of
-from .inputs import look
-
-if TYPE_CHECKING:
-    from ..applying import Run
-    from ..session import Session
-
+from .cache import VARIANTS_KEPT, Plan, Plans, digest_of
+from .inputs import Found, Unplannable, look
 
 MOST_NODES: Final = 3000
 """Sessions with larger graphs are not compared: an image takes as long as its graph."""
+
+TALLY: Final = "GRADWIRE_TEST_PLANS_TALLY"
+"""A variable that names a folder: each process adds to a file there a line for each outcome."""
 
 
 class Differs(InternalError):
@@ -37,13 +40,22 @@ class Differs(InternalError):
 class ShadowPlans(Plans):
     """Runs every frame on the tape, and once more by a plan in a copy of the session.
 
+    A plan that an earlier frame left goes first, since that is what plans are for: other values in other memory, other
+    numbers, payloads and parts. Where none holds, the frame is captured and run by its own plan.
+
     Attributes:
-        outcomes: what became of the frames: verified, or why there was nothing to verify.
+        outcomes: of the frames of this session.
     """
 
     def __init__(self) -> None:
         super().__init__(eager=True)
         self.outcomes: Counter[str] = Counter()
+
+    def _count(self, *found: str) -> None:
+        self.outcomes.update(found)
+        if folder := os.environ.get(TALLY):
+            with Path(folder, str(os.getpid())).open("a") as tally:
+                tally.writelines(f"{outcome}\n" for outcome in found)
 
     def perform(self, run: Run, on_tape: Callable[[], None]) -> None:
         """Apply the records of a frame on the tape, and compare.
@@ -51,89 +63,128 @@ class ShadowPlans(Plans):
         Raises:
             Differs: with what is not the same.
         """
-        from ..image import NotImageable, take
-
         if not run.structure.ops:
             return
-        for entry in self.entries.values():
-            entry.plans.clear()
-            entry.patience, entry.misses = 1, 0
-        if self._obstacle(run):
-            self.outcomes[self._obstacle(run)] += 1
+        before, why = self._before(run)
+        if before is None:
+            self._count(why)
             on_tape()
             return
-        if run.session.engine.account.nodes + len(run.structure.ops) > MOST_NODES:
-            self.outcomes["large"] += 1
-            on_tape()
-            return
-        try:
-            before = take(run.session)
-        except NotImageable:
-            self.outcomes["not imageable"] += 1
-            on_tape()
-            return
-        before = type(before)(
-            msgspec.json.decode(msgspec.json.encode(before.facts)), {n: a.copy() for n, a in before.arrays.items()}
-        )
+        digest = digest_of(run)
         live = run.session.engine.account.live
+        known = self.entries.get(digest)
+        earlier = [] if known is None else known.plans
+        for plan in earlier:
+            again = _again(run, before)
+            ignored = _ignored(again, live)
+            reason = self._replay(plan, again)
+            if reason == "failed":
+                _hold(before, _travelled(take(again.session)), {"peak", "structures"})
+                on_tape()
+                if not run.errors:
+                    raise Differs("a plan failed where the tape did not")
+                self._count("verified", "failed both ways")
+                return
+            if not reason:
+                on_tape()
+                _verify(run, again, ignored)
+                self._count("verified", "by an earlier plan")
+                return
+        if known is not None:
+            known.plans, known.patience, known.misses = [], 1, 0
         said = Counter(self.statistics.reasons)
         super().perform(run, on_tape)
-        found = self.entries.get(digest_of(run))
+        found = self.entries.get(digest)
         if found is None or not found.plans:
-            self.outcomes.update(self.statistics.reasons - said)
-            return
-        self.outcomes[self._verify(run, found, before, live)] += 1
+            self._count(*(self.statistics.reasons - said))
+        else:
+            again = _again(run, before)
+            ignored = _ignored(again, live)
+            reason = self._replay(found.plans[0], again)
+            if reason:
+                self._count(f"not run: {reason}")
+            else:
+                _verify(run, again, ignored)
+                self._count("verified")
+        if found is not None:
+            found.plans = [*found.plans, *earlier][:VARIANTS_KEPT]
 
-    def _verify(self, run: Run, entry: Entry, before: Any, live: int) -> str:
-        from ..applying import Run as Again
-        from ..image import restore
+    def _before(self, run: Run) -> tuple[Image | None, str]:
+        """The session as it is, or why there is nothing to compare."""
+        if obstacle := self._obstacle(run):
+            return None, obstacle
+        if run.session.engine.account.nodes + len(run.structure.ops) > MOST_NODES:
+            return None, "large"
+        try:
+            return _travelled(take(run.session)), ""
+        except NotImageable:
+            return None, "not imageable"
 
-        session = run.session
-        twin = restore(before, session.limits)
-        twin.engine.compiled = session.engine.compiled
-        same = twin.engine.account.live == live  # garbage in cycles is in no image
-        other = ShadowPlans()
-        known = Known(run.structure, run.frees, b"", run.human)
-        client = twin.clients[run.client.number]
-        again = Again(twin, client, run.frame, run.seq, known, run.buffers, run.human, None)
-        deadline.begin(0)
-        engine = twin.engine
+    def _replay(self, plan: Plan, again: Run) -> str:
+        """Why a plan does not run; empty where it did, "failed" where it began and was undone."""
+        session, engine = again.session, again.session.engine
         engine.grad_enabled, engine.inference, engine.anomaly = True, False, False
+        known = self.entries[digest_of(again)]
+        try:
+            found = look([session.tensor(number) for number in again.frame.external], known.deep)
+        except (GradwireError, Unplannable) as reason:
+            return str(reason)
+        if found.key != plan.key:
+            return "another key"
+        return copy_context().run(self._unhurried, plan, found, again)
 
-        (plan,) = entry.plans
-        found = look([twin.tensor(number) for number in run.frame.external], entry.deep)
-        reason = "another key" if found.key != plan.key else other._run(plan, found, again)
-        if reason:
-            return f"not run: {reason}"
-        self._compare(_shown(session, run), _shown(twin, again), {"structures"} if same else {"structures", "peak"})
-        return "verified"
-
-    def _compare(self, tape: Any, plan: Any, ignored: set[str]) -> None:
-        for name, expected in tape.facts.items():
-            if name not in ignored and expected != plan.facts[name]:
-                raise Differs(f"a plan differs from the tape in {name}: {_first(expected, plan.facts[name])}")
-        for name, array in tape.arrays.items():
-            if name != "structures" and not np.array_equal(array, plan.arrays[name]):
-                raise Differs(f"a plan differs from the tape in the bytes of {name}")
+    def _unhurried(self, plan: Plan, found: Found, again: Run) -> str:
+        deadline.begin(0)
+        return self._run(plan, found, again)
 
 
-def _shown(session: Session, run: Run) -> Any:
+def _again(run: Run, before: Image) -> Run:
+    """The frame, about to be applied to the session as it was."""
+    twin = restore(before, run.session.limits)
+    twin.engine.compiled = run.session.engine.compiled
+    known = Known(run.structure, run.frees, b"", run.human)
+    return Run(twin, twin.clients[run.client.number], run.frame, run.seq, known, run.buffers, run.human, None)
+
+
+def _travelled(image: Image) -> Image:
+    """The image after it was written and read, which shares nothing with its session."""
+    facts = msgspec.json.decode(msgspec.json.encode(image.facts))
+    return Image(facts, {name: array.copy() for name, array in image.arrays.items()})
+
+
+def _ignored(again: Run, live: int) -> set[str]:
+    """What may differ: the copy knows no structures, and without garbage in cycles it may begin with less memory."""
+    return {"structures"} if again.session.engine.account.live == live else {"structures", "peak"}
+
+
+def _verify(tape: Run, plan: Run, ignored: set[str]) -> None:
+    """Hold the session that a plan ran in against the one on the tape."""
+    if tape.errors or plan.errors:
+        failed = [error.detail for error in (*tape.errors, *plan.errors)]
+        raise Differs(f"{len(tape.errors)} errors on the tape, {len(plan.errors)} by the plan: {failed[0]}")
+    _hold(_shown(tape), _shown(plan), ignored)
+
+
+def _hold(tape: Image, plan: Image, ignored: set[str]) -> None:
+    for name, expected in tape.facts.items():
+        if name not in ignored and expected != plan.facts[name]:
+            raise Differs(f"a plan differs from the tape in {name}: {_first(expected, plan.facts[name])}")
+    for name, array in tape.arrays.items():
+        if name != "structures" and not np.array_equal(array, plan.arrays[name]):
+            raise Differs(f"a plan differs from the tape in the bytes of {name}")
+
+
+def _shown(run: Run) -> Image:
     """An image of the session in which the results of the frame have their ids."""
-    from ..image import take
-
-    added = {}
-    for i, held in enumerate(run.made):
-        if held is not GONE:
-            if isinstance(held, Poison):
-                raise Differs(f"a plan failed where the tape did not: {held.problem.detail}")
-            added[run.first + i] = held
-    before = dict(session.ids)
-    session.ids.update(added)
+    added = {run.first + i: held for i, held in enumerate(run.made) if held is not GONE}
+    ids = run.session.ids
+    before = dict(ids)
+    ids.update(added)
     try:
-        return take(session)
+        return take(run.session)
     finally:
-        session.ids.clear()
-        session.ids.update(before)
+        ids.clear()
+        ids.update(before)
 
 
 def _first(one: Any, other: Any) -> str:

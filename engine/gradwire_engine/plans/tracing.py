@@ -17,9 +17,11 @@ import numpy as np
 from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.table import Kind
 
+from ..cuda.graphs import PLAIN
 from ..registry import Row
 from ..tape import Saved
 from ..tensor import Storage, Tensor
+from .device import HOST, applied, array_types, carried, uploaded
 from .inputs import Found, Unplannable, is_part
 from .numbers import TRACKED, plain, tracked
 from .program import At, Call, Given, Input, Lay, Number, Offset, Place, Program, Step, Thing, View, Write
@@ -85,6 +87,11 @@ def _noted(method: Callable[..., None]) -> Callable[..., None]:
     return note
 
 
+def _by_places(indices: list[Tensor | None]) -> bool:
+    """Whether there is no mask among these, of whose elements a shape depends on."""
+    return all(index is None or index.dtype.name != "bool" for index in indices)
+
+
 def _alike(row: Row) -> str:
     return row.op.name if row.op.base is None else row.op.base.name
 
@@ -98,6 +105,7 @@ class Tracer:
         reason: why there will be no plan; empty while nothing speaks against one.
         numbered: nodes of this frame with the numbers of the frame that they keep, by position of the parameter.
         grads: tensors that were in ``grad`` of a parameter when an optimizer ran, by the number of their template.
+        device: where the frame computes; empty before its first array.
     """
 
     def __init__(self, engine: Engine, found: Found) -> None:
@@ -127,6 +135,14 @@ class Tracer:
         self._record_mapping: dict[int, int] = {}
         self.kinds: list[str] = []
         self._raws: list[int] = []
+        self.device = ""
+        self._backend: Any = None
+        self._types = array_types(engine)
+
+    @property
+    def backend(self) -> Any:
+        """Of the device that the frame computes on."""
+        return self.engine.backends[self.device or HOST]
 
     def stop(self, reason: str) -> None:
         """Give up: there will be no plan."""
@@ -194,7 +210,7 @@ class Tracer:
         op, engine = row.op, self.engine
         if engine.batched or engine.dual_levels:
             raise Unplannable("vmap or forward mode")
-        if op.dynamic:
+        if op.dynamic and not (op.name == "index" and _by_places(values[1])):
             raise Unplannable(f"op {op.name}: its shape depends on values")
         if op.control:
             if op.name.endswith("_step") and op.results == 0:
@@ -237,7 +253,7 @@ class Tracer:
         owners = self.program.memory
         number = len(owners)
         owners.append(number if memory is None else owners[memory])
-        if type(array) is np.ndarray:
+        if type(array) in self._types:
             self._values[id(array)] = (ref(array), number)
         return number
 
@@ -288,19 +304,26 @@ class Tracer:
         found = self.things.get(id(thing))
         return found if found is not None and self.alive[found]() is thing else None
 
+    def _on(self, device: str) -> None:
+        """Arrays are about to be computed here."""
+        if device != self.device:
+            if self.device:
+                raise Unplannable("it computes on two devices")
+            self.device = device
+
     # Where arrays come to be
 
     @_noted
     def called(
         self, row: Row, compiled: Any, values: list[Any], arguments: list[Any], casts: tuple[Any, Any],
-        inferred: Inference, result: Any,
+        inferred: Inference, result: Any, fused: bool = False,
     ) -> None:  # fmt: skip
-        """A kernel ran. ``arguments`` are ``values`` prepared, behind what else the kernel takes."""
+        """A kernel ran, the device's own if ``fused``. ``arguments`` are ``values`` prepared, behind what else the
+        kernel takes."""
         op, mapping = row.op, self._mappings[-1] if self._mappings else {}
         shift, function = len(arguments) - len(values), row.kernel
         assert function is not None
-        if arguments[0] is not np:
-            raise Unplannable("a device other than the CPU")
+        self._on(inferred.outs[0].device if inferred.outs else values[0].device)
         if row.measure is not None:
             raise Unplannable(f"op {op.name}: its size depends on values")
         args: list[Any] = list(arguments[:shift])
@@ -317,7 +340,7 @@ class Tracer:
             elif type(value) in (list, tuple) and type(argument) is list and i in row.tensor_at:
                 operands = zip(value, argument, strict=True)
                 args.append([None if v is None else self._operand(v, a, casts) for v, a in operands])
-            elif type(argument) is np.ndarray:
+            elif type(argument) in self._types or type(argument) is np.ndarray:
                 args.append(At(self.value(argument)))
             else:
                 args.append(argument)
@@ -332,6 +355,14 @@ class Tracer:
             self._raws = [self._new(raw, None) for raw in results]
             if op.name == "upload":
                 self.program.old.update(self._raws)
+        backend, launches = self.backend, False
+        host = backend.xp is np
+        if not host:
+            kernels = backend.fused
+            own = None if kernels is None else kernels.get(op.name)
+            if own is not None:
+                function = applied(own, function, row.half, inferred.compute, self.engine.coarse_products)
+            launches = kernels is not None and writes is None and (fused or op.name in PLAIN)
         total = _alike(row) in _TOTAL and all(
             v.meta.dtype.category >= 2 for v in values if type(v) is Tensor and op.name not in ("where", "masked_fill")
         )
@@ -347,20 +378,24 @@ class Tracer:
                 total and not op.random,
                 inferred.outs,
                 type(result) is tuple,
+                launches=launches,
             )
         )
 
     def _operand(self, tensor: Tensor, argument: Any, casts: tuple[Any, Any]) -> At:
         from ..engine import cast_operand
 
-        array = tensor.array
-        if type(array) is not np.ndarray:
-            raise Unplannable("a device other than the CPU")
+        array, backend = tensor.array, self.backend
         if argument is array:
             return At(self.value(array))
         source = self.value(array)
         number = self._new(argument, None)
-        self.program.code.append(Call("cast", cast_operand, [At(source), *casts], [number], total=True))
+        if type(array) is not backend.array_type:
+            call = Call("carried", carried, [At(source), backend, *casts], [number], total=True)
+        else:
+            launches = backend.fused is not None
+            call = Call("cast", cast_operand, [At(source), *casts], [number], total=True, launches=launches)
+        self.program.code.append(call)
         return At(number)
 
     @_noted
@@ -369,10 +404,12 @@ class Tracer:
         number = self._raws[i]
         if data is raw and not self._depends_on_numbers():
             return
-        scalar = type(raw) is not np.ndarray and out.shape == ()
+        backend = self.backend
+        scalar = backend.xp is np and type(raw) is not np.ndarray and out.shape == ()
         made = self._new(data, None)
-        shown = [] if scalar else [self.value(t.array) for t in operands]
-        self.program.code.append(Lay(made, number, out, shown, scalar))
+        shown = [] if scalar else [self.value(t.array) for t in operands if type(t.array) is backend.array_type]
+        same = scalar and isinstance(raw, np.generic) and raw.dtype == data.dtype
+        self.program.code.append(Lay(made, number, out, shown, scalar, same))
 
     def _depends_on_numbers(self) -> bool:
         """Whether the last call takes a number of the frame that may differ, on which its layout might depend."""
@@ -391,6 +428,7 @@ class Tracer:
     ) -> None:
         """These views of a tensor were made."""
         mapping, program = self._mappings[-1] if self._mappings else {}, self.program
+        self._on(source.device)
         memory = self.memory(source.storage)
         origin = self.value(source.array)
         begins = program.offsets.get(origin)
@@ -420,14 +458,14 @@ class Tracer:
             strides = tuple([step * size for step in out.stride])
             ordered = memory in program.inputs or source.storage.array.flags.c_contiguous
             program.code.append(View(number, memory, out.shape, strides, offset, result.array.dtype, size, ordered))
-            way = "" if positions else way_to(source.array, result.array)
+            way = "" if positions or type(result.array) is not np.ndarray else way_to(source.array, result.array)
             if way:
                 program.code[-1].source, program.code[-1].way = origin, way  # type: ignore[union-attr]
 
     @_noted
     def computed(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
         """Something other than a kernel ran on arrays; where it returned nothing, it wrote into the first one."""
-        shown = [At(self.value(arg)) if type(arg) is np.ndarray else arg for arg in args]
+        shown = [At(self.value(arg)) if type(arg) in self._types else arg for arg in args]
         if result is None:
             call = Call(name, function, shown, [], writes=shown[0].value, total=True)
         else:
@@ -435,11 +473,12 @@ class Tracer:
         self.program.code.append(call)
 
     @_noted
-    def constant(self, host: Any, array: Any) -> None:
+    def constant(self, host: Any, array: Any, backend: Any) -> None:
         """An array was made of values that follow from the structure of the frame."""
         if host.nbytes > CONSTANT_BYTES:
             raise Unplannable("a large constant")
-        self.program.code.append(Call("constant", np.array, [host.copy()], [self._new(array, None)], total=True))
+        function, args = (np.array, [host.copy()]) if backend.xp is np else (uploaded, [host.copy(), backend])
+        self.program.code.append(Call("constant", function, args, [self._new(array, None)], total=True))
 
     def _step(self, row: Row, values: list[Any], mapping: dict[int, int]) -> None:
         """An optimizer is about to run."""

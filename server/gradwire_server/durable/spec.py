@@ -44,6 +44,10 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
         known = {field.name for field in fields(Limits)}
         return Limits(**{name: value for name, value in self.limits.items() if name in known})
 
+    def with_plans(self, mode: int) -> SessionSpec:
+        """The same, with frames that repeat run in this mode of :mod:`gradwire_engine.plans`."""
+        return msgspec.structs.replace(self, limits=self.limits | {"plans": mode})
+
 
 class JournalPolicy(msgspec.Struct, frozen=True):
     """How much disk the sessions may take.

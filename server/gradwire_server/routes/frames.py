@@ -13,8 +13,8 @@ from gradwire_protocol.frames import ID_BITS, Frame, Reply
 
 from .. import framebuild
 from ..framebuild import Built
-from ..hosts import Buffers
 from ..http.openapi import FRAME_REQUEST, FRAME_RESPONSE, PROBLEMS
+from ..jobs import Buffers
 from ..models import ClientView
 from ..refusals import from_problem
 from ..state import TheServer, TheSession

@@ -15,7 +15,7 @@ from ..http.openapi import PROBLEMS
 from ..metrics import Metrics
 from ..models import DeviceList, Health, VersionView
 from ..state import TheServer
-from ..stream import CAPABILITIES
+from ..streams.handshake import CAPABILITIES
 from ..version import VERSION
 
 router = APIRouter(tags=["server"], responses=PROBLEMS)

@@ -12,7 +12,7 @@ from gradwire_protocol.errors import GradwireError, Unavailable
 from ..access import caller_of
 from ..http import problems
 from ..state import server_of, tenant_of
-from ..stream import Stream
+from ..streams.stream import Stream
 
 router = APIRouter()
 

@@ -9,7 +9,7 @@ from gradwire_protocol.frames import Reply
 
 from ..access.audit import caller
 from ..framebuild import Built
-from ..hosts import Buffers
+from ..jobs import Buffers
 from ..refusals import from_problem
 from ..sessions import Session
 from ..settings import variable

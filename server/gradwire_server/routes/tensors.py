@@ -11,8 +11,8 @@ from gradwire_protocol.errors import InvalidRequest, ShapeError, UnknownTensor
 from gradwire_protocol.frames import MAX_ID, Value
 
 from .. import framebuild
-from ..hosts import Buffers
 from ..http.openapi import PROBLEMS, TENSOR_REQUEST, TENSOR_RESPONSE
+from ..jobs import Buffers
 from ..models import TensorList, TensorStored
 from ..sessions import Session
 from ..state import Server, TensorId, TheServer, TheSession

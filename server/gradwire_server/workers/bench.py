@@ -14,7 +14,7 @@ from gradwire_protocol.errors import GradwireError, InternalError, OutOfMemory, 
 from gradwire_protocol.frames import Reply
 
 from ..durable.spec import JournalPolicy
-from ..hosts import InlineHost
+from ..inline_host import InlineHost
 from ..logging import configure
 from ..metrics import Applied
 from ..refusals import to_problem

@@ -14,7 +14,7 @@ from gradwire_protocol.errors import SessionGone, Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from ..durable.spec import SessionSpec
-from ..hosts import Answer, Buffers
+from ..jobs import Answer, Buffers
 from ..metrics import Metrics
 from ..refusals import to_problem
 from ..runner import How

@@ -12,7 +12,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 
 from ...creation import tensor
 from ...dispatch import call
-from ...session import DTYPES
+from ...numpy_dtypes import DTYPES
 from ...tensor import Tensor
 
 Collate = Callable[..., Any]

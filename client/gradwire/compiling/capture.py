@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gradwire_protocol import envelope
-from gradwire_protocol.frames import Frame, Structure, structure_hash
+from gradwire_protocol.frames import Frame, Structure
 from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.table import TABLE, Kind
 
 from ..lines import spell_line, user_line
 from ..optim.optimizer import Optimizer
+from ..outgoing import hash_of
 
 if TYPE_CHECKING:
     from ..session import Session
 
 REFERENCES: Final = (Kind.TENSOR, Kind.OPERAND)
 LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
-LEAST_BYTES: Final = 64
-"""A structure that is not longer is sent as it is."""
 
 _structures = msgspec.msgpack.Decoder(Structure)
 
@@ -87,7 +86,7 @@ def merged(frames: list[Taken], steps: list[Stepped], base: int) -> Taken:
         step.begin, step.end = step.begin + by_begin, step.end + by_end
     whole.external = list(places)
     whole.structure = envelope.encode_part(Structure(ops=ops, drops=sorted(drops)))
-    whole.key = structure_hash(whole.structure) if len(whole.structure) > LEAST_BYTES else b""
+    whole.key = hash_of(whole.structure)
     return whole
 
 

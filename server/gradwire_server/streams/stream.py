@@ -13,7 +13,6 @@ not read replies cannot have more than those computed.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import deque
 from contextvars import copy_context
@@ -33,61 +32,27 @@ from gradwire_protocol.errors import (
     MalformedFrame,
     OutOfMemory,
     SessionGone,
-    Superseded,
-    TooManyRequests,
-    Unauthorized,
     Unavailable,
-    VersionMismatch,
 )
-from gradwire_protocol.frames import (
-    PROTOCOL_VERSION,
-    Chunk,
-    Frame,
-    Hello,
-    Message,
-    Problem,
-    Refusal,
-    Reply,
-    Value,
-    Welcome,
-)
+from gradwire_protocol.frames import Chunk, Frame, Message, Problem, Refusal, Reply
 
-from .access.rates import Meter
-from .hosts import Buffers
-from .http import problems
-from .http.reception import DIRECT, StreamReception
-from .metrics import Metrics
-from .refusals import to_problem
-from .sessions import Session
-from .settings import Settings, variable
-from .tracing import Tracing
-from .version import VERSION
-
-CHUNK_BYTES: Final = 2 << 20
-"""Piece of a download. Larger pieces are no faster."""
-
-INLINE_BYTES: Final = 256 << 10
-"""Values up to this size travel inside the reply."""
+from ..access.rates import Meter
+from ..http import problems
+from ..http.reception import DIRECT, StreamReception
+from ..jobs import Buffers
+from ..metrics import Metrics
+from ..refusals import to_problem
+from ..sessions import Session
+from ..settings import Settings
+from ..tracing import Tracing
+from . import ends, handshake
+from .ends import End
+from .outgoing import MESSAGE_OVERHEAD, Outgoing, weight
 
 FRAMES_AHEAD: Final = 32
 HELLO_PATIENCE_S: Final = 20.0
-MESSAGE_OVERHEAD: Final = 512
-"""What a waiting message costs beside its bytes, so that a flood of tiny ones is bounded, too."""
-
-# Close codes of a stream: 4000 to 4999 are an application's own, here 4000 plus the HTTP status of the cause.
-MALFORMED: Final = 4400
-KEY_ENDED: Final = 4401
-GONE: Final = 4404
-SUPERSEDED: Final = 4409
-VERSION_MISMATCH: Final = 4426
-TOO_MANY: Final = 4429
-GOING_DOWN: Final = 1012
-INTERNAL: Final = 1011
-
-CAPABILITIES: Final = ("chunks", "json", "structures", "resume")
 
 _json_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
-_json_encoder = msgspec.json.Encoder()
 
 log = structlog.get_logger("gradwire.stream")
 
@@ -100,25 +65,6 @@ class Waiting:
     buffers: Buffers
     human: bool
     size: int
-
-
-@dataclass(slots=True)
-class End:
-    """Why and how the server ends a stream. ``at_once``: what still runs is not answered on it."""
-
-    code: int
-    reason: str
-    problem: GradwireError | None = None
-    at_once: bool = False
-
-
-_RESUMED: Final = End(SUPERSEDED, "the client resumed on another stream")
-
-
-def weight(reply: Reply, buffers: Buffers) -> int:
-    """About how many bytes a reply holds until it is sent. Numbers in JSON form are Python objects."""
-    numbers = sum(math.prod(value.shape) for value in reply.values if value.values is not None)
-    return sum(b.nbytes for b in buffers) + 32 * numbers + MESSAGE_OVERHEAD
 
 
 class Stream:
@@ -150,18 +96,17 @@ class Stream:
         self._waiting: deque[Waiting] = deque()
         self._ahead = 0
         self._ready: deque[tuple[Reply, Buffers, bool]] = deque()
-        self._transfers = 0
         self._held_in = 0
         self._held_out = 0
         self._end: End | None = None
         self._over = False
         self._direct: StreamReception | None = socket.scope.get("extensions", {}).get(DIRECT)
         """The connection itself, where this server's own protocol carries it."""
+        self._outgoing = Outgoing(socket, self._direct, metrics, meter)
         self._unread: deque[bytes | str] = deque()
         """What came after the server had stopped to read: the rest of what it had read at once."""
         self._later: asyncio.TimerHandle | None = None
         self._feeding = False
-        self._sending = False
         self._defect: Exception | None = None
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
@@ -178,9 +123,9 @@ class Stream:
         rival = session.streams.get(self.client)
         if rival is not None:  # which said hello while this one did
             if rival.epoch > self.epoch:
-                await self._refuse(_RESUMED)
+                await self._refuse(ends.RESUMED)
                 return
-            rival.finish(_RESUMED)
+            rival.finish(ends.RESUMED)
         session.streams[self.client] = self
         self.metrics.streams.inc()
         reader = asyncio.create_task(self._read())
@@ -219,25 +164,24 @@ class Stream:
 
     def end_with_session(self, text: str) -> None:
         """The session was deleted or expired."""
-        self.finish(End(GONE, "session gone", SessionGone(text)))
+        self.finish(ends.session_gone(text))
 
     def end_with_key(self, text: str) -> None:
         """The key that opened the stream was revoked or has expired."""
-        self.finish(End(KEY_ENDED, "key ended", Unauthorized(text), at_once=True))
+        self.finish(ends.key_ended(text))
 
     def end_with_trouble(self, error: GradwireError) -> None:
-        """The session cannot be used for now. Where that may pass by itself, the client resumes."""
-        code = GOING_DOWN if error.retryable else GONE if isinstance(error, SessionGone) else INTERNAL
-        self.finish(End(code, error.code, error))
+        """The session cannot be used for now."""
+        self.finish(ends.in_trouble(error))
 
     def end_with_server(self) -> None:
         """The server is stopping."""
-        self.finish(End(GOING_DOWN, "service restart"))
+        self.finish(ends.SERVER_STOPS)
 
     async def abandon(self, error: InternalError) -> None:
         """Tell the client of a defect, if it is still there, and close."""
         try:
-            await self._refuse(End(INTERNAL, "internal error", error))
+            await self._refuse(ends.defect(error, "internal error"))
         except (WebSocketDisconnect, RuntimeError):
             log.debug("nobody to tell", session=self.session.id)
 
@@ -247,61 +191,26 @@ class Stream:
         """Take the hello and send the welcome; or refuse, close, and return False."""
         try:
             message, _ = await asyncio.wait_for(self._receive(), HELLO_PATIENCE_S)
-            if not isinstance(message, Hello):
-                raise MalformedFrame("the first message of a stream must be a hello")
-            if message.version != PROTOCOL_VERSION:
-                raise VersionMismatch(
-                    f"the client speaks version {message.version} of the protocol, this server (gradwire {VERSION}) "
-                    f"speaks version {PROTOCOL_VERSION}: install matching versions of gradwire",
-                    client=message.version, server=PROTOCOL_VERSION,
-                )  # fmt: skip
-            if len(self.session.streams) >= self.settings.max_streams and message.client not in self.session.streams:
-                raise TooManyRequests(
-                    f"the session has {self.settings.max_streams} streams ({variable('max_streams')})",
-                    setting=variable("max_streams"), limit=self.settings.max_streams,
-                )  # fmt: skip
-            previous = self.session.streams.get(message.client)
-            if previous is not None and (not message.epoch or message.instance == previous.instance):
-                previous.finish(_RESUMED)  # else it is the newcomer who has lost the client's place
+            hello = handshake.checked(message, self.session, self.settings.max_streams)
+            previous = self.session.streams.get(hello.client)
+            if previous is not None and (not hello.epoch or hello.instance == previous.instance):
+                previous.finish(ends.RESUMED)  # else it is the newcomer who has lost the client's place
             # After what the previous stream still has with the host: only then the number of the next frame is sure.
-            self.instance = message.instance
-            self.client, expected, self.epoch = await self.session.host.join(
-                message.client, message.instance, message.epoch
-            )
+            self.instance = hello.instance
+            self.client, expected, self.epoch = await self.session.host.join(hello.client, hello.instance, hello.epoch)
         except TimeoutError:
-            await self._refuse(End(MALFORMED, "no hello", MalformedFrame("the hello did not come in time")))
-            return False
-        except VersionMismatch as error:
-            await self._refuse(End(VERSION_MISMATCH, "version mismatch", error))
-            return False
-        except TooManyRequests as error:
-            await self._refuse(End(TOO_MANY, "too many streams", error))
-            return False
-        except Superseded as error:
-            await self._refuse(End(SUPERSEDED, error.code, error))
-            return False
-        except Unavailable as error:
-            await self._refuse(End(GOING_DOWN, error.code, error))
+            await self._refuse(ends.SILENT)
             return False
         except GradwireError as error:
-            await self._refuse(End(GONE if isinstance(error, SessionGone) else MALFORMED, error.code, error))
+            await self._refuse(ends.not_welcome(error))
             return False
         if self.tracing is not None:
-            self._parent = self.tracing.parent(message.trace)
+            self._parent = self.tracing.parent(hello.trace)
         bind_contextvars(client=self.client)  # before the tasks that read and write are made
-        log.info("stream opened", session=self.session.id, client=self.client, agent=message.agent[:100])
-        await self._send(self._welcome(expected), [], self.human)
+        log.info("stream opened", session=self.session.id, client=self.client, agent=hello.agent[:100])
+        welcome = handshake.welcome(self.session, self.settings, self.devices, self.client, expected, self.epoch)
+        await self._outgoing.send(welcome, [], self.human)
         return True
-
-    def _welcome(self, expected: int) -> Welcome:
-        names = ("max_message_bytes", "max_stream_backlog_bytes")
-        limits = {name: int(getattr(self.settings, name)) for name in names} | {"chunk_bytes": CHUNK_BYTES}
-        limits |= self.session.summary()["limits"]
-        return Welcome(
-            version=PROTOCOL_VERSION, client=self.client, expected=expected, session=self.session.id,
-            capabilities=list(CAPABILITIES), limits=limits, devices=self.devices, epoch=self.epoch,
-            durability=self.session.spec.durability, clock=time.perf_counter_ns(),
-        )  # fmt: skip
 
     # Reading
 
@@ -413,7 +322,7 @@ class Stream:
             elif len(waiting.buffers) != 1:
                 raise MalformedFrame(f"a chunk has one buffer, this one {len(waiting.buffers)}")
         except MalformedFrame as error:
-            self.finish(End(MALFORMED, "malformed message", error))
+            self.finish(ends.malformed(error))
             return
         frame = waiting.message if isinstance(waiting.message, Frame) else None
         self.meter.took(waiting.size - MESSAGE_OVERHEAD, frame, waiting.human)
@@ -443,8 +352,7 @@ class Stream:
                     host.submit(waiting.message, waiting.buffers, waiting.human, self._answer(waiting))
             except (Unavailable, SessionGone) as error:
                 self._ahead -= 1
-                code = GONE if isinstance(error, SessionGone) else GOING_DOWN
-                self.finish(End(code, error.code, error if code == GONE else None))
+                self.finish(ends.not_taken(error))
 
     def _took(self, size: int) -> Any:
         """What to do when a chunk was taken."""
@@ -453,14 +361,13 @@ class Stream:
             self._ahead -= 1
             self._held_in -= size
             if isinstance(failure, MalformedFrame | SessionGone):
-                code = GONE if isinstance(failure, SessionGone) else MALFORMED
-                self.finish(End(code, failure.code, failure))
+                self.finish(ends.chunk_refused(failure))
             elif isinstance(failure, Unavailable):
                 self.end_with_trouble(failure)  # the client resumes and sends the upload again
             elif failure is not None and not isinstance(failure, LimitExceeded | OutOfMemory):
                 # An upload over a limit fails the frame that needs it; anything else here is a defect.
                 log.error("chunk failed", session=self.session.id, exc_info=failure)
-                self.finish(End(INTERNAL, "internal", InternalError("taking a chunk failed; the log has details")))
+                self.finish(ends.defect(InternalError("taking a chunk failed; the log has details")))
             self._step()
 
         return answer
@@ -479,7 +386,8 @@ class Stream:
                 if reply.errors or reply.refused is not None:
                     self.metrics.told(reply, "stream")
                     reply = self._marked(reply)
-                if not self._sent_now(reply, buffers, waiting.human):
+                waits = waiting.human or self._ready or self._end is not None
+                if waits or not self._outgoing.sent_now(reply, buffers):
                     self._held_out += weight(reply, buffers)
                     self._ready.append((reply, buffers, waiting.human))
             if self.tracing is not None and isinstance(waiting.message, Frame):
@@ -509,21 +417,6 @@ class Stream:
         if self._ready or self._end is not None:
             self._wake.set()
 
-    def _sent_now(self, reply: Reply, buffers: Buffers, human: bool) -> bool:
-        """Send a reply at once, if none waits before it, it is small, and the client reads."""
-        direct = self._direct
-        if direct is None or human or self._sending or self._ready or self._end is not None:
-            return False
-        if buffers:
-            if sum(b.nbytes for b in buffers) > INLINE_BYTES:
-                return False
-            reply = msgspec.structs.replace(reply)  # the host keeps its own
-        data = envelope.join(envelope.encode(reply, buffers))
-        if not direct.send_now(data):
-            return False
-        self._count_out(len(data))
-        return True
-
     # Writing
 
     async def _write(self) -> None:
@@ -534,9 +427,10 @@ class Stream:
                 await self._refuse(self._end)
                 return
             if self._ready:
-                self._sending = True
-                await self._send_reply(*self._ready.popleft())
-                self._sending = False
+                reply, buffers, human = self._ready.popleft()
+                await self._outgoing.reply(reply, buffers, human)
+                self._held_out -= weight(reply, buffers)
+                self._step()
             elif self._end is not None and not self._ahead:
                 await self._refuse(self._end)
                 return
@@ -544,60 +438,11 @@ class Stream:
                 self._wake.clear()
                 await self._wake.wait()
 
-    async def _send_reply(self, reply: Reply, buffers: Buffers, human: bool) -> None:
-        inline, values = buffers, reply.values
-        if sum(b.nbytes for b in buffers) > INLINE_BYTES:
-            values, inline = await self._send_large(reply.values, buffers)
-        # The host keeps this reply, to send it again if need be: what is sent is a copy.
-        await self._send(msgspec.structs.replace(reply, values=values), inline, human)
-        self._held_out -= weight(reply, buffers)
-        self._step()
-
-    async def _send_large(self, values: list[Value], buffers: Buffers) -> tuple[list[Value], Buffers]:
-        """Send large values in chunks, before the reply that they belong to; what is left goes inside it."""
-        inline: Buffers = []
-        sent: list[Value] = []
-        for value in values:
-            if value.buffer is None:
-                sent.append(value)
-            elif buffers[value.buffer].nbytes <= INLINE_BYTES:
-                sent.append(msgspec.structs.replace(value, buffer=len(inline)))
-                inline.append(buffers[value.buffer])
-            else:
-                self._transfers += 1
-                await self._send_chunks(self._transfers, buffers[value.buffer])
-                sent.append(msgspec.structs.replace(value, buffer=None, download=self._transfers))
-        return sent, inline
-
-    async def _send_chunks(self, transfer: int, data: memoryview) -> None:
-        for offset in range(0, data.nbytes, CHUNK_BYTES):
-            piece = data[offset : offset + CHUNK_BYTES]
-            await self._send(Chunk(transfer, offset, data.nbytes), [piece], human=False)
-
-    async def _send(self, message: Message, buffers: Buffers, human: bool) -> None:
-        """Send one message. Waits while the client does not read.
-
-        Raises:
-            WebSocketDisconnect: when the client is gone.
-        """
-        if human:
-            text = _json_encoder.encode(message)
-            await self.socket.send_text(text.decode())
-            self._count_out(len(text))
-            return
-        data = envelope.join(envelope.encode(message, buffers))
-        await self.socket.send_bytes(data)
-        self._count_out(len(data))
-
-    def _count_out(self, size: int) -> None:
-        self.metrics.stream_out.inc(size)
-        self.meter.gave(size)
-
     async def _refuse(self, end: End) -> None:
         """Say why, and close."""
         if end.problem is not None:
             self.metrics.error(end.problem.code, "stream")
-            await self._send(Refusal(to_problem(end.problem)), [], self.human)
+            await self._outgoing.send(Refusal(to_problem(end.problem)), [], self.human)
         log.info("stream closed", session=self.session.id, client=self.client, code=end.code, reason=end.reason)
         self.closed_with = end.code
         await self.socket.close(end.code, end.reason)

@@ -1,0 +1,342 @@
+"""The short way from a call to a record, for calls of a form that was recorded before.
+
+The long way (:func:`gradwire.dispatch.run`) finds out what a call is, and leaves what follows from its form alone
+(:mod:`gradwire.forms`). The next call of that form looks it up, and does only what is new each time: references, the
+line, the node, the proxy. It is taken while an operation is nothing but its record, and by the thread that recorded
+last (see :mod:`gradwire.modes` and :mod:`gradwire.turns`); else the long way is.
+
+:func:`many` is for any form; :func:`one` and :func:`pair` are the same spelled out for the most frequent ones, since a
+call or a loop in between costs as much as half of what there is to do.
+"""
+
+from __future__ import annotations
+
+from sys import _getframe
+from typing import TYPE_CHECKING, Any, Final
+
+from .forms import BOTH, LEFT, RIGHT, Short
+from .lines import INSIDE, user_line
+from .mirror import Node, edge_of, next_seq
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .session import Session
+
+_new = object.__new__
+
+LONG: Final = object()
+"""What a short way returns that cannot be taken after all."""
+
+
+def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
+    """Record an op on bound values. ``key`` is that of the caller's modes."""
+    edges: Any = ()
+    recorded = False
+    if key & 1 and short.recorded:
+        found = []
+        for value in short.receivers(values):
+            edge = None
+            if isinstance(value, Tensor):
+                before = value._node
+                if value._base_tensor is not None:
+                    if before is None:
+                        return LONG
+                    edge = edge_of(value)
+                elif before is not None:
+                    edge = (before, value._slot)
+                elif value._requires:
+                    edge = edge_of(value)
+                recorded |= edge is not None
+            found.append(edge)
+        edges = tuple(found)
+    line = user_line()
+    turns = session.lock
+    if turns.ready != key:
+        return LONG
+    turns.busy = True
+    try:
+        if turns.ready != key or len(session._ops) >= session._limit or short.largest > session.max_tensor_bytes:
+            return LONG
+        args = short.template.copy()
+        first = session._first
+        for i in short.references:
+            x = values[i]
+            number = x._id
+            at = number - first
+            if at < 0:
+                if x._session is not session or number < 0:
+                    return LONG
+                table = session._external
+                known = table.get(number)
+                if known is None:
+                    known = table[number] = len(table)
+                at = -1 - known
+            elif x._session is not session:
+                return LONG
+            args[i] = at
+        for i in short.lists:
+            references: list[int | None] = []
+            items = values[i] = list(values[i])
+            for x in items:
+                if x is None:
+                    references.append(None)
+                    continue
+                number = x._id
+                if x._session is not session or number < 0:
+                    return LONG
+                references.append(session._ref(x))
+            args[i] = references
+        for i in short.numbers:
+            session._scalars.append(values[i])
+        count = len(short.visible)
+        session._ops.append([short.name, args, count] if short.counted else [short.name, args])
+        session._lines.append(line)
+        number = session._next_id
+        session._next_id = number + count
+        if not session._watched:
+            session._watched = True
+            session._stirred.set()
+    finally:
+        turns.busy = False
+    node: Node | None = None
+    if recorded:
+        node = _new(Node)
+        recipe = short.recipe
+        node._name = recipe.node_name
+        node.edges = edges
+        node.outs = short.outs
+        node.recipe = recipe
+        node.line = line
+        node.saved = ()
+        node.seq = next_seq()
+    results = []
+    for slot, out in enumerate(short.visible):
+        made: Any = _new(Tensor)
+        made._session = session
+        made._id = number + slot
+        made._meta = out
+        made._slot = slot
+        made._node = node if slot in short.floating else None
+        if short.view:
+            made._view_of(values[0], short.with_history, short.counted, bool(key & 1))
+        results.append(made)
+    if node is not None:
+        keeping = short.keeping
+        kept = short.kept or keeping.places(edges, recipe)
+        if kept[0]:
+            keeping.keep(node, kept, values)
+        if keeping.numbers:
+            keeping.keep_numbers(node, values)
+        if kept[1]:
+            keeping.keep_results(node, kept, results)
+    return results[0] if short.alone else tuple(results)
+
+
+def one(short: Short, session: Session, x: Any, key: int) -> Any:
+    """The same for an op of one tensor, all of whose other arguments are part of its form."""
+    edge: Any = None
+    if key & 1 and short.recorded:
+        node = x._node
+        if x._base_tensor is not None:
+            if node is None:
+                return LONG
+            edge = edge_of(x)
+        elif node is not None:
+            edge = (node, x._slot)
+        elif x._requires:
+            edge = edge_of(x)
+    frame = _getframe(2)
+    code = frame.f_code
+    try:
+        while INSIDE[code.co_filename]:
+            frame = frame.f_back  # type: ignore[assignment]
+            code = frame.f_code
+        line = (code, frame.f_lasti)
+    except AttributeError:  # the outermost frame is gradwire's own
+        line = user_line()
+    turns = session.lock
+    if turns.ready != key:
+        return LONG
+    turns.busy = True
+    try:
+        ops = session._ops
+        if turns.ready != key or len(ops) >= session._limit or short.largest > session.max_tensor_bytes:
+            return LONG
+        name = x._id
+        at = name - session._first
+        if at < 0:
+            table = session._external
+            known = table.get(name)
+            if known is None:
+                if name < 0:
+                    return LONG
+                known = table[name] = len(table)
+            at = -1 - known
+        args = short.template.copy()
+        args[0] = at
+        ops.append([short.name, args])
+        session._lines.append(line)
+        name = session._next_id
+        session._next_id = name + 1
+        if not session._watched:
+            session._watched = True
+            session._stirred.set()
+    finally:
+        turns.busy = False
+    made: Any = _new(Tensor)
+    made._session = session
+    made._id = name
+    made._meta = short.out
+    made._slot = 0
+    if edge is None:
+        made._node = None
+        if short.view:
+            made._view_of(x, short.with_history, False, bool(key & 1))
+        return made
+    made._node = node = _new(Node)
+    recipe = short.recipe
+    node._name = recipe.node_name
+    node.edges = edges = (edge,)
+    node.outs = short.outs
+    node.recipe = recipe
+    node.line = line
+    node.seq = next_seq()
+    keeping = short.keeping
+    kept = short.kept or keeping.places(edges, recipe)
+    if kept[0]:
+        cell = x._versions or x._cell()
+        node.saved = ((cell, cell[0], 0, x._id, x._meta),)
+    else:
+        node.saved = ()
+    if short.view:
+        made._view_of(x, True, False, True)
+    if kept[1]:
+        keeping.keep_results(node, kept, (made,))
+    return made
+
+
+def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
+    """The same for an op of two operands, of which the second may be a number, and defaults."""
+    edges: Any = None
+    number = not short.both
+    if key & 1 and short.recorded:
+        node = x._node
+        if x._base_tensor is not None:
+            if node is None:
+                return LONG
+            left: Any = edge_of(x)
+        elif node is not None:
+            left = (node, x._slot)
+        else:
+            left = edge_of(x) if x._requires else None
+        if number:
+            if left is not None:
+                edges = (left, None)
+        else:
+            node = y._node
+            if y._base_tensor is not None:
+                if node is None:
+                    return LONG
+                right: Any = edge_of(y)
+            elif node is not None:
+                right = (node, y._slot)
+            else:
+                right = edge_of(y) if y._requires else None
+            if left is not None or right is not None:
+                edges = (left, right)
+    frame = _getframe(2)
+    code = frame.f_code
+    try:
+        while INSIDE[code.co_filename]:
+            frame = frame.f_back  # type: ignore[assignment]
+            code = frame.f_code
+        line = (code, frame.f_lasti)
+    except AttributeError:  # the outermost frame is gradwire's own
+        line = user_line()
+    turns = session.lock
+    if turns.ready != key:
+        return LONG
+    turns.busy = True
+    try:
+        ops = session._ops
+        if turns.ready != key or len(ops) >= session._limit or short.largest > session.max_tensor_bytes:
+            return LONG
+        first = session._first
+        name = x._id
+        at = name - first
+        if at < 0:
+            table = session._external
+            known = table.get(name)
+            if known is None:
+                if name < 0:
+                    return LONG
+                known = table[name] = len(table)
+            at = -1 - known
+        if number:
+            ops.append([short.name, [at, short.kind]])
+            session._scalars.append(y)
+        else:
+            if y._session is not session:
+                return LONG
+            name = y._id
+            beside = name - first
+            if beside < 0:
+                table = session._external
+                known = table.get(name)
+                if known is None:
+                    if name < 0:
+                        return LONG
+                    known = table[name] = len(table)
+                beside = -1 - known
+            ops.append([short.name, [at, beside]])
+        session._lines.append(line)
+        name = session._next_id
+        session._next_id = name + 1
+        if not session._watched:
+            session._watched = True
+            session._stirred.set()
+    finally:
+        turns.busy = False
+    made: Any = _new(Tensor)
+    made._session = session
+    made._id = name
+    made._meta = short.out
+    made._slot = 0
+    if edges is None:
+        made._node = None
+        return made
+    made._node = node = _new(Node)
+    recipe = short.recipe
+    node._name = recipe.node_name
+    node.edges = edges
+    node.outs = short.outs
+    node.recipe = recipe
+    node.line = line
+    node.seq = next_seq()
+    kept = short.kept
+    if kept is None:
+        kept = short.keeping.places(edges, recipe)
+    places = kept[0]
+    if places == BOTH and not number:
+        cell, other = x._versions or x._cell(), y._versions or y._cell()
+        node.saved = ((cell, cell[0], 0, x._id, x._meta), (other, other[0], 1, y._id, y._meta))
+    elif places == LEFT:
+        cell = x._versions or x._cell()
+        node.saved = ((cell, cell[0], 0, x._id, x._meta),)
+    elif places == RIGHT and not number:
+        cell = y._versions or y._cell()
+        node.saved = ((cell, cell[0], 1, y._id, y._meta),)
+    else:
+        node.saved = ()
+        if places:
+            short.keeping.keep(node, kept, [x, y])
+    if short.asked is not None:
+        node.numbers = short.asked
+    elif asked := short.keeping.numbers:
+        if asked == RIGHT:
+            node.numbers = (y if number else None,)
+        else:
+            short.keeping.keep_numbers(node, [x, y, *short.entry.defaults[2:]])
+    if kept[1]:
+        short.keeping.keep_results(node, kept, (made,))
+    return made

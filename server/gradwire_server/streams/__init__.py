@@ -1,0 +1,1 @@
+"""Streams: the protocol on a WebSocket."""
