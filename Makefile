@@ -50,9 +50,8 @@ test: $(FULL) kernels  ## run the tests; GRADWIRE_TEST_COMPILED=1 runs them with
 	$(if $(ARGS),,$(MAKE) shadow)
 
 # Those that do most to a graph for their time. Any others will do as well: make shadow ARGS=tests/client
-SHADOWED := $(patsubst %,tests/client/test_%.py,amp autograd backward_semantics checkpoint custom_function \
-	differentiable_optim func hooks hooks_in_random_graphs inference_tensors inplace_views random_view_programs \
-	view_and_inplace_semantics) tests/engine/test_plans.py
+SHADOWED := $(patsubst %,tests/client/test_%.py,amp autograd backward_semantics differentiable_optim grad_attribute \
+	hooks_in_random_graphs inference_tensors inplace_views view_and_inplace_semantics)
 
 shadow: $(FULL)  ## run tests with each frame on the tape and by a plan, and compare the sessions bit for bit
 	GRADWIRE_TEST_PLANS=shadow OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \

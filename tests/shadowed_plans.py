@@ -1,5 +1,5 @@
-"""A plugin of pytest for ``GRADWIRE_TEST_PLANS``: sessions have these plans, in this process and in embedded servers, and a
-run that compares frames says how many. One that compared none fails: it has proven nothing."""
+"""A plugin of pytest for ``GRADWIRE_TEST_PLANS``: sessions have these plans, here and in embedded servers, and a run
+that compares frames says how many. One that compared none fails: it has proven nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = 12
 """Reasons of the summary, the most frequent first."""
 
 os.environ["GRADWIRE_PLANS"] = MODE
-sessions.plans_of = lambda _: plans.plans_of(plans.MODES[MODE])
+vars(sessions)["plans_of"] = lambda _: plans.plans_of(plans.MODES[MODE])
 outcomes: Counter[str] = Counter()
 folder = None if TALLY in os.environ else TemporaryDirectory()  # a worker of pytest-xdist is given it
 if folder is not None:

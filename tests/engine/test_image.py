@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from typing import Any
 
@@ -268,3 +269,17 @@ def test_epochs_survive_an_image():
     with pytest.raises(Superseded):
         session.join(2, "two", 2)
     assert session.join(2, "one", 2) == (2, 1, 3)
+
+
+def test_taking_an_image_keeps_nothing_of_the_session_alive():
+    """Not even until the next garbage collection: what a client releases then would count as memory in use."""
+    gc.collect()
+    gc.disable()
+    try:
+        session = Session()
+        session.ids[1] = session.engine.from_numpy(np.ones(1000, np.float32))
+        take(session)
+        session.ids.clear()
+        assert session.engine.account.live == 0
+    finally:
+        gc.enable()

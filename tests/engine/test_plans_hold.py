@@ -48,7 +48,7 @@ def held(made: Recording, limits: Limits | None = None) -> Plans:
 
 
 def compared(made: Recording) -> int:
-    """How many frames of a recording leave the same by a plan as on the tape, most of them by one of an earlier frame."""
+    """How many frames of a recording leave the same by a plan as on the tape, of an earlier frame if it holds."""
     session = new_session()
     plans = session.plans = ShadowPlans()
     for answer in made.replayed(session):
