@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -168,3 +171,29 @@ def test_a_row_has_the_same_bits_among_any_others() -> None:
     whole = compiled("mm", a, b)
     for rows in (slice(0, 8), slice(40, 43), slice(95, 96)):
         assert compiled("mm", a[rows], b).tobytes() == whole[rows].tobytes()
+
+
+TOGETHER = """
+import numpy as np
+from gradwire_engine import ops  # noqa: F401  (fills the registry)
+from gradwire_engine.compiled import threads, toolchain
+from gradwire_engine.registry import row
+assert toolchain.wait()
+generator = np.random.default_rng(5)
+x, w, g = (generator.standard_normal(shape, dtype=np.float32) for shape in [(128, 784), (256, 784), (128, 256)])
+linear, matmul = row("linear").compiled, row("matmul").compiled
+for form in (lambda: linear(np, x, w, None), lambda: matmul(np, g.T, x), lambda: matmul(np, g, w)):
+    threads.use_threads(1)
+    alone = form()
+    threads.use_threads(2)
+    assert all(np.array_equal(form(), alone) for _ in range(50))
+"""
+
+
+def test_threads_that_share_one_arena_do_not_share_their_panels():
+    # As in a server: what one thread frees is what the other is given next.
+    environment = os.environ | {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
+    run = subprocess.run(
+        [sys.executable, "-c", TOGETHER], env=environment, timeout=300, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr

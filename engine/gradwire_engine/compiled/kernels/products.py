@@ -102,6 +102,7 @@ def products(a: Any, b: Any, first: Any, added: bool, high: int, out: Any, start
                 count, to, out_row, columns - n, seen, step, one,
             )  # fmt: skip
             seen, step = to, out_row
+    room[0] = 0  # an array is freed after its last mention, and its address is none
 
 
 def multiplied(a: Any, b: Any, first: Any = None) -> Any:
