@@ -140,7 +140,7 @@ def _on_tensors_only(name: str) -> None:
     attach(name, method)
 
 
-for _name in ("__rand__", "__ror__", "__rxor__"):
+for _name in ("__radd__", "__rmul__", "__rand__", "__ror__", "__rxor__"):
     _on_tensors_only(_name)
 
 
