@@ -27,6 +27,9 @@ SHAPE = (64, 96)
 Choose = Callable[[bool], None]
 
 
+pytestmark = pytest.mark.timeout(900)  # where nothing is in the cache, the first test waits for all kernels
+
+
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
     pytest.importorskip("numba", reason="there is no Numba for this platform")
