@@ -13,6 +13,10 @@ Name = TypeVar("Name", bound=Hashable)
 PAUSE_S: Final = 0.05
 """Between two sides, so that the threads of one do not spin into the time of the other: OpenBLAS's do for 30 ms."""
 
+WARM_S: Final = 0.15
+"""What a side does of its own measurement, uncounted, after the pause: processor and caches have gone cold in it, which
+would double the figures of short steps. A measurement that takes as long by itself is long enough not to notice."""
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -56,12 +60,21 @@ def seconds(function: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def interleave(sides: Mapping[Name, Callable[[], float]], rounds: int) -> dict[Name, Figures]:
-    """Let every side measure itself once a round; the side that begins changes from round to round."""
+def interleave(sides: Mapping[Name, Callable[[], float]], rounds: int, warm: float = WARM_S) -> dict[Name, Figures]:
+    """Let every side measure itself once a round, warm; the side that begins changes from round to round."""
     taken: dict[Name, list[float]] = {name: [] for name in sides}
     for number in range(rounds):
         order = list(sides.items())
         for name, measure in order if number % 2 == 0 else reversed(order):
             time.sleep(PAUSE_S)
-            taken[name].append(measure())
+            taken[name].append(_warm(measure, warm))
     return {name: Figures(tuple(values)) for name, values in taken.items()}
+
+
+def _warm(measure: Callable[[], float], warm: float) -> float:
+    """The first measurement that begins when the side has worked for so many seconds, or that takes as long itself."""
+    began = time.perf_counter()
+    while True:
+        started, figure = time.perf_counter(), measure()
+        if started - began >= warm or time.perf_counter() - started >= warm:
+            return figure

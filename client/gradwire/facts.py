@@ -51,7 +51,8 @@ class Facts(Awaiting):
         carried it: since it was new (``structure_new``), for the first time on this connection
         (``structure_reconnected``), known once and forgotten to make room (``structure_forgotten``), or too small to
         be worth a hash (``structure_small``). ``bytes_per_frame`` is a mean, of all that was sent.
-        ``uploads_skipped`` counts uploads of what the server had already, ``upload_bytes_skipped`` their bytes.
+        ``uploads_skipped`` counts uploads of what the server had already, ``upload_bytes_skipped`` their bytes,
+        ``uploads_kept`` the tensors that it keeps for that.
         ``acknowledged`` is the number of the last frame that is known to be applied; ``unanswered`` frames, of
         ``unanswered_bytes``, are on their way or wait for the server; ``resent`` counts frames that were sent again.
         """
@@ -62,6 +63,7 @@ class Facts(Awaiting):
             "bytes_received": link.bytes_received, "reconnects": link.reconnects, "acknowledged": link.acknowledged,
             "unanswered": link.unanswered, "unanswered_bytes": link.unanswered_bytes, "resent": link.resent,
             "uploads_skipped": self.kept_uploads.skipped, "upload_bytes_skipped": self.kept_uploads.skipped_bytes,
+            "uploads_kept": len(self.kept_uploads),
             "bytes_per_frame": link.bytes_sent // max(self.frames, 1), **structures,
         }  # fmt: skip
 

@@ -55,6 +55,10 @@ class KeptUploads:
         self._bytes = 0
         self._seen: OrderedDict[Key, int] = OrderedDict()  # by sample: how often it deceived
 
+    def __len__(self) -> int:
+        """How many tensors the server keeps for it."""
+        return len(self._kept)
+
     def find(self, data: np.ndarray[Any, Any], about: Key, upload: Callable[[], Any]) -> Any:
         """A tensor that holds these bytes, or ``None`` where they are to be sent as any others.
 

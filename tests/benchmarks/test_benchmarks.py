@@ -6,6 +6,7 @@ Figures are not judged here: machines that test are busy with tests.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 
 import pytest
@@ -50,8 +51,15 @@ def test_a_ratio_is_shown_with_its_spread() -> None:
 def test_the_side_that_begins_changes_from_round_to_round() -> None:
     order: list[str] = []
     sides = {name: (lambda name=name: float(order.append(name) or 1)) for name in ("a", "b")}
-    interleave(sides, 2)
+    interleave(sides, 2, warm=0)
     assert order == ["a", "b", "b", "a"]
+
+
+def test_what_a_side_measures_before_it_is_warm_does_not_count() -> None:
+    taken = itertools.count()
+    found = interleave({"a": lambda: float(next(taken))}, 1, warm=0.01)["a"]
+    assert found.values == (next(taken) - 1,)
+    assert found.values[0] > 0
 
 
 @pytest.mark.parametrize(
