@@ -17,6 +17,7 @@ import socket
 import ssl
 import time
 from collections import deque
+from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -49,9 +50,11 @@ MUCH_BYTES: Final = 1 << 20
 """What is asked of the system at a time, at first, and where more comes than that. Memory for more costs more time than
 a small message takes."""
 
-SPIN_S: Final = 0.0005
+SPIN_S: Final = 0.003
 """How long a thread looks for an answer again and again before it falls asleep, where answers have come that soon. To
 fall asleep and be woken takes about as long as a small frame."""
+FORGIVEN: Final = 4
+"""A wait counts as this many times that long at most, so that one slow answer is soon forgotten."""
 MESSAGE_BYTES: Final = 256 << 20
 """The largest message that is taken in. Servers send large values in chunks of a few MB."""
 
@@ -67,6 +70,7 @@ STALLS: Final = 8
 """The same where the server may have stopped reading on purpose, because it has enough to do for now."""
 
 _CORES: Final = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+_yield: Callable[[], object] = getattr(os, "sched_yield", lambda: time.sleep(0))
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 20), ("TCP_KEEPCNT", 3))
 
 Arrived = tuple[Message, list[memoryview]]
@@ -93,6 +97,7 @@ class Connection:
         key: the API key.
         hello: the first message, which tells who resumes.
         heartbeat: seconds of silence after which a connection that somebody waits for is pinged.
+        spin: seconds in which an answer is waited for awake, if answers usually come that soon.
 
     Raises:
         Disconnected: when the server cannot be reached, or says that it is not ready.
@@ -100,7 +105,15 @@ class Connection:
         Unauthorized, VersionMismatch, ...: when it refuses.
     """
 
-    def __init__(self, url: str, session: str, key: str | None, hello: Hello, heartbeat: float = HEARTBEAT_S) -> None:
+    def __init__(
+        self,
+        url: str,
+        session: str,
+        key: str | None,
+        hello: Hello,
+        heartbeat: float = HEARTBEAT_S,
+        spin: float = SPIN_S,
+    ) -> None:
         parts = urlsplit(url)
         secure = parts.scheme == "https"
         host, port = parts.hostname or "127.0.0.1", parts.port or (443 if secure else 80)
@@ -109,6 +122,7 @@ class Connection:
         self.sent_bytes = 0
         self.received_bytes = 0
         self.heartbeat = heartbeat or None  # 0 switches it off
+        self._spin = spin if _CORES > 1 else 0.0  # whoever answers needs the only processor
         self._messages: deque[Arrived] = deque()
         self._parts: list[bytes] = []
         self._broken = False
@@ -197,8 +211,8 @@ class Connection:
         """Wait for a message. Counted in pings rather than by a clock: a machine that slept has missed only one."""
         missed = 0
         began = time.perf_counter()
-        if awake and self._usual_wait < SPIN_S and _CORES > 1:
-            self._look_often(began + SPIN_S)
+        if awake and self._usual_wait < self._spin:
+            self._look_often(began + self._spin)
         while not self._messages:
             if self._receive(self.heartbeat):
                 missed = 0
@@ -210,13 +224,14 @@ class Connection:
                 self._write_blocking()
         if not awake:
             return
-        waited = time.perf_counter() - began
+        waited = min(time.perf_counter() - began, FORGIVEN * self._spin)
         self._usual_wait = waited if self._usual_wait == math.inf else 0.75 * self._usual_wait + 0.25 * waited
 
     def _look_often(self, until: float) -> None:
-        """Wait for a message without sleeping."""
+        """Wait for a message without sleeping, and let others have the processor who want it."""
         while not self._messages and time.perf_counter() < until:
-            self._read()
+            if not self._read():
+                _yield()
 
     def close(self) -> None:
         """Close the stream; the session lives on."""

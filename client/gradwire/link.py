@@ -26,7 +26,7 @@ from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Refu
 
 from . import endings
 from .clocks import Clock
-from .connection import ATTEMPT_S, HEARTBEAT_S, PINGS_MISSED, STALLS, Connection, Disconnected
+from .connection import ATTEMPT_S, HEARTBEAT_S, PINGS_MISSED, SPIN_S, STALLS, Connection, Disconnected
 from .outgoing import Outgoing, replace_by_empty
 from .patience import PATIENCE_S, Patience
 from .replies import Downloads, error_of, gather
@@ -59,6 +59,7 @@ class Link:
         patience: seconds to keep trying to reconnect before :class:`ConnectionLost`.
         heartbeat: seconds of silence after which a connection that somebody waits for is pinged; 0 for never.
         client: the client's place to take over from another program; 0 for a place of its own.
+        spin: seconds in which an answer is waited for awake, if answers usually come that soon.
 
     Attributes:
         epoch: of the last welcome. It rises each time the client resumes.
@@ -70,12 +71,13 @@ class Link:
 
     def __init__(
         self, url: str, session: str, key: str | None, patience: float = PATIENCE_S, heartbeat: float = HEARTBEAT_S,
-        client: int = 0,
+        client: int = 0, spin: float = SPIN_S,
     ) -> None:  # fmt: skip
         self.url = url
         self.session = session
         self.patience = patience
         self.heartbeat = heartbeat
+        self.spin = spin
         self.instance = secrets.token_hex(8)
         self.lock = threading.RLock()
         self._key = key
@@ -481,7 +483,7 @@ class Link:
         asked = time.perf_counter_ns()
         try:
             with self._patience.trying(ATTEMPT_S):
-                connection = Connection(self.url, self.session, self._key, hello, self.heartbeat)
+                connection = Connection(self.url, self.session, self._key, hello, self.heartbeat, self.spin)
         except GradwireError as error:  # first, since some of them are OSErrors as well
             if resumes and error.retryable:
                 raise Disconnected(error.message) from None

@@ -18,7 +18,7 @@ from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.table import TABLE
 
-from .connection import HEARTBEAT_S
+from .connection import HEARTBEAT_S, SPIN_S
 from .facts import Facts
 from .kept_uploads import KEPT_BYTES, LEAST_BYTES, SHARE, KeptUploads
 from .lines import user_depth
@@ -49,16 +49,17 @@ class Session(Facts):
         heartbeat: seconds of silence after which a connection that the program waits for is pinged.
         owned: delete the session on :meth:`close`.
         client: the client's place to take over; 0 for one of its own.
+        spin: seconds in which an answer is waited for awake, if answers usually come that soon.
         kept_uploads: bytes of uploads that may be kept on the server, and here, since they come again and again.
     """
 
     def __init__(
         self, url: str, session: str, api_key: str | None, *, patience: float = PATIENCE_S,
         heartbeat: float = HEARTBEAT_S, owned: bool = False, device: str = "cpu", client: int = 0,
-        kept_uploads: float = KEPT_BYTES,
+        spin: float = SPIN_S, kept_uploads: float = KEPT_BYTES,
     ) -> None:  # fmt: skip
         rest = Rest(url, api_key)
-        link = Link(url, session, api_key, patience, heartbeat, client)
+        link = Link(url, session, api_key, patience, heartbeat, client, spin)
         most = link.limits.get("max_session_bytes", KEPT_BYTES * SHARE) // SHARE
         super().__init__(session, link, bool(client), KeptUploads(min(int(kept_uploads), most)), rest)
         self.url = url

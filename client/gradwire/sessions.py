@@ -14,7 +14,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 from gradwire_protocol.table import TABLE
 
 from . import trust
-from .connection import HEARTBEAT_S
+from .connection import HEARTBEAT_S, SPIN_S
 from .embedded import embedded_server
 from .kept_uploads import KEPT_BYTES
 from .patience import PATIENCE_S, chosen
@@ -113,6 +113,7 @@ def open_session(
     limits = {
         "patience": chosen("GRADWIRE_PATIENCE", patience, PATIENCE_S),
         "heartbeat": chosen("GRADWIRE_HEARTBEAT", heartbeat, HEARTBEAT_S),
+        "spin": chosen("GRADWIRE_SPIN_S", None, SPIN_S),
         "kept_uploads": chosen("GRADWIRE_KEPT_UPLOADS", None, KEPT_BYTES, "bytes"),
     }
     if ca is not None:

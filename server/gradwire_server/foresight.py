@@ -15,10 +15,10 @@ from gradwire_engine.session import Session
 from gradwire_engine.tensor import Tensor
 from gradwire_protocol.frames import Frame
 
-SHORT_S: Final = 0.001
+SHORT_S: Final = 0.004
 """What a frame may take that is run in the event loop."""
 
-BURST_S: Final = 0.002
+BURST_S: Final = 0.004
 """What such frames may take together before the loop looks after others. Those that come then are a flood, and the
 thread's."""
 

@@ -21,6 +21,7 @@ from .refusals import to_problem
 from .runner import How, Runner
 from .session_thread import SessionThread
 from .turnstile import SHARED, Turnstile
+from .vigil import Vigil
 
 T = TypeVar("T")
 
@@ -38,10 +39,18 @@ class InlineHost:
     another session. A frame that will be short (:mod:`.foresight`) runs in the event loop's thread instead, while the
     session's own has nothing to do and no other session wants to compute: one of the two threads owns the session at
     a time (:attr:`SessionThread.shared`).
+
+    Args:
+        spin_s: how long the event loop waits awake for a frame that usually comes as soon.
     """
 
     def __init__(
-        self, name: str, metrics: Counting, policy: JournalPolicy | None = None, turnstile: Turnstile = SHARED
+        self,
+        name: str,
+        metrics: Counting,
+        policy: JournalPolicy | None = None,
+        turnstile: Turnstile = SHARED,
+        spin_s: float = 0.0,
     ) -> None:
         self.metrics = metrics
         self._turnstile = turnstile
@@ -54,6 +63,7 @@ class InlineHost:
         self._idle.set()
         self._looks: dict[str, asyncio.Future[Any]] = {}
         self._foresight = Foresight()
+        self._vigil = Vigil(self._loop, spin_s, lambda: turnstile.running > 0)
         self._burst_s = 0.0
         self._bursting = False
         self._seen: tuple[float, dict[str, Any]] = (time.monotonic(), {"saved_bytes": 0, "pooled_bytes": 0})
@@ -84,6 +94,7 @@ class InlineHost:
         if self._closed:
             raise self._thread.gone()
         job = FrameJob(frame, buffers, human, answer, self.metrics.knows(frame.hash), self._answered)
+        self._vigil.came()
         self._pending += 1
         self._idle.clear()
         if not self._thread.shared or human or not self._ran_here(job):
@@ -101,6 +112,8 @@ class InlineHost:
             job.answer(reply, out)
         else:
             job.answer(Reply(seq=job.frame.seq, refused=to_problem(self._thread.explained(failure))), [])
+        if not self._pending:
+            self._vigil.answered()
 
     # The event loop's own runs
 

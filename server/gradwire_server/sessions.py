@@ -214,8 +214,8 @@ class Registry:
     def _maker(self, spec: SessionSpec) -> Callable[[Callable[[Any, Death], None]], Host]:
         pool = self.pool
         if pool is None:
-            policy = self.settings.journal_policy()
-            return lambda _: InlineHost(spec.id, self.metrics, policy)
+            policy, spin_s = self.settings.journal_policy(), self.settings.spin_s
+            return lambda _: InlineHost(spec.id, self.metrics, policy, spin_s=spin_s)
         key = self._worker_key(spec)
         return lambda died: ProcessHost(spec.id, pool, key, self.metrics, died)
 

@@ -112,6 +112,14 @@ class Settings(BaseSettings):
         description="Threads that the CPU's numeric libraries take for one session; sessions that compute at once "
         "share them. 0 takes OPENBLAS_NUM_THREADS or OMP_NUM_THREADS, else as many as there are processors.",
     )
+    spin_s: float = Field(
+        default=0.003,
+        ge=0,
+        le=1,
+        description="Seconds in which a server that has answered looks for the session's next frame without falling "
+        "asleep, if frames usually come that soon and it has more than one processor; 0 where processor time is paid "
+        "for. The client's own GRADWIRE_SPIN_S is the same while it waits for an answer.",
+    )
     compiled_kernels: Mode = Field(
         default="auto",
         description="When the CPU's compiled kernels are used beside NumPy: once they are ready (auto), never (off), "

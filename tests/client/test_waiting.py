@@ -10,6 +10,7 @@ import pytest
 
 import gradwire as gw
 from gradwire import connection, link
+from gradwire.sessions import open_session
 
 
 def connected(session: Any) -> connection.Connection:
@@ -35,22 +36,30 @@ class Sleeps:
 def test_answers_that_come_at_once_are_waited_for_awake(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     x = gw.ones(3)
     assert x.sum().item() == 3.0
-    monkeypatch.setattr(connection, "SPIN_S", 60.0)
-    monkeypatch.setattr(connection, "_CORES", 2)
+    connected(session)._spin = 60.0
     sleeps = Sleeps(monkeypatch)
     assert (x + 1).sum().item() == 6.0
     assert sleeps.count == 0
 
 
-@pytest.mark.parametrize(("cores", "usual"), [(1, 0.0), (2, 1.0), (2, math.inf)])
-def test_else_the_thread_sleeps(session: Any, monkeypatch: pytest.MonkeyPatch, cores: int, usual: float) -> None:
+@pytest.mark.parametrize(("spin", "usual"), [(0.0, 0.0), (0.003, 1.0), (0.003, math.inf)])
+def test_else_the_thread_sleeps(session: Any, monkeypatch: pytest.MonkeyPatch, spin: float, usual: float) -> None:
     x = gw.ones(3)
     assert x.sum().item() == 3.0
-    monkeypatch.setattr(connection, "_CORES", cores)
-    connected(session)._usual_wait = usual
+    connected(session)._spin, connected(session)._usual_wait = spin, usual
     sleeps = Sleeps(monkeypatch)
     assert (x + 1).sum().item() == 6.0
     assert sleeps.count > 0
+
+
+@pytest.mark.parametrize(("cores", "told", "awake"), [(1, "0.5", 0.0), (2, "0.5", 0.5), (2, "0", 0.0)])
+def test_who_answers_has_the_only_processor(
+    session: Any, monkeypatch: pytest.MonkeyPatch, cores: int, told: str, awake: float
+) -> None:
+    monkeypatch.setattr(connection, "_CORES", cores)
+    monkeypatch.setenv("GRADWIRE_SPIN_S", told)
+    with open_session() as opened:
+        assert connected(opened)._spin == awake
 
 
 def test_what_is_usual_follows_what_happens(session: Any) -> None:

@@ -80,6 +80,7 @@ class Bench:
         self._hosts: dict[str, InlineHost] = {}
         self._counts = Counts()
         self._policy: JournalPolicy | None = None
+        self._spin_s = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._actions: dict[type, Any] = {
             Submit: self._submit, Take: self._take_chunk, Ask: self._ask, Open: self._open, Ping: self._pong,
@@ -102,7 +103,7 @@ class Bench:
 
     def _set_up(self, message: Setup, _: Buffers) -> None:
         configure(message)
-        self._policy = message.policy
+        self._policy, self._spin_s = message.policy, message.spin_s
         if message.max_bytes:
             kernels = toolchain.FOOTPRINT_BYTES if message.compiled_kernels != "off" else 0
             self._cap_memory(message.max_bytes + kernels)
@@ -122,7 +123,7 @@ class Bench:
         self._start(message, self._opened(message, buffers))
 
     async def _opened(self, message: Open, buffers: Buffers) -> None:
-        host = InlineHost(message.session, self._counts, self._policy)
+        host = InlineHost(message.session, self._counts, self._policy, spin_s=self._spin_s)
         folder = Path(message.folder) if message.folder else None
         self._hosts[message.session] = host  # from now on it can be closed
         try:

@@ -119,7 +119,7 @@ class Worker:
         self._wire.send(
             Setup(
                 settings.max_worker_bytes, settings.log_level, settings.log_format, policy, settings.compiled_kernels,
-                cache, settings.compute_threads,
+                cache, settings.compute_threads, settings.spin_s,
             )
         )  # fmt: skip
 

@@ -44,7 +44,7 @@ class Setup(msgspec.Struct, tag="setup", array_like=True):
         max_bytes: memory that it may take beyond what it needs at start; 0 for no limit.
         log_level, log_format: of the server.
         policy: of its journals.
-        compiled_kernels, cache_dir, compute_threads: of the server.
+        compiled_kernels, cache_dir, compute_threads, spin_s: of the server.
     """
 
     max_bytes: int
@@ -54,6 +54,7 @@ class Setup(msgspec.Struct, tag="setup", array_like=True):
     compiled_kernels: Mode
     cache_dir: str | None
     compute_threads: int
+    spin_s: float
 
 
 class Open(msgspec.Struct, tag="open", array_like=True):

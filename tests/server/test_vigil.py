@@ -1,0 +1,147 @@
+"""The event loop stays awake for what usually comes soon, and for nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gradwire_server import vigil
+from gradwire_server.inline_host import InlineHost
+from gradwire_server.metrics import Metrics
+from gradwire_server.turnstile import Turnstile
+from gradwire_server.vigil import FORGIVEN, Vigil
+from tests.server.story import spec
+from tests.server.test_foresight import frame
+
+
+class Loop:
+    """An event loop by hand: what shall be called, and a clock.
+
+    Attributes:
+        now: seconds.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.due: list[Callable[[], None]] = []
+
+    def call_soon(self, function: Callable[[], None]) -> None:
+        self.due.append(function)
+
+    def turn(self) -> None:
+        due, self.due = self.due, []
+        for function in due:
+            function()
+
+
+class Scene:
+    """A vigil of 1 s, whose client usually takes ``usual`` seconds."""
+
+    def __init__(self, usual: float | None = 0.5, limit_s: float = 1.0) -> None:
+        self.loop = Loop()
+        self.busy = False
+        loop: Any = self.loop
+        self.vigil = Vigil(loop, limit_s, lambda: self.busy, clock=lambda: self.loop.now)
+        if usual is not None:
+            self.hear(usual)
+            self.loop.turn()
+
+    def hear(self, after: float) -> None:
+        """A message comes so long after the answer to the one before it."""
+        self.vigil.answered()
+        self.loop.now += after
+        self.vigil.came()
+
+    @property
+    def awake(self) -> bool:
+        return bool(self.loop.due)
+
+
+@pytest.fixture(autouse=True)
+def several_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vigil, "usable_cores", lambda: 2)
+
+
+def test_it_looks_until_the_limit_for_what_usually_comes_within_it() -> None:
+    scene = Scene()
+    scene.vigil.answered()
+    for _ in range(3):
+        assert scene.awake
+        scene.loop.turn()
+    scene.loop.now += 1.0
+    scene.loop.turn()
+    assert not scene.awake
+
+
+@pytest.mark.parametrize("usual", [None, 1.0, 5.0])
+def test_it_sleeps_for_what_takes_longer_or_nobody_knows(usual: float | None) -> None:
+    scene = Scene(usual)
+    scene.vigil.answered()
+    assert not scene.awake
+
+
+def test_it_looks_no_more_when_the_message_is_there() -> None:
+    scene = Scene()
+    scene.vigil.answered()
+    scene.vigil.came()
+    scene.loop.turn()
+    assert not scene.awake
+
+
+def test_it_looks_once_however_often_it_was_answered() -> None:
+    scene = Scene()
+    for _ in range(3):
+        scene.hear(0.1)
+    scene.vigil.answered()
+    assert len(scene.loop.due) == 1
+
+
+def test_whoever_computes_in_another_thread_has_the_interpreter() -> None:
+    scene = Scene()
+    scene.vigil.answered()
+    scene.busy = True
+    scene.loop.turn()
+    assert not scene.awake
+
+
+def test_one_long_pause_is_soon_forgotten() -> None:
+    scene = Scene()
+    scene.hear(3600.0)
+    assert scene.vigil._usual <= FORGIVEN * scene.vigil.limit_s
+    heard = 0
+    while scene.vigil._usual >= scene.vigil.limit_s:
+        scene.hear(0.1)
+        heard += 1
+        assert heard < 10
+
+
+@pytest.mark.parametrize(("cores", "limit_s"), [(1, 1.0), (2, 0.0)])
+def test_it_never_looks_with_one_processor_or_where_it_is_told_not_to(
+    monkeypatch: pytest.MonkeyPatch, cores: int, limit_s: float
+) -> None:
+    monkeypatch.setattr(vigil, "usable_cores", lambda: cores)
+    scene = Scene(0.0, limit_s)
+    scene.vigil.answered()
+    assert not scene.awake
+
+
+async def test_a_host_that_has_answered_everything_waits_awake_until_the_next_frame() -> None:
+    host = InlineHost("s_awake", Metrics(), None, Turnstile(2), spin_s=60.0)
+    await host.open(spec("none"), None)
+    await host.join(0)
+    try:
+        for seq in range(1, 4):
+            answered = asyncio.Event()
+            host.submit(frame(seq), [], False, lambda reply, out, told=answered: told.set())
+            assert host._vigil._since == math.inf, "somebody waits for an answer"
+            await asyncio.wait_for(answered.wait(), 20)
+            await asyncio.sleep(0)
+            assert host._vigil._since < math.inf
+        assert host._vigil._looking
+    finally:
+        host._vigil.came()
+        await host.close()
