@@ -97,8 +97,12 @@ class Awaiting(Recording):
     def _ask(self, tensors: list[Tensor]) -> int:
         if MODES.capture is not None:
             MODES.capture.refuse("it reads a value")
-        size = sum(t._meta.nbytes if t._meta.known else UNKNOWN_BYTES for t in tensors)
-        seq = self.flush(wait=True, reads=[self._ref(t) for t in tensors], read_bytes=size)
+        size = 0
+        reads = []
+        for tensor in tensors:
+            size += tensor._meta.nbytes if tensor._meta.known else UNKNOWN_BYTES
+            reads.append(self._ref(tensor))
+        seq = self.flush(wait=True, reads=reads, read_bytes=size)
         assert seq is not None
         return seq
 
@@ -115,9 +119,11 @@ class Awaiting(Recording):
         return np.frombuffer(bytearray(data) if data.readonly else data, native).reshape(value.shape)
 
     def _raise_first(self, last: Answer) -> None:
-        failed, self.link.failed = self.link.failed, []
-        if failed or last.refusal is not None or last.reply.errors:
-            self.kept_uploads.clear()
+        failed = self.link.failed
+        if not failed and last.refusal is None and not last.reply.errors:
+            return
+        self.link.failed = []
+        self.kept_uploads.clear()
         for answer in failed:
             for problem in answer.reply.errors:
                 self._remember_line(answer, problem)

@@ -10,14 +10,11 @@ Whatever interrupts a message in its middle, Ctrl-C included, ends the connectio
 from __future__ import annotations
 
 import json
-import math
-import os
 import select
 import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -30,6 +27,7 @@ from websockets.protocol import State
 from websockets.uri import parse_uri
 
 from gradwire_protocol import envelope
+from gradwire_protocol.awake import SPIN_S, Awake, usable_cores
 from gradwire_protocol.errors import (
     BY_CODE,
     GradwireError,
@@ -50,11 +48,6 @@ MUCH_BYTES: Final = 1 << 20
 """What is asked of the system at a time, at first, and where more comes than that. Memory for more costs more time than
 a small message takes."""
 
-SPIN_S: Final = 0.003
-"""How long a thread looks for an answer again and again before it falls asleep, where answers have come that soon. To
-fall asleep and be woken takes about as long as a small frame."""
-FORGIVEN: Final = 4
-"""A wait counts as this many times that long at most, so that one slow answer is soon forgotten."""
 MESSAGE_BYTES: Final = 256 << 20
 """The largest message that is taken in. Servers send large values in chunks of a few MB."""
 
@@ -69,8 +62,6 @@ PINGS_MISSED: Final = 2
 STALLS: Final = 8
 """The same where the server may have stopped reading on purpose, because it has enough to do for now."""
 
-_CORES: Final = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-_yield: Callable[[], object] = getattr(os, "sched_yield", lambda: time.sleep(0))
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 20), ("TCP_KEEPCNT", 3))
 
 Arrived = tuple[Message, list[memoryview]]
@@ -122,12 +113,11 @@ class Connection:
         self.sent_bytes = 0
         self.received_bytes = 0
         self.heartbeat = heartbeat or None  # 0 switches it off
-        self._spin = spin if _CORES > 1 else 0.0  # whoever answers needs the only processor
+        self._awake = Awake(spin, usable_cores())
         self._messages: deque[Arrived] = deque()
         self._parts: list[bytes] = []
         self._broken = False
         self._asks = RECEIVE_BYTES
-        self._usual_wait = math.inf
         try:
             raw = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
             _prepare(raw)
@@ -210,9 +200,8 @@ class Connection:
     def _await(self, most_missed: int, awake: bool = False) -> None:
         """Wait for a message. Counted in pings rather than by a clock: a machine that slept has missed only one."""
         missed = 0
-        began = time.perf_counter()
-        if awake and self._usual_wait < self._spin:
-            self._look_often(began + self._spin)
+        if awake and self._awake.begin(time.perf_counter()):
+            self._look_often()
         while not self._messages:
             if self._receive(self.heartbeat):
                 missed = 0
@@ -222,16 +211,14 @@ class Connection:
                 missed += 1
                 self._protocol.send_ping(b"")
                 self._write_blocking()
-        if not awake:
-            return
-        waited = min(time.perf_counter() - began, FORGIVEN * self._spin)
-        self._usual_wait = waited if self._usual_wait == math.inf else 0.75 * self._usual_wait + 0.25 * waited
+        if awake:
+            self._awake.end(time.perf_counter())
 
-    def _look_often(self, until: float) -> None:
-        """Wait for a message without sleeping, and let others have the processor who want it."""
-        while not self._messages and time.perf_counter() < until:
-            if not self._read():
-                _yield()
+    def _look_often(self) -> None:
+        """Wait for a message without sleeping."""
+        while not self._messages and self._awake.going_on(time.perf_counter()):
+            if self._read():
+                self._awake.busy(time.perf_counter())
 
     def close(self) -> None:
         """Close the stream; the session lives on."""

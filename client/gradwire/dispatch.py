@@ -16,7 +16,7 @@ from gradwire_protocol.table import DEFAULT_DTYPE, TABLE, Kind, Op, Param, attri
 
 from . import mapping
 from .duals import OPEN, propagate
-from .forms import key_of, known, learn, ways_of
+from .forms import Short, key_of, known, learn, ways_of
 from .inplace import check_inplace, rebase
 from .iterating import can_shift, shift
 from .lines import user_line
@@ -27,9 +27,12 @@ from .session import Session
 from .sessions import current_session
 from .short_way import LONG, many, one
 from .size import device
-from .tensor import GRAD_ONLY, Tensor
+from .telling import told
+from .tensor import GRAD_ONLY, LATER, Tensor
 
 MEMO_LIMIT: Final = 16_384
+GRADS_KEPT: Final = 4096
+"""Metas of tensors whose gradients were asked for."""
 _NUMBERS_AS_TENSORS: Final = frozenset({
     ("add", "other"), ("sub", "other"), ("mul", "other"), ("div", "other"), ("where", "self"), ("where", "other"),
     ("remainder", "self"),
@@ -191,13 +194,38 @@ def run(entry: Entry, values: list[Any]) -> Any:
     session = short.session_of(values)
     if short.tells:
         out = short.out
-        number = session.record(entry.op, values, 0 if out is None else 1, short.recipe)
+        number = told(short, session, values, mode)
+        if number < 0:
+            number = session.record(entry.op, values, 0 if out is None else 1, short.recipe)
         return () if out is None else Tensor._make(session, number, out)
     if session.lock.ready == mode:
         made = one(short, session, values[0], mode) if short.single else many(short, session, values, mode)
         if made is not LONG:
             return made
     return _run(entry, values, None)
+
+
+_GRAD_OF: Final = entry_of(TABLE["grad_of"])
+_grads: dict[Meta, Short] = {}
+
+
+def grad_of(tensor: Tensor) -> Any:
+    """A proxy for what ``tensor.grad`` is on the server by now."""
+    values = [tensor, None if tensor._chosen is ... else tensor._chosen]
+    if values[1] is None and not OPEN:
+        short = _grads.get(tensor._meta)
+        if short is not None:
+            number = told(short, tensor._session, values, MODES.key)
+            if number >= 0:
+                return Tensor._make(tensor._session, number, short.out)
+        elif (short := known(key_of(_GRAD_OF, values))) is not None:
+            if len(_grads) >= GRADS_KEPT:
+                _grads.clear()
+            _grads[tensor._meta] = short
+    return run(_GRAD_OF, values)
+
+
+LATER["grad_of"] = grad_of
 
 
 def _run(entry: Entry, values: list[Any], form: Any) -> Any:

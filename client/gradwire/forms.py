@@ -8,6 +8,7 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.meta import Meta
 from gradwire_protocol.table import Kind, Op
 
+from .recording import joins
 from .size import Size
 from .tensor import Tensor
 
@@ -38,6 +39,7 @@ class Short:
     Attributes:
         name, template: of the record; references go where ``references`` says, numbers from where ``numbers`` says.
         tells: whether nothing comes of it: it only tells the server something.
+        joins: whether it belongs to a frame that is due to end.
         visible, out: the metas of the results that the program gets, and the first of them. ``counted`` are those of an
             op whose record says how many they are; ``floating`` are the places of those that can have a history.
         recorded: whether there is a node where some operand requires a gradient.
@@ -49,7 +51,7 @@ class Short:
     """
 
     __slots__ = (
-        "alone", "asked", "both", "counted", "differentiable", "entry", "floating", "keeping", "kept", "kind",
+        "alone", "asked", "both", "counted", "differentiable", "entry", "floating", "joins", "keeping", "kept", "kind",
         "largest", "lists", "name", "numbers", "out", "outs", "recipe", "recorded", "references", "single", "tells",
         "template", "view", "visible", "with_history",
     )  # fmt: skip
@@ -65,6 +67,7 @@ class Short:
         self.numbers = recipe.numbers
         self.outs = recipe.inferred.outs
         self.tells = op.control
+        self.joins = joins(op)
         self.out: Any = self.outs[0] if self.outs else None
         self.alone = op.results == 1
         self.counted = op.results is None

@@ -17,14 +17,19 @@ from .dispatch import call, entry_of, run
 from .tensor import Tensor
 
 _SELECT: Final = entry_of(TABLE["select"])
+_SLICE: Final = entry_of(TABLE["slice"])
 _PARTS: Final = (list, tuple, range, slice, type(None), type(Ellipsis), Tensor, np.ndarray)
 """What in a list makes it a tuple of indices, as PyTorch still has it."""
 
 
 def getitem(self: Tensor, key: Any) -> Any:
     """The elements that ``key`` names: a view for ints, slices, None and Ellipsis, a copy for tensors and masks."""
-    if type(key) is int and self._meta.shape:
-        return run(_SELECT, [self, 0, key])
+    if self._meta.shape:
+        if type(key) is int:
+            return run(_SELECT, [self, 0, key])
+        if type(key) is slice:
+            viewed = _slice(self, 0, key)
+            return viewed if viewed is not self else call("alias", self)
     viewed, indices = _walk(self, key)
     if any(i is not None for i in indices):
         return call("index", viewed, indices)
@@ -146,7 +151,9 @@ def _as_index(part: Any) -> Any:
 
 
 def _slice(self: Tensor, dim: int, part: slice) -> Tensor:
-    start, stop, step = _bound(part.start), _bound(part.stop), _bound(part.step)
+    start, stop, step = part.start, part.stop, part.step
+    if type(start) is not int or type(stop) is not int or step is not None:
+        start, stop, step = _bound(start), _bound(stop), _bound(step)
     if step is not None and step <= 0:
         raise ArgumentValueError(f"a slice's step must be positive, not {step}: use flip for a reversed order")
     if start is None and stop is None and step in (None, 1):
@@ -154,7 +161,7 @@ def _slice(self: Tensor, dim: int, part: slice) -> Tensor:
     extent = self._meta.shape[dim]
     if extent >= 0 and (start is None or start == 0) and (stop is None or stop >= extent) and step in (None, 1):
         return self
-    made: Tensor = call("slice", self, dim, start, stop, 1 if step is None else step)
+    made: Tensor = run(_SLICE, [self, dim, start, stop, 1 if step is None else step])
     return made
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from gradwire_protocol.frames import place_of_position, position_of
+from gradwire_protocol.frames import SEQS, place_of_position
 
 PACKAGE: Final = str(Path(__file__).parent)
 
@@ -47,11 +47,13 @@ class RecentLines:
         """Remember the lines of a frame, and forget those of the oldest frames where they are too many."""
         if not lines:
             return
-        known = next((before for before in self._latest if before == lines), None)
-        if known is None:
+        for known in self._latest:
+            if known == lines:
+                break
+        else:
+            known = lines
             self._latest.append(lines)
-        _, number, _ = place_of_position(position_of(self._client, seq, 0))
-        self._frames[number] = lines if known is None else known
+        self._frames[seq % SEQS] = known
         self._count += len(lines)
         while len(self._frames) > FRAMES_KEPT or (self._count > LINES_KEPT and len(self._frames) > 1):
             self._count -= len(self._frames.popitem(last=False)[1])
@@ -84,16 +86,13 @@ def user_call() -> tuple[Any, int, str]:
         code = frame.f_code
         if not INSIDE[code.co_filename] or frame.f_back is None:
             return code, frame.f_lasti, name
-        name = _called(frame, name)
+        name = _called(frame, name) if code.co_name == "function" else code.co_name
         frame = frame.f_back
 
 
 def _called(frame: FrameType, before: str) -> str:
-    """The name of what a frame runs. Functions made for ops of the table are all ``function`` in their code: those have
-    the op's name, and what only wraps one has that of the call ``before``."""
-    name = frame.f_code.co_name
-    if name != "function":
-        return name
+    """The name of what a frame runs whose code is a ``function``. Those made for ops of the table are all called so:
+    they have the op's name, and what only wraps one has that of the call ``before``."""
     op = frame.f_locals.get("op")
     return before if op is None else str(op.name)
 

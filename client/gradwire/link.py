@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from gradwire_protocol.awake import SPIN_S
 from gradwire_protocol.errors import (
     GradwireError,
     InternalError,
@@ -26,7 +27,7 @@ from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Refu
 
 from . import endings
 from .clocks import Clock
-from .connection import ATTEMPT_S, HEARTBEAT_S, PINGS_MISSED, SPIN_S, STALLS, Connection, Disconnected
+from .connection import ATTEMPT_S, HEARTBEAT_S, PINGS_MISSED, STALLS, Connection, Disconnected
 from .outgoing import Outgoing, replace_by_empty
 from .patience import PATIENCE_S, Patience
 from .replies import Downloads, error_of, gather
@@ -205,7 +206,8 @@ class Link:
             ConnectionLost: when the server cannot be reached; nothing has changed then.
         """
         with self.lock:
-            self._check()
+            if self._over is not None:
+                self._check()
             began = 0
             while not self._window.fits(size, read_bytes):
                 began = began or time.perf_counter_ns()
@@ -233,7 +235,8 @@ class Link:
         While the server cannot be reached the frame waits here, as long as there is room.
         """
         with self.lock:
-            self._check()
+            if self._over is not None:
+                self._check()
             frame.seq = self._window.next
             frame.client = self.client
             frame.hash = key
@@ -248,7 +251,7 @@ class Link:
                 if self._connection is None:
                     self._try_to_reconnect()
                 else:
-                    self._guarded(lambda: self._write(sent))
+                    self._guarded(self._write, sent)
                     if not wait and len(self._window) >= LOOK_FROM and not sent.frame.seq % LOOK_EVERY:
                         self._drain(0)  # whoever waits will look anyway
             except Disconnected:
@@ -308,13 +311,12 @@ class Link:
             except (Disconnected, GradwireError):
                 pass  # the next use reconnects, or meets the error itself
 
-    def _guarded(self, action: Callable[[], Any]) -> Any:
+    def _guarded(self, action: Callable[..., None], *args: Any) -> None:
         """Whatever interrupts it, Ctrl-C included, ends the connection: nobody knows how far it came."""
         whole = False
         try:
-            found = action()
+            action(*args)
             whole = True
-            return found
         finally:
             if not whole:
                 self._let_go()
@@ -325,13 +327,15 @@ class Link:
             raise Disconnected("not connected")
         sent.frame.ack = self._window.answered
         sent.frame.epoch = self.epoch
-        for message in self._outgoing.messages(sent):
-            connection.send(message)
+        if sent.uploads:
+            for chunk in self._outgoing.chunks(sent):
+                connection.send(chunk)
+        connection.send(self._outgoing.message(sent))
 
     # Receiving
 
     def _drain(self, timeout: float | None, awake: bool = False) -> None:
-        self._guarded(lambda: self._take_in(timeout, awake))
+        self._guarded(self._take_in, timeout, awake)
 
     def _take_in(self, timeout: float | None, awake: bool = False) -> None:
         connection = self._connection
@@ -494,7 +498,7 @@ class Link:
             raise error if isinstance(error, Disconnected) else Disconnected(str(error)) from None
         self._connection = connection
         self.clock = Clock(connection.welcome.clock, asked, time.perf_counter_ns())
-        self._guarded(lambda: self._take_up(connection.welcome))
+        self._guarded(self._take_up, connection.welcome)
         return connection.welcome
 
     def _take_up(self, welcome: Welcome) -> None:

@@ -22,7 +22,7 @@ from .creation import ones as make_ones
 from .creation import zeros as make_zeros
 from .dispatch import call, entry_of, run
 from .duals import OPEN
-from .forms import key_of, known
+from .forms import Short, key_of, known
 from .generator import drawing_from
 from .modes import MODES
 from .outputs import computed_in, into
@@ -47,26 +47,25 @@ def function_of(op: Op) -> Callable[..., Any]:
     bind = op.bind
     singles: dict[Any, Any] = {}
 
-    def single(x: Tensor) -> Any:
-        """The short way of an op of one tensor."""
-        form = x._meta
-        short = singles.get(form)
-        if short is None:
-            short = known(key_of(entry, bind((x,), {}))) if len(op.params) >= 1 >= op.required else None
-            if short is None or not short.single:
-                return LONG
-            if len(singles) >= SINGLES_KEPT:
-                singles.clear()
-            singles[form] = short
-        session, key = x._session, MODES.key
-        return one(short, session, x, key) if session.lock.ready == key and not OPEN else LONG
+    def single(x: Tensor) -> Short | None:
+        """What is known of a call with this tensor alone, from now on at once; ``None`` where that does not do."""
+        short = known(key_of(entry, bind((x,), {}))) if len(op.params) >= 1 >= op.required else None
+        if short is None or not short.single or _placed(op):
+            return None
+        if len(singles) >= SINGLES_KEPT:
+            singles.clear()
+        singles[x._meta] = short
+        return short
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if not kwargs:
-            if len(args) == 1 and isinstance(args[0], Tensor) and PLACES.current is None:
-                made = single(args[0])
-                if made is not LONG:
-                    return made
+            if len(args) == 1 and isinstance(args[0], Tensor):
+                x = args[0]
+                session, key = x._session, MODES.key
+                if session.lock.ready == key and not OPEN:
+                    short = singles.get(x._meta) or single(x)
+                    if short is not None and (made := one(short, session, x, key)) is not LONG:
+                        return made
         else:
             if "input" in kwargs and op.params and op.params[0].name == "self":
                 kwargs["self"] = kwargs.pop("input")

@@ -37,16 +37,20 @@ class Node:
     """
 
     # What every node has of its own. Making one is on the path of every op.
-    __slots__ = ("__dict__", "__weakref__", "_name", "edges", "line", "outs", "recipe", "saved", "seq")
+    __slots__ = (
+        "__dict__", "__weakref__", "_name", "edges", "inner", "line", "numbers", "outs", "part", "recipe", "retained",
+        "saved", "seq",
+    )  # fmt: skip
 
     saved: tuple[Any, ...] | None
+    # Few nodes have one of these, but every backward looks: a slot is read in a fraction of what a class's default is.
+    inner: Node | None
+    numbers: tuple[Any, ...]
+    part: Part | None
+    retained: list[ref[Any]] | None
 
     # What few nodes ever change.
-    inner: Node | None = None
     metadata_: dict[Any, Any] | None = None
-    numbers: tuple[Any, ...] = ()
-    part: Part | None = None
-    retained: list[ref[Any]] | None = None
     told = False
     """Whether the name is what the facts of derivatives say, and not what the program recorded."""
 
@@ -58,7 +62,8 @@ class Node:
         self.outs = outs
         self.recipe = recipe
         self.line = line
-        self.saved = ()
+        self.saved = self.numbers = ()
+        self.part = self.inner = self.retained = None
         self.seq: float = next_seq()
 
     def name(self) -> str:
@@ -121,11 +126,10 @@ class AccumulateGrad(Node):
         self._name = "AccumulateGrad"
         self.edges = ()
         self.outs = (leaf._meta,)
-        self.recipe = self.line = None
-        self.saved = ()
+        self.recipe = self.line = self.inner = self.retained = None
+        self.saved = self.numbers = ()
         self.seq = next_seq()
-        if leaf._part is not None:
-            self.part = leaf._part
+        self.part = leaf._part
         self.variable = leaf
 
 

@@ -83,13 +83,16 @@ class Outgoing:
                 sent.buffers.append(data)
         return sent
 
-    def messages(self, sent: Sent) -> Iterator[bytes]:
-        """The messages of a frame, in order; the frame itself is the last."""
+    def chunks(self, sent: Sent) -> Iterator[bytes]:
+        """The messages that go before a frame, in order."""
         for transfer, data in sent.uploads.items():
             for offset in range(0, data.nbytes, CHUNK_BYTES):
                 piece = data[offset : offset + CHUNK_BYTES]
                 chunk = Chunk(transfer=transfer, offset=offset, total=data.nbytes)
                 yield envelope.join(envelope.encode(chunk, [piece]))
+
+    def message(self, sent: Sent) -> bytes:
+        """The message of a frame itself, which is about to be sent."""
         frame = sent.frame
         known = frame.hash in self._known
         frame.structure = _NOTHING if known else msgspec.Raw(sent.structure)
@@ -103,7 +106,7 @@ class Outgoing:
         else:
             self.misses["small"] += 1
         sent.sent_at = -1 if sent.sent_at else time.perf_counter_ns()
-        yield envelope.join(_encoded(frame, sent.buffers))
+        return envelope.join(_encoded(frame, sent.buffers))
 
     def _remember(self, key: bytes) -> None:
         self._known[key] = None

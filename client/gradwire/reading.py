@@ -65,7 +65,8 @@ class Readable:
                 return found
             value: np.ndarray[Any, Any] | None = session.read([self])[0]
             if value is None or value.nbytes > REMEMBERED_BYTES:
-                self._last_read = None
+                if known is not None:
+                    self._last_read = None
                 return value
             self._last_read = session.recorded, monotonic() + REMEMBERED_S, value
             return value.copy()

@@ -27,8 +27,12 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 OPS_PER_FRAME: Final = 2048
-JOINS: Final = frozenset({"clip_grad_norm_", "grad_of", "unscale_gradients", "update_scale"})
-"""What still belongs to a frame that is due to end after a backward, beside the steps of optimizers."""
+_JOINS: Final = frozenset({"clip_grad_norm_", "grad_of", "unscale_gradients", "update_scale"})
+
+
+def joins(op: Op) -> bool:
+    """Whether an op still belongs to a frame that is due to end after a backward: what uses gradients at once."""
+    return op.control and (op.name in _JOINS or op.name.endswith("_step"))
 
 
 class Recording:
@@ -90,10 +94,12 @@ class Recording:
     def _let_through(self) -> None:
         """Let this thread, whose turn it is, take the short way, if an op is nothing but its record now."""
         plain = not (
-            self._due or self._due_beyond or self._closed or self._recorder is not None or self._region is not None
+            self._closed or self._recorder is not None or self._region is not None
             or self._default_dtype is not DEFAULT_DTYPE or self._flags & ~GRAD_MODE
         )  # fmt: skip
-        self.lock.ready = MODES.thread | self._flags if plain else NOBODY
+        turns = self.lock
+        turns.joins = MODES.thread | self._flags if plain else NOBODY
+        turns.ready = NOBODY if self._due or self._due_beyond else turns.joins
 
     @property
     def closed(self) -> bool:
@@ -103,7 +109,7 @@ class Recording:
     @closed.setter
     def closed(self, closed: bool) -> None:
         self._closed = closed
-        self.lock.ready = NOBODY
+        self.lock.ready = self.lock.joins = NOBODY
 
     @property
     def recorder(self) -> Recorder | None:
@@ -113,7 +119,7 @@ class Recording:
     @recorder.setter
     def recorder(self, recorder: Recorder | None) -> None:
         self._recorder = recorder
-        self.lock.ready = NOBODY
+        self.lock.ready = self.lock.joins = NOBODY
 
     @property
     def default_dtype(self) -> DType:
@@ -123,7 +129,7 @@ class Recording:
     @default_dtype.setter
     def default_dtype(self, dtype: DType) -> None:
         self._default_dtype = dtype
-        self.lock.ready = NOBODY
+        self.lock.ready = self.lock.joins = NOBODY
 
     def frame_ends(self) -> None:
         """The frame is due to end, after a backward or an optimizer's step: with the next read, or before the next
@@ -149,9 +155,7 @@ class Recording:
                 raise InternalError("the session is closed")
             if len(self._ops) >= self._limit:
                 self.flush(must=True)  # before anything of this op is recorded: if it fails, the op can be tried again
-            elif (self._due or (self._due_beyond and not self._goes_on(values))) and not (
-                op.control and (op.name in JOINS or op.name.endswith("_step"))
-            ):
+            elif (self._due or (self._due_beyond and not self._goes_on(values))) and not joins(op):
                 self._due = self._due_beyond = False  # where it cannot be sent now, it goes on
                 self.flush()
             recorder = self.recorder
@@ -270,54 +274,47 @@ class Recording:
             ConnectionLost: as said.
         """
         with self.lock:
-            if not self._ops and not reads and not wait:
+            ops, link = self._ops, self.link
+            if not ops and not reads and not wait:
                 return None
             try:
-                self.link.make_room(self._payload_bytes, read_bytes)
+                link.make_room(self._payload_bytes, read_bytes)
             except ConnectionLost:
                 if wait or must:
                     raise
                 return None
-            if self._note is None and self.recorder is not None:
-                self._note = self.recorder.plain(self)
-            dropped = self.dropped
-            count = len(dropped)
-            local: list[int] = []
-            releases: list[int] = []
-            for number in dropped[:count]:
-                if number > 0:
-                    (local if number >= self._first else releases).append(number)
-            del dropped[:count]
+            if self._note is None and self._recorder is not None:
+                self._note = self._recorder.plain(self)
+            first, note = self._first, self._note
+            dropped = self.dropped[:]  # others are dropped meanwhile
+            del self.dropped[: len(dropped)]
+            drops = [number - first for number in dropped if number >= first]
+            releases = [number for number in dropped if 0 < number < first]
+            drops.sort()
+            releases.sort()
             structure = envelope.encode_part(
-                Structure(
-                    ops=self._ops,
-                    reads=reads or [],
-                    drops=sorted(n - self._first for n in local),
-                    heard=wait and not reads,
-                )
+                Structure(ops=ops, reads=reads or [], drops=drops, heard=wait and not reads)
             )
             frame = Frame(
-                first=self._first,
+                first=first,
                 external=list(self._external),
                 scalars=self._scalars,
-                releases=sorted(releases),
-                timed=wait or self._note is not None,
+                releases=releases,
+                timed=wait or note is not None,
             )
             payloads, lines = self._payloads, self._lines
             key = hash_of(structure)
             self.frames += 1
-            self.ops += len(self._ops)
-            note = self._note
+            self.ops += len(ops)
+            before = 0
             if note is not None:
                 frame.detailed = True
-                note.cut, note.total = time.perf_counter_ns(), len(self._ops)
+                note.cut, note.total = time.perf_counter_ns(), len(ops)
+                before = link.bytes_sent
             self._fresh()
-            before = self.link.bytes_sent
-            seq = self.link.submit(
-                frame, structure, key, payloads, lines, wait, len(reads or ()), read_bytes, note=note
-            )
+            seq = link.submit(frame, structure, key, payloads, lines, wait, len(reads or ()), read_bytes, note)
             if note is not None:
-                note.seq, note.sent, note.sent_bytes = seq, time.perf_counter_ns(), self.link.bytes_sent - before
+                note.seq, note.sent, note.sent_bytes = seq, time.perf_counter_ns(), link.bytes_sent - before
             self._recent_lines.keep(seq, lines)
             return seq
 

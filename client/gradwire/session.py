@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from gradwire_protocol import dtypes
+from gradwire_protocol.awake import SPIN_S
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, GradwireError, NotFound, Superseded, UnknownTensor
 from gradwire_protocol.frames import ID_BITS, MAX_ID
@@ -18,7 +19,7 @@ from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.table import TABLE
 
-from .connection import HEARTBEAT_S, SPIN_S
+from .connection import HEARTBEAT_S
 from .facts import Facts
 from .kept_uploads import KEPT_BYTES, LEAST_BYTES, SHARE, KeptUploads
 from .lines import user_depth

@@ -9,12 +9,13 @@ import threading
 from typing import Any
 
 from gradwire_protocol import dtypes
+from gradwire_protocol.awake import SPIN_S
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 from gradwire_protocol.table import TABLE
 
 from . import trust
-from .connection import HEARTBEAT_S, SPIN_S
+from .connection import HEARTBEAT_S
 from .embedded import embedded_server
 from .kept_uploads import KEPT_BYTES
 from .patience import PATIENCE_S, chosen

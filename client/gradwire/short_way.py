@@ -34,14 +34,15 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
     recorded = False
     if key & 1 and short.recorded:
         found = []
-        for value in short.receivers(values):
+        for value in short.receivers(values) if short.lists else [values[i] for i in short.differentiable]:
             edge = None
             if isinstance(value, Tensor):
                 before = value._node
                 if value._base_tensor is not None:
-                    if before is None:
+                    if before is not None:
+                        edge = edge_of(value)
+                    elif value.requires_grad:
                         return LONG
-                    edge = edge_of(value)
                 elif before is not None:
                     edge = (before, value._slot)
                 elif value._requires:
@@ -107,7 +108,8 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
         node.outs = short.outs
         node.recipe = recipe
         node.line = line
-        node.saved = ()
+        node.saved = node.numbers = ()
+        node.part = node.inner = node.retained = None
         node.seq = next_seq()
     results = []
     for slot, out in enumerate(short.visible):
@@ -116,6 +118,7 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
         made._id = number + slot
         made._meta = out
         made._slot = slot
+        made._base_tensor = made._versions = None
         made._node = node if slot in short.floating else None
         if short.view:
             made._view_of(values[0], short.with_history, short.counted, bool(key & 1))
@@ -138,9 +141,10 @@ def one(short: Short, session: Session, x: Any, key: int) -> Any:
     if key & 1 and short.recorded:
         node = x._node
         if x._base_tensor is not None:
-            if node is None:
+            if node is not None:
+                edge = edge_of(x)
+            elif x.requires_grad:
                 return LONG
-            edge = edge_of(x)
         elif node is not None:
             edge = (node, x._slot)
         elif x._requires:
@@ -188,6 +192,7 @@ def one(short: Short, session: Session, x: Any, key: int) -> Any:
     made._id = name
     made._meta = short.out
     made._slot = 0
+    made._base_tensor = made._versions = None
     if edge is None:
         made._node = None
         if short.view:
@@ -200,6 +205,8 @@ def one(short: Short, session: Session, x: Any, key: int) -> Any:
     node.outs = short.outs
     node.recipe = recipe
     node.line = line
+    node.numbers = ()
+    node.part = node.inner = node.retained = None
     node.seq = next_seq()
     keeping = short.keeping
     kept = short.kept or keeping.places(edges, recipe)
@@ -211,37 +218,45 @@ def one(short: Short, session: Session, x: Any, key: int) -> Any:
     if short.view:
         made._view_of(x, True, False, True)
     if kept[1]:
-        keeping.keep_results(node, kept, (made,))
+        if kept[1] == LEFT and made._versions is None:  # most functions keep their one result
+            made._versions = cell = [0]
+            node.saved = (*node.saved, (cell, 0, -1, name, short.out))
+        else:
+            keeping.keep_results(node, kept, (made,))
     return made
 
 
 def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
     """The same for an op of two operands, of which the second may be a number, and defaults."""
     edges: Any = None
+    left: Any = None
+    right: Any = None
     number = not short.both
     if key & 1 and short.recorded:
         node = x._node
         if x._base_tensor is not None:
-            if node is None:
+            if node is not None:
+                left = edge_of(x)
+            elif x.requires_grad:
                 return LONG
-            left: Any = edge_of(x)
         elif node is not None:
             left = (node, x._slot)
-        else:
-            left = edge_of(x) if x._requires else None
+        elif x._requires:
+            left = edge_of(x)
         if number:
             if left is not None:
                 edges = (left, None)
         else:
             node = y._node
             if y._base_tensor is not None:
-                if node is None:
+                if node is not None:
+                    right = edge_of(y)
+                elif y.requires_grad:
                     return LONG
-                right: Any = edge_of(y)
             elif node is not None:
                 right = (node, y._slot)
-            else:
-                right = edge_of(y) if y._requires else None
+            elif y._requires:
+                right = edge_of(y)
             if left is not None or right is not None:
                 edges = (left, right)
     frame = _getframe(2)
@@ -302,6 +317,7 @@ def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
     made._id = name
     made._meta = short.out
     made._slot = 0
+    made._base_tensor = made._versions = None
     if edges is None:
         made._node = None
         return made
@@ -312,10 +328,12 @@ def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
     node.outs = short.outs
     node.recipe = recipe
     node.line = line
+    node.numbers = ()
+    node.part = node.inner = node.retained = None
     node.seq = next_seq()
     kept = short.kept
-    if kept is None:
-        kept = short.keeping.places(edges, recipe)
+    if kept is None:  # it was worked out before, or is now
+        kept = recipe.kept.get((left is None) + 2 * (right is None)) or short.keeping.places(edges, recipe)
     places = kept[0]
     if places == BOTH and not number:
         cell, other = x._versions or x._cell(), y._versions or y._cell()

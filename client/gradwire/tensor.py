@@ -31,6 +31,7 @@ from .modes import MODES
 from .participation import Part, register_accumulated_hook, register_tensor_hook, remember_origin
 from .reading import Readable
 from .size import Size, device
+from .telling import tell
 
 if TYPE_CHECKING:
     from .lines import Line
@@ -39,18 +40,23 @@ if TYPE_CHECKING:
 GRAD_ONLY: Final = GRAD_MODE | INFERENCE_MODE
 NO_GRAD, PRESENT, UNKNOWN_GRAD = 0, 1, 2
 
+LATER: Final[dict[str, Callable[..., Any]]] = {}
+"""Functions of modules that need this one, which put them here: to look one up is faster than to import it."""
+
 
 class Tensor(Readable):
     """A tensor on the server. Created by :func:`gradwire.tensor` and by operations, never by its constructor alone."""
 
     # What every tensor has of its own. Making one is on the path of every op.
-    __slots__ = ("__dict__", "__weakref__", "_id", "_meta", "_node", "_session", "_slot")
+    __slots__ = ("__dict__", "__weakref__", "_base_tensor", "_id", "_meta", "_node", "_session", "_slot", "_versions")
 
     _session: Session
     _id: int
     _meta: Meta
     _node: Node | None
     _slot: int
+    _base_tensor: Any  # of a view
+    _versions: list[Any] | None  # what tells how often its memory was written to, once somebody may ask
 
     # What few tensors ever change.
     _requires: bool = False
@@ -58,8 +64,6 @@ class Tensor(Readable):
     _grad: Any = None
     _chosen: Any = ...  # the dtype chosen for gradients, if one was
     _accumulator: ref[Any] | None = None
-    _base_tensor: Any = None
-    _versions: list[Any] | None = None
     _seen: int = 0
     _creation: int = PLAIN
     _path: Path | None = None
@@ -97,6 +101,7 @@ class Tensor(Readable):
         self._meta = described
         self._node = node if node is not None and described.dtype.category >= 2 else None
         self._slot = slot
+        self._base_tensor = self._versions = None
         return self
 
     def __del__(self) -> None:
@@ -333,17 +338,18 @@ class Tensor(Readable):
     @property
     def grad(self) -> Any:
         """The accumulated gradient, or None."""
-        if not self.is_leaf and not self._retains and self._grad_state == NO_GRAD:
-            warnings.warn(
-                "the .grad of a tensor that is not a leaf is not kept: call retain_grad() on it before backward",
-                UserWarning,
-                stacklevel=2,
-            )
-            return None
         if self._grad_state == NO_GRAD:
+            if not self.is_leaf and not self._retains:
+                warnings.warn(
+                    "the .grad of a tensor that is not a leaf is not kept: call retain_grad() on it before backward",
+                    UserWarning,
+                    stacklevel=2,
+                )
             return None
+        if self._base_tensor is not None:
+            self._grad_node()  # which may refuse
         if self._grad is None:
-            found = _grad_of(self)
+            found = LATER["grad_of"](self)
             if self._grad_state == UNKNOWN_GRAD and self._session.read([found])[0] is None:
                 self._grad_state = NO_GRAD
                 return None
@@ -358,8 +364,11 @@ class Tensor(Readable):
     def grad(self, value: Any) -> None:
         if value is None:
             if self._grad_state != NO_GRAD:
-                self._session.record(TABLE["set_grad"], [self, None], 0)
-            self._grad, self._grad_state, self._grad_history = None, NO_GRAD, None
+                if not tell(self, "set_grad", []):
+                    self._session.record(TABLE["set_grad"], [self, None], 0)
+            self._grad, self._grad_state = None, NO_GRAD
+            if self._grad_history is not None:
+                self._grad_history = None
             return
         if not isinstance(value, Tensor):
             raise ArgumentTypeError(f"grad must be a tensor or None, not {type(value).__name__}")
@@ -409,9 +418,7 @@ class Tensor(Readable):
         inputs: Any = None,
     ) -> None:
         """Accumulate gradients into the leaves (or ``inputs``) that this tensor depends on. Does not wait."""
-        from .autograd import backward
-
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        LATER["backward"](self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(gradient)`` in every backward that computes a gradient for this tensor, once it is complete.
@@ -517,9 +524,11 @@ def hand_over(made: Tensor, to: Tensor) -> None:
     before = Tensor._make(to._session, to._id, to._meta, to._node, to._slot)
     own = {k: v for k, v in to.__dict__.items() if k in Tensor.__annotations__}
     before.__dict__.update(own)
+    before._base_tensor, before._versions = to._base_tensor, to._versions
     for key in own:
         del to.__dict__[key]
     to._id, to._meta, to._node, to._slot = made._id, made._meta, made._node, made._slot
+    to._base_tensor, to._versions = before if made._base_tensor is to else made._base_tensor, made._versions
     to.__dict__.update({k: before if v is to else v for k, v in made.__dict__.items()})
     made.__class__ = _Moved
 
@@ -537,12 +546,6 @@ def _call(name: str, *args: Any) -> Any:
     from .dispatch import call
 
     return call(name, *args)
-
-
-def _grad_of(tensor: Tensor) -> Any:
-    from .dispatch import entry_of, run
-
-    return run(entry_of(TABLE["grad_of"]), [tensor, None if tensor._chosen is ... else tensor._chosen])
 
 
 __all__ = ["AccumulateGrad", "Tensor"]

@@ -12,7 +12,7 @@ right before ``busy`` is set, without a call in between: CPython changes threads
 
 from __future__ import annotations
 
-import threading
+from threading import RLock, get_ident
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Final
@@ -28,37 +28,44 @@ class Turns:
 
     Attributes:
         ready: the key of the thread that may record without the lock, in the modes that the frame is in.
+        joins: the same for what belongs to the frame also when it is due to end.
         busy: whether it does so at this moment.
     """
 
-    __slots__ = ("_lock", "_owner", "busy", "ready")
+    __slots__ = ("_lock", "_owner", "busy", "joins", "ready")
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._owner = 0
         self.busy = False
-        self.ready = NOBODY
+        self.ready = self.joins = NOBODY
 
     def acquire(self, blocking: bool = True) -> bool:
         """Take the lock, and see to it that no other thread records without."""
         if not self._lock.acquire(blocking):
             return False
-        me = threading.get_ident()
+        me = get_ident()
         if self._owner != me:
-            self.ready = NOBODY
-            self._owner = me
-            until = monotonic() + BUSY_S
-            while self.busy and monotonic() < until:
-                sleep(0)
-            self.busy = False
+            self._take_over(me)
         return True
+
+    def _take_over(self, me: int) -> None:
+        self.ready = self.joins = NOBODY
+        self._owner = me
+        until = monotonic() + BUSY_S
+        while self.busy and monotonic() < until:
+            sleep(0)
+        self.busy = False
 
     def release(self) -> None:
         """Give it back."""
         self._lock.release()
 
     def __enter__(self) -> None:
-        self.acquire()
+        self._lock.acquire()
+        me = get_ident()
+        if self._owner != me:
+            self._take_over(me)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -31,7 +31,7 @@ UNKNOWN_BYTES: Final = 1 << 50
 FRAME_OVERHEAD: Final = 512
 
 
-@dataclass
+@dataclass(slots=True)
 class Sent:
     """A frame that was sent, or waits to be sent again, and is not answered yet.
 
@@ -61,7 +61,7 @@ class Sent:
     note: Travelled | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class Answer:
     """A reply with the values' bytes gathered."""
 

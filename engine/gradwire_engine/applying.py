@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,30 +56,51 @@ FRAME_SECONDS: Final = "GRADWIRE_MAX_FRAME_SECONDS"
 Buffers = list[memoryview]
 
 
-class Run:
+@dataclass(eq=False, repr=False)
+class Applying(ABC):
+    """A frame about to be applied: once, as a :class:`Run`, or in a loop (:mod:`.repeating`).
+
+    Attributes:
+        seq: the frame's number, also where it has none itself.
+        known: its structure.
+        human: whether values are given as nested lists.
+        failures: of a frame that is replayed, what failed when it was applied first, by the index of the record.
+    """
+
+    session: Session
+    client: Client
+    frame: Frame
+    seq: int
+    known: Known
+    buffers: Buffers
+    human: bool
+    failures: Mapping[int, Problem] | None
+
+    @abstractmethod
+    def __post_init__(self) -> None:
+        """Get ready, and refuse a frame that is not to be applied: nothing has changed so far."""
+
+    @abstractmethod
+    def execute(self) -> tuple[Reply, Buffers]:
+        """Apply it, and answer."""
+
+    def replay(self) -> tuple[Reply, Buffers]:
+        """Execute, with the failures that are known, and no others of their kinds."""
+        account = self.session.engine.account
+        limits, account.limits = account.limits, UNLIMITED
+        try:
+            return self.execute()
+        finally:
+            account.limits = limits
+
+
+class Run(Applying):
     """One frame being applied."""
 
-    def __init__(
-        self,
-        session: Session,
-        client: Client,
-        frame: Frame,
-        seq: int,
-        known: Known,
-        buffers: Buffers,
-        human: bool,
-        failures: Mapping[int, Problem] | None,
-    ) -> None:
-        self.session = session
-        self.generator = session.engine.generator
-        self.client = client
-        self.frame = frame
-        self.seq = seq
-        self.structure = known.structure
-        self.frees = known.frees
-        self.failures = failures
-        self.buffers = buffers
-        self.human = human
+    def __post_init__(self) -> None:
+        frame, client = self.frame, self.client
+        self.generator = self.session.engine.generator
+        self.structure, self.frees = self.known.structure, self.known.frees
         self.made: list[Tensor | Poison | None] = []
         self.errors: list[Problem] = []
         self.error_at: dict[int, int] = {}
@@ -150,15 +173,6 @@ class Run:
                 f"first={self.frame.first} is not an id of client {self.client.number}: its ids are "
                 f"{self.client.number} << {ID_BITS} plus a counter"
             )
-
-    def replay(self) -> tuple[Reply, Buffers]:
-        """Execute, with the failures that are known, and no others of their kinds."""
-        account = self.session.engine.account
-        limits, account.limits = account.limits, UNLIMITED
-        try:
-            return self.execute()
-        finally:
-            account.limits = limits
 
     def _failed_step(self, record: Any, scalars: Iterator[Any], payloads: Iterator[Payload]) -> None:
         """A record of a frame that is replayed: one that failed then fails again, with all that follows from it."""
@@ -447,9 +461,8 @@ class Run:
             value.values = to_json(host, tensor.dtype)
             return value
         # A copy: the tensor may change while the reply waits to be sent or resent.
-        data = np.array(host, order="C", copy=True)
         value.buffer = len(out)
-        out.append(memoryview(data.reshape(-1).view(np.uint8)))  # type: ignore[arg-type]
+        out.append(memoryview(host.tobytes()))
         return value
 
     def _settle(self) -> None:

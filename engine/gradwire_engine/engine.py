@@ -325,10 +325,11 @@ class Engine:
                     arguments = [widened(a, via) for a in arguments]
             compiled = entry.compiled if self.compiled and backend.xp is np else None
             found = NotImplemented if compiled is None else compiled(*arguments)
-            if found is NotImplemented:
+            applies = found is not NotImplemented
+            if not applies:
                 found = kernel(*arguments)
             if self.tracer is not None:
-                self.tracer.called(entry, compiled, values, given, (target, via), inferred, found)
+                self.tracer.called(entry, compiled, values, given, (target, via), inferred, found, False, applies)
             return found
         except OverflowError as error:
             raise ArgumentError(f"{entry.op.name}: a number that no element holds ({error})") from None

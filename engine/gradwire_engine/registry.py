@@ -30,6 +30,7 @@ class Row:
     Attributes:
         kernel: computes on arrays; ``None`` for views, which need none, and for control ops.
         compiled: does the same on the CPU in machine code, where it applies; ``None`` until it is loaded, and for most.
+        settle: the same for one layout of the arguments; see :func:`settled`.
         half: whether the kernel takes float16 and bfloat16 as they are; otherwise it is given float32.
         announced: whether the kernel is also given the meta of its first result.
         across: whether the kernel takes operands of other devices, which are then brought to its own first.
@@ -47,13 +48,14 @@ class Row:
     __slots__ = (
         "_keeps_results", "_kept", "across", "announced", "compiled", "composite", "differentiable", "half",
         "has_lists", "joint", "kernel", "measure", "number_at", "number_like_at", "op", "payload_at", "rules", "saves",
-        "scalar_at", "static_targets", "tensor_at", "undefined", "uses", "writes",
+        "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:
         self.op = op
         self.kernel: Kernel | None = None
         self.compiled: Kernel | None = None
+        self.settle: Callable[..., Kernel | None] | None = None
         self.half = False
         self.announced = False
         self.across = False
@@ -150,7 +152,7 @@ def row(name: str) -> Row:
         if base is not None:
             origin = row(base.name)
             found.kernel, found.half, found.rules = origin.kernel, origin.half, dict(origin.rules)
-            found.compiled = origin.compiled
+            found.compiled, found.settle = origin.compiled, origin.settle
             found.announced, found.across, found.measure = origin.announced, origin.across, origin.measure
             found.joint, found.saves, found.undefined = origin.joint, origin.saves, origin.undefined
     return found
@@ -176,6 +178,26 @@ def kernel(
             entry.kernel, entry.half, entry.announced, entry.across = function, half, announced, across
             entry.writes = entry.writes or writes
         return function
+
+    return register
+
+
+def settled(*names: str) -> Callable[[Callable[..., Kernel | None]], Callable[..., Kernel | None]]:
+    """Register how these ops' compiled kernel settles what depends on the layout of its arguments once and for all.
+
+    ``f(*arguments)`` gives a function of the arrays among the arguments, in their order: for arrays of the same dtypes,
+    shapes and strides, and the same other arguments, it does what the compiled kernel does. ``None`` where there is
+    none. It is asked only where the compiled kernel applies. An in-place form has that of its op.
+    """
+
+    def register(settle: Callable[..., Kernel | None]) -> Callable[..., Kernel | None]:
+        for name in names:
+            entry = row(name)
+            entry.settle = settle
+            for form in ROWS.values():
+                if form.op.base is entry.op and not form.writes:
+                    form.settle = settle
+        return settle
 
     return register
 

@@ -8,31 +8,24 @@ wanted of every iteration is copied, and stacked at the end.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from gradwire_protocol.errors import GradwireError, LimitExceeded, MalformedFrame
-from gradwire_protocol.frames import ID_BITS, Frame, Problem, Reply, Timing
+from gradwire_protocol.frames import ID_BITS, Problem, Reply, Timing
 from gradwire_protocol.records import mentioned
 
 from . import deadline
-from .applying import Buffers, Run
-from .clients import Client
+from .applying import Applying, Buffers, Run
 from .failures import Poison, Poisoned, problem_of
-from .memory import UNLIMITED
 from .registry import row
-from .structures import Known
 from .tensor import Tensor
-
-if TYPE_CHECKING:
-    from .session import Session
 
 SETTING: Final = "GRADWIRE_MAX_OPS_PER_FRAME"
 
 
-class Repetition:
+class Repetition(Applying):
     """One frame being applied ``frame.repeat`` times, or once with results that are wanted stacked.
 
     An iteration in which something fails is the last one.
@@ -44,21 +37,9 @@ class Repetition:
             too many tensors.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        client: Client,
-        frame: Frame,
-        seq: int,
-        known: Known,
-        buffers: Buffers,
-        human: bool,
-        failures: Mapping[int, Problem] | None,
-    ) -> None:
-        self.session, self.client, self.frame, self.seq = session, client, frame, seq
-        self.known, self.buffers, self.human, self.failures = known, buffers, human, failures
-        structure, times = known.structure, max(frame.repeat, 1)
-        self.times = times
+    def __post_init__(self) -> None:
+        session, frame, structure = self.session, self.frame, self.known.structure
+        self.times = times = max(frame.repeat, 1)
         each = max(len(structure.ops) + len(frame.stacked), 1)
         if each * times > session.limits.max_ops_per_frame:
             raise LimitExceeded(
@@ -128,15 +109,6 @@ class Repetition:
         return Reply(
             seq=self.seq, errors=self.errors, made=count, first=run.first if count else 0, timing=timing
         ), []  # fmt: skip
-
-    def replay(self) -> tuple[Reply, Buffers]:
-        """Execute, with the failures that are known, and no others of their kinds."""
-        account = self.session.engine.account
-        limits, account.limits = account.limits, UNLIMITED
-        try:
-            return self.execute()
-        finally:
-            account.limits = limits
 
     def _copies(self, run: Run, iteration: int) -> list[Any]:
         """What is wanted of an iteration, in memory of its own."""

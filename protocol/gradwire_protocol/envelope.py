@@ -35,8 +35,10 @@ def encode(
         message.buffers = [len(b) if isinstance(b, bytes) else b.nbytes for b in buffers]
     header = encoder.encode(message)
     pieces: list[bytes | memoryview] = [len(header).to_bytes(_PREFIX, "little"), header]
+    if not buffers:
+        return pieces
     at = _PREFIX + len(header)
-    for buffer, size in zip(buffers, message.buffers if buffers else (), strict=True):
+    for buffer, size in zip(buffers, message.buffers, strict=True):
         gap = -at % ALIGNMENT
         if gap:
             pieces.append(_PADDING[:gap])
@@ -71,9 +73,10 @@ def decode(
         raise MalformedFrame(f"the header is not a message: {error}") from None
     at = _PREFIX + size
     buffers: list[memoryview] = []
-    if len(getattr(message, "buffers", ())) > MAX_BUFFERS:
+    lengths = getattr(message, "buffers", ())
+    if len(lengths) > MAX_BUFFERS:
         raise MalformedFrame(f"the message has more than {MAX_BUFFERS:,} buffers")
-    for length in getattr(message, "buffers", ()):
+    for length in lengths:
         at += -at % ALIGNMENT
         if length < 0 or at + length > len(whole):
             raise MalformedFrame(f"a buffer of {length} bytes at offset {at} leaves the message of {len(whole)}")

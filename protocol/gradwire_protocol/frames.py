@@ -24,11 +24,13 @@ ID_BITS: Final = 32
 
 _INDEX_BITS: Final = 18
 _SEQ_BITS: Final = 23
+SEQS: Final = 1 << _SEQ_BITS
+"""Numbers of frames that positions tell apart: those of later frames begin anew."""
 
 
 def position_of(client: int, seq: int, index: int) -> int:
     """One number for a record: its client, the frame (modulo 2**23) and the place in it. 0 stands for none."""
-    return (client << _SEQ_BITS | seq & (1 << _SEQ_BITS) - 1) << _INDEX_BITS | index
+    return (client << _SEQ_BITS | seq % SEQS) << _INDEX_BITS | index
 
 
 def place_of_position(position: int) -> tuple[int, int, int]:

@@ -18,7 +18,7 @@ from gradwire_protocol.frames import Frame
 SHORT_S: Final = 0.004
 """What a frame may take that is run in the event loop."""
 
-BURST_S: Final = 0.004
+BURST_S: Final = 0.02
 """What such frames may take together before the loop looks after others. Those that come then are a flood, and the
 thread's."""
 

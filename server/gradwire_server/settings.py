@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from gradwire_engine.compiled.toolchain import Mode
 from gradwire_engine.memory import Limits
 from gradwire_engine.plans import MODES
+from gradwire_protocol.awake import SPIN_S
 
 from .durable.spec import Durability, JournalPolicy
 from .secret_files import SecretFiles
@@ -113,12 +114,12 @@ class Settings(BaseSettings):
         "share them. 0 takes OPENBLAS_NUM_THREADS or OMP_NUM_THREADS, else as many as there are processors.",
     )
     spin_s: float = Field(
-        default=0.003,
+        default=SPIN_S,
         ge=0,
         le=1,
         description="Seconds in which a server that has answered looks for the session's next frame without falling "
-        "asleep, if frames usually come that soon and it has more than one processor; 0 where processor time is paid "
-        "for. The client's own GRADWIRE_SPIN_S is the same while it waits for an answer.",
+        "asleep, if frames usually come that soon and nobody else wants the processor; 0 where its time is paid for. "
+        "The client's own GRADWIRE_SPIN_S is the same while it waits for an answer.",
     )
     compiled_kernels: Mode = Field(
         default="auto",

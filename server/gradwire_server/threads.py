@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gradwire_engine.compiled.threads import use_threads
+from gradwire_protocol.awake import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,13 +29,6 @@ class Library(Protocol):
 
     def set_num_threads(self, num_threads: int) -> None:
         """Take so many from now on."""
-
-
-def usable_cores() -> int:
-    """The processors that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):  # not everywhere
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def default_threads() -> int:

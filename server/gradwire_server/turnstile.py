@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from gradwire_protocol.awake import usable_cores
+
 from .threads import SHARED as THREADS
-from .threads import usable_cores
 
 PATIENCE_S: Final = 0.02
 ALONE_S: Final = 0.1

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradwire as gw
-from gradwire import forms, short_way
+from gradwire import forms, short_way, telling
 from gradwire.modes import MODES
 from gradwire.session import Session
 from gradwire.turns import NOBODY
@@ -42,6 +42,24 @@ def views(x, w) -> Any:
     seen = h.view(9)
     row = h[0]
     return [seen, seen * 2, row + 1, h.transpose(0, 1) @ x, h.view(3, 3).sum(), w.reshape(9)]
+
+
+def views_without_history(x, w) -> Any:
+    part = x[0:2]
+    with gw.no_grad():
+        frozen = w.view(9)  # of a leaf that requires grad
+    return [part @ w, part.relu(), F.linear(part, w), w[0:2] * part, x.view(9) * 2, frozen * 2, frozen.exp()]
+
+
+def gradients(x, w) -> Any:
+    leaf = w.detach().requires_grad_()
+    found = []
+    for _ in range(3):
+        leaf.grad = None
+        (leaf * x).relu().sum().backward()
+        found.append(leaf.grad)
+    found.append(leaf.grad * 2)
+    return found
 
 
 def several(x, w) -> Any:
@@ -97,7 +115,14 @@ def several_results(x, w) -> Any:
     return [*parts, *rows, parts[1] * 2, rows[0] + x[0], largest.values, largest.indices, *ordered, *h.chunk(2)]
 
 
-PROGRAMS = [several_results, pairs, singles, views, several, without_gradients, defaults, integers, optimizer_steps]
+PROGRAMS = [
+    several_results, pairs, singles, views, views_without_history, gradients, several, without_gradients, defaults,
+    integers, optimizer_steps,
+]  # fmt: skip
+
+
+def let_nobody_through(session: Any) -> None:
+    session.lock.ready = session.lock.joins = NOBODY
 
 
 def left_by(program: Callable[..., Any], session: Any, monkeypatch: Any, short: bool) -> Any:
@@ -115,7 +140,7 @@ def left_by(program: Callable[..., Any], session: Any, monkeypatch: Any, short: 
     with monkeypatch.context() as patched:
         patched.setattr(session.link, "submit", noted)
         if not short:
-            patched.setattr(Session, "_let_through", lambda self: setattr(self.lock, "ready", NOBODY))
+            patched.setattr(Session, "_let_through", let_nobody_through)
         results = program(x, w)
         session.flush()
     first = session._first
@@ -147,7 +172,7 @@ def test_a_repeated_op_does_not_work_out_anything_anew(alone, monkeypatch) -> No
     x, w = gw.ones(2, 2), gw.ones(2, 2, requires_grad=True)
 
     def ops() -> Any:
-        return gw.relu((x * w + 1) @ w).sum().view(1)
+        return gw.relu((x * w + 1) @ w).sum().view(1), F.linear(x[0:1], w)
 
     for _ in range(3):
         ops()
@@ -155,6 +180,26 @@ def test_a_repeated_op_does_not_work_out_anything_anew(alone, monkeypatch) -> No
     monkeypatch.setattr(gw.dispatch, "_run", lambda entry, values, form: ways.append(entry.op.name))
     ops()
     assert ways == []
+
+
+def test_a_repeated_step_takes_no_turn_by_the_lock(alone, monkeypatch) -> None:
+    leaf = gw.ones(2, 2, requires_grad=True)
+    optimizer = gw.optim.SGD([leaf], lr=0.5)
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        leaf.grad = None
+        (leaf * 2).sum().backward()
+        found = leaf.grad
+        optimizer.step()
+        return found.tolist()
+
+    for _ in range(3):
+        step()
+    locked = []
+    monkeypatch.setattr(alone, "record", lambda op, *more: locked.append(op.name))
+    assert step() == [[2.0, 2.0], [2.0, 2.0]]
+    assert locked == []
 
 
 def test_threads_that_record_in_one_session_do_not_disturb_each_other(alone) -> None:
@@ -179,7 +224,7 @@ def test_threads_that_record_in_one_session_do_not_disturb_each_other(alone) -> 
 
 def test_a_thread_that_comes_late_does_not_end_the_turn_of_another(alone) -> None:
     forms._shorts.clear()
-    x = gw.ones(3, requires_grad=True)
+    x = gw.ones(11, 13, requires_grad=True)  # of a shape that no function remembers from elsewhere
     for _ in range(2):
         gw.relu(x) + x.sum(0)
     turns, key = alone.lock, MODES.key
@@ -196,6 +241,15 @@ def test_a_thread_that_comes_late_does_not_end_the_turn_of_another(alone) -> Non
                 turns.ready, turns.busy = NOBODY, False
             assert alone.recorded == recorded
     assert len(forms._shorts) == 3
+    recorded = alone.recorded
+    turns.ready, turns.joins, turns.busy = key + 2, key + 2, True
+    try:
+        assert not telling.tell(x, "set_grad", [])
+        assert all(telling.told(short, alone, [x, x], key) < 0 for short in forms._shorts.values())
+        assert turns.busy
+    finally:
+        turns.ready, turns.joins, turns.busy = NOBODY, NOBODY, False
+    assert alone.recorded == recorded
 
 
 def test_a_form_is_not_taken_for_another_of_equal_numbers(alone) -> None:

@@ -11,6 +11,7 @@ import pytest
 import gradwire as gw
 from gradwire import connection, link
 from gradwire.sessions import open_session
+from gradwire_protocol import awake
 
 
 def connected(session: Any) -> connection.Connection:
@@ -36,7 +37,9 @@ class Sleeps:
 def test_answers_that_come_at_once_are_waited_for_awake(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     x = gw.ones(3)
     assert x.sum().item() == 3.0
-    connected(session)._spin = 60.0
+    found = connected(session)._awake
+    found.limit_s, found._rests_until = 60.0, 0.0
+    monkeypatch.setattr(awake, "TAKEN_S", 60.0)
     sleeps = Sleeps(monkeypatch)
     assert (x + 1).sum().item() == 6.0
     assert sleeps.count == 0
@@ -46,31 +49,32 @@ def test_answers_that_come_at_once_are_waited_for_awake(session: Any, monkeypatc
 def test_else_the_thread_sleeps(session: Any, monkeypatch: pytest.MonkeyPatch, spin: float, usual: float) -> None:
     x = gw.ones(3)
     assert x.sum().item() == 3.0
-    connected(session)._spin, connected(session)._usual_wait = spin, usual
+    found = connected(session)._awake
+    found.limit_s, found.usual = spin, usual
     sleeps = Sleeps(monkeypatch)
     assert (x + 1).sum().item() == 6.0
     assert sleeps.count > 0
 
 
-@pytest.mark.parametrize(("cores", "told", "awake"), [(1, "0.5", 0.0), (2, "0.5", 0.5), (2, "0", 0.0)])
+@pytest.mark.parametrize(("cores", "told", "limit"), [(1, "0.5", 0.0), (2, "0.5", 0.5), (2, "0", 0.0)])
 def test_who_answers_has_the_only_processor(
-    session: Any, monkeypatch: pytest.MonkeyPatch, cores: int, told: str, awake: float
+    session: Any, monkeypatch: pytest.MonkeyPatch, cores: int, told: str, limit: float
 ) -> None:
-    monkeypatch.setattr(connection, "_CORES", cores)
+    monkeypatch.setattr(connection, "usable_cores", lambda: cores)
     monkeypatch.setenv("GRADWIRE_SPIN_S", told)
     with open_session() as opened:
-        assert connected(opened)._spin == awake
+        assert connected(opened)._awake.limit_s == limit
 
 
 def test_what_is_usual_follows_what_happens(session: Any) -> None:
     x = gw.ones(3)
     assert x.sum().item() == 3.0
-    found = connected(session)
-    found._usual_wait = 1e6
+    found = connected(session)._awake
+    found.usual = 1e6
     for _ in range(3):
-        before = found._usual_wait
+        before = found.usual
         assert (x + 1).sum().item() == 6.0
-        assert found._usual_wait < before
+        assert found.usual < before
 
 
 def test_frames_that_nobody_waits_for_do_not_look_for_replies_each_time(

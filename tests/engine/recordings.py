@@ -98,7 +98,7 @@ def recording() -> Iterator[tuple[Recording, Session]]:
 
     made, engine = Recording(), new_session()
 
-    def connect(url: str, session: str, key: str | None, hello: Hello, heartbeat: float) -> _Line:
+    def connect(url: str, session: str, key: str | None, hello: Hello, heartbeat: float, spin: float) -> _Line:
         return _Line(engine, made, hello)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -24,7 +24,8 @@ from ..modes import (
     set_multithreading_enabled,
 )
 from ..saved import check, executed, free
-from ..tensor import Tensor
+from ..telling import tell
+from ..tensor import LATER, Tensor
 from . import batched
 from .driver import Run, arrives, on_the_way, reachable, swept, takes_part
 from .history import attach, play
@@ -80,7 +81,8 @@ def _roots(tensors: list[Any], gradients: list[Any]) -> list[Node]:
 def _backward(roots: list[Any], nodes: list[Node], leaves: list[Any]) -> None:
     """Record a backward that goes through these nodes to these leaves, and nothing else."""
     session = roots[0]._session
-    session.record(TABLE["backward"], [roots, [None], None, False, False], 0, _Plain(1))
+    if not tell(roots[0], "backward", [[None]], listed=True):
+        session.record(TABLE["backward"], [roots, [None], None, False, False], 0, _Plain(1))
     for leaf in leaves:
         arrives(leaf, False)
     for node in nodes:
@@ -164,6 +166,9 @@ def backward(
     if not keep:
         free(passed)
     session.frame_ends()
+
+
+LATER["backward"] = backward
 
 
 def grad(

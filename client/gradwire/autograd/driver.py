@@ -67,18 +67,18 @@ def swept(start: Node) -> tuple[list[Node], list[Any]] | None:
         saved = node.saved
         if saved is None or node.part is not None or node.inner is not None or node.retained:
             return None
-        for kept in saved:
-            cell = kept[0]
-            if cell is not None and cell[0] != kept[1]:
+        for cell, version, _, _, _ in saved:
+            if cell is not None and cell[0] != version:
                 return None
-        for edge in node.edges:
+        edges = node.edges
+        if not edges and type(node) is AccumulateGrad and node.variable._requires:
+            leaves.append(node.variable)
+        for edge in edges:
             if edge is not None:
                 following = edge[0]
                 if following not in seen:
                     seen.add(following)
                     nodes.append(following)
-        if type(node) is AccumulateGrad and node.variable._requires:
-            leaves.append(node.variable)
     return nodes, leaves
 
 

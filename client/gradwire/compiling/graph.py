@@ -15,7 +15,7 @@ from ..saved import KEPT
 from ..tensor import Tensor
 from .state import CONSTANTS, Unfit
 
-_NOT_KEPT: Final = frozenset({"_row_of", "_last_read", "_accumulator", "_versions", "_base_tensor", "_grad"})
+_NOT_KEPT: Final = frozenset({"_row_of", "_last_read", "_accumulator", "_grad"})
 _AS_IS: Final = frozenset({
     "_requires", "_grad_state", "_chosen", "_seen", "_creation", "_path", "_inference", "_uploaded",
 })  # fmt: skip
@@ -251,6 +251,7 @@ class Woven:
         made = _Unwoven.__new__(_Unwoven)
         made._name, made.outs, made.recipe, made.line = template.name, template.outs, template.recipe, template.line
         made.seq = self._seq + template.at * _SEQ_STEP
+        made.numbers, made.part, made.inner, made.retained = (), None, None, None
         made.__dict__["_woven"] = self, number
         return made
 
@@ -263,10 +264,8 @@ class Woven:
             made = template.cls.__new__(template.cls)
             made._name, made.outs, made.recipe, made.line = template.name, template.outs, template.recipe, template.line
             made.seq = self._seq + template.at * _SEQ_STEP
-            if template.numbers:
-                made.numbers = template.numbers
-            if template.inner is not None:
-                made.inner = nodes[template.inner]
+            made.numbers, made.part, made.retained = template.numbers, None, None
+            made.inner = None if template.inner is None else nodes[template.inner]
             if template.cls is Told:
                 made.op = template.op  # type: ignore[attr-defined]
             self._fill(made, template, nodes)

@@ -324,7 +324,7 @@ class Variant:
         for template, tensor in zip(self.weave.tensors, made, strict=True):
             for name, reference in (("_base_tensor", template.base), ("_grad", template.grad)):
                 if reference is not None:
-                    tensor.__dict__[name] = (made if reference[0] == "made" else externals)[reference[1]]
+                    setattr(tensor, name, (made if reference[0] == "made" else externals)[reference[1]])
             if template.base is not None and template.cell is not None and template.cell < 0:
                 tensor._seen = externals[-1 - template.cell]._cell()[0]
         return made

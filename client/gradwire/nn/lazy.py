@@ -97,7 +97,7 @@ class UninitializedParameter(_Shapeless, Parameter):
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: DType | None = None) -> Any:
         made = object.__new__(cls)
-        made._node, made._slot = None, 0
+        made._node, made._slot, made._base_tensor, made._versions = None, 0, None, None
         made._describe(requires_grad, device, dtype)
         return made
 
@@ -128,7 +128,7 @@ class UninitializedBuffer(_Shapeless, Tensor):
         cls, requires_grad: bool = False, device: Any = None, dtype: DType | None = None, persistent: bool = True
     ) -> Any:
         made: Any = object.__new__(cls)
-        made._node, made._slot = None, 0
+        made._node, made._slot, made._base_tensor, made._versions = None, 0, None, None
         made._is_buffer, made.persistent = True, persistent
         made._describe(False, device, dtype)
         return made

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.table import TABLE
 
 from ..creation import empty
-from ..dispatch import call
+from ..dispatch import call, entry_of, run
 from ..modes import no_grad
 from ..printing import format_parameter
 from ..tensor import NO_GRAD, Tensor
+
+_ZERO_GRAD: Final = entry_of(TABLE["zero_grad"])
 
 
 def alias_as(cls: type[Tensor], data: Tensor) -> Any:
@@ -97,15 +100,21 @@ def clear_gradients(tensors: Iterable[Tensor], set_to_none: bool = True) -> None
     Leaves that could have a gradient are named as well: so the first step of a loop is recorded as all others are.
     """
     by_session: dict[Any, list[Tensor]] = {}
+    session, alike = None, []  # of the last tensor: most have the same one
     for tensor in tensors:
         if tensor._grad_state != NO_GRAD or (tensor._requires and tensor._id > 0):
-            by_session.setdefault(tensor._session, []).append(tensor)
+            if tensor._session is not session:
+                session = tensor._session
+                alike = by_session.setdefault(session, [])
+            alike.append(tensor)
     for with_grad in by_session.values():
-        call("zero_grad", with_grad, set_to_none)
+        run(_ZERO_GRAD, [with_grad, set_to_none])
         for tensor in with_grad:
             if set_to_none:
                 if tensor._grad_state != NO_GRAD:
-                    tensor._grad, tensor._grad_state = None, NO_GRAD
+                    tensor._grad_state = NO_GRAD
+                    if tensor._grad is not None:
+                        tensor._grad = None
             elif tensor._grad is not None:
                 tensor._grad._bump()
 

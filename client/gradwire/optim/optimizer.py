@@ -21,6 +21,7 @@ from ..hooks import HookTable, RemovableHandle
 from ..modes import MODES, enable_grad, no_grad
 from ..nn.parameter import clear_gradients
 from ..profiler.ranges import record_function
+from ..recorder import current
 from ..sessions import get_default_dtype
 from ..tensor import NO_GRAD, Tensor
 from .differentiable import STEPS, Step, step_recorded
@@ -204,8 +205,12 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Remove the gradients of all parameters, or make them zero, in one record."""
+        params = [p for group in self.param_groups for p in group["params"]]
+        if current() is None:  # a name that no profile asks for need not be made
+            clear_gradients(params, set_to_none)
+            return
         with record_function(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
-            clear_gradients((p for group in self.param_groups for p in group["params"]), set_to_none)
+            clear_gradients(params, set_to_none)
 
     # State
 
@@ -361,8 +366,11 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         if capture is not None:
             capture.stepping(self, MODES.flags)
         try:
-            with record_function(f"Optimizer.step#{type(self).__name__}.step"):
+            if current() is None:
                 result = step(*args, **kwargs)
+            else:
+                with record_function(f"Optimizer.step#{type(self).__name__}.step"):
+                    result = step(*args, **kwargs)
         finally:
             self._stepping = False
         if capture is not None:

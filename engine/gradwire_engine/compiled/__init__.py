@@ -34,5 +34,8 @@ in the background; nothing else does, so they may import Numba. A kernel is two 
   loop's rest then falls on the same elements for every number of threads.
 * A choice between this kernel and NumPy's may depend on dtypes, shapes, strides and attributes. Never on values, the
   clock, or the number of threads: a replay must choose the same.
+* Where deciding takes as long as computing, :func:`..registry.settled` registers what decides once for one layout of
+  the arguments: a plan calls the function that it gives, with the arrays alone. The kernel itself must compute the
+  same bits; the simplest way is that it asks for that function, too.
 * ``python -m gradwire_engine.compiled.toolchain`` compiles everything into the cache and says how long it took.
 """

@@ -1,7 +1,8 @@
 """Ranges of a kernel on several threads.
 
 The threads are few and the process's own, so that any number of sessions shares them: whoever calls works itself, and
-others join if they have nothing else to do. Nobody ever waits for a thread that has not begun.
+others join if they have nothing else to do. Nobody ever waits for a thread that has not begun. One that has worked
+looks for more for a while before it falls asleep: kernels follow each other sooner than it could be woken.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import os
 import threading
 from collections.abc import Callable
 from itertools import count as counting
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Final
+
+import numpy as np
 
 WORTH: Final = 1 << 17
 """Elements below which waking another thread costs more than it saves."""
@@ -20,10 +23,14 @@ PARTS: Final = 4
 """Ranges per thread: whoever comes late finds some left."""
 
 
+AWAKE_NS: Final = 200_000
+"""How long a thread looks for more to do, or for the others' end, before it falls asleep."""
+
+
 class _Job:
     """A kernel's ranges; each is taken once."""
 
-    __slots__ = ("arguments", "bounds", "done", "failure", "finished", "kernel", "lock", "taken")
+    __slots__ = ("arguments", "board", "bounds", "done", "failure", "finished", "kernel", "lock", "taken")
 
     def __init__(self, kernel: Callable[..., None], arguments: tuple[Any, ...], bounds: list[tuple[int, int]]) -> None:
         self.kernel = kernel
@@ -32,7 +39,11 @@ class _Job:
         self.taken = counting()
         self.lock = threading.Lock()
         self.done = 0
-        self.finished = threading.Event()
+        self.board = np.zeros(1, np.int64)
+        """Not 0 any more when all is done."""
+        self.finished = threading.Lock()
+        """For who has looked at it long enough: free when all is done."""
+        self.finished.acquire()
         self.failure: BaseException | None = None
 
     def work(self) -> None:
@@ -46,8 +57,16 @@ class _Job:
             self.failure = error
         with self.lock:
             self.done += done
-            if self.done == len(bounds) or self.failure is not None:
-                self.finished.set()
+            if not self.board[0] and (self.done == len(bounds) or self.failure is not None):
+                self.board[0] = 1
+                self.finished.release()
+
+    def wait(self) -> None:
+        """Wait for the ranges that others have begun."""
+        from .kernels.waiting import changed
+
+        if not changed(self.board, 0, AWAKE_NS):
+            self.finished.acquire()
 
 
 class _Crew:
@@ -56,6 +75,8 @@ class _Crew:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.jobs: SimpleQueue[_Job] = SimpleQueue()
+        self.board = np.zeros(1, np.int64)
+        """How often there was something to do."""
         self.members = 0
         self.idle = 0
         self.pid = os.getpid()
@@ -71,10 +92,19 @@ class _Crew:
             self.idle -= called
         for _ in range(called):
             self.jobs.put(job)
+        self.board[0] += 1  # after that: whoever sees it finds the job
 
     def _serve(self) -> None:
+        from .kernels.waiting import changed
+
         while True:
-            job = self.jobs.get()
+            known = int(self.board[0])
+            try:
+                job = self.jobs.get_nowait()
+            except Empty:
+                if changed(self.board, known, AWAKE_NS):
+                    continue
+                job = self.jobs.get()
             job.work()
             del job
             with self.lock:
@@ -122,6 +152,6 @@ def split(kernel: Callable[..., None], count: int, work: int, *arguments: Any, w
     job = _Job(kernel, arguments, [(start, min(start + step, count)) for start in range(0, count, step)])
     _crew.join(job, min(most, len(job.bounds)) - 1)
     job.work()
-    job.finished.wait()
+    job.wait()
     if job.failure is not None:
         raise job.failure

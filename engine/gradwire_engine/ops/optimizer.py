@@ -84,10 +84,12 @@ class Piece:
 
 def working(tensor: Tensor) -> Any:
     """The array to compute on: complex as pairs of reals, half precision as float32."""
-    array = tensor.array
-    if tensor.dtype.is_complex:
-        return array.reshape((*array.shape, 1)).view(native(tensor.dtype.to_real()))
-    return cast(array, native(float32)) if tensor.dtype.is_low_precision else array
+    array, dtype = tensor.array, tensor.meta.dtype
+    if dtype is float32:  # as most are
+        return array
+    if dtype.is_complex:
+        return array.reshape((*array.shape, 1)).view(native(dtype.to_real()))
+    return cast(array, native(float32)) if dtype.is_low_precision else array
 
 
 def pieces(
@@ -163,7 +165,7 @@ def keep(tensors: list[Any], arrays: list[Any]) -> None:
     """Count the change of these tensors, and write it back to those whose working array is a copy."""
     for tensor, array in zip(tensors, arrays, strict=True):
         if tensor is not None and array is not None:
-            if tensor.dtype.is_low_precision:
+            if array is not tensor.array and tensor.dtype.is_low_precision:
                 tensor.array[...] = cast(array, tensor.array.dtype)
             tensor.storage.version += 1
 

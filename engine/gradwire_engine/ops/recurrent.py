@@ -43,16 +43,17 @@ def _halved(xp: Any, hidden: int, sigmoids: tuple[bool, ...], dtype: Any) -> tup
 
 
 def products_of(
-    xp: Any, d_gates: Array, d_state_gates: Array, x: Array, before: Array, w_ih: Array, inputs: bool
+    matmul: Callable[[Array, Array], Array], d_gates: Array, d_state_gates: Array, x: Array, before: Array,
+    w_ih: Array, inputs: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
     """The gradients for w_ih, w_hh and the biases, and those for the input in a list that may be empty."""
     flat = x.reshape(len(before), x.shape[-1])
     of_bias = d_gates.sum(0)
     of_state_bias = of_bias if d_state_gates is d_gates else d_state_gates.sum(0)
-    of_input = [xp.matmul(d_gates, w_ih).reshape(x.shape)] if inputs else []
+    of_input = [matmul(d_gates, w_ih).reshape(x.shape)] if inputs else []
     return (
-        xp.matmul(d_gates.T, flat),
-        xp.matmul(d_state_gates.T, before),
+        matmul(d_gates.T, flat),
+        matmul(d_state_gates.T, before),
         of_bias,
         of_state_bias,
         of_input,
@@ -102,7 +103,7 @@ def rnn_layer_backward(
         d_gate *= d_now
         xp.matmul(d_gate, w_hh, out=d_now)
     before = walk.before(xp, states, hx)
-    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(xp, d_gates, d_gates, x, before, w_ih, inputs)
+    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(xp.matmul, d_gates, d_gates, x, before, w_ih, inputs)
     return (d_state, of_w_ih, of_w_hh, of_bias, *of_input)
 
 
@@ -179,7 +180,7 @@ def lstm_layer_backward(
         d_c *= stays[rows]
         xp.matmul(flat[rows], w_hh, out=d_state)
     before = walk.before(xp, states, hx)
-    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(xp, flat, flat, x, before, w_ih, inputs)
+    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(xp.matmul, flat, flat, x, before, w_ih, inputs)
     of_w_hr = [] if d_shown is None else [xp.matmul(d_shown.T, shows * bent)]
     return (d_now, d_cell, of_w_ih, of_w_hh, of_bias, *of_w_hr, *of_input)
 
@@ -253,7 +254,7 @@ def gru_layer_backward(
         d_state += xp.matmul(flat[rows], w_hh, out=through[:b])
     of_inputs = flat.copy()
     of_inputs[:, 2 * hidden :] = by_new
-    of_w_ih, of_w_hh, of_b_ih, of_b_hh, of_input = products_of(xp, of_inputs, flat, x, before, w_ih, inputs)
+    of_w_ih, of_w_hh, of_b_ih, of_b_hh, of_input = products_of(xp.matmul, of_inputs, flat, x, before, w_ih, inputs)
     return (d_now, of_w_ih, of_w_hh, of_b_ih, of_b_hh, *of_input)
 
 

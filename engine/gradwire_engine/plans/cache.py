@@ -18,7 +18,8 @@ from ..tensor import Tensor
 from .device import HOST
 from .effects import Before, Harvest
 from .emitting import Emitter
-from .inputs import Found, Unplannable, look
+from .guards import Guard, guard_of
+from .inputs import FACTS, Found, Unplannable, look
 from .program import Number, Place
 from .tracing import CONTROLS, Tracer
 
@@ -50,6 +51,7 @@ class Plan:
 
     Attributes:
         key: of what the frame must find.
+        guard: finds it faster, where there is one.
         kinds: types of the frame's numbers.
         guarded: (place, number, its text): numbers that must be the same.
         fixed: (thing, offset): things that must begin where they did.
@@ -75,6 +77,7 @@ class Plan:
     size: int
     device: str
     coarse: bool
+    guard: Guard | None
 
 
 @dataclass(slots=True, eq=False)
@@ -175,7 +178,9 @@ class Plans:
             on_tape()
             return
         try:
-            found = look([_external(run.session, number) for number in run.frame.external], entry.deep)
+            found = _recognized(entry, run) or look(
+                [_external(run.session, number) for number in run.frame.external], entry.deep
+            )
         except Unplannable as unplannable:
             statistics.miss(f"guard: {unplannable}")
             on_tape()
@@ -234,7 +239,7 @@ class Plans:
         for place, value, text in plan.guarded:
             if numbers[place] != value or (_signed(value) and repr(numbers[place]) != text):
                 return "guard: a number"
-        if any(found.objects[i].offset != offset for i, offset in plan.fixed):
+        if plan.fixed and any(found.objects[i].offset != offset for i, offset in plan.fixed):
             return "guard: where a part begins"
         if (
             engine.default_dtype is not plan.default_dtype
@@ -264,7 +269,7 @@ class Plans:
                 offsets.append(begins)
         except GradwireError:
             return "guard: a part that is not there"
-        kept = [(key, session.uploads.get(key)) for key in _uploads(run)]
+        kept = [(key, session.uploads.get(key)) for key in _uploads(run)] if frame.payloads else []
         payloads: list[Any] = []
         undo: list[Any] = []
         drawn = engine.generator.get_state()
@@ -370,7 +375,7 @@ class Plans:
             program.places, sorted(program.fixed.items()), tracer.payloads, written,
             engine.default_dtype, engine.compiled, effects.seq, peak,
             len(effects.made), len(emitter.lines) + len(emitter.functions), tracer.device or HOST,
-            engine.coarse_products,
+            engine.coarse_products, guard_of(key),
         )  # fmt: skip
 
     def _bound(self) -> None:
@@ -401,6 +406,15 @@ def _entry(run: Run) -> Entry:
     return entry
 
 
+def _recognized(entry: Entry, run: Run) -> Found | None:
+    """What the frame finds, where that is what one of the plans needs and its guard can tell."""
+    for plan in entry.plans:
+        objects = None if plan.guard is None else plan.guard(run.session.ids, run.frame.external)
+        if objects is not None:
+            return Found(objects, plan.key)
+    return None
+
+
 def _external(session: Session, number: int) -> Tensor:
     held = session.ids.get(number)
     if type(held) is not Tensor:
@@ -421,17 +435,11 @@ def _uploads(run: Run) -> list[tuple[int, int]]:
     return [(run.client.number, p.upload) for p in run.frame.payloads if p.upload is not None]
 
 
-_FACTS: Final = (
-    "meta", "strides", "sharing", "sharing", "offset", "requires_grad", "retains_grad", "inference", "slot",
-    "grad_dtype", "grad", "grad_fn", "base",
-)  # fmt: skip
-
-
 def _difference(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
     """What differs first between two keys, in a word."""
     for mine, yours in zip(one, other, strict=False):
         if mine != yours:
-            if type(mine) is tuple and type(yours) is tuple and len(mine) == len(yours) == len(_FACTS):
-                return next(fact for fact, a, b in zip(_FACTS, mine, yours, strict=True) if a != b)
+            if type(mine) is tuple and type(yours) is tuple and len(mine) == len(yours) == len(FACTS):
+                return next(fact for fact, a, b in zip(FACTS, mine, yours, strict=True) if a != b)
             break
     return "the graph or the externals"

@@ -19,7 +19,7 @@ from ..failures import GONE
 from ..inplace import CopySlices
 from ..tape import AccumulateGrad, Node, SavedTensor
 from ..tensor import Storage, Tensor
-from . import stretches
+from . import constants, stretches
 from .device import dtype_named, elements
 from .effects import (
     Effects,
@@ -119,6 +119,7 @@ class Emitter:
         self.functions: list[str] = []
         self.indent = " "
         self._loaded: set[int] = set()
+        self.known: set[int] = set()  # made already, see constants
         self._made: set[int] = set()
         self._stored: set[int] = set()
 
@@ -132,10 +133,13 @@ class Emitter:
         runs: dict[int, stretches.Stretch] = {}
         if self.backend.graphs is not None:
             code = stretches.hoisted(program, code)
+        elif self.host:
+            code = constants.without(self, code)
+            self._loaded.clear()  # what is made already is nobody's to let go of
         program.code = code
         last = self._last_uses(code)
         if self.backend.graphs is not None:
-            runs = stretches.stretches(program, code, last, self._kept_values(), RANDOM)
+            runs = stretches.stretches(program, code, last, self.kept_values(), RANDOM)
             self.names["OWNER"] = owner = object()
         for thing in sorted({*effects.versions, *self._versions_of()}):
             self.line(f"v{thing} = o[{thing}].storage.version")
@@ -179,14 +183,15 @@ class Emitter:
 
     # What is needed, and until when
 
-    def _kept_values(self) -> set[int]:
+    def kept_values(self) -> set[int]:
+        """The values that outlive the frame."""
         values = {t.value for t in self.effects.templates if type(t) is TensorTemplate}
         return values | {storage.value for storage in self.effects.storages}
 
     def _needed(self) -> list[bool]:
         """Per instruction, whether anybody can tell that it ran."""
         memory = self.program.memory
-        values = self._kept_values()
+        values = self.kept_values()
         owners = {memory[value] for value in values} | {memory[value] for value in self.program.old}
         kept = [False] * len(self.program.code)
         for i in range(len(self.program.code) - 1, -1, -1):
@@ -207,7 +212,7 @@ class Emitter:
     def _last_uses(self, code: list[Instruction]) -> dict[int, list[int]]:
         """The values that go after each instruction."""
         ending: dict[int, list[int]] = {}
-        seen = self._kept_values()
+        seen = self.kept_values()
         for i in range(len(code) - 1, -1, -1):
             for value in {*operands_of(code[i]), *outs_of(code[i])}:
                 if value not in seen:
@@ -274,7 +279,7 @@ class Emitter:
         return " + ".join([str(offset.constant), *terms])  # type: ignore[union-attr]
 
     def load(self, value: int) -> None:
-        if value in self._loaded:
+        if value in self._loaded or value in self.known:
             return
         found = self.program.inputs.get(value)
         if found is not None:

@@ -71,7 +71,7 @@ def spell_out(program: Program) -> None:
 
 def _spelled(call: Call) -> Spelled | None:
     spelled = EXPRESSIONS.get(call.name)
-    if spelled is None or call.compiled is not None or call.writes is not None or len(call.metas) != 1:
+    if spelled is None or call.compiled is not None or call.machine or call.writes is not None or len(call.metas) != 1:
         return None
     operands = call.args[1 : len(call.args) - len(spelled.fixed)]
     fixed = call.args[1 + len(operands) :]

@@ -18,6 +18,13 @@ MOST_OBJECTS: Final = 20_000
 """Tensors and nodes behind the externals of a frame that a plan may know of."""
 
 
+FACTS: Final = (
+    "meta", "strides", "memory", "shared", "offset", "requires_grad", "retains_grad", "inference", "slot",
+    "grad_dtype", "grad", "grad_fn", "base",
+)  # fmt: skip
+"""Of a tensor, as the key has them. Memory is numbered, as objects are; what is not there has -1 or ``None``."""
+
+
 class Unplannable(Exception):
     """There is no plan for this frame; the message is the reason, as it is counted."""
 
@@ -61,7 +68,7 @@ def look(tensors: list[Tensor], deep: bool) -> Found:
             shared = memories.setdefault(id(storage.array), len(memories))
             grad, node = thing.grad, thing._grad_fn
             key.append((
-                _described(shown), thing.array.strides, memory, shared,
+                described(shown), thing.array.strides, memory, shared,
                 None if is_part(thing) else thing.offset,
                 thing.requires_grad_flag, thing.retains_grad, thing.inference, thing.slot, thing.grad_dtype,
                 -1 if grad is None else number(grad),
@@ -81,7 +88,7 @@ def look(tensors: list[Tensor], deep: bool) -> Found:
             key.append((
                 thing.row, thing.name,
                 tuple([None if e is None else (number(e[0]), e[1]) for e in thing.edges]),
-                tuple([_described(out) for out in thing.outs]),
+                tuple([described(out) for out in thing.outs]),
                 tuple([constant(value) for value in thing.values]),
                 None if thing.saved is None else tuple([(n, _kept(e, number)) for n, e in thing.saved.items()]),
                 _watched(thing, number),
@@ -89,7 +96,7 @@ def look(tensors: list[Tensor], deep: bool) -> Found:
         elif kind is CopySlices:
             nodes.append(thing)
             key.append((
-                kind, number(thing.inner), _described(thing.base), _described(thing.view), thing.offset,
+                kind, number(thing.inner), described(thing.base), described(thing.view), thing.offset,
                 tuple([None if e is None else (number(e[0]), e[1]) for e in thing.edges]), _watched(thing, number),
             ))  # fmt: skip
         else:
@@ -107,7 +114,7 @@ def is_part(tensor: Tensor) -> bool:
     return tensor.storage.nbytes != tensor.meta.nbytes
 
 
-def _described(shown: Meta) -> Any:
+def described(shown: Meta) -> Any:
     """Metas are interned, but for those of one element or none, whose strides may be any."""
     return shown if shown.numel > 1 else (shown.shape, shown.stride, shown.dtype, shown.device)
 
@@ -116,7 +123,7 @@ def constant(value: Any) -> Any:
     """What a node keeps beside tensors, so that 1, 1.0 and True, 0.0 and -0.0 differ."""
     kind = type(value)
     if kind is Meta:
-        return _described(value)
+        return described(value)
     if kind is float or kind is complex:
         return kind, repr(value)
     if kind is tuple or kind is list:

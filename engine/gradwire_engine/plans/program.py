@@ -78,7 +78,8 @@ class Call:
 
     Attributes:
         name: the op's, or what else it is.
-        compiled: tried first with the same arguments, where there is one.
+        compiled: tried first with the same arguments, where there is one and they do not settle whether it applies.
+        machine: the function is a compiled kernel, which applies.
         writes: the value written to, where the function writes by itself.
         total: no values of the operands make it fail.
         pure: it draws no random numbers and has no other effect.
@@ -100,6 +101,7 @@ class Call:
     several: bool = False
     expression: str = ""
     launches: bool = False
+    machine: bool = False
 
 
 @dataclass(slots=True)

@@ -93,6 +93,18 @@ def _by_places(indices: list[Tensor | None]) -> bool:
     return all(index is None or index.dtype.name != "bool" for index in indices)
 
 
+def _flat(args: list[Any]) -> list[Any]:
+    return [each for arg in args for each in (arg if type(arg) is list else (arg,))]
+
+
+def _settled(
+    row: Row, compiled: Callable[..., Any], args: list[Any], arguments: list[Any], shift: int
+) -> tuple[Callable[..., Any], list[Any]]:  # fmt: skip
+    """A compiled kernel that applies, and what it is given: arrays alone, where it settles all else."""
+    found = None if row.settle is None or row.writes else row.settle(*arguments[shift:])
+    return (compiled, args) if found is None else (found, [arg for arg in args[shift:] if type(arg) is At])
+
+
 def _alike(row: Row) -> str:
     return row.op.name if row.op.base is None else row.op.base.name
 
@@ -317,10 +329,10 @@ class Tracer:
     @_noted
     def called(
         self, row: Row, compiled: Any, values: list[Any], arguments: list[Any], casts: tuple[Any, Any],
-        inferred: Inference, result: Any, fused: bool = False,
+        inferred: Inference, result: Any, fused: bool = False, applies: bool = False,
     ) -> None:  # fmt: skip
-        """A kernel ran, the device's own if ``fused``. ``arguments`` are ``values`` prepared, behind what else the
-        kernel takes."""
+        """A kernel ran: the device's own if ``fused``, the compiled one if that ``applies``. ``arguments`` are
+        ``values`` prepared, behind what else the kernel takes."""
         op, mapping = row.op, self._mappings[-1] if self._mappings else {}
         shift, function = len(arguments) - len(values), row.kernel
         assert function is not None
@@ -364,6 +376,13 @@ class Tracer:
             if own is not None:
                 function = applied(own, function, row.half, inferred.compute, self.engine.coarse_products)
             launches = kernels is not None and writes is None and (fused or op.name in PLAIN)
+        machine = False
+        if compiled is not None and not any(type(each) is Number for each in _flat(args)):
+            # Whether it applies follows from what is the same for every frame of the plan.
+            machine = applies
+            if applies:
+                function, args = _settled(row, compiled, args, arguments, shift)
+            compiled = None
         total = _alike(row) in _TOTAL and all(
             v.meta.dtype.category >= 2 for v in values if type(v) is Tensor and op.name not in ("where", "masked_fill")
         )
@@ -380,6 +399,7 @@ class Tracer:
                 inferred.outs,
                 type(result) is tuple,
                 launches=launches,
+                machine=machine,
             )
         )
 

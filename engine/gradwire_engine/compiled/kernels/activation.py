@@ -10,7 +10,7 @@ import numpy as np
 
 from ...registry import compiled
 from ..elementary import erf, exp, tanh
-from ..native import BLOCK, Count, Double, In1, Out1, blocks, in_memory, inline, native
+from ..native import BLOCK, Count, In1, Out1, blocks, in_memory, inline, native
 from ..threads import split
 
 F = np.float32
@@ -26,11 +26,11 @@ SMALLEST: Final = 256
 """Elements below which NumPy is quicker at what it does in two or three passes."""
 
 
-def _run_if_many(kernel: Callable[..., None], dtypes: str, *arrays: Any, rest: tuple[Any, ...] = ()) -> Any:
-    return _run(kernel, dtypes, *arrays, rest=rest) if arrays[0].size >= SMALLEST else NotImplemented
+def _run_if_many(kernel: Callable[..., None], dtypes: str, *arrays: Any) -> Any:
+    return _run(kernel, dtypes, *arrays) if arrays[0].size >= SMALLEST else NotImplemented
 
 
-def _run(kernel: Callable[..., None], dtypes: str, *arrays: Any, rest: tuple[Any, ...] = ()) -> Any:
+def _run(kernel: Callable[..., None], dtypes: str, *arrays: Any) -> Any:
     """The kernel's result in the memory order of its arrays; ``NotImplemented`` if they are not laid out alike."""
     x = arrays[0]
     if x.dtype.char not in dtypes or any(a.shape != x.shape or a.dtype != x.dtype for a in arrays[1:]):
@@ -39,8 +39,11 @@ def _run(kernel: Callable[..., None], dtypes: str, *arrays: Any, rest: tuple[Any
     found = in_memory(*arrays, out)
     if found is None:
         return NotImplemented
-    split(kernel, blocks(x.size), BLOCK, *found[:-1], *rest, found[-1])
+    split(kernel, blocks(x.size), BLOCK, *found)
     return out
+
+
+# Each kernel has its loop to itself: with one for all, that takes a formula, each would be two functions.
 
 
 # gelu
@@ -149,40 +152,21 @@ def tanh_slope(g: In1, y: In1, out: Out1, start: Count, stop: Count) -> None:
             done[i] = a[i] * (one - b[i] * b[i])
 
 
-@native("float32", "float64")
-def passed_above(g: In1, x: In1, limit: Double, out: Out1, start: Count, stop: Count) -> None:
-    low, none = g.dtype.type(limit), g.dtype.type(0)
-    for at in range(start * BLOCK, min(stop * BLOCK, x.size), BLOCK):
-        a, b, done = g[at : at + BLOCK], x[at : at + BLOCK], out[at : at + BLOCK]
-        for i in range(a.size):
-            done[i] = none if b[i] <= low else a[i]
+ONE_PASS: Final[dict[str, tuple[Callable[..., None], str]]] = {
+    "sigmoid": (sigmoid_each, "f"),
+    "silu": (silu_each, "f"),
+    "silu_backward": (silu_slope, "f"),
+    "sigmoid_backward": (sigmoid_slope, "fd"),
+    "tanh_backward": (tanh_slope, "fd"),
+}
+"""Of an op that takes arrays only: its kernel, and for which dtypes."""
 
 
-@compiled("sigmoid")
-def sigmoid(xp: Any, x: Any) -> Any:
-    return _run_if_many(sigmoid_each, "f", x)
+def _register(name: str, kernel: Callable[..., None], dtypes: str) -> None:
+    @compiled(name)
+    def run(xp: Any, *arrays: Any) -> Any:
+        return _run_if_many(kernel, dtypes, *arrays)
 
 
-@compiled("silu")
-def silu(xp: Any, x: Any) -> Any:
-    return _run_if_many(silu_each, "f", x)
-
-
-@compiled("silu_backward")
-def silu_backward(xp: Any, g: Any, x: Any) -> Any:
-    return _run_if_many(silu_slope, "f", g, x)
-
-
-@compiled("sigmoid_backward")
-def sigmoid_backward(xp: Any, g: Any, y: Any) -> Any:
-    return _run_if_many(sigmoid_slope, "fd", g, y)
-
-
-@compiled("tanh_backward")
-def tanh_backward(xp: Any, g: Any, y: Any) -> Any:
-    return _run_if_many(tanh_slope, "fd", g, y)
-
-
-@compiled("threshold_backward")
-def threshold_backward(xp: Any, g: Any, x: Any, limit: Any) -> Any:
-    return _run_if_many(passed_above, "fd", g, x, rest=(float(limit),))
+for _name, _row in ONE_PASS.items():
+    _register(_name, *_row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..emitter import VECTOR
 from ..native import Count, Flag, In1, In2, Int1, Out2, dense, inline, native
 from ..recurrence import UNIT, Steps, multiply_states, pack_states, padded_width, panels_of, places_of, units
 from ..threads import split
+from .products import multiplied_or_blas
 
 F = np.float32
 
@@ -32,6 +34,22 @@ def _sum_bent(gate: Any, product: Any, sigmoid: bool) -> None:
 def _copied(source: Any, target: Any) -> None:
     for j in range(target.size):
         target[j] = source[j]
+
+
+@inline
+def _added(more: Any, target: Any) -> None:
+    for j in range(target.size):
+        target[j] += more[j]
+
+
+# The kernels spell out their walks over units and times: what they do in a step has no arguments in common.
+
+
+def _run(kernel: Callable[..., None], walk: Walk, back: bool, products: int, *arguments: Any) -> None:
+    """Call a kernel for all steps of a walk, in which each sequence takes so many products."""
+    steps, count, work = Steps(walk), units(walk.batch), UNIT * products
+    for times in (steps.back if back else steps.there)(count * work):
+        split(kernel, count, len(times) * work // 16, times, steps.starts, steps.sizes, *arguments)
 
 
 # Gated recurrent units
@@ -59,8 +77,7 @@ def gru_there(
             for b in range(count):
                 row = starts[t] + first + b
                 gate, product, h, kept = gates[row], made[b], now[first + b], candidates[row]
-                for j in range(bias.size):
-                    product[j] += bias[j]
+                _added(bias, product[: bias.size])
                 _sum_bent(gate[: 2 * hidden], product[: 2 * hidden], True)
                 of_state, reset, update = product[2 * hidden :], gate[:hidden], gate[hidden : 2 * hidden]
                 new = gate[2 * hidden :]
@@ -96,9 +113,7 @@ def gru_back(
                 reset, update, new = gate[:hidden], gate[hidden : 2 * hidden], gate[2 * hidden :]
                 of_new, product, came = of_input[2 * hidden :], products[row], before[row]
                 if has_g:
-                    given = g[row]
-                    for j in range(dh.size):
-                        dh[j] += given[j]
+                    _added(g[row], dh)
                 for j in range(of_new.size):
                     of_new[j] = (F(1) - update[j]) * (F(1) - new[j] * new[j]) * dh[j]
                 of_reset, of_update, of_state = of_gate[:hidden], of_gate[hidden : 2 * hidden], of_gate[2 * hidden :]
@@ -115,9 +130,7 @@ def gru_back(
             pack_states(flat_gates, at, 3 * hidden, count, 3 * hidden, packed)
             multiply_states(count, packed, 3 * hidden, panels, hidden, places, made.reshape(-1), width)
             for b in range(count):
-                dh, through = d_now[first + b], made[b]
-                for j in range(dh.size):
-                    dh[j] += through[j]
+                _added(made[b], d_now[first + b])
 
 
 @compiled("gru_layer")
@@ -127,19 +140,13 @@ def gru_layer(
     if x.dtype.char != "f" or not x.size or not hx.size:
         return NotImplemented
     walk, hidden = Walk(x.shape, batch_sizes, reverse), hx.shape[1]
-    steps = Steps(walk)
-    gates = np.matmul(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
+    gates = multiplied_or_blas(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
     if b_ih is not None:
         gates += b_ih
     bias = np.zeros(3 * hidden, x.dtype) if b_hh is None else dense(b_hh)
     panels, now = panels_of(w_hh, True), np.array(hx, order="C")
     outputs, candidates = np.empty((walk.rows, hidden), x.dtype), np.empty((walk.rows, hidden), x.dtype)
-    work = UNIT * 3 * hidden * hidden
-    for times in steps.there(units(walk.batch) * work):
-        split(
-            gru_there, units(walk.batch), len(times) * work // 16, times, steps.starts, steps.sizes, bias, panels,
-            gates, now, outputs, candidates,
-        )  # fmt: skip
+    _run(gru_there, walk, False, 3 * hidden * hidden, bias, panels, gates, now, outputs, candidates)
     return outputs.reshape(*x.shape[:-1], hidden), now, gates, candidates
 
 
@@ -151,18 +158,18 @@ def gru_layer_backward(
     if gates.dtype.char != "f" or not x.size or not hx.size:
         return NotImplemented
     walk, hidden = Walk(x.shape, batch_sizes, reverse), hx.shape[1]
-    steps, panels = Steps(walk), panels_of(w_hh, False)
+    panels = panels_of(w_hh, False)
     before = walk.before(np, output.reshape(walk.rows, hidden), hx)
     d_now = np.zeros(hx.shape, hx.dtype) if g_state is None else np.array(g_state, order="C")
     d_inputs, d_gates = np.empty(gates.shape, gates.dtype), np.empty(gates.shape, gates.dtype)
     given = np.empty((0, 0), gates.dtype) if g is None else dense(g).reshape(walk.rows, hidden)
-    work = UNIT * 3 * hidden * hidden
-    for times in steps.back(units(walk.batch) * work):
-        split(
-            gru_back, units(walk.batch), len(times) * work // 16, times, steps.starts, steps.sizes, panels,
-            dense(gates), dense(product), before, given, g is not None, d_now, d_inputs, d_gates,
-        )  # fmt: skip
-    of_w_ih, of_w_hh, of_b_ih, of_b_hh, of_input = products_of(np, d_inputs, d_gates, x, before, w_ih, inputs)
+    _run(
+        gru_back, walk, True, 3 * hidden * hidden, panels, dense(gates), dense(product), before, given, g is not None,
+        d_now, d_inputs, d_gates,
+    )  # fmt: skip
+    of_w_ih, of_w_hh, of_b_ih, of_b_hh, of_input = products_of(
+        multiplied_or_blas, d_inputs, d_gates, x, before, w_ih, inputs
+    )
     return (d_now, of_w_ih, of_w_hh, of_b_ih, of_b_hh, *of_input)
 
 
@@ -218,9 +225,7 @@ def rnn_back(
                 row = starts[t] + first + b
                 state, of_gate, dh = states[row], d_gates[row], d_now[first + b]
                 if has_g:
-                    given = g[row]
-                    for j in range(dh.size):
-                        dh[j] += given[j]
+                    _added(g[row], dh)
                 if relu:
                     for j in range(dh.size):
                         of_gate[j] = dh[j] * (F(1) if state[j] > F(0) else F(0))
@@ -240,16 +245,11 @@ def rnn_layer(
     if x.dtype.char != "f" or not x.size or not hx.size:
         return NotImplemented
     walk, hidden = Walk(x.shape, batch_sizes, reverse), hx.shape[1]
-    steps, panels, now = Steps(walk), panels_of(w_hh, True), np.array(hx, order="C")
-    states = np.matmul(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
+    panels, now = panels_of(w_hh, True), np.array(hx, order="C")
+    states = multiplied_or_blas(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
     if b_ih is not None:
         states += b_ih + b_hh
-    work = UNIT * hidden * hidden
-    for times in steps.there(units(walk.batch) * work):
-        split(
-            rnn_there, units(walk.batch), len(times) * work // 16, times, steps.starts, steps.sizes, relu, panels,
-            states, now,
-        )  # fmt: skip
+    _run(rnn_there, walk, False, hidden * hidden, relu, panels, states, now)
     return states.reshape(*x.shape[:-1], hidden), now
 
 
@@ -261,17 +261,12 @@ def rnn_layer_backward(
     if output.dtype.char != "f" or not x.size or not hx.size:
         return NotImplemented
     walk, hidden = Walk(x.shape, batch_sizes, reverse), hx.shape[1]
-    steps, panels = Steps(walk), panels_of(w_hh, False)
+    panels = panels_of(w_hh, False)
     states = dense(output).reshape(walk.rows, hidden)
     d_now = np.zeros(hx.shape, hx.dtype) if g_state is None else np.array(g_state, order="C")
     d_gates = np.empty(states.shape, states.dtype)
     given = np.empty((0, 0), states.dtype) if g is None else dense(g).reshape(walk.rows, hidden)
-    work = UNIT * hidden * hidden
-    for times in steps.back(units(walk.batch) * work):
-        split(
-            rnn_back, units(walk.batch), len(times) * work // 16, times, steps.starts, steps.sizes, relu, panels,
-            states, given, g is not None, d_now, d_gates,
-        )  # fmt: skip
+    _run(rnn_back, walk, True, hidden * hidden, relu, panels, states, given, g is not None, d_now, d_gates)
     before = walk.before(np, states, hx)
-    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(np, d_gates, d_gates, x, before, w_ih, inputs)
+    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(multiplied_or_blas, d_gates, d_gates, x, before, w_ih, inputs)
     return (d_now, of_w_ih, of_w_hh, of_bias, *of_input)

@@ -6,17 +6,18 @@ Class weights, smoothed labels, targets that are shares, and classes that do not
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from gradwire_protocol.errors import IndexOutOfRange
 
-from ...registry import compiled
+from ...registry import compiled, settled
+from .. import threads
 from ..elementary import exp
-from ..native import Count, In1, In2, Int1, IntOut1, Out1, Out2, dense, native
+from ..native import Count, Flag, In1, In2, Int1, IntOut1, Out1, Out2, dense, native
 from ..rows import row_sum, row_top
-from ..threads import split
 
 F = np.float32
 
@@ -73,8 +74,12 @@ def _counted(target: Any, classes: int, ignored: int) -> int:
     found = np.empty(2, np.int64)
     survey(target, classes, ignored, found)
     if found[1] >= 0:
-        raise IndexOutOfRange(f"a target of class {int(target[found[1]])} is outside the {classes} classes")
+        raise _no_class(target, found[1], classes)
     return int(found[0])
+
+
+def _no_class(target: Any, at: int, classes: int) -> IndexOutOfRange:
+    return IndexOutOfRange(f"a target of class {int(target[at])} is outside the {classes} classes")
 
 
 def _applies(x: Any, target: Any, weight: Any, smoothing: float) -> bool:
@@ -84,21 +89,75 @@ def _applies(x: Any, target: Any, weight: Any, smoothing: float) -> bool:
     )  # fmt: skip
 
 
+@native()
+def entropy(
+    x: In2, target: Int1, ignored: Count, mean: Flag, logs: Out2, losses: Out1, made: Out1, found: IntOut1
+) -> None:
+    """All of a short loss at once; nothing is computed where a class is none."""
+    survey(target, x.shape[1], ignored, found)
+    if found[1] < 0:
+        likelihoods(x, target, ignored, logs, losses, 0, x.shape[0])
+        total = 0.0
+        for i in range(losses.size):
+            total += losses[i]
+        made[0] = total / found[0] if mean else total
+
+
+@native()
+def entropy_slopes(g: In1, logs: In2, target: Int1, ignored: Count, mean: Flag, factors: Out1, out: Out2) -> None:
+    """All of its gradient."""
+    counted = 0
+    for i in range(target.size):
+        if target[i] != ignored:
+            counted += 1
+    # Where no sample counts the mean is NaN, but its gradient is 0.
+    shared = F(max(counted, 1) if mean else 1)
+    for i in range(g.size):
+        factors[i] = g[i] / shared
+    likelihood_slopes(logs, target, ignored, factors, out, 0, logs.shape[0])
+
+
+def _is_short(x: Any) -> bool:
+    return x.ndim == 2 and x.size < threads.WORTH
+
+
 @compiled("cross_entropy")
 def cross_entropy(
     xp: Any, x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
 ) -> Any:
     if not _applies(x, target, weight, label_smoothing):
         return NotImplemented
+    short = settled_cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing)
+    if short is not None:
+        return short(x, target)
     rows, classes = dense(x).reshape(-1, x.shape[-1]), dense(target).reshape(-1)
     counted = _counted(classes, x.shape[-1], ignore_index)
     logs, losses = np.empty(rows.shape, x.dtype), np.empty(rows.shape[0], x.dtype)
-    split(likelihoods, *rows.shape, rows, classes, ignore_index, logs, losses)
+    threads.split(likelihoods, *rows.shape, rows, classes, ignore_index, logs, losses)
     logs = logs.reshape(x.shape)
     if reduction == "none":
         return losses.reshape(target.shape), logs
     summed = losses.sum()
     return summed if reduction == "sum" else np.divide(summed, F(counted)), logs
+
+
+@settled("cross_entropy")
+def settled_cross_entropy(
+    x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
+) -> Callable[[Any, Any], Any] | None:
+    if not _is_short(x) or reduction == "none":
+        return None
+    shape, mean, empty = x.shape, reduction == "mean", np.empty
+
+    def compute(x: Any, target: Any) -> Any:
+        logs, losses, made, found = empty(shape, F), empty(shape[0], F), empty(1, F), empty(2, np.int64)
+        classes = dense(target)
+        entropy(dense(x), classes, ignore_index, mean, logs, losses, made, found)
+        if found[1] >= 0:
+            raise _no_class(classes, found[1], shape[1])
+        return made[0], logs
+
+    return compute
 
 
 @compiled("cross_entropy_backward")
@@ -107,10 +166,31 @@ def cross_entropy_backward(
 ) -> Any:
     if not _applies(logs, target, weight, label_smoothing) or g.dtype.char != "f" or g.size not in (1, target.size):
         return NotImplemented
+    short = settled_cross_entropy_backward(g, logs, target, weight, ignore_index, mean, label_smoothing)
+    if short is not None:
+        return short(g, logs, target)
     rows, classes = dense(logs).reshape(-1, logs.shape[-1]), dense(target).reshape(-1)
     counted = _counted(classes, logs.shape[-1], ignore_index)
     # Where no sample counts the mean is NaN, but its gradient is 0.
     factors = dense(g).reshape(-1) / F(max(counted, 1) if mean else 1)
     out = np.empty(rows.shape, logs.dtype)
-    split(likelihood_slopes, *rows.shape, rows, classes, ignore_index, factors, out)
+    threads.split(likelihood_slopes, *rows.shape, rows, classes, ignore_index, factors, out)
     return out.reshape(logs.shape)
+
+
+@settled("cross_entropy_backward")
+def settled_cross_entropy_backward(
+    g: Any, logs: Any, target: Any, weight: Any, ignore_index: int, mean: bool, label_smoothing: float
+) -> Callable[[Any, Any, Any], Any] | None:
+    if not _is_short(logs):
+        return None
+    shape, number, empty = logs.shape, g.size, np.empty
+
+    def compute(g: Any, logs: Any, target: Any) -> Any:
+        out = empty(shape, F)
+        entropy_slopes(
+            dense(g).reshape(-1), dense(logs), dense(target), ignore_index, mean, empty(number, F), out
+        )  # fmt: skip
+        return out
+
+    return compute

@@ -14,6 +14,7 @@ from ..emitter import VECTOR
 from ..native import Count, Flag, In1, In2, Int1, Out2, dense, inline, native
 from ..recurrence import UNIT, Steps, multiply_states, pack_states, padded_width, panels_of, places_of, units
 from ..threads import split
+from .products import multiplied_or_blas
 
 F = np.float32
 
@@ -24,6 +25,7 @@ def _sigmoid(x: Any) -> Any:
 
 
 # Loops begin at 0, over slices: then the compiler sees that no index is negative, and makes vectors of them.
+# Those that copy and add are spelled out, like the walks of :mod:`.gru`: modules of kernels do not import each other.
 
 
 @inline
@@ -140,7 +142,7 @@ def lstm_layer(
         return NotImplemented
     walk, hidden = Walk(x.shape, batch_sizes, reverse), hx.shape[1]
     steps = Steps(walk)
-    gates = np.matmul(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
+    gates = multiplied_or_blas(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
     bias = np.zeros(4 * hidden, x.dtype) if b_ih is None else b_ih + b_hh
     panels = panels_of(w_hh, True)
     now, cell = np.array(hx, order="C"), np.array(cx, order="C")
@@ -178,5 +180,5 @@ def lstm_layer_backward(
             d_now, d_cell, d_gates,
         )  # fmt: skip
     states = walk.before(np, output.reshape(walk.rows, hidden), hx)
-    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(np, d_gates, d_gates, x, states, w_ih, inputs)
+    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(multiplied_or_blas, d_gates, d_gates, x, states, w_ih, inputs)
     return (d_now, d_cell, of_w_ih, of_w_hh, of_bias, *of_input)

@@ -83,12 +83,20 @@ def _as_one(p: Any, g: Any, states: list[Any]) -> Any:
     absent = _ABSENT.get(dtype)
     if absent is None:
         return None
-    for a in (g, *states):
-        if a is not None and (a.dtype != dtype or a.shape != shape):
+    arrays = [g, p, *[s for s in states if s is not None]]
+    simple = True  # as most are
+    for a in arrays:
+        if a.dtype != dtype or a.shape != shape:
             return None
-    present = in_memory(g, p, *[s for s in states if s is not None])
-    if present is None or not all(a.flags.writeable for a in present[1:]):
-        return None
+        simple = simple and a.flags.carray
+    if simple:
+        present = arrays if len(shape) == 1 else [a.reshape(-1) for a in arrays]
+    else:
+        present = in_memory(*arrays)
+        if present is None or not all(a.flags.writeable for a in present[1:]):
+            return None
+    if len(present) == 2 + len(states):
+        return present
     rest = iter(present[2:])
     return [*present[:2], *[absent if s is None else next(rest) for s in states]]
 

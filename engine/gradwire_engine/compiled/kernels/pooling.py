@@ -54,9 +54,12 @@ def _larger(a: Any, b: Any) -> Any:
     return a if a >= b or a != a else b
 
 
+# Loops over one tap of windows that are ``by`` elements apart, called by way of :func:`_with_step`: there the compiler
+# knows the step if it is 1 or 2, and makes vectors of them.
+
+
 @inline
 def _take_larger(row: Any, seen: Any, by: int) -> None:
-    # Called with steps that the compiler knows.
     for w in range(row.size):
         row[w] = _larger(row[w], seen[w * by])
 
@@ -90,14 +93,46 @@ def _mark_larger(code: Any, row: Any, seen: Any, by: int, tap: int) -> None:
 
 
 @inline
+def _with_step(visit: Any, row: Any, seen: Any, by: int) -> None:
+    if by == 1:
+        visit(row, seen, 1)
+    elif by == 2:
+        visit(row, seen, 2)
+    else:
+        visit(row, seen, by)
+
+
+@inline
+def _coded_with_step(visit: Any, code: Any, row: Any, seen: Any, by: int, tap: int) -> None:
+    if by == 1:
+        visit(code, row, seen, 1, tap)
+    elif by == 2:
+        visit(code, row, seen, 2, tap)
+    else:
+        visit(code, row, seen, by, tap)
+
+
+@inline
+def _over_lines(visit: Any, column: Any, x: Any, at: int, od: int, oh: int, facts: Any) -> None:
+    """Visit all lines of the plane at ``at`` that a row of windows sees."""
+    in_h, in_w = facts[1], facts[2]
+    for i in range(facts[6]):
+        z = _place(od, i, 0, facts)
+        for j in range(facts[7]):
+            y = _place(oh, j, 1, facts)
+            if _inside(z, 0, facts) and _inside(y, 1, facts):
+                visit(column, x[at + (z * in_h + y) * in_w : at + (z * in_h + y + 1) * in_w], 1)
+
+
+@inline
 def _spans(facts: Any) -> Any:
     """Along the last axis, for each tap: the first output that meets it, the one after the last, where the first is."""
-    found = np.empty((3, facts[8]), np.int64)
+    lows, highs, ats = np.empty(facts[8], np.int64), np.empty(facts[8], np.int64), np.empty(facts[8], np.int64)
     for k in range(facts[8]):
-        found[0, k] = _first(k, 2, facts)
-        found[1, k] = max(_end(k, 2, facts), found[0, k])
-        found[2, k] = _place(found[0, k], k, 2, facts)
-    return found
+        lows[k] = _first(k, 2, facts)
+        highs[k] = max(_end(k, 2, facts), lows[k])
+        ats[k] = _place(lows[k], k, 2, facts)
+    return lows, highs, ats
 
 
 @inline
@@ -128,8 +163,7 @@ def maxima(x: In1, facts: Int1, out: Out1, start: Count, stop: Count) -> None:
     """The largest of each window, of planes from ``start`` on."""
     in_h, in_w, out_d, out_h, out_w = facts[1], facts[2], facts[3], facts[4], facts[5]
     plane, made = facts[0] * in_h * in_w, out_d * out_h * out_w
-    spans = _spans(facts)
-    lows, highs, ats = spans[0], spans[1], spans[2]
+    lows, highs, ats = _spans(facts)
     halves, column = _halves(facts), np.empty(in_w, x.dtype)
     for unit in range(start, stop):
         for r in range(out_d * out_h):
@@ -139,24 +173,11 @@ def maxima(x: In1, facts: Int1, out: Out1, start: Count, stop: Count) -> None:
                 largest_of_four(x, at, at + in_w, out, unit * made + r * out_w, out_w)
                 continue
             column[:] = -np.inf
-            for i in range(facts[6]):
-                z = _place(od, i, 0, facts)
-                for j in range(facts[7]):
-                    y = _place(oh, j, 1, facts)
-                    if _inside(z, 0, facts) and _inside(y, 1, facts):
-                        line = x[unit * plane + (z * in_h + y) * in_w : unit * plane + (z * in_h + y + 1) * in_w]
-                        for w in range(column.size):
-                            column[w] = _larger(column[w], line[w])
+            _over_lines(_take_larger, column, x, unit * plane, od, oh, facts)
             row = out[unit * made + r * out_w : unit * made + (r + 1) * out_w]
             row[:] = -np.inf
             for k in range(facts[8]):
-                part, seen = row[lows[k] : highs[k]], column[ats[k] :]
-                if facts[11] == 1:
-                    _take_larger(part, seen, 1)
-                elif facts[11] == 2:
-                    _take_larger(part, seen, 2)
-                else:
-                    _take_larger(part, seen, facts[11])
+                _with_step(_take_larger, row[lows[k] : highs[k]], column[ats[k] :], facts[11])
 
 
 @native("float32", "float64")
@@ -164,8 +185,7 @@ def maxima_with_places(x: In1, facts: Int1, out: Out1, places: IntOut1, start: C
     """The same, and where in its plane each is: the first of equal ones, but the last NaN."""
     in_h, in_w, out_d, out_h, out_w = facts[1], facts[2], facts[3], facts[4], facts[5]
     plane, made = facts[0] * in_h * in_w, out_d * out_h * out_w
-    spans = _spans(facts)
-    lows, highs, ats = spans[0], spans[1], spans[2]
+    lows, highs, ats = _spans(facts)
     code, shifts = np.empty(out_w, np.int32), _shifts(facts)
     for unit in range(start, stop):
         for r in range(out_d * out_h):
@@ -184,12 +204,7 @@ def maxima_with_places(x: In1, facts: Int1, out: Out1, places: IntOut1, start: C
                     for k in range(facts[8]):
                         tap = (i * facts[7] + j) * facts[8] + k
                         codes, part, seen = code[lows[k] : highs[k]], row[lows[k] : highs[k]], line[ats[k] :]
-                        if facts[11] == 1:
-                            _mark_larger(codes, part, seen, 1, tap)
-                        elif facts[11] == 2:
-                            _mark_larger(codes, part, seen, 2, tap)
-                        else:
-                            _mark_larger(codes, part, seen, facts[11], tap)
+                        _coded_with_step(_mark_larger, codes, part, seen, facts[11], tap)
             base = (_place(od, 0, 0, facts) * in_h + _place(oh, 0, 1, facts)) * in_w - facts[14]
             for w in range(out_w):
                 found[w] = base + w * facts[11] + shifts[code[w]]
@@ -200,8 +215,7 @@ def maxima_gradient(g: In1, x: In1, out: In1, facts: Int1, made: Out1, start: Co
     """Each window's gradient added to the first of its elements that is its maximum."""
     in_h, in_w, out_d, out_h, out_w = facts[1], facts[2], facts[3], facts[4], facts[5]
     plane, size = facts[0] * in_h * in_w, out_d * out_h * out_w
-    spans = _spans(facts)
-    lows, highs, ats = spans[0], spans[1], spans[2]
+    lows, highs, ats = _spans(facts)
     halves, code, shifts = _halves(facts), np.empty(out_w, np.int32), _shifts(facts)
     for unit in range(start, stop):
         if not halves:
@@ -225,12 +239,7 @@ def maxima_gradient(g: In1, x: In1, out: In1, facts: Int1, made: Out1, start: Co
                     for k in range(facts[8] - 1, -1, -1):
                         tap = (i * facts[7] + j) * facts[8] + k
                         codes, part, seen = code[lows[k] : highs[k]], top[lows[k] : highs[k]], line[ats[k] :]
-                        if facts[11] == 1:
-                            _mark(codes, part, seen, 1, tap)
-                        elif facts[11] == 2:
-                            _mark(codes, part, seen, 2, tap)
-                        else:
-                            _mark(codes, part, seen, facts[11], tap)
+                        _coded_with_step(_mark, codes, part, seen, facts[11], tap)
             base = unit * plane + (_place(od, 0, 0, facts) * in_h + _place(oh, 0, 1, facts)) * in_w - facts[14]
             for w in range(out_w):
                 if code[w] >= 0:
@@ -253,8 +262,7 @@ def means(x: In1, facts: Int1, padded: Flag, divisor: Count, out: Out1, start: C
     """The mean of each window, of planes from ``start`` on; the sum over ``divisor`` if that is not 0."""
     in_h, in_w, out_d, out_h, out_w = facts[1], facts[2], facts[3], facts[4], facts[5]
     plane, made = facts[0] * in_h * in_w, out_d * out_h * out_w
-    spans = _spans(facts)
-    lows, highs, ats = spans[0], spans[1], spans[2]
+    lows, highs, ats = _spans(facts)
     column, members = np.empty(in_w, x.dtype), np.empty(out_w, x.dtype)
     halves = _halves(facts)
     for w in range(out_w):
@@ -270,24 +278,11 @@ def means(x: In1, facts: Int1, padded: Flag, divisor: Count, out: Out1, start: C
                     row[w] /= x.dtype.type(divisor if divisor else 4)
                 continue
             column[:] = 0
-            for i in range(facts[6]):
-                z = _place(od, i, 0, facts)
-                for j in range(facts[7]):
-                    y = _place(oh, j, 1, facts)
-                    if _inside(z, 0, facts) and _inside(y, 1, facts):
-                        line = x[unit * plane + (z * in_h + y) * in_w : unit * plane + (z * in_h + y + 1) * in_w]
-                        for w in range(column.size):
-                            column[w] += line[w]
+            _over_lines(_take_sum, column, x, unit * plane, od, oh, facts)
             row = out[unit * made + r * out_w : unit * made + (r + 1) * out_w]
             row[:] = 0
             for k in range(facts[8]):
-                part, seen = row[lows[k] : highs[k]], column[ats[k] :]
-                if facts[11] == 1:
-                    _take_sum(part, seen, 1)
-                elif facts[11] == 2:
-                    _take_sum(part, seen, 2)
-                else:
-                    _take_sum(part, seen, facts[11])
+                _with_step(_take_sum, row[lows[k] : highs[k]], column[ats[k] :], facts[11])
             both = x.dtype.type(1 if divisor else _members(od, 0, padded, facts) * _members(oh, 1, padded, facts))
             for w in range(row.size):
                 row[w] /= both * members[w]
@@ -298,8 +293,7 @@ def means_gradient(g: In1, facts: Int1, padded: Flag, divisor: Count, made: Out1
     """Each window's gradient shared among its elements."""
     in_h, in_w, out_d, out_h, out_w = facts[1], facts[2], facts[3], facts[4], facts[5]
     plane, size = facts[0] * in_h * in_w, out_d * out_h * out_w
-    spans = _spans(facts)
-    lows, highs, ats = spans[0], spans[1], spans[2]
+    lows, highs, ats = _spans(facts)
     share, members, line = np.empty(out_w, g.dtype), np.empty(out_w, g.dtype), np.empty(in_w, g.dtype)
     for w in range(out_w):
         members[w] = divisor if divisor else _members(w, 2, padded, facts)
@@ -313,21 +307,8 @@ def means_gradient(g: In1, facts: Int1, padded: Flag, divisor: Count, made: Out1
                 share[w] = own[w] / (both * members[w])
             line[:] = 0
             for k in range(facts[8]):
-                part, seen = share[lows[k] : highs[k]], line[ats[k] :]
-                if facts[11] == 1:
-                    _give(part, seen, 1)
-                elif facts[11] == 2:
-                    _give(part, seen, 2)
-                else:
-                    _give(part, seen, facts[11])
-            for i in range(facts[6]):
-                z = _place(od, i, 0, facts)
-                for j in range(facts[7]):
-                    y = _place(oh, j, 1, facts)
-                    if _inside(z, 0, facts) and _inside(y, 1, facts):
-                        target = made[unit * plane + (z * in_h + y) * in_w : unit * plane + (z * in_h + y + 1) * in_w]
-                        for w in range(line.size):
-                            target[w] += line[w]
+                _with_step(_give, share[lows[k] : highs[k]], line[ats[k] :], facts[11])
+            _over_lines(_give, line, made, unit * plane, od, oh, facts)
 
 
 # The ops

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from ...axes import axes_of, count
-from ...registry import compiled
+from ...registry import compiled, settled
+from .. import threads
 from ..native import Count, DoubleOut1, In1, flat, native
 from ..rows import row_sum
-from ..threads import split
 
 RUN: Final = 512
 """Elements that are added in their own dtype."""
@@ -26,6 +27,9 @@ CHUNK: Final = 1 << 15
 
 SMALLEST: Final = 1 << 12
 """Elements below which NumPy is as fast."""
+
+SMALLEST_COLUMNS: Final = 1 << 8
+"""The same, where the rows of a matrix are added up."""
 
 
 @native("float32", "float64")
@@ -73,14 +77,14 @@ def _pattern(x: Any, axes: tuple[int, ...]) -> list[tuple[bool, int]]:
 
 def _rows(x: Any, rows: int, width: int) -> Any:
     out = np.empty(rows, np.float64)
-    split(sums_of_rows, rows, width, flat(x), width, out)
+    threads.split(sums_of_rows, rows, width, flat(x), width, out)
     return out
 
 
 def _columns(x: Any, matrices: int, number: int, width: int) -> Any:
     out = np.empty(matrices * width, np.float64)
     units = matrices * -(-width // COLUMNS)
-    split(sums_of_columns, units, number * min(width, COLUMNS), flat(x), number, width, out)
+    threads.split(sums_of_columns, units, number * min(width, COLUMNS), flat(x), number, width, out)
     return out
 
 
@@ -119,3 +123,37 @@ def sum_(xp: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 @compiled("mean")
 def mean(xp: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return _reduced(x, dim, count(x, axes_of(x, dim)))
+
+
+def _reduced_to(x: Any, size: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of ``x`` that are added up for this size."""
+    lead = x.ndim - len(size)
+    return (*range(lead), *(lead + i for i, n in enumerate(size) if n != x.shape[lead + i]))
+
+
+@compiled("sum_to_size")
+def sum_to_size(xp: Any, x: Any, size: tuple[int, ...]) -> Any:
+    way = settled_sum_to_size(x, size)
+    if way is not None:
+        return way(x)
+    found = total(x, _reduced_to(x, size))
+    return NotImplemented if found is None else np.asarray(found).astype(x.dtype).reshape(size)
+
+
+@settled("sum_to_size")
+def settled_sum_to_size(x: Any, size: tuple[int, ...]) -> Callable[[Any], Any] | None:
+    """Of the rows of a matrix, as a layer's bias needs it, where that is short."""
+    if x.dtype.char not in "fd" or not SMALLEST_COLUMNS <= x.size < threads.WORTH or not x.flags.c_contiguous:
+        return None
+    pattern = _pattern(x, _reduced_to(x, size))
+    if [reduced for reduced, _ in pattern] != [True, False] or not x.flags.aligned:
+        return None
+    (_, number), (_, width) = pattern
+    units, dtype = -(-width // COLUMNS), x.dtype
+
+    def add_up(x: Any) -> Any:
+        out = np.empty(width, np.float64)
+        sums_of_columns(x.reshape(-1), number, width, out, 0, units)
+        return out.astype(dtype).reshape(size)
+
+    return add_up

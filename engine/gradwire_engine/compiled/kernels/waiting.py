@@ -1,0 +1,61 @@
+"""Waiting awake for another thread, without the interpreter's lock. Falling asleep takes longer than a short kernel."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_declared: Any = cgutils.get_or_insert_function
+_room: Any = cgutils.alloca_once
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_CLOCK: Final = getattr(time, "CLOCK_MONOTONIC", None)
+
+
+@intrinsic
+def _loaded(typing, board):  # type: ignore[no-untyped-def]
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.load_atomic(data, "acquire", 8)
+
+    return types.int64(board), emit
+
+
+@intrinsic
+def _clock_ns(typing):  # type: ignore[no-untyped-def]
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_I32, [_I32, ir.ArrayType(_I64, 2).as_pointer()])
+        told = _declared(builder.module, kind, "clock_gettime")
+        spec = _room(builder, ir.ArrayType(_I64, 2))  # seconds and nanoseconds, each of 64 bits
+        builder.call(told, [_I32(_CLOCK), spec])
+        parts = builder.load(spec)
+        seconds = builder.mul(builder.extract_value(parts, 0), _I64(1_000_000_000))
+        return builder.add(seconds, builder.extract_value(parts, 1))
+
+    return types.int64(), emit
+
+
+_load: Any = _loaded
+_now: Any = _clock_ns
+
+_BOARD: Final = types.Array(types.int64, 1, "C")
+
+
+@njit([types.boolean(_BOARD, types.int64, types.int64)], cache=True, nogil=True)
+def _changed(board: Any, known: int, patience_ns: int) -> bool:
+    until = _now() + patience_ns
+    while _load(board) == known:
+        if _now() > until:
+            return False
+    return True
+
+
+def changed(board: Any, known: int, patience_ns: int) -> bool:
+    """Whether ``board[0]`` (int64) has another value than ``known``, at once or within so many nanoseconds."""
+    return bool(_changed(board, known, patience_ns))
