@@ -25,12 +25,15 @@ PARTS: Final = 4
 AWAKE_NS: Final = 500_000
 """How long a thread looks for more to do, or for the others' end, before it falls asleep."""
 
+PAUSE_NS: Final = 5_000
+"""From the call for others until the caller is in its own range, and has let the interpreter go."""
+
 
 class _Job:
     """A kernel's ranges; each is taken once.
 
-    The caller begins with the first and others with the last: so what one kernel leaves in a core's cache is mostly there
-    for the next.
+    The caller begins with the first and others with the last: so what one kernel leaves in a core's cache is mostly
+    there for the next.
     """
 
     __slots__ = ("arguments", "board", "bounds", "done", "failure", "finished", "kernel", "lock", "left")
@@ -49,8 +52,10 @@ class _Job:
         self.finished.acquire()
         self.failure: BaseException | None = None
 
-    def work(self, last: bool = False) -> None:
-        """Take ranges until none is left."""
+    def work(self, last: bool = False) -> bool:
+        """Take ranges until none is left. Returns whether all are done with that, or one has failed; then whoever waits
+        is to be told on the board.
+        """
         kernel, arguments, take, done = self.kernel, self.arguments, self.left.pop if last else self.left.popleft, 0
         try:
             while True:
@@ -64,9 +69,10 @@ class _Job:
             self.failure = error
         with self.lock:
             self.done += done
-            if not self.board[0] and (self.done == len(self.bounds) or self.failure is not None):
-                self.board[0] = 1
+            ends = self.finished.locked() and (self.done == len(self.bounds) or self.failure is not None)
+            if ends:
                 self.finished.release()
+        return ends
 
     def wait(self) -> None:
         """Wait for the ranges that others have begun."""
@@ -104,15 +110,20 @@ class _Crew:
     def _serve(self) -> None:
         from .kernels.waiting import changed
 
+        told = np.zeros(1, np.int64)
+        """The board of the last job that this thread has ended."""
         while True:
             known = int(self.board[0])
             try:
                 job = self.jobs.get_nowait()
             except Empty:
-                if changed(self.board, known, AWAKE_NS):
+                # Whoever waits goes on when this thread has let the interpreter go: so it is told from in there.
+                if changed(self.board, known, AWAKE_NS, PAUSE_NS, told):
                     continue
                 job = self.jobs.get()
-            job.work(True)
+            told[0] = 1
+            if job.work(True):
+                told = job.board
             del job
             with self.lock:
                 self.idle += 1
@@ -158,7 +169,7 @@ def split(kernel: Callable[..., None], count: int, work: int, *arguments: Any, w
     step = max(1, -(-count // (most * PARTS)))
     job = _Job(kernel, arguments, [(start, min(start + step, count)) for start in range(0, count, step)])
     _crew.join(job, min(most, len(job.bounds)) - 1)
-    job.work()
-    job.wait()
+    if not job.work():
+        job.wait()
     if job.failure is not None:
         raise job.failure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
@@ -41,21 +42,47 @@ def _clock_ns(typing):  # type: ignore[no-untyped-def]
     return types.int64(), emit
 
 
+@intrinsic
+def _stored(typing, board, value):  # type: ignore[no-untyped-def]
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        builder.store_atomic(args[1], data, "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(board, types.int64), emit
+
+
 _load: Any = _loaded
+_store: Any = _stored
 _now: Any = _clock_ns
 
+_NOWHERE: Final = np.zeros(1, np.int64)
 _BOARD: Final = types.Array(types.int64, 1, "C")
 
 
-@njit([types.boolean(_BOARD, types.int64, types.int64)], cache=True, nogil=True)
-def _changed(board: Any, known: int, patience_ns: int) -> bool:
-    until = _now() + patience_ns
+@njit([types.boolean(_BOARD, types.int64, types.int64, types.int64, _BOARD)], cache=True, nogil=True)
+def _changed(board: Any, known: int, patience_ns: int, pause_ns: int, done: Any) -> bool:
+    _store(done, 1)
+    now = _now()
+    until = now + patience_ns
     while _load(board) == known:
-        if _now() > until:
+        now = _now()
+        if now > until:
             return False
+    until = now + pause_ns
+    while now < until:
+        now = _now()
     return True
 
 
-def changed(board: Any, known: int, patience_ns: int) -> bool:
-    """Whether ``board[0]`` (int64) has another value than ``known``, at once or within so many nanoseconds."""
-    return bool(_changed(board, known, patience_ns))
+def changed(board: Any, known: int, patience_ns: int, pause_ns: int = 0, done: Any = None) -> bool:
+    """Whether ``board[0]`` (int64) has another value than ``known``, at once or within so many nanoseconds.
+
+    To ask for the interpreter's lock while another thread has it is to fall asleep. So this one waits without it:
+
+    Args:
+        pause_ns: for so long after the change, until whoever made it has let the lock go.
+        done: a board on which 1 is written first, when this thread has let it go.
+    """
+    return bool(_changed(board, known, patience_ns, pause_ns, _NOWHERE if done is None else done))
