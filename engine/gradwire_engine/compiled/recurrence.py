@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from .. import deadline
+from ..registry import row
 from ..sequences import Walk
 from .emitter import VECTOR, apart
 from .moves import move, transpose
@@ -116,6 +117,13 @@ def multiply_states(
             panel_rows(count), width // lanes, packed, 0, panels, at, places, table, ins, made, n, step, False
         )  # fmt: skip
         at += ins * width
+
+
+def matrix_product(a: Any, b: Any) -> Any:
+    """``a @ b`` of all steps together, by the compiled kernel where that applies."""
+    multiply = row("mm").compiled  # by way of the table: each module of kernels has a cache of its own
+    made = NotImplemented if multiply is None else multiply(np, a, b)
+    return np.matmul(a, b) if made is NotImplemented else made
 
 
 class Steps:

@@ -28,6 +28,22 @@ AWAKE_NS: Final = 500_000
 PAUSE_NS: Final = 5_000
 """From the call for others until the caller is in its own range, and has let the interpreter go."""
 
+Changed = Callable[[Any, int, int, int, Any], bool]
+"""``kernels.waiting.changed``."""
+
+
+def _asleep(board: Any, known: int, patience_ns: int, pause_ns: int, done: Any) -> bool:
+    return False
+
+
+_changed: Changed = _asleep
+
+
+def wait_awake_by(changed: Changed) -> None:
+    """Wait with this function, once it is compiled, before falling asleep."""
+    global _changed
+    _changed = changed
+
 
 class _Job:
     """A kernel's ranges; each is taken once.
@@ -76,9 +92,7 @@ class _Job:
 
     def wait(self) -> None:
         """Wait for the ranges that others have begun."""
-        from .kernels.waiting import changed
-
-        if not changed(self.board, 0, AWAKE_NS):
+        if not _changed(self.board, 0, AWAKE_NS, 0, None):
             self.finished.acquire()
 
 
@@ -108,8 +122,6 @@ class _Crew:
         self.board[0] += 1  # after that: whoever sees it finds the job
 
     def _serve(self) -> None:
-        from .kernels.waiting import changed
-
         told = np.zeros(1, np.int64)
         """The board of the last job that this thread has ended."""
         while True:
@@ -118,7 +130,7 @@ class _Crew:
                 job = self.jobs.get_nowait()
             except Empty:
                 # Whoever waits goes on when this thread has let the interpreter go: so it is told from in there.
-                if changed(self.board, known, AWAKE_NS, PAUSE_NS, told):
+                if _changed(self.board, known, AWAKE_NS, PAUSE_NS, told):
                     continue
                 job = self.jobs.get()
             told[0] = 1

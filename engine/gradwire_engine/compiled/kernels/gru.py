@@ -13,9 +13,18 @@ from ...sequences import Walk
 from ..elementary import tanh
 from ..emitter import VECTOR
 from ..native import Count, Flag, In1, In2, Int1, Out2, dense, inline, native
-from ..recurrence import UNIT, Steps, multiply_states, pack_states, padded_width, panels_of, places_of, units
+from ..recurrence import (
+    UNIT,
+    Steps,
+    matrix_product,
+    multiply_states,
+    pack_states,
+    padded_width,
+    panels_of,
+    places_of,
+    units,
+)
 from ..threads import split
-from .products import multiplied_or_blas
 
 F = np.float32
 
@@ -140,7 +149,7 @@ def gru_layer(
     if x.dtype.char != "f" or not x.size or not hx.size:
         return NotImplemented
     walk, hidden = Walk(x.shape, batch_sizes, reverse), hx.shape[1]
-    gates = multiplied_or_blas(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
+    gates = matrix_product(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
     if b_ih is not None:
         gates += b_ih
     bias = np.zeros(3 * hidden, x.dtype) if b_hh is None else dense(b_hh)
@@ -168,7 +177,7 @@ def gru_layer_backward(
         d_now, d_inputs, d_gates,
     )  # fmt: skip
     of_w_ih, of_w_hh, of_b_ih, of_b_hh, of_input = products_of(
-        multiplied_or_blas, d_inputs, d_gates, x, before, w_ih, inputs
+        matrix_product, d_inputs, d_gates, x, before, w_ih, inputs
     )
     return (d_now, of_w_ih, of_w_hh, of_b_ih, of_b_hh, *of_input)
 
@@ -246,7 +255,7 @@ def rnn_layer(
         return NotImplemented
     walk, hidden = Walk(x.shape, batch_sizes, reverse), hx.shape[1]
     panels, now = panels_of(w_hh, True), np.array(hx, order="C")
-    states = multiplied_or_blas(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
+    states = matrix_product(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
     if b_ih is not None:
         states += b_ih + b_hh
     _run(rnn_there, walk, False, hidden * hidden, relu, panels, states, now)
@@ -268,5 +277,5 @@ def rnn_layer_backward(
     given = np.empty((0, 0), states.dtype) if g is None else dense(g).reshape(walk.rows, hidden)
     _run(rnn_back, walk, True, hidden * hidden, relu, panels, states, given, g is not None, d_now, d_gates)
     before = walk.before(np, states, hx)
-    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(multiplied_or_blas, d_gates, d_gates, x, before, w_ih, inputs)
+    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(matrix_product, d_gates, d_gates, x, before, w_ih, inputs)
     return (d_now, of_w_ih, of_w_hh, of_bias, *of_input)

@@ -12,9 +12,18 @@ from ...sequences import Walk
 from ..elementary import tanh
 from ..emitter import VECTOR
 from ..native import Count, Flag, In1, In2, Int1, Out2, dense, inline, native
-from ..recurrence import UNIT, Steps, multiply_states, pack_states, padded_width, panels_of, places_of, units
+from ..recurrence import (
+    UNIT,
+    Steps,
+    matrix_product,
+    multiply_states,
+    pack_states,
+    padded_width,
+    panels_of,
+    places_of,
+    units,
+)
 from ..threads import split
-from .products import multiplied_or_blas
 
 F = np.float32
 
@@ -142,7 +151,7 @@ def lstm_layer(
         return NotImplemented
     walk, hidden = Walk(x.shape, batch_sizes, reverse), hx.shape[1]
     steps = Steps(walk)
-    gates = multiplied_or_blas(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
+    gates = matrix_product(x.reshape(walk.rows, x.shape[-1]), w_ih.T)
     bias = np.zeros(4 * hidden, x.dtype) if b_ih is None else b_ih + b_hh
     panels = panels_of(w_hh, True)
     now, cell = np.array(hx, order="C"), np.array(cx, order="C")
@@ -180,5 +189,5 @@ def lstm_layer_backward(
             d_now, d_cell, d_gates,
         )  # fmt: skip
     states = walk.before(np, output.reshape(walk.rows, hidden), hx)
-    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(multiplied_or_blas, d_gates, d_gates, x, states, w_ih, inputs)
+    of_w_ih, of_w_hh, of_bias, _, of_input = products_of(matrix_product, d_gates, d_gates, x, states, w_ih, inputs)
     return (d_now, d_cell, of_w_ih, of_w_hh, of_bias, *of_input)

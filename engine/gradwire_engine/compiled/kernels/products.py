@@ -244,12 +244,6 @@ def multiplied(a: Any, b: Any, first: Any = None) -> Any:
     return NotImplemented if way is None else way(a, b, first)
 
 
-def multiplied_or_blas(a: Any, b: Any) -> Any:
-    """``a @ b``, for kernels that need one on their way."""
-    found = multiplied(a, b)
-    return np.matmul(a, b) if found is NotImplemented else found
-
-
 @compiled("matmul")
 def matmul(xp: Any, a: Any, b: Any) -> Any:
     if a.ndim > 2 and b.ndim == 2:

@@ -11,6 +11,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from ..threads import wait_awake_by
+
 _declared: Any = cgutils.get_or_insert_function
 _room: Any = cgutils.alloca_once
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
@@ -86,3 +88,6 @@ def changed(board: Any, known: int, patience_ns: int, pause_ns: int = 0, done: A
         done: a board on which 1 is written first, when this thread has let it go.
     """
     return bool(_changed(board, known, patience_ns, pause_ns, _NOWHERE if done is None else done))
+
+
+wait_awake_by(changed)
