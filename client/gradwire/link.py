@@ -274,7 +274,8 @@ class Link:
             while seq not in self._answers:
                 self._check()
                 try:
-                    self._drain(None, awake=True)
+                    # What comes before it is not worth staying awake for: it takes the server as long as it takes.
+                    self._drain(None, awake=len(self._window) == 1)
                 except Disconnected as error:
                     self._reconnect(error)
             self._wanted.discard(seq)
