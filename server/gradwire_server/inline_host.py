@@ -106,10 +106,10 @@ class InlineHost:
             self._idle.set()
         if failure is None:
             reply, out, told = result
+            job.answer(reply, out)  # first: whoever waits goes on meanwhile
             if self._thread.shared:
                 self._foresight.ran(job.frame, job.reach, job.nodes, job.worked, told.took, job.here)
             self.metrics.applied(job.frame.hash, job.whole, reply, told)
-            job.answer(reply, out)
         else:
             job.answer(Reply(seq=job.frame.seq, refused=to_problem(self._thread.explained(failure))), [])
         if not self._pending:
