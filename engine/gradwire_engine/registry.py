@@ -182,6 +182,13 @@ def kernel(
     return register
 
 
+def _with_forms(names: Sequence[str]) -> list[Row]:
+    """The rows of these ops, and of their in-place forms whose kernels do not write by themselves."""
+    entries = [row(name) for name in names]
+    ops = [entry.op for entry in entries]
+    return entries + [form for form in ROWS.values() if form.op.base in ops and not form.writes]
+
+
 def settled(*names: str) -> Callable[[Callable[..., Kernel | None]], Callable[..., Kernel | None]]:
     """Register how these ops' compiled kernel settles what depends on the layout of its arguments once and for all.
 
@@ -191,12 +198,8 @@ def settled(*names: str) -> Callable[[Callable[..., Kernel | None]], Callable[..
     """
 
     def register(settle: Callable[..., Kernel | None]) -> Callable[..., Kernel | None]:
-        for name in names:
-            entry = row(name)
+        for entry in _with_forms(names):
             entry.settle = settle
-            for form in ROWS.values():
-                if form.op.base is entry.op and not form.writes:
-                    form.settle = settle
         return settle
 
     return register
@@ -211,12 +214,8 @@ def compiled(*names: str) -> Callable[[Kernel], Kernel]:
     """
 
     def register(function: Kernel) -> Kernel:
-        for name in names:
-            entry = row(name)
+        for entry in _with_forms(names):
             entry.compiled = function
-            for form in ROWS.values():
-                if form.op.base is entry.op and not form.writes:
-                    form.compiled = function
         return function
 
     return register

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from gradwire_protocol.awake import usable_cores
+
 WORTH: Final = 1 << 17
 """Elements below which waking another thread costs more than it saves."""
 
@@ -151,7 +153,7 @@ def _default() -> int:
         told = os.environ.get(name, "")
         if told.isdecimal() and int(told):
             return int(told)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return usable_cores()
 
 
 def use_threads(most: int) -> None:
