@@ -26,6 +26,11 @@ def begin(seconds: int) -> float:
     return end[0]
 
 
+def end() -> None:
+    """The frame is over: what this thread computes outside frames has no deadline, and none that an old frame left."""
+    _END.set(NEVER)
+
+
 def passed() -> bool:
     """Whether time is up."""
     return monotonic() > _END.get()[0]

@@ -20,6 +20,7 @@ from gradwire_protocol.errors import (
 )
 from gradwire_protocol.frames import Frame, Problem, Reply, Structure
 
+from . import deadline
 from .applying import Run
 from .backends import Backends
 from .clients import Client
@@ -178,7 +179,10 @@ class Session:
             # Nothing has changed until here, and nothing from here on refuses the frame.
             self.structures.remember(frame.hash, known)
             client.acknowledge(frame.ack)
-            reply, out = run.execute() if failures is None else run.replay()
+            try:
+                reply, out = run.execute() if failures is None else run.replay()
+            finally:
+                deadline.end()
         except GradwireError as error:
             return Reply(seq=frame.seq, refused=problem_of(error)), []
         client.expected = seq + 1

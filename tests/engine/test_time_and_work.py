@@ -106,8 +106,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
     monkeypatch.setattr(deadline, "monotonic", found)
-    yield found
-    deadline.begin(0)
+    return found
 
 
 def test_records_after_the_time_are_not_run(clock: Clock) -> None:
@@ -137,7 +136,19 @@ def test_a_backward_that_takes_too_long_gives_no_gradient() -> None:
         assert (gradient.values[0].values is None) == bool(reply.errors), late
         if reply.errors:
             assert [e.code for e in reply.errors] == ["time_exceeded"]
-    deadline.begin(0)
+
+
+def test_the_clock_of_a_frame_ends_with_the_frame(clock: Clock) -> None:
+    """What is computed outside frames in the same thread later, an image or a test's own engine, has no deadline."""
+    session = Session(Limits(max_frame_seconds=5))
+    once = [["ones", [[2]]], ["neg", [0]]]
+    assert not human(session, *once).errors
+    assert not human(session, ["neg", [-1]], external=[1], repeat=2, stacked=[0]).errors
+    clock.late_after = clock.looked + 1
+    assert [e.code for e in human(session, *once).errors] == ["time_exceeded"]
+    assert clock() > 1e6  # every frame's time is over
+    deadline.check("an op outside frames")
+    assert not deadline.passed()
 
 
 @pytest.mark.parametrize(
