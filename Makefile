@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo kernels test shadow soak lint format derive coverage docs bench bench-peers gpu image image-test clean
+.PHONY: help setup setup-demo demo kernels test shadow soak lint format derive coverage docs bench bench-peers gpu image image-test image-soak clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -99,6 +99,9 @@ image:  ## build the CPU server's image, gradwire:cpu
 
 image-test: $(DEMO)  ## build the image and try it: confined, healthy, stopped, resumed (77: no engine here)
 	PYTHON=$(BIN)/python docker/test.sh $(ARGS)
+
+image-soak: $(FULL)  ## run a claim of `make soak` against a container with compose.yaml's limits
+	PYTHON=$(BIN)/python docker/soak.sh $(or $(ARGS),frames)
 
 clean:  ## remove caches and builds, keep .venv
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -38,6 +38,7 @@ class LiveServer:
         api_key: a key that opens it; ``other_key`` is another tenant's, ``admin_key`` has all scopes.
         process: for a server that is a process of its own.
         app: for a server in a thread.
+        pid: of a server that is a process, whoever started it.
     """
 
     url: str
@@ -46,6 +47,14 @@ class LiveServer:
     process: subprocess.Popen[str] | None = None
     app: Any = None
     admin_key: str = "gw_test_key_of_an_administrator"
+    pid: int = 0
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server's process still runs."""
+        if self.process is not None:
+            return self.process.poll() is None
+        return Path(f"/proc/{self.pid}").exists()
 
     @property
     def headers(self) -> dict[str, str]:
@@ -110,7 +119,15 @@ def live_server(**settings: Any) -> Iterator[LiveServer]:
 
 @contextmanager
 def server_process(*arguments: str, **settings: Any) -> Iterator[LiveServer]:
-    """A server as a process of its own, started by its command. It is killed at the end if it still runs."""
+    """A server as a process of its own, started by its command. It is killed at the end if it still runs.
+
+    ``GRADWIRE_TEST_SERVER`` names a server that runs already and keeps its own settings, as ``URL PID``: it is used
+    instead, and left running. ``docker/soak.sh`` does so with a container.
+    """
+    if running := os.environ.get("GRADWIRE_TEST_SERVER"):
+        url, pid = running.split()
+        yield LiveServer(url, API_KEY, OTHER_KEY, pid=int(pid))
+        return
     keys = {"api_keys": json.dumps([API_KEY, OTHER_KEY]), "admin_keys": ADMIN_KEY}
     settings = {**keys, "log_level": "warning", **settings}
     environment = {
@@ -127,7 +144,7 @@ def server_process(*arguments: str, **settings: Any) -> Iterator[LiveServer]:
         line = process.stdout.readline()
         if not line:
             raise RuntimeError(f"the server did not start: exit code {process.wait()}")
-        yield LiveServer(json.loads(line)["url"], API_KEY, OTHER_KEY, process=process)
+        yield LiveServer(json.loads(line)["url"], API_KEY, OTHER_KEY, process=process, pid=process.pid)
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)

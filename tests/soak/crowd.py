@@ -142,11 +142,10 @@ def train(host: str, most_seconds: float, count: int, processes: int) -> Figures
         server_process(max_sessions=4 * count, max_connections=4 * count + 100, session_host=host) as server,
         contextlib.ExitStack() as stack,
     ):
-        assert server.process is not None
         alone = one_run(server.url)
         began = time.time()
         end = began + max(most_seconds - 30, 5)
-        prober = start("probe", server.url, server.process.pid, end)
+        prober = start("probe", server.url, server.pid, end)
         crowd = [start("clients", server.url, count // processes, end) for _ in range(processes)]
         for each in (prober, *crowd):
             stack.callback(each.kill)

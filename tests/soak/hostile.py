@@ -409,8 +409,7 @@ def run(most_seconds: float = SECONDS, frames: int = FRAMES) -> Figures:
     }
     spawning = multiprocessing.get_context("spawn")
     with server_process(**settings) as server, ProcessPoolExecutor(SENDERS, spawning) as pool:
-        assert server.process is not None
-        pid = server.process.pid
+        pid = server.pid
         neighbour, attack = Neighbour(server.url), Attack(server)
         before = resident(pid)
         memory: list[int] = []
@@ -449,7 +448,7 @@ def run(most_seconds: float = SECONDS, frames: int = FRAMES) -> Figures:
         parts = quarters(memory)
         usual = [int(statistics.median(part)) for part in parts]
         assert not attack.faults, f"{len(attack.faults)} faults, the first: {attack.faults[0]}"
-        assert server.process.poll() is None, "the server died"
+        assert server.alive, "the server died"
         assert not neighbour.failure, f"the neighbour failed: {neighbour.failure}"
         assert set(neighbour.ends) == {neighbour.alone}, "the neighbour's weights are not those of a run alone"
         grown = max(memory) - before
