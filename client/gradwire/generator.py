@@ -70,9 +70,10 @@ class Generator:
         """The state, a uint8 tensor of 16 elements. No round trip."""
         return call("clone", self._there())
 
-    def set_state(self, new_state: Any) -> None:
-        """Go on from a state that :meth:`get_state` gave."""
+    def set_state(self, new_state: Any) -> Generator:
+        """Go on from a state that :meth:`get_state` gave. Returns itself."""
         self._state = call("clone", checked_state(new_state))
+        return self
 
     def clone_state(self) -> Generator:
         """Another generator in the same state."""
@@ -110,14 +111,16 @@ class Generator:
     @contextmanager
     def drawing(self) -> Iterator[None]:
         """For the extent of the ``with``, random numbers come from this generator."""
-        with current_session().lock, no_grad():
-            before = call("get_rng_state")
-            call("set_rng_state", self._there())
+        with current_session().lock:
+            with no_grad():
+                before = call("get_rng_state")
+                call("set_rng_state", self._there())
             try:
                 yield
             finally:
-                self._state = call("get_rng_state")
-                call("set_rng_state", before)
+                with no_grad():
+                    self._state = call("get_rng_state")
+                    call("set_rng_state", before)
 
     def __repr__(self) -> str:
         return f"<torch.Generator on {self.device}, seed {self.initial_seed()}>"
@@ -147,8 +150,9 @@ class _SessionsOwn(Generator):
     def get_state(self) -> Any:
         return call("get_rng_state")
 
-    def set_state(self, new_state: Any) -> None:
+    def set_state(self, new_state: Any) -> Generator:
         call("set_rng_state", checked_state(new_state))
+        return self
 
     def clone_state(self) -> Generator:
         made = Generator()

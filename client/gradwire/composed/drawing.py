@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from typing import Any, Final
 
-from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
 from ..creation import finish, place
 from ..dispatch import call
 from ..generator import takes_generator
-from ..methods import offer
+from ..methods import attach, offer
 from ..outputs import accepts_out
 from ..tensor import Tensor
 
@@ -43,3 +44,46 @@ def _sample_dirichlet(self: Tensor) -> Any:
 
 for _function in (normal, _standard_gamma, _sample_dirichlet):
     offer(takes_generator(accepts_out(_function)), method=False)
+
+
+_INT64: Final = 1 << 63
+
+
+def _bound(value: Any) -> int:
+    """A bound of :func:`random_` as an int.
+
+    Raises:
+        ArgumentTypeError: for anything but an int or a 0-dim integer tensor.
+        ArgumentValueError: for one that 64 bits do not hold.
+    """
+    if isinstance(value, bool):
+        raise ArgumentTypeError(f"random_: a bound is an int, not {value}")
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"random_: a bound is an int, not {value!r:.60}") from None
+    if not -_INT64 <= found < _INT64:
+        raise ArgumentValueError(f"random_: {found} is outside of -2**63 to 2**63 - 1")
+    return found
+
+
+@takes_generator
+def random_(self: Tensor, *bounds: Any, **named: Any) -> Any:
+    """Fill with integers: ``random_(to)`` with those from 0 up to but without ``to``, ``random_(from, to)`` from
+    ``from`` on.
+
+    Without ``to``, or where it is None after ``from``, they go up to the largest integer that the dtype holds exactly.
+    """
+    names = ("from", "to") if len(bounds) != 1 or "to" in named else ("to",)
+    given = dict(zip(names, bounds, strict=False)) | named
+    if len(bounds) > len(names) or len(given) < len(bounds) + len(named) or given.keys() - {"from", "to"}:
+        raise ArgumentTypeError(f"random_ takes (), (to) or (from, to), not {len(bounds)} values and {sorted(named)}")
+    if not given:
+        return call("random_", self)
+    if "to" not in given or (given["to"] is None and "from" not in given):
+        raise ArgumentTypeError(f"random_ takes (), (to) or (from, to), not {given}")
+    low, high = _bound(given.get("from", 0)), given["to"]
+    return call("random_", self, low, None if high is None else _bound(high))
+
+
+attach("random_", random_)

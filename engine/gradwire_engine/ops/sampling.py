@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError
-from gradwire_protocol.ops.sampling import whole_numbers
+from gradwire_protocol.ops.sampling import end_of_integers, whole_numbers
 
 from ..axes import waits
 from ..backends import dtype_of
@@ -170,7 +171,21 @@ def bernoulli_(xp: Any, random: Any, x: Any, p: Any) -> None:
 
 @kernel("random_")
 def random_(xp: Any, random: Any, x: Any, low: int, high: int | None) -> None:
-    x[...] = random.integers(xp, x.shape, low, whole_numbers(dtype_of(x)) if high is None else high)
+    low, high = _representable(dtype_of(x), low, end_of_integers(dtype_of(x), low) if high is None else high)
+    x[...] = random.integers(xp, x.shape, low, high)
+
+
+def _representable(dtype: DType, low: int, high: int) -> tuple[int, int]:
+    """Bounds that no integer between them is rounded across, where a floating dtype has gaps between integers."""
+    if dtype.category < dtypes.FLOATING or high - low >= 1 << 64:
+        return low, high
+    exact = (whole_numbers(dtype) - 1).bit_length() - 1
+    last = max(low, high - 1)
+    if (short := last.bit_length() - exact) > 0 and last > 0:
+        high = max(low + 1, high - (1 << short))
+    if (short := low.bit_length() - exact) > 0 and low < 0:
+        low = min(high - 1, low + (1 << short))
+    return low, high
 
 
 derivative("normal", mean=lambda s, g: F.zeros_like(g), std=lambda s, g: F.zeros_like(g))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ..accepts import require
-from ..dtypes import COMPLEX, FLOATING, INTEGRAL, DType, bool_, int64
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..dtypes import COMPLEX, FLOATING, INTEGRAL, DType, bfloat16, bool_, float16, float32, float64, int64
+from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, nothing
 from ..promotion import ScalarKind
 from ..shapes import broadcast, check_size, common_device, elementwise
@@ -16,6 +16,8 @@ from .creation import fresh, resembling
 FUNCTION = ("function",)
 METHOD = ("method",)
 MOST_CATEGORIES: Final = 1 << 24
+FIRST_INT64: Final = -(1 << 63)
+LARGEST_FLOAT16: Final = 65504
 
 
 def _continuous(name: str, inferred: Inference) -> Inference:
@@ -36,6 +38,10 @@ def _discrete(name: str, low: int, high: int, inferred: Inference) -> Inference:
         first = -last - 1 if dtype.is_signed else 0
         if low < first or high - 1 > last:
             raise ArgumentError(f"{name}: {dtype.name} does not hold the numbers from {low} to {high - 1}")
+    elif dtype is float16 and (low < -LARGEST_FLOAT16 or high - 1 > LARGEST_FLOAT16):
+        raise ArgumentError(
+            f"{name}: float16 ends at -{LARGEST_FLOAT16} and {LARGEST_FLOAT16}, it has not all from {low} to {high}"
+        )
     return inferred
 
 
@@ -208,11 +214,26 @@ def bernoulli_(self: Tensor, p: Tensor | Scalar = 0.5) -> Inference:
 
 @op(random=True, grad_fn="RandomBackward2", mutates=0, results=0, exposed=METHOD)
 def random_(self: Tensor, low: Position = 0, high: Position | None = None) -> Inference:
-    """Fill with integers from ``low`` up to but without ``high``, by default all that the dtype holds exactly."""
-    if high is not None or low:
-        top = high if high is not None else whole_numbers(self.dtype)
-        _discrete("random_", low, top, new(self.shape, self.dtype, self.device))
+    """Fill with integers from ``low`` up to but without ``high``, by default up to the largest that the dtype holds
+    exactly. From -2**63 on without ``high``, all integers of 64 bits."""
+    if self.dtype.is_complex and high is None and not low:
+        raise Unsupported(f"random_ makes no {self.dtype.name} numbers")
+    top = end_of_integers(self.dtype, low) if high is None else high
+    _discrete("random_", low, top, new(self.shape, self.dtype, self.device))
     return nothing()
+
+
+def end_of_integers(dtype: DType, low: int) -> int:
+    """Where the integers that :func:`random_` draws end unless it is told.
+
+    Raises:
+        DTypeError: for all integers of 64 bits in a dtype that cannot have them.
+    """
+    if low > FIRST_INT64:
+        return whole_numbers(dtype)
+    if dtype not in (int64, float64, float32, bfloat16):
+        raise DTypeError(f"random_: {dtype.name} does not hold all the numbers from -2**63 on")
+    return -FIRST_INT64
 
 
 def whole_numbers(dtype: DType) -> int:
@@ -221,4 +242,5 @@ def whole_numbers(dtype: DType) -> int:
         return 2
     if dtype.category == INTEGRAL:
         return int(1 << 8 * dtype.itemsize - dtype.is_signed)
-    return {2: 2**11 if dtype.name == "float16" else 2**8, 4: 2**24, 8: 2**53}[dtype.itemsize] + 1
+    exact = {float16: 2**11, bfloat16: 2**8, float32: 2**24}
+    return exact.get(dtype.to_real(), 2**53) + 1
