@@ -3,14 +3,19 @@
 Work is counted in steps: one multiply-add, or as much time as one takes, so that a machine of 20 billion steps a second
 needs five seconds for 100 billion. The table below has the ops that take more than a step for each element of their
 operands and results; all others take one. It is a bound on what one record can cost, not a forecast.
+
+Memory bounds how many elements an ordinary operand has. It does not bound those of an operand whose elements share
+memory (``expand``, overlapping ``as_strided``): :data:`SHARED` is what each of these costs. Products that BLAS does not
+compute take :data:`SLOW` times their steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final
 
+from gradwire_protocol.dtypes import FLOATING
 from gradwire_protocol.errors import TimeExceeded
 from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.ops.contraction import effective, label_sizes, parse, plan, tensordot_labels
@@ -50,9 +55,33 @@ class Call:
 
 Cost = Callable[[Call], int]
 
+SHARED: Final = 200
+"""Steps for an element that has no memory of its own. An array library passes over a nanosecond's worth of elements
+one by one, so the default limit allows about a minute of them."""
+
+SLOW: Final = 20
+"""How many times the steps of BLAS the loops take that array libraries have for integers, and for matrices whose
+elements share memory."""
+
 
 def _count(tensor: Meta) -> int:
     return max(tensor.numel, 0)
+
+
+def _held(shape: Sequence[int], stride: Sequence[int]) -> int:
+    """Places in memory that elements of this layout can occupy, at most as many as there are elements."""
+    reach = 1 + sum((n - 1) * abs(s) for n, s in zip(shape, stride, strict=True))
+    return min(prod(shape), reach)
+
+
+def shared(tensor: Meta) -> int:
+    """Elements of a tensor beyond the places in memory that it occupies."""
+    return _count(tensor) - _held(tensor.shape, tensor.stride) if tensor.numel > 0 else 0
+
+
+def _blas_computes(matrix: Meta) -> bool:
+    rows = matrix.shape[-2:], matrix.stride[-2:]
+    return matrix.dtype.category >= FLOATING and (matrix.numel <= 0 or _held(*rows) == prod(rows[0]))
 
 
 def _last(tensor: Meta) -> int:
@@ -206,11 +235,23 @@ COSTS: Final[dict[str, Cost]] = {
 """Steps by the name of the op; an in-place form is found by the name of its base."""
 
 
+PRODUCTS: Final = frozenset({
+    "matmul", "mm", "bmm", "mv", "dot", "vdot", "inner", "linear", "addmm", "addmv", "baddbmm", "addbmm", "bilinear",
+    "einsum", "contract", "tensordot",
+})  # fmt: skip
+"""Ops of the table that BLAS computes where it can."""
+
+
 def steps(op: Op, values: list[Any], inferred: Inference) -> int:
     """How many steps an op takes; ``values`` are those that its rule saw."""
     call = Call(op, values, inferred)
-    cost = COSTS.get(op.name if op.base is None else op.base.name)
-    return call.elements if cost is None else max(cost(call), 0)
+    name = op.name if op.base is None else op.base.name
+    cost = COSTS.get(name)
+    count = call.elements if cost is None else max(cost(call), 0)
+    metas = call.metas
+    if name in PRODUCTS and not all(map(_blas_computes, metas)):
+        count *= SLOW
+    return count + SHARED * sum(map(shared, metas))
 
 
 def check(op: Op, values: list[Any], inferred: Inference, account: MemoryAccount) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Final
 
 from ..dtypes import INTEGRAL, int64
-from ..errors import ArgumentError, ArgumentValueError, IndexOutOfRange, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, IndexOutOfRange, LimitExceeded, ShapeError
 from ..meta import UNKNOWN, Inference, Meta, Shape, contiguous_stride, new, several
 from ..meta import view as shows
 from ..shapes import canonical_dim, canonical_dims, check_size, infer_size, like, view_stride
@@ -400,6 +401,15 @@ def detach(self: Tensor) -> Inference:
 
 # Several parts
 
+MAX_PARTS: Final = 1 << 20
+"""Views that one op makes at most. An expanded tensor may have any extent."""
+
+
+def _check_parts(name: str, count: int) -> None:
+    if count > MAX_PARTS:
+        raise LimitExceeded(f"{name} would make {count:,} tensors, one op may make {MAX_PARTS:,}",
+                            limit=MAX_PARTS, value=count)  # fmt: skip
+
 
 def _pieces(self: Meta, dim: int, sizes: Ints) -> Inference:
     stride = self.stride[dim]
@@ -429,6 +439,7 @@ def split(self: Tensor, split_size_or_sections: Ints | int, dim: int = 0) -> Inf
         if sizes < 0 or (sizes == 0 and extent):
             raise ArgumentError(f"split: a part cannot have {sizes} of {extent} elements")
         count = max(1, -(-extent // sizes)) if sizes else 1
+        _check_parts("split", count)
         return _pieces(self, at, tuple(min(sizes, extent - i * sizes) for i in range(count)))
     if any_negative(sizes) or sum(sizes) != extent:
         raise ArgumentError(f"split: sizes {list(sizes)} do not add up to the extent of dimension {at}, {extent}")
@@ -449,6 +460,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> Inference:
     at = _splittable("chunk", self, dim)
     if chunks <= 0:
         raise ArgumentError(f"chunk: there cannot be {chunks} parts")
+    _check_parts("chunk", min(chunks, self.shape[at] or chunks))
     parts = _pieces(self, at, chunk_sizes(self.shape[at], chunks))
     return parts if self.shape[at] else parts.named("SplitWithSizesBackward0")
 
@@ -459,6 +471,7 @@ def unbind(self: Tensor, dim: int = 0) -> Inference:
     if not self.shape:
         raise IndexOutOfRange("unbind: a 0-dim tensor has no dimension to take apart")
     at = _splittable("unbind", self, dim)
+    _check_parts("unbind", self.shape[at])
     step = self.stride[at]
     shape, stride = with_entry(self.shape, at), with_entry(self.stride, at)
     return several(*(shows(self, shape, stride, i * step) for i in range(self.shape[at])))
