@@ -22,7 +22,7 @@ from .iterating import can_shift, shift
 from .lines import user_line
 from .mirror import Node, edge_of
 from .modes import MODES
-from .saved import KEPT, Keeping
+from .saved import KEPT, Keeping, refuse_derivative
 from .session import Session
 from .sessions import current_session
 from .short_way import LONG, many, one
@@ -103,12 +103,13 @@ class Recipe:
         nowhere: whether all that it makes or changes is on the meta device, so that there is nothing to compute.
         references, lists: where in the template the reference to a tensor goes, and those to several.
         numbers: the values that go to the frame's table of scalars, in order.
+        missing: why there is no derivative, and by which operands (none: by all); ``None`` where there is one.
         shifts: whether it is arithmetic that the client can do as well.
     """
 
     __slots__ = (
         "carries", "described", "entry", "inferred", "kept", "largest", "lists", "node_name", "nowhere",
-        "numbers", "references", "shifts", "template",
+        "missing", "numbers", "references", "shifts", "template",
     )  # fmt: skip
 
     def __init__(self, entry: Entry, described: list[Any], inferred: Inference, values: list[Any]) -> None:
@@ -117,6 +118,8 @@ class Recipe:
         self.shifts = can_shift(entry.op.name, described)
         self.kept: dict[Any, Any] = {}
         self.inferred = inferred
+        why = entry.op.underivable
+        self.missing = inferred.missing if why is None else (why, ())
         constant = entry.op.constant
         self.carries = any(
             out.dtype.category >= 2 and i not in constant for i, out in enumerate(inferred.outs[: entry.op.results])
@@ -243,6 +246,8 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     if form is not None and session.default_dtype is DEFAULT_DTYPE:
         learn(form, entry, recipe)
     inferred = recipe.inferred
+    if inferred.check is not None:
+        inferred.check(*values)
     target = values[0] if op.mutates is not None else None
     flags = MODES.flags
     recording = flags & GRAD_ONLY == 1
@@ -308,6 +313,8 @@ def _keep(entry: Entry, node: Node, values: list[Any], overwritten: Any = KEPT) 
         keeping.keep(node, places, values, overwritten)
     if keeping.numbers:
         keeping.keep_numbers(node, values)
+    if node.recipe.missing is not None:
+        refuse_derivative(node)
     if MODES.region is not None:
         MODES.region.note(node)
     return places

@@ -203,6 +203,7 @@ def learn(key: Any, entry: Entry, recipe: Recipe) -> None:
     if (
         not (tells or (op.results != 0 and not op.control)) or op.mutates is not None
         or recipe.template is None or not (recipe.references or recipe.lists) or recipe.nowhere or recipe.shifts
+        or recipe.inferred.check is not None or (recipe.missing is not None and recipe.carries)
     ):  # fmt: skip
         return
     for part in key:

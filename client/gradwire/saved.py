@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from gradwire_protocol.derivatives import WRAPPING, Facts, facts_of
-from gradwire_protocol.errors import GraphError
+from gradwire_protocol.errors import GraphError, Unsupported
 from gradwire_protocol.meta import Meta
 from gradwire_protocol.table import Kind, Op
 
@@ -27,6 +27,8 @@ Saved = tuple[Any, int, int, int, Any]
 
 KEPT: Saved = (None, 0, 0, 0, None)
 """Something that is kept where no write changes it."""
+MISSING: Final[Saved] = ([1], 0, 0, 0, None)
+"""Stands among what is kept by a node without derivative: memory that is never at the version that was kept."""
 _NO_TENSOR: Final = frozenset({bool, int, float, complex, list, type(None)})
 _LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
 _Places = tuple[tuple[int, ...], tuple[int, ...]]
@@ -131,11 +133,39 @@ def _watched(tensor: Any, at: int) -> Saved:
     return cell, cell[0], at, tensor._id, tensor._meta
 
 
-def check(nodes: Iterable[Node], session: Any) -> None:
-    """Check that backward can go through these nodes, in this order.
+def refuse_derivative(node: Node) -> None:
+    """Note that backward cannot go through a node, if gradients would have to flow where its op has no derivative."""
+    recipe = node.recipe
+    assert recipe is not None
+    _, operands = recipe.missing
+    op = recipe.entry.op
+    named = [op.params[i].name for i in recipe.entry.differentiable]
+    if not operands or any(e is not None and name in operands for name, e in zip(named, node.edges, strict=False)):
+        node.saved = (*(node.saved or ()), MISSING)
+
+
+def _check_derivative(node: Node, leading: set[Node] | None) -> None:
+    """Refuse a node without derivative, unless no gradient is wanted where it has none."""
+    if node.recipe is None:
+        op, why, operands = node.op, node.op.underivable, ()  # type: ignore[attr-defined]
+    else:
+        entry = node.recipe.entry
+        op, (why, operands) = entry.op, node.recipe.missing
+        if operands and leading is not None:
+            named = zip(entry.differentiable, node.edges, strict=False)
+            if not any(e is not None and e[0] in leading and op.params[i].name in operands for i, e in named):
+                return
+    text = f"{op.name}: {why}; {_described(node)} is on the way of the gradients"
+    raise Unsupported(text) if operands or op.internal else GraphError(text)
+
+
+def check(nodes: Sequence[Node], session: Any, targets: Sequence[Node] | None = None) -> None:
+    """Check that backward can go through these nodes, in this order, to the targets (``None``: to all leaves).
 
     Raises:
-        GraphError: for a node that was freed, or that kept a tensor which was changed in place since.
+        GraphError: for a node that was freed, or that kept a tensor which was changed in place since, or whose op has
+            no derivative.
+        Unsupported: where it lacks the derivative by an operand.
     """
     for outer in nodes:
         node = outer.inner or outer
@@ -150,6 +180,9 @@ def check(nodes: Iterable[Node], session: Any) -> None:
             continue  # what it needs is computed again
         for cell, version, at, number, meta in node.saved:
             if cell is not None and cell[0] != version:
+                if cell is MISSING[0]:
+                    _check_derivative(node, None if targets is None else {*nodes, *targets})
+                    continue
                 raise GraphError(_changed(node, cell, version, _what(node, at, number, meta, session)))
 
 

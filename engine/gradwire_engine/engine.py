@@ -149,6 +149,10 @@ class Engine:
         op = entry.op
         rule_args, tensors = self._describe(entry, values)
         inferred = self._infer(entry, rule_args)
+        if inferred.check is not None:
+            inferred.check(*values)
+            if self.tracer is not None:
+                self.tracer.numbers_checked()
         if op.control:
             return CONTROLS[op.name](self, *values)
         if inferred.offsets is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Final
 
@@ -102,9 +102,12 @@ class Inference:
             element from the operand's; ``None`` when the results are new memory.
         grad_fn: overrides the op's node name where an overload has its own (``SumBackward1``).
         scratch: bytes that the kernel needs beside its results, where they can be many.
+        check: looks at the numbers of a call, which the rule itself sees the kinds of: called with all arguments of
+            each call, it raises what is wrong with one (:meth:`checking`).
+        missing: why there is no derivative, and by which operands (none: by all); see :meth:`without_derivative`.
     """
 
-    __slots__ = ("compute", "grad_fn", "offsets", "outs", "scratch")
+    __slots__ = ("check", "compute", "grad_fn", "missing", "offsets", "outs", "scratch")
 
     def __init__(
         self,
@@ -113,19 +116,32 @@ class Inference:
         offsets: tuple[int, ...] | None = None,
         grad_fn: str | None = None,
         scratch: int = 0,
+        check: Callable[..., None] | None = None,
+        missing: tuple[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.outs = outs
         self.compute = compute
         self.offsets = offsets
         self.grad_fn = grad_fn
         self.scratch = scratch
+        self.check = check
+        self.missing = missing
 
     @property
     def is_view(self) -> bool:
         return self.offsets is not None
 
     def named(self, grad_fn: str) -> Inference:
-        return Inference(self.outs, self.compute, self.offsets, grad_fn, self.scratch)
+        return Inference(self.outs, self.compute, self.offsets, grad_fn, self.scratch, self.check, self.missing)
+
+    def checking(self, check: Callable[..., None]) -> Inference:
+        """The same, for calls whose numbers are to be looked at."""
+        return Inference(self.outs, self.compute, self.offsets, self.grad_fn, self.scratch, check, self.missing)
+
+    def without_derivative(self, why: str, *operands: str) -> Inference:
+        """The same, for a call that backward cannot go through to these operands (none: to any), although its result
+        requires grad."""
+        return Inference(self.outs, self.compute, self.offsets, self.grad_fn, self.scratch, self.check, (why, operands))
 
 
 def new(

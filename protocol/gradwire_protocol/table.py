@@ -24,15 +24,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_or
 
 from . import dtypes
 from .dtypes import DType
-from .errors import ArgumentTypeError, DTypeError, ShapeError, UnknownOp
+from .errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, UnknownOp
 from .meta import UNKNOWN, Inference, Meta
 from .promotion import ScalarKind, can_cast
 
 Tensor = Meta
+FLOAT, REAL, COMMON = "float", "real", "common"
 if TYPE_CHECKING:
     Scalar = Any  # a rule sees the kind, a default is a number
+    Float = Any
+    Real = Any
+    Factor = Any
 else:
     Scalar = ScalarKind
+    Float = Annotated[ScalarKind, FLOAT]
+    """A number that is never complex: a complex one is an argument of the wrong type (``TypeError``)."""
+    Real = Annotated[ScalarKind, REAL]
+    """A number that is never complex: a complex one is a value that cannot be converted (``RuntimeError``)."""
+    Factor = Annotated[ScalarKind, COMMON]
+    """A number that is complex only where some tensor operand is: else it cannot be converted (``RuntimeError``)."""
 Position = Annotated[int, "data"]
 """An int whose value the rule needs, yet which is data: where in a tensor, not how (``x[i]``)."""
 Number = bool | int | float | complex
@@ -61,13 +71,14 @@ class Kind(Enum):
 class Param:
     """One parameter of an operation."""
 
-    __slots__ = ("annotation", "check", "default", "kind", "name", "optional", "required")
+    __slots__ = ("annotation", "check", "default", "kind", "name", "numbers", "optional", "required")
 
     def __init__(self, name: str, annotation: Any, default: Any) -> None:
         self.name = name
         self.annotation = annotation
         self.required = default is inspect.Parameter.empty
         self.default = None if self.required else default
+        self.numbers = _numbers(annotation)
         self.kind, self.optional, self.check = _classify(annotation)
 
     def describe(self) -> str:
@@ -81,8 +92,20 @@ def _members(annotation: Any) -> tuple[Any, ...]:
     return (annotation,)
 
 
+def _numbers(annotation: Any) -> str | None:
+    """Which complex numbers a parameter refuses: ``FLOAT``, ``REAL`` or ``COMMON``; ``None`` for none."""
+    for member in _members(annotation):
+        if get_origin(member) is Annotated and get_args(member)[0] is ScalarKind:
+            return str(get_args(member)[1])
+    return None
+
+
+def _unmarked(member: Any) -> Any:
+    return ScalarKind if get_origin(member) is Annotated and get_args(member)[0] is ScalarKind else member
+
+
 def _classify(annotation: Any) -> tuple[Kind, bool, tuple[Any, ...]]:
-    members = _members(annotation)
+    members = tuple(_unmarked(member) for member in _members(annotation))
     optional = NoneType in members
     real = tuple(m for m in members if m is not NoneType)
     if Meta in real:
@@ -107,7 +130,7 @@ def _describe(annotation: Any) -> str:
             inner = [a for a in get_args(member) if a is not Ellipsis]
             parts.append(f"{get_origin(member).__name__}[{', '.join(_describe(a) for a in inner)}]")
         elif get_origin(member) is Annotated:
-            parts.append("int")
+            parts.append({FLOAT: "float", REAL: "Real", COMMON: "Scalar"}.get(get_args(member)[1], "int"))
         else:
             parts.append(names.get(member, getattr(member, "__name__", str(member))))
     return " | ".join(dict.fromkeys(parts))
@@ -127,6 +150,8 @@ class Op:
         dynamic: the shape of its result depends on data.
         internal: a primitive of derivatives, called by the engine alone. Its rule trusts its arguments, and a frame
             that names it is refused.
+        underivable: why backward cannot go through it, although its result requires grad. Where that depends on the
+            arguments, the rule says so (:meth:`~gradwire_protocol.meta.Inference.without_derivative`).
         exposed: where clients offer it: "function", "method", "nn.functional", in the namespaces "linalg", "fft" and
             "special" (without the prefix that its name has here), or nowhere.
         variadic: the parameter that also accepts its ints unpacked (``x.permute(0, 2, 1)``).
@@ -146,6 +171,7 @@ class Op:
         self.random: bool = facts["random"]
         self.dynamic: bool = facts["dynamic"]
         self.internal: bool = facts["internal"]
+        self.underivable: str | None = facts["underivable"]
         self.exposed: tuple[str, ...] = () if self.internal else facts["exposed"]
         self.variadic: str | None = facts["variadic"]
 
@@ -227,9 +253,33 @@ class Op:
             bound.append(param.default)
         return bound
 
+    @cached_property
+    def real(self) -> tuple[int, ...]:
+        """Positions of the parameters that do not take every complex number."""
+        return tuple(i for i, p in enumerate(self.params) if p.numbers is not None)
+
     def infer(self, values: Sequence[Any]) -> Inference:
-        """Apply the rule to bound values, in which tensors are metas and data numbers are kinds."""
+        """Apply the rule to bound values, in which tensors are metas and data numbers are kinds.
+
+        Raises:
+            ArgumentTypeError, ArgumentError: for a complex number where a real one belongs.
+            Whatever the rule raises.
+        """
+        for i in self.real:
+            if values[i] is ScalarKind.COMPLEX:
+                self._refuse_complex(self.params[i], values)
         return self.rule(*values)
+
+    def _refuse_complex(self, param: Param, values: Sequence[Any]) -> None:
+        said = f"{self.name}: {param.name} is a complex number, it must be real"
+        if param.numbers == FLOAT:
+            raise ArgumentTypeError(said)
+        if param.numbers == REAL:
+            raise ArgumentError(said)
+        metas = [m for value in values for m in (value if type(value) is tuple else (value,)) if isinstance(m, Meta)]
+        if not any(m.dtype.category == dtypes.COMPLEX for m in metas):
+            found = metas[0].dtype.name if metas else "real"
+            raise ArgumentError(f"{said} among {found} tensors")
 
 
 TABLE: Final[dict[str, Op]] = {}
@@ -262,6 +312,7 @@ def op(
     random: bool = False,
     dynamic: bool = False,
     internal: bool = False,
+    underivable: str | None = None,
     exposed: Sequence[str] = ("function", "method"),
     variadic: str | None = None,
     name: str | None = None,
@@ -279,7 +330,8 @@ def op(
         facts = {
             "grad_fn": grad_fn, "differentiable": differentiable, "results": results, "mutates": mutates,
             "base": None, "control": control, "random": random, "dynamic": dynamic,
-            "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "constant": tuple(constant),
+            "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "underivable": underivable,
+            "constant": tuple(constant),
         }  # fmt: skip
         base = _add(Op(label, rule, **facts))
         if inplace:
@@ -311,7 +363,9 @@ def _inplace_rule(form: Op, rule: Callable[..., Inference]) -> Callable[..., Inf
         inferred = rule(*values)
         out = inferred.outs[0]
         check_write(form.name, target, out)
-        return Inference((), inferred.compute, None, inferred.grad_fn, inferred.scratch)
+        return Inference(
+            (), inferred.compute, None, inferred.grad_fn, inferred.scratch, inferred.check, inferred.missing
+        )
 
     return inplace
 

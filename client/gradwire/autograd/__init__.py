@@ -89,6 +89,15 @@ def _backward(roots: list[Any], nodes: list[Node], leaves: list[Any]) -> None:
         if node.saved and node.edges:
             node.saved = None
     session.frame_ends()
+    _anomalies(session)
+
+
+def _anomalies(session: Any) -> None:
+    """Under anomaly mode, wait for what backward finds: who turned it on wants to know where."""
+    if MODES.anomaly[0]:
+        if MODES.capture is not None:
+            MODES.capture.refuse("anomaly mode waits for each backward")
+        session.synchronize()
 
 
 def backward(
@@ -142,11 +151,13 @@ def backward(
         )
     keep = create_graph if retain_graph is None else retain_graph
     nodes = reachable(starts)
-    passed = executed(nodes, None if inputs is None else [e[0] for e in map(edge_of, inputs) if e is not None])
-    check(passed, roots[0]._session)
+    wanted = None if inputs is None else [e[0] for e in map(edge_of, inputs) if e is not None]
+    passed = executed(nodes, wanted)
+    check(passed, roots[0]._session, wanted)
     if takes_part(nodes):
         Run(roots, gradients, nodes, inputs, accumulate=True, retain_graph=keep, create_graph=create_graph)()
         roots[0]._session.frame_ends()
+        _anomalies(roots[0]._session)
         return
     session = roots[0]._session
     arrivals = {}
@@ -166,6 +177,7 @@ def backward(
     if not keep:
         free(passed)
     session.frame_ends()
+    _anomalies(session)
 
 
 LATER["backward"] = backward
@@ -223,7 +235,7 @@ def grad(
             )
     session = roots[0]._session
     passed = executed(nodes, targets)
-    check(passed, session)
+    check(passed, session, targets)
     keep = create_graph if retain_graph is None else retain_graph
     levels = batched.result_levels(roots, sources, gradients)
     if takes_part(nodes):
@@ -241,6 +253,7 @@ def grad(
             inherit(list(made), [*roots, *(g for g in gradients if g is not None)])
         if not keep:
             session.frame_ends_beyond()
+        _anomalies(session)
         return tuple(made)
     filled = materialize_grads or is_grads_batched  # what is not there cannot be unbatched
     edges = [(node, tensor._slot) for node, tensor in zip(targets, sources, strict=True)]
@@ -261,6 +274,7 @@ def grad(
     if not keep:
         free(passed)
         session.frame_ends_beyond()
+    _anomalies(session)
     return tuple(results)
 
 

@@ -16,7 +16,7 @@ from gradwire_protocol.table import TABLE, Kind, Op
 
 from ..dispatch import entry_of
 from ..mirror import AccumulateGrad, Edge, Node, edge_of
-from ..saved import KEPT, executed
+from ..saved import KEPT, MISSING, executed
 
 CONSTANT: Final = ()
 """A gradient that is there and depends on nothing. ``None`` is one that is not there, an edge one with a history."""
@@ -42,6 +42,8 @@ class Told(Node):
             keeping = entry_of(self.op).keeping
             if len(self.edges) == len(keeping.at) and any(keeping.places(self.edges, None)):
                 self.saved = (KEPT,)
+            if self.op.underivable is not None:
+                self.saved = (MISSING,)
 
 
 def play(

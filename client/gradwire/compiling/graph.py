@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ..autograd.history import Told
 from ..mirror import AccumulateGrad, Edge, Node, edge_of, next_seq
-from ..saved import KEPT
+from ..saved import KEPT, MISSING
 from ..tensor import Tensor
 from .state import CONSTANTS, Unfit
 
@@ -212,7 +212,7 @@ class Weaver:
 
     def _saved(self, entry: Any) -> Any:
         """(cell, version, place, id, meta), with the numbers of a cell and of an external, or an offset, in it."""
-        if entry is KEPT or entry[0] is None:
+        if entry is KEPT or entry[0] is None or entry is MISSING:
             return entry
         cell, version, at, number, meta = entry
         where = self._cell(cell)
@@ -294,7 +294,7 @@ class Woven:
         return None if found is None else (found[0], slot)
 
     def _entry(self, entry: Any) -> Any:
-        if entry[0] is None:
+        if entry[0] is None or entry is MISSING:
             return entry
         cell, version, at, offset, meta = entry
         if cell < 0:

@@ -244,6 +244,11 @@ class Tracer:
         """The plan holds only for frames with the same number at this place."""
         self.program.guarded.add(place)
 
+    def numbers_checked(self) -> None:
+        """The numbers of the op being run were looked at: another one may have to be refused."""
+        if self._mappings:
+            self.program.guarded.update(self._mappings[-1].values())
+
     def placed(self, tensor: Tensor) -> None:
         """Where this tensor begins in its memory is about to be used in another way than to make a view of it."""
         program = self.program

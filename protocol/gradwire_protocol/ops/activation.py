@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from ..accepts import ORDERED, REAL, require
 from ..dtypes import BOOLEAN, COMPLEX, FLOATING, bool_, uint8
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..meta import Inference, Meta, meta, new
 from ..promotion import Promote
 from ..shapes import canonical_dim, common_device, elementwise, elementwise_stride
-from ..table import Number, Scalar, Tensor, op
+from ..table import Number, Real, Tensor, op
 
 NN = ("nn.functional",)
 
@@ -52,7 +54,7 @@ def hardtanh(self: Tensor, min_val: Number = -1.0, max_val: Number = 1.0) -> Inf
 
 
 @op(grad_fn="LeakyReluBackward0", inplace="LeakyReluBackward1", exposed=NN)
-def leaky_relu(self: Tensor, negative_slope: Scalar = 0.01) -> Inference:
+def leaky_relu(self: Tensor, negative_slope: Real = 0.01) -> Inference:
     """``self`` where positive, else ``negative_slope * self``."""
     return _floating("leaky_relu", self)
 
@@ -78,7 +80,7 @@ def prelu(self: Tensor, weight: Tensor) -> Inference:
 
 
 @op(grad_fn="EluBackward0", inplace="EluBackward1", exposed=NN)
-def elu(self: Tensor, alpha: Scalar = 1.0) -> Inference:
+def elu(self: Tensor, alpha: Real = 1.0) -> Inference:
     """``self`` where positive, else ``alpha * (exp(self) - 1)``."""
     return _floating("elu", self)
 
@@ -90,9 +92,14 @@ def selu(self: Tensor) -> Inference:
 
 
 @op(grad_fn="CeluBackward0", inplace="CeluBackward1", exposed=("function", "nn.functional"))
-def celu(self: Tensor, alpha: Scalar = 1.0) -> Inference:
+def celu(self: Tensor, alpha: Real = 1.0) -> Inference:
     """``self`` where positive, else ``alpha * (exp(self / alpha) - 1)``: smooth at 0 for every alpha but 0."""
-    return _floating("celu", self)
+    return _floating("celu", self).checking(_check_divisor)
+
+
+def _check_divisor(self: object, alpha: float) -> None:
+    if alpha == 0:
+        raise ArgumentError("celu: alpha must not be 0")
 
 
 @op(grad_fn="GeluBackward0", exposed=NN)
@@ -120,7 +127,7 @@ def mish(self: Tensor) -> Inference:
 
 
 @op(grad_fn="SoftplusBackward0", exposed=NN)
-def softplus(self: Tensor, beta: Scalar = 1.0, threshold: Scalar = 20.0) -> Inference:
+def softplus(self: Tensor, beta: Real = 1.0, threshold: Real = 20.0) -> Inference:
     """``log(1 + exp(beta * self)) / beta``; ``self`` itself where ``beta * self`` is above ``threshold``."""
     return _floating("softplus", self)
 
@@ -147,15 +154,20 @@ def tanhshrink(self: Tensor) -> Inference:
 
 
 @op(grad_fn="HardshrinkBackward0", exposed=("function", "method", "nn.functional"))
-def hardshrink(self: Tensor, lambd: Scalar = 0.5) -> Inference:
+def hardshrink(self: Tensor, lambd: Real = 0.5) -> Inference:
     """0 from ``-lambd`` to ``lambd``, elsewhere ``self``."""
     return _floating("hardshrink", self)
 
 
 @op(grad_fn="SoftshrinkBackward0", exposed=NN)
-def softshrink(self: Tensor, lambd: Scalar = 0.5) -> Inference:
+def softshrink(self: Tensor, lambd: Real = 0.5) -> Inference:
     """``self`` moved towards 0 by ``lambd``, which is not negative, and no further than 0."""
-    return _floating("softshrink", self)
+    return _floating("softshrink", self).checking(_check_width)
+
+
+def _check_width(self: object, lambd: float) -> None:
+    if not 0 <= lambd < math.inf:
+        raise ArgumentError(f"softshrink: lambd is {lambd}, it must be finite and not negative")
 
 
 @op(grad_fn="HardsigmoidBackward0", inplace=True, exposed=NN)
@@ -171,7 +183,7 @@ def hardswish(self: Tensor) -> Inference:
 
 
 @op(grad_fn="ThresholdBackward0", inplace="ThresholdBackward1", exposed=("function", "nn.functional"))
-def threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Inference:
+def threshold(self: Tensor, threshold: Real, value: Real) -> Inference:
     """``self`` where above ``threshold``, else ``value``."""
     require("threshold", self.dtype, ORDERED[1:])
     return elementwise(self)
@@ -234,7 +246,7 @@ def _gradient(grad: Meta, *operands: Meta) -> Inference:
 
 
 @op(grad_fn="ThresholdBackwardBackward0", internal=True)
-def threshold_backward(grad: Tensor, self: Tensor, threshold: Scalar) -> Inference:
+def threshold_backward(grad: Tensor, self: Tensor, threshold: Real) -> Inference:
     """``grad`` where ``self`` is above ``threshold`` or NaN, else 0."""
     return _gradient(grad, self)
 

@@ -6,7 +6,7 @@ from ..dtypes import int32, int64
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, new, nothing, several
 from ..shapes import common_device
-from ..table import Scalar, Tensor, op
+from ..table import Float, Tensor, op
 
 BAG_MODES = ("sum", "mean", "max")
 
@@ -71,7 +71,7 @@ def embedding_bag(
 
 
 @op(mutates=0, results=0, exposed=("function",))
-def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: Scalar, norm_type: Scalar = 2.0) -> Inference:
+def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: Float, norm_type: Float = 2.0) -> Inference:
     """Shorten the rows of a table that integers name, where their ``norm_type``-norm is above ``max_norm``, to that
     length, in place."""
     if self.ndim != 2:

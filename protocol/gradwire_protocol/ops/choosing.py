@@ -6,7 +6,7 @@ from ..dtypes import BOOLEAN, int64
 from ..errors import ArgumentError, DTypeError, IndexOutOfRange, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..shapes import canonical_dim, canonical_dims, reduction
-from ..table import Scalar, Tensor, op
+from ..table import Float, Tensor, op
 from .reduction import Dims, refuse_complex
 
 
@@ -176,7 +176,7 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 @op(grad_fn="SqueezeBackward4")
 def quantile(
-    self: Tensor, q: Tensor | Scalar, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
+    self: Tensor, q: Tensor | Float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
 ) -> Inference:
     """Quantiles of all elements or along ``dim``, for one ``q`` in [0, 1] or a vector of them, which then comes as
     the first dimension of the result. NaN makes its quantile NaN.
@@ -189,14 +189,14 @@ def quantile(
 
 @op(grad_fn="SqueezeBackward4")
 def nanquantile(
-    self: Tensor, q: Tensor | Scalar, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
+    self: Tensor, q: Tensor | Float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
 ) -> Inference:
     """Like :func:`quantile`, leaving NaN out."""
     return _quantile("nanquantile", self, q, dim, keepdim, interpolation)
 
 
 def _quantile(
-    name: str, self: Meta, q: Tensor | Scalar, dim: int | None, keepdim: bool, interpolation: str
+    name: str, self: Meta, q: Tensor | Float, dim: int | None, keepdim: bool, interpolation: str
 ) -> Inference:
     if self.dtype.name not in ("float32", "float64"):
         raise DTypeError(f"{name} needs float32 or float64, got {self.dtype.name}")

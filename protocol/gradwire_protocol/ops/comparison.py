@@ -8,7 +8,7 @@ from ..errors import ArgumentTypeError, DTypeError
 from ..meta import Inference, Meta
 from ..promotion import Promote, ScalarKind
 from ..shapes import elementwise
-from ..table import Scalar, Tensor, op
+from ..table import Float, Scalar, Tensor, op
 
 
 def _truth(*operands: Meta | ScalarKind) -> Inference:
@@ -66,7 +66,7 @@ def ge(self: Tensor, other: Tensor | Scalar) -> Inference:
 
 @op()
 def isclose(
-    self: Tensor, other: Tensor, rtol: Scalar = 1e-05, atol: Scalar = 1e-08, equal_nan: bool = False
+    self: Tensor, other: Tensor, rtol: Float = 1e-05, atol: Float = 1e-08, equal_nan: bool = False
 ) -> Inference:
     """Whether ``|self - other| <= atol + rtol * |other|``, or both are the same infinity. The dtypes are the same.
 

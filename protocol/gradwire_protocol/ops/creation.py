@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..meta import Inference, Meta, new
 from ..promotion import DEFAULT_FLOAT, ScalarKind, default_of
 from ..shapes import check_size, dense_stride_like
-from ..table import Number, Payload, Scalar, Tensor, op
+from ..table import Float, Number, Payload, Scalar, Tensor, op
 
 FUNCTION = ("function",)
 
@@ -161,7 +161,7 @@ def linspace(start: Scalar, end: Scalar, steps: int, dtype: DType | None = None,
 
 @op(exposed=FUNCTION)
 def logspace(
-    start: Scalar, end: Scalar, steps: int, base: Scalar = 10.0, dtype: DType | None = None, device: str = "cpu"
+    start: Scalar, end: Scalar, steps: int, base: Float = 10.0, dtype: DType | None = None, device: str = "cpu"
 ) -> Inference:
     """``base`` to the powers that :func:`linspace` gives."""
     return _between("logspace", start, end, steps, dtype, device)

@@ -9,7 +9,7 @@ from ..dtypes import FLOATING
 from ..errors import ArgumentValueError, DTypeError, ShapeError
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..shapes import broadcast, canonical_dim, common_device, like
-from ..table import Scalar, Tensor, op
+from ..table import Float, Real, Tensor, op
 from .matrix import fits, need_same_dtype
 
 BLOCK: Final = 1 << 20
@@ -25,7 +25,7 @@ def _need_points(name: str, *operands: Meta) -> None:
 
 
 @op(grad_fn="CdistBackward0", exposed=("function",))
-def cdist(x1: Tensor, x2: Tensor, p: Scalar = 2.0, compute_mode: str | None = None) -> Inference:
+def cdist(x1: Tensor, x2: Tensor, p: Float = 2.0, compute_mode: str | None = None) -> Inference:
     """The distances in the norm of order ``p`` between each row of ``x1``, ``(..., n, d)``, and each of ``x2``,
     ``(..., m, d)``: ``(..., n, m)``. Batches broadcast. ``compute_mode`` says whether Euclidean distances may come from
     one matrix product, which is faster and less exact: by default from more than 25 points on."""
@@ -51,7 +51,7 @@ def _differences(shape: Shape, points: Meta) -> int:
 
 
 @op(grad_fn="PdistBackward0", exposed=("function", "nn.functional"))
-def pdist(self: Tensor, p: Scalar = 2.0) -> Inference:
+def pdist(self: Tensor, p: Float = 2.0) -> Inference:
     """The distances in the norm of order ``p`` between all pairs of the n rows: ``n * (n - 1) / 2`` of them, row by row
     of the upper triangle of :func:`cdist`'s matrix."""
     if self.ndim != 2:
@@ -66,7 +66,7 @@ def pdist(self: Tensor, p: Scalar = 2.0) -> Inference:
 
 
 @op(grad_fn="RenormBackward0", inplace=True)
-def renorm(self: Tensor, p: Scalar, dim: int, maxnorm: Scalar) -> Inference:
+def renorm(self: Tensor, p: Real, dim: int, maxnorm: Real) -> Inference:
     """Slices along ``dim`` whose norm of order ``p`` is above ``maxnorm``, scaled down to that norm; others as they
     are. ``p`` is positive, ``maxnorm`` not negative: RuntimeError, when the result is read."""
     if self.ndim < 2:

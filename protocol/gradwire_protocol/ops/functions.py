@@ -8,7 +8,7 @@ from ..errors import ArgumentError
 from ..meta import Inference, Meta
 from ..promotion import Promote
 from ..shapes import elementwise
-from ..table import Scalar, Tensor, op
+from ..table import Float, Tensor, op
 
 
 def _smooth(self: Meta) -> Inference:
@@ -161,7 +161,7 @@ def sigmoid(self: Tensor) -> Inference:
 
 
 @op(grad_fn="LogitBackward0", inplace=True)
-def logit(self: Tensor, eps: Scalar | None = None) -> Inference:
+def logit(self: Tensor, eps: Float | None = None) -> Inference:
     """``log(x / (1 - x))``; with ``eps``, x is first cut to the range from ``eps`` to ``1 - eps``."""
     return _smooth_real("logit", self)
 
@@ -248,7 +248,7 @@ def frac(self: Tensor) -> Inference:
 
 @op(grad_fn="NanToNumBackward0", inplace=True)
 def nan_to_num(
-    self: Tensor, nan: Scalar | None = None, posinf: Scalar | None = None, neginf: Scalar | None = None
+    self: Tensor, nan: Float | None = None, posinf: Float | None = None, neginf: Float | None = None
 ) -> Inference:
     """Replace NaN by ``nan`` (0) and infinities by ``posinf`` and ``neginf`` (the dtype's extremes)."""
     return elementwise(self)

@@ -10,6 +10,7 @@ from ..promotion import Promote, ScalarKind
 from ..shapes import elementwise
 from ..table import Scalar, Tensor, op
 
+ORDER = "there is no derivative by its first argument: detach that"
 MOST_DIMENSIONS = 10_000
 """The largest ``p`` of a multivariate gamma function: its time and memory grow with it."""
 
@@ -79,7 +80,7 @@ def igamma(self: Tensor, other: Tensor) -> Inference:
 
     NaN where either is negative. Floating point only. Its derivative by the order is not implemented.
     """
-    return _incomplete("igamma", self, other)
+    return _incomplete("igamma", self, other).without_derivative(ORDER, "self")
 
 
 @op(grad_fn="IgammacBackward0", inplace=True)
@@ -88,7 +89,7 @@ def igammac(self: Tensor, other: Tensor) -> Inference:
 
     Its derivative by the order is not implemented.
     """
-    return _incomplete("igammac", self, other)
+    return _incomplete("igammac", self, other).without_derivative(ORDER, "self")
 
 
 @op(grad_fn="SpecialZetaBackward0", exposed=("special",))
@@ -97,4 +98,5 @@ def special_zeta(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
 
     Its derivative by ``self`` is not implemented.
     """
-    return numbered(smooth("zeta", self, other), "SpecialZetaBackward", self, other)
+    found = numbered(smooth("zeta", self, other), "SpecialZetaBackward", self, other)
+    return found.without_derivative(ORDER, "self")

@@ -8,11 +8,11 @@ from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import ScalarKind
 from ..shapes import common_device
-from ..table import Ints, Scalar, Tensor, op
+from ..table import Ints, Real, Tensor, op
 
 
 @op()
-def histc(self: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0) -> Inference:
+def histc(self: Tensor, bins: int = 100, min: Real = 0, max: Real = 0) -> Inference:
     """How many elements fall into each of ``bins`` intervals of equal width from ``min`` to ``max``, in the dtype of
     the tensor. If both are 0 (or equal), they are the extremes of the elements. What is outside does not count.
 
@@ -41,7 +41,10 @@ def _points(name: str, self: Meta, weight: Meta | None, dimensions: int) -> str:
     return common_device(self, weight)
 
 
-@op(grad_fn="NotImplemented", results=None, differentiable=("self", "weight"), exposed=())
+@op(
+    grad_fn="NotImplemented", results=None, differentiable=("self", "weight"), exposed=(),
+    underivable="a histogram counts, it has no derivative",
+)  # fmt: skip
 def histogramdd(
     self: Tensor, bins: Ints, range: tuple[float, ...] | None = None, weight: Tensor | None = None,
     density: bool = False,
@@ -77,7 +80,10 @@ def check_range(name: str, dimension: int, low: float, high: float) -> None:
         raise ArgumentError(f"{name}: the range of dimension {dimension} runs downward, from {low} to {high}")
 
 
-@op(grad_fn="NotImplemented", differentiable=("self", "weight"), exposed=())
+@op(
+    grad_fn="NotImplemented", differentiable=("self", "weight"), exposed=(),
+    underivable="a histogram counts, it has no derivative",
+)  # fmt: skip
 def histogramdd_edges(
     self: Tensor, edges: list[Tensor], weight: Tensor | None = None, density: bool = False
 ) -> Inference:

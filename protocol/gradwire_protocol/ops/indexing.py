@@ -10,7 +10,7 @@ from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, Uns
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..promotion import ScalarKind
 from ..shapes import broadcast, canonical_dim, common_device, elementwise_stride, like
-from ..table import Position, Scalar, Tensor, op
+from ..table import Factor, Position, Scalar, Tensor, op
 from .views import diagonal_of, extent_of, place_in, span_in, with_entry
 
 MASKS = (bool_, uint8)
@@ -197,7 +197,7 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Inf
 
 
 @op(grad_fn="ScatterBackward0", differentiable=("self", "src"), inplace=True)
-def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Scalar) -> Inference:
+def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Factor) -> Inference:
     """A copy with the elements of ``src`` (or one number) written to the places along ``dim`` that ``index`` names.
 
     Where a place is named twice, one of its values stays.
@@ -267,7 +267,7 @@ def _check_slices(name: str, self: Meta, dim: int, index: Meta, source: Meta) ->
 
 
 @op(grad_fn="IndexAddBackward0", differentiable=("self", "source"), inplace=True)
-def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Inference:
+def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Factor = 1) -> Inference:
     """A copy with the slices of ``alpha * source`` added at the indices along ``dim``; repeated ones add up."""
     need_index("index_add", index)
     _check_slices("index_add", self, dim, index, source)

@@ -35,7 +35,7 @@ def linalg_qr(self: Tensor, mode: str = "reduced") -> Inference:
 
     For ``(m, n)`` matrices and ``k = min(m, n)``, Q is ``(m, k)`` and R ``(k, n)`` in mode "reduced"; "complete" gives
     a square Q and an R of ``(m, n)``; "r" gives an empty Q. There is no gradient in mode "r", nor in mode "complete"
-    where ``m > n``: RuntimeError, when backward's results are read.
+    where ``m > n``: RuntimeError.
     """
     need_matrix("linalg_qr", self)
     if mode not in ("reduced", "complete", "r"):
@@ -43,7 +43,12 @@ def linalg_qr(self: Tensor, mode: str = "reduced") -> Inference:
     *batch, m, n = self.shape
     k = m if mode == "complete" else smaller(m, n)
     q = new((0,), self.dtype, self.device) if mode == "r" else by_columns((*batch, m, k), self.dtype, self.device)
-    return several(q, by_columns((*batch, k, n), self.dtype, self.device))
+    made = several(q, by_columns((*batch, k, n), self.dtype, self.device))
+    if mode == "r":
+        return made.without_derivative("there is no gradient with mode='r', which leaves out the Q that it needs")
+    if mode == "complete" and m > n:
+        return made.without_derivative(f"mode='complete' has no gradient for more rows than columns, {m} > {n}")
+    return made
 
 
 @op(results=2, exposed=())

@@ -6,7 +6,7 @@ from ..dtypes import int32, int64
 from ..errors import ArgumentError, ShapeError
 from ..meta import UNKNOWN, Inference, new, several
 from ..shapes import broadcast, common_device
-from ..table import Scalar, Tensor, op
+from ..table import Float, Tensor, op
 from .linalg import by_columns, is_vector, linalg_solve, need_matrix, need_square
 from .linalg_factorization import smaller, solution_shape
 from .matrix import fits, need_same_dtype
@@ -74,7 +74,7 @@ def cholesky_inverse(self: Tensor, upper: bool = False) -> Inference:
 
 
 @op(results=4, constant=(3,), grad_fn="LinalgLstsqBackward0", exposed=())
-def linalg_lstsq(self: Tensor, other: Tensor, rcond: Scalar | None = None, driver: str = "gelsy") -> Inference:
+def linalg_lstsq(self: Tensor, other: Tensor, rcond: Float | None = None, driver: str = "gelsy") -> Inference:
     """(solution, residuals, rank, singular values) of ``self @ X = other`` in least squares, of least norm.
 
     ``self`` is ``(m, n)``, ``other`` ``(m, k)``, or ``(m,)`` per matrix. The drivers are LAPACK's by name: "gels" takes

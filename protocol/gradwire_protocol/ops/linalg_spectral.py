@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import ArgumentError, DTypeError
 from ..meta import Inference, new, several
 from ..shapes import broadcast, common_device
-from ..table import Scalar, Tensor, op
+from ..table import Float, Tensor, op
 from .linalg import by_columns, need_matrix, need_square
 from .linalg_factorization import smaller
 
@@ -84,7 +84,7 @@ def linalg_svdvals(self: Tensor) -> Inference:
 
 @op(grad_fn="LinalgPinvBackward0", differentiable=("self",), exposed=())
 def linalg_pinv(
-    self: Tensor, atol: Tensor | Scalar | None = None, rtol: Tensor | Scalar | None = None, hermitian: bool = False
+    self: Tensor, atol: Tensor | Float | None = None, rtol: Tensor | Float | None = None, hermitian: bool = False
 ) -> Inference:
     """The pseudo-inverse (Moore-Penrose) of each matrix.
 

@@ -6,7 +6,7 @@ from ..dtypes import BOOLEAN, INTEGRAL, DType, int64
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, Shape, meta, new
 from ..shapes import broadcast, canonical_dim, common_device, elementwise, view_stride
-from ..table import Scalar, Tensor, op
+from ..table import Factor, Tensor, op
 
 
 def fits(a: int, b: int) -> bool:
@@ -182,7 +182,7 @@ def outer(self: Tensor, vec2: Tensor) -> Inference:
 
 
 @op(grad_fn="AddmmBackward0", inplace=True)
-def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Inference:
+def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (mat1 @ mat2)`` for matrices; ``self`` is expanded to the product's shape."""
     need_ndim("addmm", 2, mat1=mat1, mat2=mat2)
     need_product("addmm", mat1, mat2)
@@ -190,7 +190,7 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Sca
 
 
 @op(grad_fn="AddmvBackward0", inplace=True)
-def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Inference:
+def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (mat @ vec)`` for a matrix and a vector."""
     need_ndim("addmv", 2, mat=mat)
     need_ndim("addmv", 1, vec=vec)
@@ -199,14 +199,14 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scala
 
 
 @op(grad_fn="AddbmmBackward0", inplace=True)
-def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Inference:
+def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (batch1 @ batch2).sum(0)``: the products of a batch are summed into one matrix."""
     shape = _batched("addbmm", batch1, batch2)
     return _added("addbmm", self, batch1, batch2, shape[1:])
 
 
 @op(grad_fn="BaddbmmBackward0", inplace=True)
-def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Inference:
+def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (batch1 @ batch2)``, matrix by matrix of a batch."""
     shape = _batched("baddbmm", batch1, batch2)
     return _added("baddbmm", self, batch1, batch2, shape)
@@ -220,7 +220,7 @@ def _added(name: str, self: Meta, a: Meta, b: Meta, shape: Shape) -> Inference:
 
 
 @op(grad_fn="AddrBackward0", inplace=True)
-def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Inference:
+def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * outer(vec1, vec2)``. Promotes dtypes; on bools it is ``self or (vec1 and vec2)``."""
     need_ndim("addr", 1, vec1=vec1, vec2=vec2)
     need_expandable("addr", self, (vec1.shape[0], vec2.shape[0]))

@@ -7,7 +7,7 @@ from math import prod
 from ..dtypes import DType, float32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, Shape, meta, new
-from ..promotion import join
+from ..promotion import ScalarKind, join
 from ..shapes import (
     broadcast,
     canonical_dim,
@@ -18,7 +18,7 @@ from ..shapes import (
     like,
     reduced_shape,
 )
-from ..table import Scalar, Tensor, op
+from ..table import Float, Real, Scalar, Tensor, op
 from .matrix import fits
 
 
@@ -168,7 +168,7 @@ def _batch_result(name: str, self: Meta, *parameters: Meta | None) -> tuple[Meta
 @op(grad_fn="NativeBatchNormBackward0", differentiable=("self", "weight", "bias"), exposed=("nn.functional",))
 def batch_norm(
     self: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-    bias: Tensor | None = None, training: bool = False, momentum: Scalar = 0.1, eps: float = 1e-5,
+    bias: Tensor | None = None, training: bool = False, momentum: Float = 0.1, eps: float = 1e-5,
 ) -> Inference:  # fmt: skip
     """Shift and scale each channel (dimension 1) to mean 0 and variance 1; then multiply by ``weight``, add ``bias``.
 
@@ -229,7 +229,7 @@ def batch_norm_backward(
 @op(grad_fn="ViewBackward0", differentiable=("self", "weight", "bias"), exposed=("nn.functional",))
 def instance_norm(
     self: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
-    bias: Tensor | None = None, use_input_stats: bool = True, momentum: Scalar = 0.1, eps: float = 1e-5,
+    bias: Tensor | None = None, use_input_stats: bool = True, momentum: Float = 0.1, eps: float = 1e-5,
 ) -> Inference:  # fmt: skip
     """:func:`batch_norm` of every sample by itself: mean and variance are over the dimensions after the second."""
     if self.ndim < 2 or (use_input_stats and prod(self.shape[2:]) == 1):
@@ -288,16 +288,18 @@ def group_norm_backward(
 
 
 @op(grad_fn="DivBackward0", exposed=("nn.functional",))
-def normalize(self: Tensor, p: Scalar = 2.0, dim: int | tuple[int, ...] = 1, eps: Scalar = 1e-12) -> Inference:
+def normalize(self: Tensor, p: Real = 2.0, dim: int | tuple[int, ...] = 1, eps: Scalar = 1e-12) -> Inference:
     """Divide by the norm of order ``p`` over ``dim``, or by ``eps`` where that is larger."""
     canonical_dims(dim, self.ndim)
+    if eps is ScalarKind.COMPLEX:
+        raise Unsupported("normalize: eps is a bound of the norms, which no complex number is")
     if not self.dtype.is_floating_point and not self.dtype.is_complex:
         raise DTypeError(f"normalize needs a floating point or complex tensor, got {self.dtype.name}")
     return like(self)
 
 
 @op(grad_fn="SumBackward1", exposed=("function", "nn.functional"))
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: Scalar = 1e-8) -> Inference:
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: Float = 1e-8) -> Inference:
     """The cosine of the angle between vectors along ``dim``, with broadcasting and promotion: their product divided by
     both norms, each at least ``eps``."""
     shape = broadcast(x1.shape, x2.shape)

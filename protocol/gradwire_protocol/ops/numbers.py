@@ -27,7 +27,10 @@ def lcm(self: Tensor, other: Tensor) -> Inference:
     return inferred
 
 
-@op(grad_fn="NotImplemented", inplace=True)
+@op(
+    grad_fn="NotImplemented", inplace=True,
+    underivable="it has no derivative, where(x > 0, 1, 0) has one, which is zero",
+)  # fmt: skip
 def heaviside(self: Tensor, values: Tensor) -> Inference:
     """The unit step: 0 below 0, 1 above, and ``values`` at 0. Both are of one dtype, which is not complex.
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..errors import ArgumentError, DTypeError
 from ..meta import Inference, Meta, new, nothing
-from ..table import Scalar, Tensor, op
+from ..table import Float, Tensor, op
 
 
 def check_states(name: str, params: Sequence[Meta], *states: Sequence[Meta | None]) -> None:
@@ -29,10 +29,10 @@ def check_states(name: str, params: Sequence[Meta], *states: Sequence[Meta | Non
 def sgd_step(
     params: list[Tensor],
     momentum_buffers: list[Tensor | None],
-    lr: Scalar,
-    momentum: Scalar = 0.0,
-    dampening: Scalar = 0.0,
-    weight_decay: Scalar = 0.0,
+    lr: Float,
+    momentum: Float = 0.0,
+    dampening: Float = 0.0,
+    weight_decay: Float = 0.0,
     nesterov: bool = False,
     maximize: bool = False,
     first: tuple[bool, ...] = (),
@@ -55,12 +55,12 @@ def adam_step(
     exp_avgs: list[Tensor],
     exp_avg_sqs: list[Tensor],
     max_exp_avg_sqs: list[Tensor | None],
-    lr: Scalar,
-    beta1: Scalar = 0.9,
-    beta2: Scalar = 0.999,
-    eps: Scalar = 1e-8,
-    weight_decay: Scalar = 0.0,
-    step: Scalar = 1,
+    lr: Float,
+    beta1: Float = 0.9,
+    beta2: Float = 0.999,
+    eps: Float = 1e-8,
+    weight_decay: Float = 0.0,
+    step: Float = 1,
     amsgrad: bool = False,
     maximize: bool = False,
     decoupled_weight_decay: bool = False,
@@ -80,11 +80,11 @@ def rmsprop_step(
     square_avgs: list[Tensor],
     grad_avgs: list[Tensor | None],
     momentum_buffers: list[Tensor | None],
-    lr: Scalar,
-    alpha: Scalar = 0.99,
-    eps: Scalar = 1e-8,
-    weight_decay: Scalar = 0.0,
-    momentum: Scalar = 0.0,
+    lr: Float,
+    alpha: Float = 0.99,
+    eps: Float = 1e-8,
+    weight_decay: Float = 0.0,
+    momentum: Float = 0.0,
     centered: bool = False,
     maximize: bool = False,
     skip: Tensor | None = None,
@@ -98,11 +98,11 @@ def rmsprop_step(
 def adagrad_step(
     params: list[Tensor],
     state_sums: list[Tensor],
-    lr: Scalar,
-    lr_decay: Scalar = 0.0,
-    weight_decay: Scalar = 0.0,
-    eps: Scalar = 1e-10,
-    step: Scalar = 1,
+    lr: Float,
+    lr_decay: Float = 0.0,
+    weight_decay: Float = 0.0,
+    eps: Float = 1e-10,
+    step: Float = 1,
     maximize: bool = False,
     skip: Tensor | None = None,
 ) -> Inference:
@@ -118,7 +118,7 @@ def zero_grad(params: list[Tensor], set_to_none: bool = True) -> Inference:
 
 
 @op(control=True, exposed=())
-def clip_grad_norm_(params: list[Tensor], max_norm: Scalar, norm_type: Scalar = 2.0) -> Inference:
+def clip_grad_norm_(params: list[Tensor], max_norm: Float, norm_type: Float = 2.0) -> Inference:
     """Scale the gradients of these tensors so that their joint norm is at most ``max_norm``; returns what it was."""
     if not params:
         raise ArgumentError("clip_grad_norm_ needs at least one tensor")

@@ -11,7 +11,7 @@ from itertools import pairwise
 from ..errors import ArgumentError, ShapeError
 from ..meta import Inference, new
 from ..shapes import common_device
-from ..table import Ints, Scalar, Tensor, op
+from ..table import Factor, Float, Ints, Tensor, op
 
 
 def check_sizes(name: str, batch_sizes: Ints) -> None:
@@ -37,7 +37,7 @@ def pack_padded(self: Tensor, batch_sizes: Ints) -> Inference:
 
 
 @op(grad_fn="PadPackedSequenceBackward0", exposed=(), differentiable=("self",))
-def pad_packed(self: Tensor, batch_sizes: Ints, padding_value: Scalar = 0, length: int | None = None) -> Inference:
+def pad_packed(self: Tensor, batch_sizes: Ints, padding_value: Factor = 0, length: int | None = None) -> Inference:
     """The way back of :func:`pack_padded`, to ``length`` time steps, by default as many as there are; what was not
     packed is ``padding_value``."""
     check_sizes("pad_packed", batch_sizes)
@@ -50,7 +50,7 @@ def pad_packed(self: Tensor, batch_sizes: Ints, padding_value: Scalar = 0, lengt
 
 @op(grad_fn="PadSequenceBackward0", exposed=(), differentiable=("sequences",))
 def pad_sequence(
-    sequences: list[Tensor], batch_first: bool = False, padding_value: Scalar = 0, padding_side: str = "right"
+    sequences: list[Tensor], batch_first: bool = False, padding_value: Float = 0, padding_side: str = "right"
 ) -> Inference:
     """Sequences ``(length, ...)`` of different lengths as one tensor ``(time, batch, ...)``, or with ``batch_first``
     ``(batch, time, ...)``, with ``padding_value`` after or, if ``padding_side`` is ``"left"``, before them."""

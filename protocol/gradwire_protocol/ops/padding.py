@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import ArgumentError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new
 from ..shapes import channels_last_stride
-from ..table import Scalar, Tensor, op
+from ..table import Float, Tensor, op
 
 _NODES = {"reflect": "ReflectionPad", "replicate": "ReplicationPad"}
 MODES = ("constant", "reflect", "replicate", "circular")
@@ -30,7 +30,7 @@ def _checked(self: Meta, pad: tuple[int, ...]) -> Shape:
 
 
 @op(grad_fn="ConstantPadNdBackward0", exposed=("nn.functional",))
-def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Scalar | None = None) -> Inference:
+def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Float | None = None) -> Inference:
     """Surround with a border: ``pad`` holds (before, after) for the last dimension, then for the one before it, ...
 
     Negative amounts take away. ``mode`` is ``"constant"`` (filled with ``value``, 0 by default), ``"reflect"``

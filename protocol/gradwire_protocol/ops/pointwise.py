@@ -8,7 +8,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from ..meta import Inference, Meta, new, view
 from ..promotion import Promote, ScalarKind
 from ..shapes import broadcast, common_device, elementwise, elementwise_stride
-from ..table import Scalar, Tensor, op
+from ..table import Factor, Scalar, Tensor, op
 
 
 def _kind(scalar: object) -> ScalarKind:
@@ -84,7 +84,7 @@ def div(self: Tensor, other: Tensor | Scalar, rounding_mode: str | None = None) 
     return inferred
 
 
-@op(grad_fn="NotImplemented", inplace=True)
+@op(grad_fn="NotImplemented", inplace=True, underivable='it has no derivative, div(..., rounding_mode="floor") has one')
 def floor_divide(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """The quotient rounded down, as ``//`` in Python. It keeps integers; dividing one by zero is an error.
 
@@ -113,6 +113,11 @@ def fmod(self: Tensor, other: Tensor | Scalar) -> Inference:
     return inferred if isinstance(other, Meta) else inferred.named("FmodBackward0")
 
 
+def _check_exponent(self: object, exponent: int) -> None:
+    if exponent < 0:
+        raise ArgumentError(f"pow: an integer tensor cannot be raised to a negative integer power, {exponent}")
+
+
 @op(grad_fn="PowBackward1", inplace=True)
 def pow(self: Tensor | Scalar, exponent: Tensor | Scalar) -> Inference:
     """``self`` to the power of ``exponent``; one of them may be a number.
@@ -123,7 +128,9 @@ def pow(self: Tensor | Scalar, exponent: Tensor | Scalar) -> Inference:
     _need_tensor("pow", self, exponent)
     inferred = elementwise(self, exponent)
     if not isinstance(exponent, Meta):
-        return inferred.named("PowBackward0")
+        named = inferred.named("PowBackward0")
+        whole = inferred.outs[0].dtype.category == INTEGRAL
+        return named.checking(_check_exponent) if whole and exponent is ScalarKind.INT else named
     return inferred if isinstance(self, Meta) else inferred.named("PowBackward2")
 
 
@@ -208,6 +215,8 @@ def clamp(self: Tensor, min: Tensor | Scalar | None = None, max: Tensor | Scalar
     bounds = [bound for bound in (min, max) if bound is not None]
     if not bounds:
         raise ArgumentError("clamp needs min, max or both")
+    if self.dtype.category == FLOATING and ScalarKind.COMPLEX in bounds:
+        raise ArgumentError(f"clamp: a {self.dtype.name} tensor has real bounds, not complex ones")
     tensors = [isinstance(bound, Meta) for bound in bounds]
     if len(set(tensors)) == 2:
         raise ArgumentTypeError("clamp takes two tensors or two numbers as min and max, not one of each")
@@ -292,13 +301,13 @@ def lerp(self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Inference:
 
 
 @op(grad_fn="AddcmulBackward0", inplace=True)
-def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Inference:
+def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Factor = 1) -> Inference:
     """``self + value * tensor1 * tensor2``, with broadcasting and promotion."""
     return elementwise(self, tensor1, tensor2)
 
 
 @op(grad_fn="AddcdivBackward0", inplace=True)
-def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Inference:
+def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Factor = 1) -> Inference:
     """``self + value * tensor1 / tensor2``, with broadcasting and promotion; not for a quotient of integers."""
     if tensor1.dtype.category <= INTEGRAL and tensor2.dtype.category <= INTEGRAL:
         raise DTypeError(

@@ -6,7 +6,7 @@ from ..dtypes import DType, float64
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..meta import Inference, Meta, meta, new, nothing
 from ..promotion import join
-from ..table import Scalar, Tensor, op
+from ..table import Float, Tensor, op
 
 
 def _length(params: tuple[Meta, ...]) -> int:
@@ -41,7 +41,7 @@ def flat_values(params: list[Tensor]) -> Inference:
 
 
 @op(control=True, results=0, exposed=())
-def move_params(params: list[Tensor], direction: Tensor, t: Scalar, origin: Tensor | None = None) -> Inference:
+def move_params(params: list[Tensor], direction: Tensor, t: Float, origin: Tensor | None = None) -> Inference:
     """Add ``t * direction`` to the parameters, or to ``origin``, where they are then. Both are vectors as
     :func:`flat_values` gives them."""
     for param in params:
@@ -71,7 +71,7 @@ def lbfgs_direction(
     gradient: Tensor,
     previous: Tensor,
     direction: Tensor,
-    t: Scalar,
+    t: Float,
     old_dirs: list[Tensor],
     old_stps: list[Tensor],
     ro: list[Tensor],

@@ -7,7 +7,7 @@ from ..errors import DTypeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import Promote, promote
 from ..shapes import canonical_dim, like, reduction
-from ..table import Ints, Scalar, Tensor, op
+from ..table import Ints, Real, Tensor, op
 
 Dims = Ints | int | None
 
@@ -75,7 +75,7 @@ def _spread(name: str, self: Meta, dim: Dims, keepdim: bool) -> Inference:
 
 
 @op(grad_fn="VarBackward0")
-def var(self: Tensor, dim: Dims = None, correction: Scalar = 1, keepdim: bool = False) -> Inference:
+def var(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool = False) -> Inference:
     """Variance over ``dim``: squared distances from the mean, divided by (their number - ``correction``).
 
     Real for complex values. NaN where nothing is left to divide by.
@@ -84,20 +84,20 @@ def var(self: Tensor, dim: Dims = None, correction: Scalar = 1, keepdim: bool = 
 
 
 @op(grad_fn="StdBackward0")
-def std(self: Tensor, dim: Dims = None, correction: Scalar = 1, keepdim: bool = False) -> Inference:
+def std(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool = False) -> Inference:
     """Standard deviation over ``dim``, the square root of :func:`var`."""
     return _spread("std", self, dim, keepdim)
 
 
 @op(grad_fn="VarMeanBackward0", results=2)
-def var_mean(self: Tensor, dim: Dims = None, correction: Scalar = 1, keepdim: bool = False) -> Inference:
+def var_mean(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool = False) -> Inference:
     """(variance, mean) over ``dim``; see :func:`var`."""
     spread = _spread("var_mean", self, dim, keepdim)
     return several(spread, reduction(self, dim, keepdim))
 
 
 @op(grad_fn="StdMeanBackward0", results=2)
-def std_mean(self: Tensor, dim: Dims = None, correction: Scalar = 1, keepdim: bool = False) -> Inference:
+def std_mean(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool = False) -> Inference:
     """(standard deviation, mean) over ``dim``; see :func:`std`."""
     spread = _spread("std_mean", self, dim, keepdim)
     return several(spread, reduction(self, dim, keepdim))
@@ -112,7 +112,7 @@ def prod(self: Tensor, dim: int | None = None, keepdim: bool = False, dtype: DTy
 
 
 @op(grad_fn="LinalgVectorNormBackward0")
-def norm(self: Tensor, p: Scalar = 2, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
+def norm(self: Tensor, p: Real = 2, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Vector norm of order ``p`` over ``dim`` (all elements by default): ``sum(abs(x) ** p) ** (1 / p)``.
 
     ``p`` may be infinite (largest or smallest magnitude) or 0 (how many elements are not 0). The result is real.

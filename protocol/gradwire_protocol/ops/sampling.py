@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from ..accepts import require
 from ..dtypes import COMPLEX, FLOATING, INTEGRAL, DType, bfloat16, bool_, float16, float32, float64, int64
@@ -10,7 +11,7 @@ from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, nothing
 from ..promotion import ScalarKind
 from ..shapes import broadcast, check_size, common_device, elementwise
-from ..table import Position, Scalar, Tensor, op
+from ..table import Float, Position, Tensor, op
 from .creation import fresh, resembling
 
 FUNCTION = ("function",)
@@ -18,6 +19,51 @@ METHOD = ("method",)
 MOST_CATEGORIES: Final = 1 << 24
 FIRST_INT64: Final = -(1 << 63)
 LARGEST_FLOAT16: Final = 65504
+
+
+def _spread(name: str) -> Callable[..., None]:
+    """A check that the standard deviation of a normal distribution is not negative."""
+
+    def check(first: object, mean: object, std: Any, *rest: object) -> None:
+        if isinstance(std, (int, float)) and not std >= 0:
+            raise ArgumentError(f"{name}: std is {std}, it must not be negative")
+
+    return check
+
+
+def _probability(name: str) -> Callable[..., None]:
+    """A check that a number is a probability."""
+
+    def check(self: object, p: Any) -> None:
+        if isinstance(p, (int, float)) and not 0 <= p <= 1:
+            raise ArgumentError(f"{name}: p is a probability, from 0 to 1, not {p}")
+
+    return check
+
+
+def _interval(self: object, low: float, high: float) -> None:
+    if not low <= high:
+        raise ArgumentError(f"uniform_: there is no number from {low} up to but without {high}")
+
+
+def _rate(self: object, lambd: float) -> None:
+    if not lambd > 0:
+        raise ArgumentError(f"exponential_: the rate is {lambd}, it must be positive")
+
+
+def _chance(self: object, p: float) -> None:
+    if not 0 < p < 1:
+        raise ArgumentError(f"geometric_: p is {p}, it must lie between 0 and 1, both excluded")
+
+
+def _logarithmic(self: object, mean: float, std: float) -> None:
+    if not std > 0:
+        raise ArgumentError(f"log_normal_: std is {std}, it must be positive")
+
+
+def _width(self: object, median: float, sigma: float) -> None:
+    if not sigma > 0:
+        raise ArgumentError(f"cauchy_: sigma is {sigma}, it must be positive")
 
 
 def _continuous(name: str, inferred: Inference) -> Inference:
@@ -97,7 +143,7 @@ def randperm(n: int, dtype: DType = int64, device: str = "cpu") -> Inference:
 
 @op(random=True, grad_fn="NormalBackward3", differentiable=("mean", "std"), exposed=())
 def normal(
-    mean: Tensor | Scalar, std: Tensor | Scalar, size: tuple[int, ...] | None = None, dtype: DType | None = None,
+    mean: Tensor | Float, std: Tensor | Float, size: tuple[int, ...] | None = None, dtype: DType | None = None,
     device: str = "cpu",
 ) -> Inference:  # fmt: skip
     """Normal numbers of the given mean and standard deviation, which broadcast.
@@ -109,24 +155,29 @@ def normal(
     if not tensors:
         if size is None:
             raise ArgumentError("normal: with two numbers, size must be given")
-        return _continuous("normal", fresh(size, dtype, device))
+        return _continuous("normal", fresh(size, dtype, device)).checking(_check_normal)
     if size is not None:
         raise ArgumentError("normal: size is given only with two numbers")
     operands = [value if isinstance(value, Meta) else ScalarKind.FLOAT for value in (mean, std)]
     names = {(True, False): "NormalBackward1", (False, True): "NormalBackward2", (True, True): "NormalBackward3"}
     inferred = elementwise(*operands, grad_fn=names[isinstance(mean, Meta), isinstance(std, Meta)])
-    return _continuous("normal", inferred)
+    return _continuous("normal", inferred if isinstance(std, Meta) else inferred.checking(_check_normal))
+
+
+def _check_normal(mean: object, std: float, *rest: object) -> None:
+    _spread("normal")(None, mean, std)
 
 
 @op(random=True, grad_fn="BernoulliBackward0", differentiable=("self",))
-def bernoulli(self: Tensor, p: Scalar | None = None) -> Inference:
+def bernoulli(self: Tensor, p: Float | None = None) -> Inference:
     """1 with the probability that ``self`` holds, else 0; with ``p`` only the shape and dtype of ``self`` count.
 
     The gradient is zero.
     """
     if p is None:
         require("bernoulli", self.dtype, (FLOATING,))
-    return resembling(self, None, None)
+    inferred = resembling(self, None, None)
+    return inferred if p is None else inferred.checking(_probability("bernoulli"))
 
 
 @op(random=True)
@@ -155,56 +206,56 @@ def multinomial(self: Tensor, num_samples: int, replacement: bool = False) -> In
 
 
 @op(random=True, grad_fn="UniformBackward0", mutates=0, results=0, exposed=METHOD)
-def uniform_(self: Tensor, low: Scalar = 0.0, high: Scalar = 1.0) -> Inference:
+def uniform_(self: Tensor, low: Float = 0.0, high: Float = 1.0) -> Inference:
     """Fill with numbers uniform in [low, high)."""
     require("uniform_", self.dtype, (FLOATING, COMPLEX))
-    return nothing()
+    return nothing().checking(_interval)
 
 
 @op(random=True, grad_fn="NormalBackward0", mutates=0, results=0, exposed=METHOD)
-def normal_(self: Tensor, mean: Scalar = 0.0, std: Scalar = 1.0) -> Inference:
+def normal_(self: Tensor, mean: Float = 0.0, std: Float = 1.0) -> Inference:
     """Fill with normal numbers of this mean and standard deviation."""
     require("normal_", self.dtype, (FLOATING, COMPLEX))
-    return nothing()
+    return nothing().checking(_spread("normal_"))
 
 
 @op(random=True, grad_fn="ExponentialBackward0", mutates=0, results=0, exposed=METHOD)
-def exponential_(self: Tensor, lambd: Scalar = 1.0) -> Inference:
+def exponential_(self: Tensor, lambd: Float = 1.0) -> Inference:
     """Fill with numbers of the exponential distribution with rate ``lambd``."""
     if self.dtype.category != FLOATING:
         raise DTypeError(f"exponential_ is a continuous distribution: it takes no {self.dtype.name} tensor")
-    return nothing()
+    return nothing().checking(_rate)
 
 
 @op(random=True, grad_fn="GeometricBackward0", mutates=0, results=0, exposed=METHOD)
-def geometric_(self: Tensor, p: Scalar) -> Inference:
+def geometric_(self: Tensor, p: Float) -> Inference:
     """Fill with the number of trials up to the first success, each succeeding with probability ``p``: 1, 2, ..."""
     if self.dtype.category == COMPLEX or self.dtype is bool_:
         raise DTypeError(f"geometric_ makes integers: it takes no {self.dtype.name} tensor")
-    return nothing()
+    return nothing().checking(_chance)
 
 
 @op(random=True, grad_fn="LogNormalBackward0", mutates=0, results=0, exposed=METHOD)
-def log_normal_(self: Tensor, mean: Scalar = 1.0, std: Scalar = 2.0) -> Inference:
+def log_normal_(self: Tensor, mean: Float = 1.0, std: Float = 2.0) -> Inference:
     """Fill with numbers whose logarithms are normal with this mean and standard deviation."""
     if self.dtype.category != FLOATING:
         raise DTypeError(f"log_normal_ is a continuous distribution: it takes no {self.dtype.name} tensor")
-    return nothing()
+    return nothing().checking(_logarithmic)
 
 
 @op(random=True, grad_fn="CauchyBackward0", mutates=0, results=0, exposed=METHOD)
-def cauchy_(self: Tensor, median: Scalar = 0.0, sigma: Scalar = 1.0) -> Inference:
+def cauchy_(self: Tensor, median: Float = 0.0, sigma: Float = 1.0) -> Inference:
     """Fill with numbers of the Cauchy distribution."""
     if self.dtype.category != FLOATING:
         raise DTypeError(f"cauchy_ is a continuous distribution: it takes no {self.dtype.name} tensor")
-    return nothing()
+    return nothing().checking(_width)
 
 
 @op(random=True, grad_fn="BernoulliBackward2", differentiable=("self",), mutates=0, results=0, exposed=METHOD)
-def bernoulli_(self: Tensor, p: Tensor | Scalar = 0.5) -> Inference:
+def bernoulli_(self: Tensor, p: Tensor | Float = 0.5) -> Inference:
     """Fill with 1 with probability ``p`` (a number, or a tensor that broadcasts), else 0."""
     if not isinstance(p, Meta):
-        return nothing()
+        return nothing().checking(_probability("bernoulli_"))
     require("bernoulli_ with a tensor of probabilities", p.dtype, (FLOATING,))
     if broadcast(self.shape, p.shape) != self.shape:
         raise ShapeError(f"bernoulli_: probabilities of shape {list(p.shape)} do not fit {list(self.shape)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dtypes import INTEGRAL, float32
 from ..errors import ArgumentError
 from ..meta import Inference, new, nothing
-from ..table import Scalar, Tensor, op
+from ..table import Float, Tensor, op
 
 
 @op(control=True, exposed=())
@@ -22,9 +22,9 @@ def update_scale(
     scale: Tensor,
     growth_tracker: Tensor,
     found_infs: list[Tensor],
-    growth_factor: Scalar = 2.0,
-    backoff_factor: Scalar = 0.5,
-    growth_interval: Scalar = 2000,
+    growth_factor: Float = 2.0,
+    backoff_factor: Float = 0.5,
+    growth_interval: Float = 2000,
 ) -> Inference:
     """Times ``backoff_factor`` where one of ``found_infs`` is not 0; times ``growth_factor``, unless that overflows,
     after ``growth_interval`` updates without, which ``growth_tracker`` counts. Both are changed in place."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..accepts import ORDERED, require
 from ..dtypes import BOOLEAN, int32, int64
 from ..errors import ArgumentError, DTypeError
 from ..meta import UNKNOWN, Inference, Meta, new, several
@@ -108,6 +109,7 @@ def _searched(name: str, sequence: Meta, values: Meta | ScalarKind, out_int32: b
     operands = [(m.dtype, 1) if isinstance(m, Meta) else m for m in (sequence, values)]
     compute, _ = promote(Promote.DEFAULT, operands)
     _refuse_complex(name, sequence)
+    require(name, compute, ORDERED)
     shape = values.shape if isinstance(values, Meta) else ()
     return new(shape, int32 if out_int32 else int64, sequence.device, compute=compute)
 

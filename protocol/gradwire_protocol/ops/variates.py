@@ -6,12 +6,16 @@ an op takes from it does not depend on what is rejected.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..accepts import require
 from ..dtypes import FLOATING
 from ..errors import DTypeError, ShapeError
 from ..meta import Inference, new
 from ..shapes import elementwise
 from ..table import Tensor, op
+
+ONCE: Final = "how a sample moves with its parameters can be differentiated once, not twice"
 
 
 @op(random=True, grad_fn="StandardGammaBackward0", exposed=())
@@ -73,13 +77,13 @@ def sample_von_mises(self: Tensor) -> Inference:
 # Derivatives
 
 
-@op(grad_fn="StandardGammaGradBackward0", internal=True)
+@op(grad_fn="StandardGammaGradBackward0", internal=True, underivable=ONCE)
 def standard_gamma_grad(self: Tensor, sample: Tensor) -> Inference:
     """How a gamma variate moves with its concentration ``self`` at a fixed quantile."""
     return elementwise(self, sample)
 
 
-@op(grad_fn="DirichletGradBackward0", internal=True)
+@op(grad_fn="DirichletGradBackward0", internal=True, underivable=ONCE)
 def dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Inference:
     """How a component ``x`` of a Dirichlet variate moves with its concentration ``alpha``, over ``1 - x``; ``total``
     is the sum of the concentrations."""
