@@ -102,6 +102,19 @@ def _materialized(tensor: Any) -> Any:
     return tensor
 
 
+def with_samples_of(tensor: Any, other: Any) -> Any:
+    """The values for each sample of the maps that the other tensor is mapped in, in memory of their own."""
+    from .dispatch import call
+
+    for entered in MODES.maps:
+        if entered.level in other._levels and entered.level not in tensor._levels:
+            with _Outside():
+                full = call("clone", call("expand", call("unsqueeze", tensor, 0), (entered.size, *tensor.shape)))
+            full._levels = tensor._levels
+            tensor = batch(full, 0, entered)
+    return tensor
+
+
 def _materialized_dual(tensor: Any) -> Any:
     """A dual tensor mapped together with its tangents, which may be mapped already where it is not."""
     from .duals import duals_of, make_dual, primal_of, tangent_of

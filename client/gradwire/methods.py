@@ -24,6 +24,7 @@ from .dispatch import call, entry_of, run
 from .duals import OPEN
 from .forms import Short, key_of, known
 from .generator import drawing_from
+from .mapping import with_samples_of
 from .modes import MODES
 from .outputs import computed_in, into
 from .places import PLACES
@@ -440,7 +441,8 @@ def _new(name: str, make: Callable[..., Any]) -> None:
     def method(self: Tensor, *size: Any, **options: Any) -> Any:
         options.setdefault("dtype", self.dtype)
         options.setdefault("device", self.device)
-        return make(*size, **options)
+        made = make(*size, **options)
+        return with_samples_of(made, self) if self._levels else made
 
     method.__name__, method.__doc__ = name, f"Like gradwire.{name[4:]}, with this tensor's dtype and device."
     setattr(Tensor, name, method)

@@ -406,3 +406,50 @@ def test_the_value_of_a_transform_does_not_keep_its_graph():
     assert session.describe()["contents"]["graph_nodes"] == before
     assert not gradient.requires_grad
     assert not value.requires_grad
+
+
+class TestJacobiansOfWhatCannotBeMapped:
+    """One row at a time, no ``vmap`` is needed."""
+
+    @staticmethod
+    def looks_at_its_gradient(lib):
+        class Identity(lib.autograd.Function):
+            @staticmethod
+            def forward(x):
+                return x * 1
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                pass
+
+            @staticmethod
+            def backward(ctx, g):
+                g.nonzero()  # its shape depends on values
+                return g
+
+        return Identity.apply
+
+    def test_rows_one_by_one(self):
+        same(
+            lambda lib, func, x: func.jacrev(self.looks_at_its_gradient(lib), chunk_size=1)(x),
+            RNG.standard_normal((2, 3)),
+        )
+
+    @pytest.mark.parametrize("lib", [torch, gradwire], ids=["torch", "gradwire"])
+    def test_rows_two_by_two(self, lib):
+        with pytest.raises(RuntimeError):
+            lib.func.jacrev(self.looks_at_its_gradient(lib), chunk_size=2)(lib.ones(2, 3))
+
+
+@pytest.mark.parametrize("lib", [torch, gradwire], ids=["torch", "gradwire"])
+@pytest.mark.parametrize("nothing", [(), None, 1, "abc"])
+@pytest.mark.parametrize("transform", ["jacrev", "jacfwd", "grad", "vjp", "jvp"])
+def test_a_function_without_a_tensor_to_differentiate_is_refused(lib, nothing, transform):
+    x = lib.ones(3)
+    with pytest.raises(RuntimeError):
+        if transform == "vjp":
+            lib.func.vjp(lambda _: nothing, x)
+        elif transform == "jvp":
+            lib.func.jvp(lambda _: nothing, (x,), (x,))
+        else:
+            getattr(lib.func, transform)(lambda _: nothing)(x)

@@ -143,3 +143,65 @@ def test_functions_inside_a_map_cost_no_round_trip(round_trips):
     gradient = x.grad
     assert round_trips() == 0
     np.testing.assert_allclose(gradient.numpy(), 3 * x.detach().numpy() ** 2)
+
+
+@BOTH
+def test_a_vmap_method_is_told_of_mapped_tensors_inside_containers(lib):
+    told = []
+
+    class Pair(lib.autograd.Function):
+        @staticmethod
+        def forward(x, pair):
+            return x + pair[0] * pair[1]
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x, pair):
+            told.append(in_dims)
+            return (x, {"product": pair[0] * pair[1]}), (0, {"product": 0})
+
+    x = lib.arange(3.0)
+    first, second = lib.func.vmap(lambda v: Pair.apply(v, [v, v]), out_dims=0)(x)
+    assert told == [(0, [0, 0])]
+    assert first.tolist() == [0, 1, 2]
+    assert second["product"].tolist() == [0, 1, 4]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "answer", [lambda r: r, lambda r: (r, r, 0, 0), lambda r: (r, (None,)), lambda r: ((r, r), (0, 0, 0))]
+)
+def test_a_vmap_method_that_returns_no_fitting_pair_is_refused(lib, answer):
+    class Wrong(lib.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return answer(x)
+
+    with pytest.raises(RuntimeError):
+        lib.func.vmap(Wrong.apply)(lib.ones(2, 3))
+
+
+@pytest.mark.parametrize("name", ["new_empty", "new_zeros", "new_ones", "new_full"])
+def test_what_a_mapped_tensor_makes_can_be_written_to_by_each_sample(name):
+    x, y = draw(3), draw(3, 5)
+
+    def call(lib):
+        def total(row, sample):
+            made = getattr(sample, name)(*(((5,), 2.0) if name == "new_full" else ((5,),)))
+            made.copy_(row)
+            return (made * made).sum()
+
+        return lib.func.vmap(lib.func.grad(total))(lib.tensor(y), lib.tensor(x))
+
+    same([call(gradwire)], [call(torch)])

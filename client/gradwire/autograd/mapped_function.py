@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from gradwire_protocol.errors import ArgumentError
 
+from ..func.pytree import broadcast_prefix, tree_flatten, tree_unflatten
 from ..mapping import Map, batch, unbatch
 from ..modes import MODES
 from ..tensor import Tensor
@@ -39,24 +40,37 @@ def rule_of(cls: Any, function: type[Any]) -> Any:
 
 
 def apply_rule(cls: Any, rule: Any, args: tuple[Any, ...]) -> Any:
-    """Call a Function's ``vmap`` method with the samples of the innermost map that some argument is mapped in."""
+    """Call a Function's ``vmap`` method with the samples of the innermost map that some argument is mapped in.
+
+    Arguments and results may be structures of tensors; ``in_dims`` has the structure of the arguments.
+
+    Raises:
+        ArgumentError: when the method returns something else than a pair of results and ``out_dims`` that fit them.
+    """
+    leaves, spec = tree_flatten(args)
     maps = MODES.maps
-    entered = next((m for m in reversed(maps) if any(_is_mapped(a, m) for a in args)), None)
+    entered = next((m for m in reversed(maps) if any(_is_mapped(a, m) for a in leaves)), None)
     MODES.maps = maps[: maps.index(entered)] if entered is not None else ()
     try:
         if entered is None:
             return cls.apply(*args)
-        in_dims = tuple([0 if _is_mapped(a, entered) else None for a in args])
-        whole = [unbatch(a, entered.level, 0, entered.size) if _is_mapped(a, entered) else a for a in args]
-        output, out_dims = rule(VmapInfo(entered.size, entered.randomness), in_dims, *whole)
+        in_dims = tree_unflatten([0 if _is_mapped(a, entered) else None for a in leaves], spec)
+        whole = [unbatch(a, entered.level, 0, entered.size) if _is_mapped(a, entered) else a for a in leaves]
+        returned = rule(VmapInfo(entered.size, entered.randomness), in_dims, *tree_unflatten(whole, spec))
     finally:
         MODES.maps = maps
-    if not isinstance(output, tuple):
-        return _entered(output, out_dims, entered)
-    dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(output)
-    if len(dims) != len(output):
-        raise ArgumentError(f"{cls.__name__}.vmap returned {len(output)} results and {len(dims)} out_dims")
-    return tuple([_entered(o, d, entered) for o, d in zip(output, dims, strict=True)])
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        what = f"a tuple of {len(returned)}" if isinstance(returned, tuple) else type(returned).__name__
+        raise ArgumentError(f"{cls.__name__}.vmap must return the pair (output, out_dims), not {what}")
+    output, out_dims = returned
+    results, out_spec = tree_flatten(output)
+    dims = broadcast_prefix(out_dims, out_spec)
+    if dims is None:
+        raise ArgumentError(
+            f"{cls.__name__}.vmap returned out_dims {out_dims!r}, which do not fit the structure of its output: "
+            f"{out_spec!r}"
+        )
+    return tree_unflatten([_entered(o, d, entered) for o, d in zip(results, dims, strict=True)], out_spec)
 
 
 def _is_mapped(value: Any, entered: Map) -> bool:

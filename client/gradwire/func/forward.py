@@ -13,7 +13,7 @@ from ..modes import enable_grad, is_grad_enabled
 from ..scopes import ENDED, Scope, alias, depends_outside, released
 from ..tensor import Tensor
 from .pytree import tree_flatten, tree_map, tree_unflatten
-from .reverse import gradients, split_aux, tensors_of
+from .reverse import gradients, results_of, split_aux, tensors_of
 
 __all__ = ["jvp", "linearize"]
 
@@ -55,7 +55,7 @@ def jvp(
     with duals.Level() as level:
         inputs = [dual(p, t, level) for p, t in zip(leaves, directions, strict=True)]
         output, aux = split_aux("jvp", func(*tree_unflatten(inputs, spec)), has_aux)
-        outputs, out_spec = tensors_of("jvp", output)
+        outputs, out_spec = results_of("jvp", output)
         values, slopes = [], []
         for i, result in enumerate(outputs):
             slope = duals.tangent_of(result, level)
@@ -106,7 +106,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     scope = Scope()
     with scope, enable_grad():
         inputs = [alias(t, scope) for t in leaves]
-        outputs, out_spec = tensors_of("linearize", func(*tree_unflatten(inputs, spec)))
+        outputs, out_spec = results_of("linearize", func(*tree_unflatten(inputs, spec)))
         seeds = []
         for output in outputs:
             seed = zeros_like(output).detach()

@@ -38,6 +38,13 @@ def _basis(tensors: list[Any]) -> list[Any]:
     return parts
 
 
+def _one_by_one(row: Function, vectors: list[Any]) -> list[Any]:
+    """Each row of the Jacobian by itself, stacked as ``vmap`` would."""
+    count = vectors[0].shape[0]
+    rows = [row(*[call("select", v, 0, i) for v in vectors]) for i in range(count)]
+    return [call("stack", list(column)) for column in zip(*rows, strict=True)]
+
+
 def jacrev(
     func: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
@@ -47,7 +54,8 @@ def jacrev(
     Args:
         func: returns a real tensor or a structure of them; with ``has_aux`` a pair of these and of tensors to pass on.
         argnums: the positional arguments to differentiate for.
-        chunk_size: compute at most this many rows at a time, for less memory.
+        chunk_size: compute at most this many rows at a time, for less memory. 1 computes them without ``vmap``, for
+            functions whose derivative cannot be mapped.
 
     Returns:
         A function of the same arguments. In the structure of the output, each leaf is the structure of the argument
@@ -71,8 +79,11 @@ def jacrev(
         outputs, out_spec = tree_flatten(output)
         _all_real("jacrev", "outputs", outputs)
         vectors = _basis(outputs)
-        rows = vmap(lambda *v: vjp_fn(tree_unflatten(v, out_spec))[0], chunk_size=chunk_size)(*vectors)
-        columns = tree_flatten(rows)[0]
+
+        def row(*vector: Any) -> list[Any]:
+            return tree_flatten(vjp_fn(tree_unflatten(vector, out_spec))[0])[0]
+
+        columns = _one_by_one(row, vectors) if chunk_size == 1 else vmap(row, chunk_size=chunk_size)(*vectors)
         blocks, start = [], 0
         for out in outputs:
             size = out.numel()

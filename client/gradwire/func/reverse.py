@@ -82,6 +82,18 @@ def tensors_of(name: str, output: Any) -> tuple[list[Any], TreeSpec]:
     return leaves, spec
 
 
+def results_of(name: str, output: Any) -> tuple[list[Any], TreeSpec]:
+    """The tensors a function returned, of which there is at least one.
+
+    Raises:
+        ArgumentError: when it returned something else, or nothing.
+    """
+    leaves, spec = tensors_of(name, output)
+    if not leaves:
+        raise ArgumentError(f"{name}: the function must return at least one tensor, it returned {output!r}")
+    return leaves, spec
+
+
 def released_aux(aux: Any, recording: bool) -> Any:
     """What a function passed on besides its output, as it leaves the transform."""
     for leaf in tree_flatten(aux)[0]:
@@ -188,7 +200,7 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
     with scope, enable_grad():
         inputs = [alias(t, scope) for t in leaves]
         output, aux = split_aux("vjp", func(*tree_unflatten(inputs, spec)), has_aux)
-        outputs, out_spec = tensors_of("vjp", output)
+        outputs, out_spec = results_of("vjp", output)
     outside = depends_outside(outputs)
 
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> tuple[Any, ...]:
