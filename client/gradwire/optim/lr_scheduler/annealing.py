@@ -21,8 +21,10 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         epoch, half = self.last_epoch, self.T_max
-        if self._is_initial and epoch <= 0:
+        if self._is_initial:
             return self._current()
+        if self._step_count == 1 and epoch > 0:
+            return self._closed_form()
         if (epoch - 1 - half) % (2 * half) == 0:
             # At the bottom the ratio of two neighbours is undefined: start upwards from the rate in force.
             rise = (1 - math.cos(math.pi / half)) / 2
@@ -42,25 +44,48 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     The epoch that :meth:`step` takes may be a fraction.
     """
 
-    absolute = True
-
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         for name, value in (("T_0", T_0), ("T_mult", T_mult)):
             if not isinstance(value, int) or value < 1:
                 raise ArgumentValueError(f"{name} must be an int of at least 1, not {value!r}")
-        self.T_0 = T_0
+        if not isinstance(eta_min, (int, float)):
+            raise ArgumentValueError(f"eta_min must be a number, not {eta_min!r:.60} of type {type(eta_min).__name__}")
+        self.T_0 = self.T_i = T_0
         self.T_mult = T_mult
         self.eta_min = eta_min
+        self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        since, period = float(self.last_epoch), self.T_0
-        while since >= period:
-            since, period = since - period, period * self.T_mult
-        share = (1 + math.cos(math.pi * since / period)) / 2
+        share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
+
+    def step(self, epoch: Any = None) -> None:
+        """Go on by one, or to ``epoch``, which may be a fraction: ``T_cur`` is then the time since the last restart and
+        ``T_i`` the period that it is in.
+
+        Raises:
+            ArgumentValueError: for a negative epoch.
+        """
+        if epoch is None and self.last_epoch < 0:
+            epoch = 0
+        if epoch is None:
+            epoch = self.last_epoch + 1
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur %= self.T_i
+                self.T_i *= self.T_mult
+        elif epoch < 0:
+            raise ArgumentValueError(f"an epoch is a number from 0 on, not {epoch}")
+        else:
+            self.T_cur, self.T_i = epoch, self.T_0
+            while self.T_cur >= self.T_i:
+                self.T_cur -= self.T_i
+                self.T_i *= self.T_mult
+        self.last_epoch = math.floor(epoch)
+        self._set(self.get_lr())
 
 
 class OneCycleLR(LRScheduler):

@@ -9,11 +9,9 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
-from ...modes import no_grad
-from ...tensor import Tensor
-from ..optimizer import Optimizer, note_number
+from ..optimizer import Optimizer
 from .annealing import set_momentum
-from .schedule import LRScheduler, per_group
+from .schedule import LRScheduler, per_group, set_rate
 
 MODES = ("triangular", "triangular2", "exp_range")
 
@@ -45,12 +43,7 @@ class CyclicLR(LRScheduler):
         lows = per_group(base_lr, optimizer, "base_lr")
         if last_epoch == -1:
             for group, low in zip(optimizer.param_groups, lows, strict=True):
-                if isinstance(group["lr"], Tensor):
-                    with no_grad():
-                        group["lr"].fill_(low)
-                    note_number(group["lr"], low)
-                else:
-                    group["lr"] = low
+                set_rate(group, low)
         self.max_lrs = per_group(max_lr, optimizer, "max_lr")
         up = float(step_size_up)
         self.total_size = up + (up if step_size_down is None else float(step_size_down))
@@ -58,7 +51,9 @@ class CyclicLR(LRScheduler):
         self.mode = mode
         self.gamma = gamma
         self.scale_fn = scale_fn
-        self.scale_mode = "iterations" if scale_fn is None and mode == "exp_range" else scale_mode
+        if scale_fn is None:
+            scale_mode = "iterations" if mode == "exp_range" else "cycle"
+        self.scale_mode = scale_mode
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self._prepare_momentum(optimizer, base_momentum, max_momentum, last_epoch)

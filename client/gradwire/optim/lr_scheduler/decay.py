@@ -16,8 +16,6 @@ from .schedule import LRScheduler, per_group
 class LambdaLR(LRScheduler):
     """The initial rate times a function of the epoch."""
 
-    absolute = True
-
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.lr_lambdas: list[Callable[[int], float]] = per_group(lr_lambda, optimizer, "lr_lambda")
         super().__init__(optimizer, last_epoch)
@@ -43,10 +41,8 @@ class LambdaLR(LRScheduler):
 class MultiplicativeLR(LambdaLR):
     """The last rate times a function of the epoch."""
 
-    absolute = False
-
     def get_lr(self) -> list[Any]:
-        if self.last_epoch <= 0:
+        if self._is_initial:
             return self._current()
         return [rate * f(self.last_epoch) for rate, f in zip(self._current(), self.lr_lambdas, strict=True)]
 

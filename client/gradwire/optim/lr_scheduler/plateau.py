@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
-from ..optimizer import Optimizer
-from .schedule import LRScheduler, per_group
+from ..optimizer import Optimizer, number
+from .schedule import LRScheduler, per_group, set_rate
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -42,11 +43,17 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold = threshold
         self.threshold_mode = threshold_mode
         self.cooldown = cooldown
+        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = per_group(min_lr, optimizer, "min_lr")
         self.eps = eps
         self.last_epoch = 0
         self._last_lr = self._current()
-        self.best = math.inf if mode == "min" else -math.inf
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self._reset()
+
+    def _reset(self) -> None:
+        """Forget all measurements."""
+        self.best = self.mode_worse
         self.num_bad_epochs = 0
         self.cooldown_counter = 0
 
@@ -57,17 +64,22 @@ class ReduceLROnPlateau(LRScheduler):
 
     def is_better(self, measured: float, best: float) -> bool:
         """Whether a measurement improves on the best one by the threshold."""
-        sign = 1.0 if self.mode == "min" else -1.0
-        margin = self.threshold * best if self.threshold_mode == "rel" else self.threshold
-        return sign * measured < sign * best - margin * (sign if self.threshold_mode == "rel" else 1.0)
+        if self.mode == "min":
+            return measured < (best * (1 - self.threshold) if self.threshold_mode == "rel" else best - self.threshold)
+        return measured > (best * (1 + self.threshold) if self.threshold_mode == "rel" else best + self.threshold)
 
-    def step(self, metrics: Any = None, epoch: Any = None) -> None:  # type: ignore[override]
+    def step(self, metrics: Any, epoch: Any = None) -> None:  # type: ignore[override]
         """Take a measurement of this epoch, a number or a tensor of one element, into account."""
         measured = float(metrics)
+        if epoch is not None:
+            warnings.warn(
+                "ReduceLROnPlateau.step(metrics, epoch) is deprecated: call step(metrics) once per epoch",
+                UserWarning,
+                stacklevel=2,
+            )
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if math.isinf(self.best) or self.is_better(measured, self.best):
-            better = self.is_better(measured, self.best) if not math.isinf(self.best) else measured == measured
-            self.best, self.num_bad_epochs = (measured, 0) if better else (self.best, self.num_bad_epochs + 1)
+        if self.is_better(measured, self.best):
+            self.best, self.num_bad_epochs = measured, 0
         else:
             self.num_bad_epochs += 1
         if self.in_cooldown:
@@ -80,7 +92,16 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = self._current()
 
     def _reduce(self) -> None:
-        for group, low in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
-            reduced = max(group["lr"] * self.factor, low)
-            if group["lr"] - reduced > self.eps:
-                group["lr"] = reduced
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise ArgumentError(
+                    f"min_lr was given for {len(self.min_lrs)} groups, the optimizer has {len(groups)} by now: extend "
+                    "min_lrs"
+                )
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, low in zip(groups, self.min_lrs, strict=True):
+            rate = number(group["lr"])
+            reduced = max(rate * self.factor, low)
+            if rate - reduced > self.eps:
+                set_rate(group, reduced)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any
 
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
 from ...modes import no_grad
 from ...tensor import Tensor
@@ -20,10 +20,10 @@ class LRScheduler:
     Attributes:
         base_lrs: the learning rates that the schedule starts from, one per group.
         last_epoch: how many steps were taken.
-        absolute: the rates depend on the epoch alone, not on the rates before.
     """
 
-    absolute: ClassVar[bool] = False
+    _is_initial = False
+    """Whether the first rates are being set, those that the schedule begins with."""
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -36,10 +36,9 @@ class LRScheduler:
         self.optimizer = optimizer
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
-        self._is_initial = True
         self._last_lr: list[Any] = []
-        self._step_count = 0
-        self._enter(last_epoch + 1)
+        self._steps_elsewhere = "step" in vars(optimizer)
+        self._begin()
 
     def get_lr(self) -> list[Any]:
         """The learning rates at ``last_epoch``."""
@@ -50,49 +49,60 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: Any = None) -> None:
-        """Go on by one and set the learning rates; or go to ``epoch``, where the rates depend on it alone.
+        """Go on by one and set the learning rates; or, which is deprecated, go to ``epoch``, by the closed form of the
+        schedule where it has one."""
+        if self._step_count == 1:
+            self._check_order()
+        self._step_count += 1
+        if epoch is not None:
+            warnings.warn(
+                f"{type(self).__name__}.step(epoch) is deprecated: call step() once per epoch",
+                UserWarning,
+                stacklevel=2,
+            )
+        self._update_lr(epoch)
 
-        Raises:
-            Unsupported: for an epoch, where the rates follow from those before.
-        """
-        if self._step_count == 1 and not self.optimizer._has_stepped:
+    def _check_order(self) -> None:
+        if "step" in vars(self.optimizer) and not self._steps_elsewhere:
+            warnings.warn(
+                "optimizer.step was replaced after the schedule was made: whether it was called before the schedule's "
+                "step(), as it should be, is not known",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif not self.optimizer._has_stepped:
             warnings.warn(
                 "the schedule goes on before the optimizer took a step: call optimizer.step() first, or the first rate "
                 "is never used",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        self._step_count += 1
-        if epoch is None:
-            self.last_epoch += 1
-            self._set(self.get_lr())
-            return
-        closed = self.get_lr if self.absolute else self._closed_form
-        if closed is None:
-            raise Unsupported(f"{type(self).__name__} goes from one epoch to the next: call step() without an epoch")
-        self.last_epoch = epoch
-        self._set(closed())
 
     _closed_form: Any = None
     """The rates at ``last_epoch`` from the initial ones alone, for schedules that have such a form."""
 
-    def _enter(self, epoch: int) -> None:
-        """Begin at ``epoch``, with the learning rates in force as the initial ones."""
-        self.last_epoch = epoch
+    def _begin(self) -> None:
+        """Set the first rates: those of the epoch after ``last_epoch``, which are taken to be in force."""
+        self._step_count = 0
         self._is_initial = True
-        self._step_count += 1
-        self._set(self.get_lr())
-        self._is_initial = False
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def _update_lr(self, epoch: Any = None) -> None:
+        """Go to an epoch, by default the next one, and set its rates."""
+        rates = self.get_lr
+        if epoch is None:
+            self.last_epoch += 1
+        else:
+            self.last_epoch = epoch
+            rates = getattr(self, "_get_closed_form_lr", None) or self._closed_form or rates
+        self._set(rates())
 
     def _set(self, rates: list[Any]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            lr = group["lr"]
-            if isinstance(lr, Tensor):
-                with no_grad():
-                    lr.fill_(rate)
-                note_number(lr, rate)
-            else:
-                group["lr"] = rate
+            set_rate(group, rate)
         self._last_lr = list(rates)
 
     def _current(self) -> list[Any]:
@@ -108,11 +118,24 @@ class LRScheduler:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer; functions are left out, too."""
-        return {k: v for k, v in self.__dict__.items() if k != "optimizer" and not callable(v)}
+        own = ("optimizer", "_steps_elsewhere")
+        return {k: v for k, v in self.__dict__.items() if k not in own and not callable(v)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take back what :meth:`state_dict` gave."""
         self.__dict__.update(state_dict)
+
+
+def set_rate(group: dict[str, Any], rate: Any) -> None:
+    """Set a group's learning rate; a tensor stays and is written to."""
+    lr = group["lr"]
+    if isinstance(lr, Tensor):
+        known = number(rate)
+        with no_grad():
+            lr.fill_(known)
+        note_number(lr, known)
+    else:
+        group["lr"] = rate
 
 
 def per_group(value: Any, optimizer: Optimizer, what: str) -> list[Any]:
