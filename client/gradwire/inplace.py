@@ -5,19 +5,25 @@ The engine has a module of the same name; both follow :mod:`gradwire_protocol.hi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from gradwire_protocol.errors import ArgumentError, GraphError
 from gradwire_protocol.history import PLAIN, UNIFORM, WHY_NOT
 from gradwire_protocol.meta import Meta
 from gradwire_protocol.ops.control import INFERENCE_MODE
+from gradwire_protocol.table import TABLE
 
 from .mirror import Edge, Node, edge_of
 from .modes import MODES
 
 if TYPE_CHECKING:
     from .tensor import Tensor
+
+_SHOWN: Final = {
+    "AsStridedBackward0": TABLE["as_strided"], "ViewAsComplexBackward0": TABLE["view_as_complex"],
+    "ViewAsRealBackward0": TABLE["view_as_real"],
+}  # fmt: skip
 
 Path = tuple[tuple[str, Meta], ...]
 """Names of the nodes between a base and a view, with what each shows; see ``Tensor.path`` of the engine."""
@@ -60,25 +66,27 @@ def rebase(target: Tensor, node: Node) -> None:
     """Let the written tensor's history, and that of its base, begin at ``node``."""
     base = target._base_tensor
     if base is None:
-        before, target._node, target._slot, target._requires = target._node, node, 0, False
-        _keep_watching(target, before)
+        before = target._node, target._slot
+        target._node, target._slot, target._requires = node, 0, False
+        _keep_watching(target, *before)
         return
     copied = Node("CopySlices", (edge_of(base), *node.edges[1:]), (base._meta,))
     copied.inner = node
-    before, base._node, base._slot, base._requires = base._node, copied, 0, False
-    _keep_watching(base, before)
-    target._seen = -1
+    before = base._node, base._slot
+    base._node, base._slot, base._requires = copied, 0, False
+    _keep_watching(base, *before)
+    regenerate(target)
 
 
-def _keep_watching(tensor: Tensor, node: Node | None) -> None:
+def _keep_watching(tensor: Tensor, node: Node | None, slot: int) -> None:
     """A gradient that is retained is the one for the tensor as it is now, so the watch moves from its former node."""
     if not tensor._retains:
         return
     if node is not None and node.retained:
-        node.retained = [r for r in node.retained if r() is not tensor]
+        node.retained.pop(slot, None)
     made = tensor._node
     assert made is not None
-    made.retained = [*(made.retained or ()), ref(tensor)]
+    made.retained = {**(made.retained or {}), tensor._slot: ref(tensor)}
 
 
 def path_of(source: Tensor, described: Meta) -> Path | None:
@@ -107,8 +115,13 @@ def regenerate(view: Tensor) -> None:
         raise GraphError(WHY_NOT[view._creation])
     edge: Edge | None = edge_of(base)
     for name, described in view._path or (("AsStridedBackward0", view._meta),):
-        edge = Node(name, (edge,), (described,)), 0
+        node = Node(name, (edge,), (described,))
+        node.op = _SHOWN[name]
+        edge = node, 0
     assert edge is not None
-    before, view._node, view._slot, view._requires = view._node, edge[0], 0, False
+    before = view._node, view._slot
+    view._node, view._slot, view._requires = edge[0], 0, False
     view._seen = view._version
-    _keep_watching(view, before)
+    _keep_watching(view, *before)
+    if view._retains:
+        view._tell("retain_grad")  # the server gives a view its new history when it is asked for it

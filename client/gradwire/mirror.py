@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from gradwire_protocol.meta import Meta
+from gradwire_protocol.table import Op
 
 from .hooks import RemovableHandle
 
@@ -32,8 +33,8 @@ class Node:
     describes what the operation returned. ``part`` is what the program takes part in when gradients pass (hooks, a
     derivative of its own), or ``None``. ``recipe`` is the recorded call, ``line`` where the program made it,
     ``numbers`` those of its arguments that a derivative may ask for, ``saved`` what it keeps (see
-    :mod:`gradwire.saved`; ``None`` once freed). ``inner`` is the node of the write, where this one is a base's
-    ``CopySlices``.
+    :mod:`gradwire.saved`; ``None`` once freed), ``retained`` the tensors, by output, whose gradient is retained.
+    ``inner`` is the node of the write, where this one is a base's ``CopySlices``.
     """
 
     # What every node has of its own. Making one is on the path of every op.
@@ -47,10 +48,12 @@ class Node:
     inner: Node | None
     numbers: tuple[Any, ...]
     part: Part | None
-    retained: list[ref[Any]] | None
+    retained: dict[int, ref[Any]] | None
 
     # What few nodes ever change.
     metadata_: dict[Any, Any] | None = None
+    op: Op | None = None
+    """What the server recorded, where the program recorded no call."""
     told = False
     """Whether the name is what the facts of derivatives say, and not what the program recorded."""
 
@@ -147,13 +150,26 @@ def edge_of(tensor: Any) -> Edge | None:
     return found, 0
 
 
-def receivers(nodes: list[Node]) -> list[Any]:
-    """The tensors among these nodes that a backward gives a gradient to: leaves, and those that retain theirs."""
-    found = []
-    for node in nodes:
-        if type(node) is AccumulateGrad:
-            if node.variable._requires:  # it may have been told to stop since
-                found.append(node.variable)
-        elif node.retained:
-            found.extend(t for r in node.retained if (t := r()) is not None)
+def receiving_leaves(nodes: list[Node]) -> list[AccumulateGrad]:
+    """Those of these nodes that are leaves, and will take a gradient: a leaf may have been told to stop since."""
+    return [node for node in nodes if type(node) is AccumulateGrad and node.variable._requires]
+
+
+def retaining(nodes: list[Node], arrivals: set[Edge]) -> list[tuple[Node, int, Any]]:
+    """The tensors made by these nodes that retain the gradient that arrives there, with node and output."""
+    return [
+        (node, slot, tensor)
+        for node in nodes
+        if node.retained
+        for slot, reference in node.retained.items()
+        if (node, slot) in arrivals and (tensor := reference()) is not None
+    ]
+
+
+def arrivals_of(roots: list[Edge], passed: list[Node]) -> set[Edge]:
+    """The outputs of nodes at which a gradient arrives, where it starts at ``roots`` and runs through ``passed``. Of a
+    node with several outputs, those that nothing has used receive none."""
+    found = set(roots)
+    for node in passed:
+        found.update([edge for edge in node.edges if edge is not None])
     return found

@@ -147,7 +147,8 @@ def refuse_derivative(node: Node) -> None:
 def _check_derivative(node: Node, leading: set[Node] | None) -> None:
     """Refuse a node without derivative, unless no gradient is wanted where it has none."""
     if node.recipe is None:
-        op, why, operands = node.op, node.op.underivable, ()  # type: ignore[attr-defined]
+        assert node.op is not None
+        op, why, operands = node.op, node.op.underivable, ()
     else:
         entry = node.recipe.entry
         op, (why, operands) = entry.op, node.recipe.missing
@@ -186,8 +187,9 @@ def check(nodes: Sequence[Node], session: Any, targets: Sequence[Node] | None = 
                 raise GraphError(_changed(node, cell, version, _what(node, at, number, meta, session)))
 
 
-def executed(nodes: list[Node], targets: Iterable[Node] | None) -> list[Node]:
-    """Those of the nodes whose derivative will run, in that order; with targets, only on the way to them."""
+def executed(nodes: list[Node], targets: Iterable[Node] | None, including: bool = False) -> list[Node]:
+    """Those of the nodes whose derivative will run, in that order; with targets, only on the way to them, and the
+    targets themselves where they are to be included."""
     inner = [node for node in nodes if node.edges]
     inner.sort(key=_seq)
     if targets is not None:
@@ -196,6 +198,8 @@ def executed(nodes: list[Node], targets: Iterable[Node] | None) -> list[Node]:
         for node in inner:
             if any(edge is not None and edge[0] in leading for edge in node.edges):
                 leading.add(node)
+                found.append(node)
+            elif including and node in leading:
                 found.append(node)
         inner = found
     inner.reverse()

@@ -356,7 +356,7 @@ class Tensor(Readable):
             if self._grad_history:
                 from .autograd.history import attach
 
-                attach(found, self._grad_history)
+                found = attach(found, self._grad_history)
             self._grad = found
         return self._grad
 
@@ -448,8 +448,8 @@ class Tensor(Readable):
             return
         self._retains = True
         if node.retained is None:
-            node.retained = []
-        node.retained.append(ref(self))
+            node.retained = {}
+        node.retained[self._slot] = ref(self)
         self._tell("retain_grad")
 
     @property

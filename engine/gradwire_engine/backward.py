@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from gradwire_protocol.errors import GradwireError, GraphError
 from gradwire_protocol.meta import Meta, contiguous_stride, meta
-from gradwire_protocol.ops.callbacks import ACCUMULATED, AFTER, BEFORE, HOLD, INSTEAD
+from gradwire_protocol.ops.callbacks import ACCUMULATED, AFTER, BEFORE, BEFORE_RUN, HOLD, INSTEAD
 from gradwire_protocol.ops.control import gradient_meta
 from gradwire_protocol.shapes import is_dense
 
@@ -43,8 +43,9 @@ def backward(
     """Propagate gradients from the roots.
 
     ``captures`` names the places whose gradients are wanted: only what leads there is computed, and they are returned
-    in order; with ``accumulate`` leaves among them accumulate instead. Without ``captures`` every leaf that is reached
-    accumulates. Whoever drives the generator sets ``engine.grad_enabled`` to ``create_graph`` while it runs.
+    in order; with ``accumulate`` leaves among them accumulate instead, and other nodes among them run like those that
+    lead to one. Without ``captures`` every leaf that is reached accumulates. Whoever drives the generator sets
+    ``engine.grad_enabled`` to ``create_graph`` while it runs.
     """
     order = _reachable([edge[0] for edge, _ in roots])
     wanted: set[int] | None = None
@@ -70,6 +71,8 @@ def backward(
         if node.edges:
             deadline.check("backward")  # not between leaves: either none of them has its gradient, or all
         arrived = pending.pop(id(node), None)
+        if wanted is not None and id(node) not in wanted:
+            continue
         if pauses is not None:
             stops = pauses.at(node)
         if arrived is None:
@@ -78,7 +81,7 @@ def backward(
             arrived = [None] * len(node.outs)
         edges = node.edges
         needed = [e is not None and (wanted is None or id(e[0]) in wanted) for e in edges]
-        runs = any(needed) if edges else wanted is None or (accumulate and id(node) in capturing)
+        runs = (wanted is None if not edges else any(needed)) or (accumulate and id(node) in capturing)
         captured = capturing.get(id(node)) if capturing else None
         if captured and runs and not (accumulate and not edges):
             for slot, i in captured:
@@ -93,6 +96,10 @@ def backward(
             for slot, i in captured or ():
                 results[i] = arrived[slot]
             continue
+        if BEFORE_RUN in stops:
+            replaced = yield Call(BEFORE_RUN, node, _materialized(engine, node, arrived))
+            arrived = with_replaced(arrived, replaced)
+            del replaced
         if HOLD in stops:
             yield Call(HOLD, node, [])
         if INSTEAD in stops:
@@ -121,6 +128,9 @@ def backward(
                 raise
             if timeline is not None:
                 timeline.append((engine.position, node.name, node.position, began, time.perf_counter_ns()))
+        if ACCUMULATED in stops and (AFTER not in stops or stops.index(ACCUMULATED) < stops.index(AFTER)):
+            yield Call(ACCUMULATED, node, [])
+            stops = [stage for stage in stops if stage != ACCUMULATED]
         if AFTER in stops:
             shown = [
                 F.contiguous(g) if g is not None else None if e is None else _zeros(engine, e[0], e[1])
@@ -218,7 +228,7 @@ def _retain(node: Any, arrived: Gradients) -> None:
             if tensor.grad is None:
                 tensor.grad = _laid_out(F.clone(gradient), tensor.meta)
             else:
-                tensor.grad = tensor.grad + gradient
+                tensor.grad = _laid_out(tensor.grad + gradient, tensor.meta)
 
 
 def _blame(error: GradwireError, node: Any) -> None:
@@ -254,6 +264,8 @@ def differentiate(node: Node, engine: Engine, grads: Gradients, needed: list[boo
             f"the graph behind {node.name} was freed by an earlier backward: pass retain_graph=True there to go "
             "through it again"
         )
+    if True not in needed:
+        return [None] * len(needed)
     return [
         _fit(gradient, meta) if need and gradient is not None else None
         for gradient, need, meta in zip(

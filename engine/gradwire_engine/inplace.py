@@ -170,7 +170,7 @@ def rebase(target: Tensor, node: Node, engine: Engine) -> None:
     before = base._grad_fn, base.slot
     base.grad_fn, base.slot, base.requires_grad_flag = copied, 0, False
     _keep_watching(base, *before)
-    target.seen_version = -1
+    regenerate(target)
 
 
 def _keep_watching(tensor: Tensor, node: Any, slot: int) -> None:

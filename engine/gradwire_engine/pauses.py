@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gradwire_protocol.errors import ArgumentError, GradwireError, GraphError
 from gradwire_protocol.meta import Meta
-from gradwire_protocol.ops.callbacks import AFTER, BEFORE, INSTEAD
+from gradwire_protocol.ops.callbacks import AFTER, BEFORE, BEFORE_RUN, INSTEAD
 
 from .regions import Hold, Region
 from .tape import Edge
@@ -215,7 +215,7 @@ class Backward:
     def _check(self, supplied: Gradients) -> None:
         call = self._call
         expected = 0
-        if call is not None and call.stage == BEFORE:
+        if call is not None and call.stage in (BEFORE, BEFORE_RUN):
             expected = len(call.node.outs)
         elif call is not None and call.stage in (INSTEAD, AFTER):
             expected = len(call.node.edges)

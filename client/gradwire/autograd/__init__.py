@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, GraphError
 from gradwire_protocol.ops.control import check_gradient, gradient_meta
 from gradwire_protocol.table import TABLE
 
+from ..creation import zeros_like
 from ..duals import OPEN, inherit
-from ..mapping import unbatch
-from ..mirror import Node, edge_of, receivers
+from ..mapping import Levels, unbatch
+from ..mirror import Edge, Node, arrivals_of, edge_of, receiving_leaves, retaining
 from ..modes import (
     MODES,
     detect_anomaly,
@@ -27,8 +29,9 @@ from ..saved import check, executed, free
 from ..telling import tell
 from ..tensor import LATER, Tensor
 from . import batched
-from .driver import Run, arrives, on_the_way, reachable, swept, takes_part
-from .history import attach, play
+from .driver import Run, arrives, reachable, retained, swept, takes_part
+from .edges import edges_among, tensors_at
+from .history import Histories, attach, play
 
 __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad",
@@ -52,14 +55,8 @@ class _Plain:
         self.template: list[Any] = [None, [None] * roots]
 
 
-def _as_list(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, Tensor) else list(value)
-
-
-def _roots(tensors: list[Any], gradients: list[Any]) -> list[Node]:
-    """The nodes backward starts from, after every check that can be made here."""
+def _roots(tensors: list[Any], gradients: list[Any]) -> list[Edge]:
+    """The edges backward starts from, after every check that can be made here."""
     if len(gradients) != len(tensors):
         raise ArgumentError(f"{len(tensors)} tensors come with {len(gradients)} gradients")
     starts = []
@@ -74,8 +71,19 @@ def _roots(tensors: list[Any], gradients: list[Any]) -> list[Node]:
                 f"a {tensor._meta!r} tensor does not require grad and has no history: nothing to differentiate"
             )
         check_gradient(tensor._known_meta(), None if gradient is None else gradient._known_meta())
-        starts.append(edge[0])
+        starts.append(edge)
     return starts
+
+
+def _note_retained(
+    nodes: Iterable[Node], arrivals: Callable[[], set[Edge]], create_graph: bool, histories: Histories
+) -> None:
+    """Note which of the tensors that these nodes have made, and that retain their gradient, receive one."""
+    watching = [node for node in nodes if node.retained]
+    if not watching:
+        return
+    for node, slot, tensor in retaining(watching, arrivals()):
+        retained(tensor, create_graph, histories[node][slot] if node in histories else None)
 
 
 def _backward(roots: list[Any], nodes: list[Node], leaves: list[Any]) -> None:
@@ -125,16 +133,16 @@ def backward(
         if grad_tensors is not None:
             raise GraphError("grad_tensors and grad_variables are two names of one argument: give the first alone")
         grad_tensors = grad_variables
-    roots = _as_list(tensors)
-    gradients = [None] * len(roots) if grad_tensors is None else _as_list(grad_tensors)
+    roots = tensors_at(tensors)
+    gradients = [None] * len(roots) if grad_tensors is None else tensors_at(grad_tensors)
     starts = _roots(roots, gradients)
     if grad_tensors is None and inputs is None and not retain_graph and not create_graph and len(starts) == 1:
-        ordinary = swept(starts[0])
+        ordinary = swept(starts[0][0])
         if ordinary is not None:
             _backward(roots, *ordinary)
             return
     if inputs is not None:
-        inputs = _as_list(inputs)
+        inputs = tensors_at(inputs)
         if not inputs:
             raise ArgumentError("inputs is empty: leave it out to reach all leaves")
         for i, tensor in enumerate(inputs):
@@ -142,6 +150,7 @@ def backward(
                 raise GraphError(f"input {i} does not require grad")
             if not tensor.is_leaf:
                 tensor.retain_grad()
+        inputs = [tensor for tensor in inputs if edge_of(tensor) is not None]
     if create_graph:
         warnings.warn(
             "backward(create_graph=True) lets a leaf's .grad refer to a graph that refers to the leaf: use "
@@ -150,9 +159,10 @@ def backward(
             stacklevel=2,
         )
     keep = create_graph if retain_graph is None else retain_graph
-    nodes = reachable(starts)
-    wanted = None if inputs is None else [e[0] for e in map(edge_of, inputs) if e is not None]
-    passed = executed(nodes, wanted)
+    nodes = reachable([node for node, _ in starts])
+    targets = None if inputs is None else [e for e in map(edge_of, inputs) if e is not None]
+    wanted = None if targets is None else [node for node, _ in targets]
+    passed = executed(nodes, wanted, including=True)
     check(passed, roots[0]._session, wanted)
     if takes_part(nodes):
         Run(roots, gradients, nodes, inputs, accumulate=True, retain_graph=keep, create_graph=create_graph)()
@@ -160,20 +170,17 @@ def backward(
         _anomalies(roots[0]._session)
         return
     session = roots[0]._session
-    arrivals = {}
-    if create_graph:
-        targets = None if inputs is None else [e for e in map(edge_of, inputs) if e is not None]
-        arrivals = play(roots, gradients, nodes, targets)[1]
+    histories: Histories = play(roots, gradients, nodes, targets)[1] if create_graph else {}
     plain = inputs is None and not keep and not create_graph and grad_tensors is None
     values = [roots, gradients, inputs, keep, create_graph]
     session.record(TABLE["backward"], values, 0, _Plain(len(roots)) if plain else None)
-    if inputs is None:
-        reached = receivers(nodes)
-    else:
-        reached = receivers(on_the_way(nodes, inputs))
-    for tensor in reached:
-        node, slot = edge_of(tensor) or (None, 0)
-        arrives(tensor, create_graph, arrivals[node][slot] if node in arrivals else None)
+    arrivals = cache(lambda: arrivals_of(starts, passed))
+    reached = (
+        nodes if targets is None else [node for node, slot in dict.fromkeys(targets) if (node, slot) in arrivals()]
+    )
+    for node in receiving_leaves(reached):
+        arrives(node.variable, create_graph, histories[node][0] if node in histories else None)
+    _note_retained(passed, arrivals, create_graph, histories)
     if not keep:
         free(passed)
     session.frame_ends()
@@ -207,8 +214,10 @@ def grad(
         GraphError: when an input is unused or does not require grad, or there is nothing to differentiate.
         ArgumentValueError: for ``materialize_grads=True`` with ``allow_unused=False``.
     """
-    roots, sources = _as_list(outputs), _as_list(inputs)
-    gradients = [None] * len(roots) if grad_outputs is None else _as_list(grad_outputs)
+    if materialize_grads and edges_among(inputs):
+        raise GraphError("materialize_grads=True needs tensors as inputs: a gradient edge has no shape to fill in")
+    roots, sources = tensors_at(outputs), tensors_at(inputs)
+    gradients = [None] * len(roots) if grad_outputs is None else tensors_at(grad_outputs)
     if not sources:
         raise ArgumentError("grad needs at least one input")
     if materialize_grads and allow_unused is False:
@@ -218,15 +227,15 @@ def grad(
         gradients, entered = batched.enter(roots, gradients)
     unused_allowed = materialize_grads if allow_unused is None else allow_unused
     starts = _roots(roots, gradients)
-    targets = []
     for i, tensor in enumerate(sources):
-        edge = edge_of(tensor)
-        if edge is None:
+        if not tensor.requires_grad:
             raise GraphError(f"input {i}, a {tensor._meta!r} tensor, does not require grad")
-        targets.append(edge[0])
-    nodes = reachable(starts)
-    found = set(nodes)
-    hits = [target in found for target in targets]
+    nodes = reachable([node for node, _ in starts])
+    edges = [edge_of(tensor) for tensor in sources]
+    targets = [edge for edge in edges if edge is not None]
+    passed = executed(nodes, [node for node, _ in targets])
+    arrivals = arrivals_of(starts, passed)
+    hits = [edge in arrivals for edge in edges]
     for i, hit in enumerate(hits):
         if not hit and not unused_allowed:
             raise GraphError(
@@ -234,48 +243,70 @@ def grad(
                 "to get None for it, or materialize_grads=True to get zeros"
             )
     session = roots[0]._session
-    passed = executed(nodes, targets)
-    check(passed, session, targets)
-    keep = create_graph if retain_graph is None else retain_graph
+    check(passed, session, [node for node, _ in targets])
     levels = batched.result_levels(roots, sources, gradients)
-    if takes_part(nodes):
-        run = Run(roots, gradients, nodes, sources, accumulate=False, retain_graph=keep, create_graph=create_graph)
-        made = run(unused_allowed, materialize_grads or is_grads_batched)
-        for i, hit in enumerate(hits):
-            if made[i] is None:
-                continue
-            made[i]._levels = levels[i]
-            if entered is not None and hit:
-                made[i] = unbatch(made[i], entered.level, 0, entered.size)
-            if not hit and not materialize_grads:
-                made[i] = None
-        if OPEN:
-            inherit(list(made), [*roots, *(g for g in gradients if g is not None)])
-        if not keep:
-            session.frame_ends_beyond()
-        _anomalies(session)
-        return tuple(made)
-    filled = materialize_grads or is_grads_batched  # what is not there cannot be unbatched
-    edges = [(node, tensor._slot) for node, tensor in zip(targets, sources, strict=True)]
-    histories = play(roots, gradients, nodes, edges)[0] if create_graph else []
-    values = [roots, sources, gradients, keep, create_graph, unused_allowed, filled]
-    first = session.record(TABLE["grad"], values, len(sources))
+    used = [tensor for tensor, hit in zip(sources, hits, strict=True) if hit]
+    found: Iterator[Any] = iter(())
+    if used:
+        keep = create_graph if retain_graph is None else retain_graph
+        used_levels = [at for at, hit in zip(levels, hits, strict=True) if hit]
+        called = _Call(roots, gradients, used, used_levels, keep, create_graph, unused_allowed)
+        found = iter(_gradients(called, nodes, passed, lambda: arrivals))
     results = []
-    for i, (tensor, hit) in enumerate(zip(sources, hits, strict=True)):
-        made = Tensor._make(session, first + i, gradient_meta(tensor._known_meta(), tensor._dtype_of_grad()))
-        if hit and histories:
-            attach(made, histories[i])
-        made._levels = levels[i]
-        if entered is not None and hit:
-            made = unbatch(made, entered.level, 0, entered.size)
-        results.append(made if hit or materialize_grads else None)
+    for tensor, hit in zip(sources, hits, strict=True):
+        made = next(found) if hit else None
+        if made is not None:
+            if entered is not None:
+                made = unbatch(made, entered.level, 0, entered.size)
+        elif materialize_grads:
+            with no_grad():
+                made = zeros_like(tensor)
+            if create_graph:
+                made.requires_grad_()
+        results.append(made)
     if OPEN:
         inherit(results, [*roots, *(g for g in gradients if g is not None)])
+    _anomalies(session)
+    return tuple(results)
+
+
+class _Call(NamedTuple):
+    """A call of :func:`grad`, with the inputs that are reached and the levels at which their gradients are mapped."""
+
+    roots: list[Any]
+    gradients: list[Any]
+    inputs: list[Any]
+    levels: list[Levels]
+    keep: bool
+    create_graph: bool
+    allow_unused: bool
+
+
+def _gradients(called: _Call, nodes: list[Node], passed: list[Node], arrivals: Callable[[], set[Edge]]) -> list[Any]:
+    """Record the call and note what it leaves behind. Returns the gradients."""
+    roots, gradients, inputs, levels, keep, create_graph, allow_unused = called
+    session = roots[0]._session
+    if takes_part(nodes):
+        run = Run(roots, gradients, nodes, inputs, accumulate=False, retain_graph=keep, create_graph=create_graph)
+        results = run(allow_unused, levels)
+        if not keep:
+            session.frame_ends_beyond()
+        return results
+    edges = [edge for edge in map(edge_of, inputs) if edge is not None]
+    histories, by_node = play(roots, gradients, nodes, edges) if create_graph else ([], {})
+    first = session.record(
+        TABLE["grad"], [roots, inputs, gradients, keep, create_graph, allow_unused, False], len(inputs)
+    )
+    results = []
+    for i, tensor in enumerate(inputs):
+        made = Tensor._make(session, first + i, gradient_meta(tensor._known_meta(), tensor._dtype_of_grad()))
+        made._levels = levels[i]
+        results.append(attach(made, histories[i]) if histories else made)
+    _note_retained(dict.fromkeys([*passed, *(node for node, _ in edges)]), arrivals, create_graph, by_node)
     if not keep:
         free(passed)
         session.frame_ends_beyond()
-    _anomalies(session)
-    return tuple(results)
+    return results
 
 
 from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph  # noqa: E402  (functional uses grad)

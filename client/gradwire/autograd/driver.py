@@ -15,13 +15,14 @@ from typing import Any, Final
 
 from gradwire_protocol.errors import ArgumentTypeError, GraphError
 from gradwire_protocol.meta import Meta, meta
-from gradwire_protocol.ops.callbacks import ACCUMULATED, AFTER, BEFORE, HOLD, INSTEAD
+from gradwire_protocol.ops.callbacks import ACCUMULATED, AFTER, BEFORE, BEFORE_RUN, HOLD, INSTEAD
 from gradwire_protocol.ops.control import GRAD_MODE, INFERENCE_MODE, gradient_meta
 from gradwire_protocol.table import TABLE
 
+from ..mapping import Levels
 from ..mirror import AccumulateGrad, Edge, Node, edge_of
 from ..modes import MODES
-from ..participation import place_of
+from ..participation import Part, place_of
 from ..regions import Region
 from ..tensor import NO_GRAD, PRESENT, Tensor
 from .history import CONSTANT, Gradient, accumulated, added, attach, begin, step
@@ -87,12 +88,6 @@ def takes_part(nodes: list[Node]) -> bool:
     return any(node.part is not None and node.part.acts for node in nodes)
 
 
-def on_the_way(nodes: list[Node], inputs: list[Any]) -> list[Node]:
-    """Those of the nodes that gradients pass on their way to the inputs, the inputs' own included."""
-    leading = _leading_to(_in_order(nodes), {e[0] for e in map(edge_of, inputs) if e is not None})
-    return [node for node in nodes if node in leading]
-
-
 def arrives(tensor: Any, create_graph: bool, gradient: Gradient = None) -> None:
     """Note that a gradient was added to the tensor's ``grad``. With ``create_graph``, which: it becomes history."""
     if create_graph:
@@ -104,6 +99,12 @@ def arrives(tensor: Any, create_graph: bool, gradient: Gradient = None) -> None:
     tensor._grad_state = PRESENT
     if tensor._grad is not None:
         tensor._grad._bump()
+
+
+def retained(tensor: Any, create_graph: bool, gradient: Gradient = None) -> None:
+    """Note that a gradient arrived at a tensor that retains it: its ``grad`` is a new tensor each time."""
+    tensor._grad_history = accumulated(tensor, gradient) if create_graph else None
+    tensor._grad, tensor._grad_state = None, PRESENT
 
 
 class Run:
@@ -151,7 +152,7 @@ class Run:
         self._step = 0
         self._supplied: Gradients = []
         self._removed: tuple[int, ...] = ()
-        self._beside: Gradients = []
+        self._beside: Gradients = []  # what a custom derivative returned where no gradient is wanted
         self._repetitions: dict[Region, Region] = {}
         self._packed: list[Packed] = []
         self._endings: list[Callable[[], Any]] = []
@@ -169,8 +170,8 @@ class Run:
         """Call ``action`` when this backward is over, however it ends."""
         self._endings.append(action)
 
-    def __call__(self, allow_unused: bool = False, materialize_grads: bool = False) -> list[Any]:
-        """Run to the end. Gradients of the inputs where they do not accumulate."""
+    def __call__(self, allow_unused: bool = False, levels: Sequence[Levels] = ()) -> list[Any]:
+        """Run to the end. Gradients of the inputs where they do not accumulate, which are mapped at these levels."""
         plan: list[tuple[Any, int]] = []
         for node in self._order:
             for region in self._regions(node):
@@ -191,7 +192,7 @@ class Run:
         try:
             for node in self._order:
                 self._pass(node)
-            return self._finish(allow_unused, materialize_grads)
+            return self._finish(allow_unused, levels)
         except BaseException:
             self._record("abandon_backward", [self._handle], [])
             raise
@@ -208,26 +209,29 @@ class Run:
         part = node.part
         if part is None or not part.acts or (self._wanted is not None and node not in self._wanted):
             return []
-        runs = self._runs(node)
         stages = []
-        if any(part.arriving.values()) or (runs and part.before):
+        if any(part.arriving.values()):
             stages.append(BEFORE)
-        if not runs:
+        if not self._runs(node):
             return stages
+        if part.before:
+            stages.append(BEFORE_RUN)
         if part.packed is not None:
             stages.append(HOLD)
         if part.custom:
             stages.append(INSTEAD)
-        if part.after:
-            stages.append(AFTER)
         if part.accumulated:
             stages.append(ACCUMULATED)
+        if part.after:
+            stages.append(AFTER)
         return stages
 
     def _runs(self, node: Node) -> bool:
         """Whether the node's derivative is computed, and not only what arrives there."""
+        if self._accumulate and node in self._captures:
+            return True
         if isinstance(node, AccumulateGrad):
-            return self._wanted is None or (self._accumulate and node in self._captures)
+            return self._wanted is None
         return any(self._leads(e) for e in node.edges)
 
     def _leads(self, edge: Edge | None) -> bool:
@@ -247,6 +251,8 @@ class Run:
             self._advance([])
             region.compute_again(self._repetitions)
         arrived = self._arrived.pop(node, None)
+        if self._wanted is not None and node not in self._wanted:
+            return
         stages = self._stages(node)
         if arrived is None:
             if not stages:
@@ -257,14 +263,17 @@ class Run:
         if runs and node in self._captures:
             self._captured[node] = list(arrived)
         if BEFORE in stages:
-            self._before(node, arrived, runs)
-        for tensor in [r() for r in node.retained or ()]:
-            if tensor is not None and arrived[tensor._slot] is not None:
-                arrives(tensor, self._create, arrived[tensor._slot])
+            self._before(node, arrived, _tensor_hooks)
+        for slot, reference in (node.retained or {}).items():
+            tensor = reference()
+            if tensor is not None and arrived[slot] is not None:
+                retained(tensor, self._create, arrived[slot])
         if not runs:
             if node in self._captures:
                 self._captured[node] = arrived
             return
+        if BEFORE_RUN in stages:
+            self._before(node, arrived, _pre_hooks)
         if HOLD in stages:
             assert part is not None
             assert part.packed is not None
@@ -284,8 +293,6 @@ class Run:
             given = step(node, arrived, [self._leads(e) for e in node.edges])
         else:
             given = [CONSTANT if self._leads(e) else None for e in node.edges]
-        if AFTER in stages:
-            self._after(node, given, arrived)
         if ACCUMULATED in stages:
             assert part is not None
             self._advance([])
@@ -293,24 +300,21 @@ class Run:
                 for hook in list(part.accumulated.values()):
                     if hook(node.variable) is not None:  # type: ignore[attr-defined]
                         raise GraphError("a hook that runs after accumulation returns nothing: change .grad instead")
+        if AFTER in stages:
+            self._after(node, given, arrived)
         for edge, gradient in zip(node.edges, given, strict=True):
             if edge is not None and gradient is not None:
                 self._deliver(edge, gradient)
         if not self._keep:
             node.free()
 
-    def _before(self, node: Node, arrived: list[Gradient], runs: bool) -> None:
+    def _before(self, node: Node, arrived: list[Gradient], hooked: Callable[[Part, list[Any]], list[Any]]) -> None:
         part = node.part
         assert part is not None
         found = self._advance(list(node.outs), arrived)
         values = [None if gradient is None else v for v, gradient in zip(found, arrived, strict=True)]
         with self._modes():
-            for slot, table in part.arriving.items():
-                for hook in list(table.values()):
-                    values[slot] = _replaced(values[slot], hook(values[slot]), "a tensor's hook")
-            if runs:
-                for hook in list(part.before.values()):
-                    values = _replaced_all(values, hook(tuple(values)), "a node's pre-hook")
+            values = hooked(part, values)
         self._supply(arrived, values, found)
 
     def _instead(self, node: Any, arrived: list[Gradient]) -> list[Gradient]:
@@ -362,23 +366,25 @@ class Run:
         self._supplied, self._removed = [], ()
         return self._record("advance", values, metas, gradients)
 
-    def _finish(self, allow_unused: bool, materialize_grads: bool) -> list[Any]:
+    def _finish(self, allow_unused: bool, levels: Sequence[Levels]) -> list[Any]:
         wanted = [] if self._accumulate else list(self._inputs or ())
-        values = [self._handle, self._step, self._supplied, allow_unused, materialize_grads, self._removed]
+        values = [self._handle, self._step, self._supplied, allow_unused, False, self._removed]
         edges = [edge_of(t) for t in wanted]
         gradients = [None if e is None or e[0] not in self._captured else self._captured[e[0]][e[1]] for e in edges]
         metas = [gradient_meta(t._known_meta(), t._dtype_of_grad()) for t in wanted]
-        results = self._record("finish_backward", values, metas, gradients)
-        return [None if g is None and not materialize_grads else r for r, g in zip(results, gradients, strict=True)]
+        results = self._record("finish_backward", values, metas, gradients, levels)
+        return [None if g is None else r for r, g in zip(results, gradients, strict=True)]
 
-    def _record(self, op: str, values: list[Any], metas: list[Meta], gradients: Sequence[Gradient] = ()) -> list[Any]:
+    def _record(
+        self, op: str, values: list[Any], metas: list[Meta], gradients: Sequence[Gradient] = (),
+        levels: Sequence[Levels] = (),
+    ) -> list[Any]:  # fmt: skip
         first = self._session.record(TABLE[op], values, len(metas))
         made = [Tensor._make(self._session, first + i, m) for i, m in enumerate(metas)]
-        for tensor in made:
-            tensor._levels = self._levels
+        for i, tensor in enumerate(made):
+            tensor._levels = levels[i] if levels else self._levels
         if self._create:
-            for tensor, gradient in zip(made, gradients, strict=False):
-                attach(tensor, gradient)
+            made[: len(gradients)] = [attach(t, g) for t, g in zip(made, gradients, strict=False)]
         return made
 
     @contextmanager
@@ -390,6 +396,19 @@ class Run:
             yield
         finally:
             MODES.flags = before
+
+
+def _tensor_hooks(part: Part, values: list[Any]) -> list[Any]:
+    for slot, table in part.arriving.items():
+        for hook in list(table.values()):
+            values[slot] = _replaced(values[slot], hook(values[slot]), "a tensor's hook")
+    return values
+
+
+def _pre_hooks(part: Part, values: list[Any]) -> list[Any]:
+    for hook in list(part.before.values()):
+        values = _replaced_all(values, hook(tuple(values)), "a node's pre-hook")
+    return values
 
 
 def _history(tensor: Any) -> Gradient:

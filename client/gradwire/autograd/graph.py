@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
@@ -13,6 +13,7 @@ from ..hooks import RemovableHandle
 from ..mirror import Node, edge_of
 from ..modes import MODES
 from ..tensor import Tensor
+from .edges import GradientEdge, get_gradient_edge
 from .mutation import allow_mutation_on_saved_tensors
 from .saved_tensors import saved_tensors_hooks
 
@@ -20,25 +21,6 @@ __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
     "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip
-
-
-class GradientEdge(NamedTuple):
-    """Where the gradient of a tensor goes: the node, and which of its outputs the tensor is."""
-
-    node: Node
-    output_nr: int
-
-
-def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """The edge that a gradient for this tensor takes.
-
-    Raises:
-        GraphError: when the tensor does not require grad.
-    """
-    edge = edge_of(tensor)
-    if edge is None:
-        raise GraphError(f"a {tensor._meta!r} tensor that does not require grad has no gradient edge")
-    return GradientEdge(*edge)
 
 
 def increment_version(tensor: Any) -> None:

@@ -22,6 +22,8 @@ CONSTANT: Final = ()
 """A gradient that is there and depends on nothing. ``None`` is one that is not there, an edge one with a history."""
 
 Gradient = Edge | tuple[()] | None
+Histories = dict[Node, list[Gradient]]
+"""What arrives at nodes, by output."""
 _LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
 
 
@@ -48,7 +50,7 @@ class Told(Node):
 
 def play(
     roots: list[Any], gradients: list[Any], nodes: list[Node], targets: list[Edge] | None
-) -> tuple[list[Gradient], dict[Node, list[Gradient]]]:
+) -> tuple[list[Gradient], Histories]:
     """The gradients at the targets, in order; and by node what arrives there, for leaves and where it is retained."""
     pending: dict[Node, list[Gradient]] = {}
     for root, gradient in zip(roots, gradients, strict=True):
@@ -58,10 +60,12 @@ def play(
     ran = set(executed(nodes, None if targets is None else [e[0] for e in targets]))
     leading = ran | {e[0] for e in targets or ()}
     wanted = {e[0] for e in targets or ()}
-    arrivals: dict[Node, list[Gradient]] = {}
+    arrivals: Histories = {}
     for node in sorted(nodes, key=_last_first):
         arrived = pending.pop(node, None)
         if arrived is None:
+            continue
+        if node not in leading and targets is not None:
             continue
         if node in wanted or node.retained or isinstance(node, AccumulateGrad):
             arrivals[node] = arrived
@@ -113,17 +117,15 @@ def _of_grad(leaf: Any) -> Gradient:
     return leaf._grad_history or CONSTANT
 
 
-def attach(tensor: Any, gradient: Gradient) -> None:
-    """Give a proxy for a gradient its history."""
+def attach(tensor: Any, gradient: Gradient) -> Any:
+    """Give a proxy for a gradient its history. Returns the gradient: where a leaf was passed on, that leaf."""
     if not gradient or tensor.dtype.category < 2:
-        return
+        return tensor
     node, slot = gradient
-    if isinstance(node, AccumulateGrad):  # the gradient is a leaf that was passed on
-        leaf = node.variable
-        tensor._requires, tensor._accumulator = True, leaf._accumulator
-        tensor._versions = leaf._cell()
-        return
+    if isinstance(node, AccumulateGrad):
+        return node.variable
     tensor._node, tensor._slot = node, slot
+    return tensor
 
 
 def _deliver(pending: dict[Node, list[Gradient]], edge: Edge, gradient: Gradient) -> None:
@@ -149,7 +151,7 @@ def step(node: Node, arrived: list[Gradient], needed: list[bool]) -> list[Gradie
     """The gradients that a node's derivative makes of those that arrived, one per edge."""
     if node.inner is not None:
         return _through_slice(node, node.inner, arrived, needed)
-    op = node.recipe.entry.op if node.recipe is not None else getattr(node, "op", None)
+    op = node.recipe.entry.op if node.recipe is not None else node.op
     facts = entry_of(op).keeping.facts if op is not None else None
     if op is None or facts is None:
         return _anything(node, arrived, needed)

@@ -266,8 +266,8 @@ class Woven:
             made.seq = self._seq + template.at * _SEQ_STEP
             made.numbers, made.part, made.retained = template.numbers, None, None
             made.inner = None if template.inner is None else nodes[template.inner]
-            if template.cls is Told:
-                made.op = template.op  # type: ignore[attr-defined]
+            if template.cls is Told or template.op is not None:
+                made.op = template.op
             self._fill(made, template, nodes)
             nodes.append(made)
         self._nodes = nodes

@@ -21,7 +21,7 @@ from .control import check_gradient
 
 BEFORE: Final = 0
 """Gradients have arrived at the node: one result per output of the node. What is supplied replaces them; null leaves
-one as it is."""
+one as it is. Tensors that retain their gradient receive it after this stage."""
 INSTEAD: Final = 1
 """The node's derivative lives in the client: results as BEFORE, with zeros for what is undefined. What is supplied are
 the gradients for the node's operands; null is undefined."""
@@ -33,7 +33,9 @@ ACCUMULATED: Final = 3
 HOLD: Final = 4
 """A region (:func:`new_region`, in the list of places) is about to be passed, and the client computes it again; or a
 node that let go of what it had saved, and the client brings it back. No results, nothing is supplied."""
-STAGES: Final = range(5)
+BEFORE_RUN: Final = 5
+"""The node is about to run, and retained gradients are up to date: results and what is supplied as BEFORE."""
+STAGES: Final = range(6)
 NAME_LENGTH: Final = 1000
 
 
