@@ -40,11 +40,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     """Write into the elements that ``key`` names."""
     viewed, indices = _walk(self, key)
     if any(i is not None for i in indices):
-        if not isinstance(value, Tensor):
-            value = _filled(value, viewed)
-        elif value.dtype is not viewed.dtype or value.device != viewed.device:
-            value = value.to(dtype=viewed.dtype, device=viewed.device)
-        call("index_put_", viewed, indices, value)
+        call("index_put_", viewed, indices, _written(value, viewed, indices))
         return
     if isinstance(value, Tensor):
         while value.ndim > viewed.ndim and value.shape[0] == 1:
@@ -54,6 +50,22 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         call("fill_", viewed, value)
     else:
         call("copy_", viewed, _filled(value, viewed))
+
+
+def _written(value: Any, viewed: Tensor, indices: list[Tensor | None]) -> Tensor:
+    """What is written to indexed elements: a number takes the dtype of the tensor, and so does a single element that a
+    mask's elements are filled with. Any other tensor must have that dtype already."""
+    if not isinstance(value, Tensor):
+        return _filled(value, viewed)
+    if (
+        value.dtype is not viewed.dtype
+        and value.numel() == 1
+        and all(i is None or i.dtype is dtypes.bool_ for i in indices)
+    ):
+        value = call("to", value, viewed.dtype)
+    if value.device != viewed.device and value.ndim == 0:
+        value = value.to(device=viewed.device)
+    return value
 
 
 def _filled(value: Any, like: Tensor) -> Tensor:
@@ -73,6 +85,13 @@ def _walk(self: Tensor, key: Any) -> tuple[Tensor, list[Tensor | None]]:
             stacklevel=3,
         )
         parts = list(key)
+    for part in parts:
+        if isinstance(part, Tensor) and part.dtype is dtypes.uint8:
+            warnings.warn(
+                f"a uint8 tensor of shape {list(part.shape)} as an index is taken as a mask: convert it with bool(), "
+                "or with long() if it holds positions",
+                stacklevel=3,
+            )
     parts = [_as_index(p) for p in parts]
     taken = sum(_dims_taken(p) for p in parts)
     ndim = self.ndim
@@ -106,6 +125,11 @@ def _walk(self: Tensor, key: Any) -> tuple[Tensor, list[Tensor | None]]:
             indices.append(part)
             dim += part.ndim if part.dtype is dtypes.bool_ else 1
     return result, indices
+
+
+def delitem(self: Tensor, key: Any) -> None:
+    """Refuse ``del x[...]``: a tensor's shape is fixed."""
+    raise ArgumentTypeError(f"elements of a {self._meta!r} tensor cannot be deleted: select the others, or use a mask")
 
 
 def _filled_bool(value: bool, like: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ meanings (``max``), or arguments that are sugar for another op.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Final
@@ -241,6 +242,8 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     of its true elements, one tensor per dimension."""
     if input is None and other is None:
         return tuple(call("unbind", call("nonzero", condition), 1))
+    if isinstance(condition, Tensor) and condition.dtype is dtypes.uint8:
+        warnings.warn("where: a uint8 condition is taken as a mask: convert it with bool()", stacklevel=2)
     return call("where", condition, input, other)
 
 

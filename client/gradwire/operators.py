@@ -158,6 +158,7 @@ attach("__abs__", lambda self: call("abs", self))
 attach("__invert__", lambda self: call("bitwise_not", self))
 attach("__getitem__", indexing.getitem)
 attach("__setitem__", indexing.setitem)
+attach("__delitem__", indexing.delitem)
 
 
 def _contains(self: Tensor, value: Any) -> bool:

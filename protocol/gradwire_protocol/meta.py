@@ -58,11 +58,12 @@ def contiguous_stride(shape: Sequence[int]) -> Shape:
 
 
 def is_contiguous(shape: Shape, stride: Shape) -> bool:
-    """Whether elements follow each other in row-major order; the strides of extents 1 do not matter."""
+    """Whether elements follow each other in row-major order; the strides of extents 1 do not matter, and where there is
+    no element none does."""
+    if 0 in shape:
+        return True
     expected = 1
     for extent, step in zip(reversed(shape), reversed(stride), strict=True):
-        if extent == 0:
-            return True
         if extent != 1:
             if step != expected:
                 return False

@@ -131,6 +131,8 @@ def index_put(self: Tensor, indices: list[Tensor | None], values: Tensor, accumu
     """A copy with ``values``, broadcast, written to (or, with ``accumulate``, added at) the elements that
     :func:`index` would read. Where an element is named twice, one of its values stays, or all are added."""
     need_same_dtype("index_put", self, values, "values")
+    if not any(index is not None for index in indices):
+        raise ArgumentError("index_put: indices is empty, it must have at least one tensor")
     selected = Selection(self, indices).shape
     fits(selected, values, "index_put")
     inferred = like(self)

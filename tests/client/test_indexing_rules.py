@@ -1,0 +1,98 @@
+"""What may index a tensor, and what may be written to what is indexed: both libraries run each case."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+import gradwire
+
+pytestmark = pytest.mark.usefixtures("session")
+LIBS = (torch, gradwire)
+
+
+def outcome(lib, case):
+    """The values that a case leaves, or the class of its exception, and the classes of its warnings."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            found = case(lib, lib.arange(10, dtype=lib.float32).reshape(5, 2))
+            found = (str(found.dtype), found.tolist())
+        except Exception as error:
+            found = next(kind for kind in (TypeError, ValueError, IndexError, RuntimeError) if isinstance(error, kind))
+    return found, [warning.category for warning in told]
+
+
+def written(key, value):
+    def case(lib, x):
+        x[key(lib)] = value(lib)
+        return x
+
+    return case
+
+
+def deleted(lib, x):
+    del x[0]
+
+
+KEYS = {
+    "positions": lambda lib: [1],
+    "column positions": lambda lib: (slice(None), lib.tensor([1])),
+    "a mask": lambda lib: lib.tensor([True, False, True, False, False]),
+    "a mask of all": lambda lib: lib.tensor([[True, False]] * 5),
+    "a mask and positions": lambda lib: (lib.tensor([True, False, False, False, False]), lib.tensor([1])),
+    "uint8": lambda lib: lib.tensor([1, 0, 1, 0, 0], dtype=lib.uint8),
+    "two of uint8": lambda lib: (
+        lib.tensor([1, 0, 0, 0, 0], dtype=lib.uint8), lib.tensor([1, 0], dtype=lib.uint8)
+    ),
+}  # fmt: skip
+VALUES = {
+    "int": lambda lib: 7,
+    "float": lambda lib: 7.5,
+    "bool": lambda lib: True,
+    "float32": lambda lib: lib.tensor(7.5),
+    "one float32": lambda lib: lib.tensor([7.5]),
+    "int64": lambda lib: lib.tensor(7),
+    "one int64": lambda lib: lib.tensor([7]),
+    "float64": lambda lib: lib.tensor(7.5, dtype=lib.float64),
+    "bools": lambda lib: lib.tensor([True, False]),
+    "int64s": lambda lib: lib.tensor([[7], [8]]),
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("key", [key for key in KEYS if "uint8" not in key])
+def test_what_is_written_to_indexed_elements_has_their_dtype_or_is_one_masked_value(key, value):
+    case = written(KEYS[key], VALUES[value])
+    assert outcome(gradwire, case) == outcome(torch, case)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_uint8_index_is_read_as_a_mask_with_a_warning(key):
+    def case(lib, x):
+        return x[KEYS[key](lib)]
+
+    assert outcome(gradwire, case) == outcome(torch, case)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        deleted,
+        lambda lib, x: lib.where(lib.tensor([1, 0], dtype=lib.uint8), x, 0.0),
+        lambda lib, x: lib.tensor(1.0).index_put([], lib.tensor([1.0]), True),
+        lambda lib, x: x.index_put([], lib.tensor(1)),
+    ],
+)
+def test_other_uses_of_indices_end_as_in_torch(case):
+    assert outcome(gradwire, case) == outcome(torch, case)
+
+
+@pytest.mark.parametrize("lib", LIBS)
+def test_a_view_without_elements_is_contiguous(lib):
+    x = lib.zeros(2, 3, 4, 5)[:, :, :, 1]
+    for empty in (x[:, 1:1], x[:0], x.transpose(0, 2)[:, :, :0]):
+        assert empty.is_contiguous()
+        assert empty.contiguous() is empty or empty.contiguous().stride() == empty.stride()
