@@ -253,7 +253,7 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     recording = flags & GRAD_ONLY == 1
     requires = recording and op.grad_fn is not None and _any_requires(entry, values)
     if target is not None:
-        check_inplace(target, op.name, requires)
+        check_inplace(op, values, requires)
         if MODES.mutations is not None:
             MODES.mutations.before_change(target)
     if recipe.largest > session.max_tensor_bytes:

@@ -45,6 +45,8 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if isinstance(value, Tensor):
         while value.ndim > viewed.ndim and value.shape[0] == 1:
             value = call("select", value, 0, 0)
+        if value._versions is viewed._versions is not None and value._meta.shape != viewed._meta.shape:
+            value = call("expand", value, viewed._meta.shape)  # what repeats elements may be a part of what is written
         call("copy_", viewed, value)
     elif ScalarKind.of(value) is not None:
         call("fill_", viewed, value)

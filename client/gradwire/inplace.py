@@ -5,14 +5,16 @@ The engine has a module of the same name; both follow :mod:`gradwire_protocol.hi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import warnings
+from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
 from gradwire_protocol.errors import ArgumentError, GraphError
-from gradwire_protocol.history import PLAIN, UNIFORM, WHY_NOT
+from gradwire_protocol.history import PLAIN, WHY_NOT
 from gradwire_protocol.meta import Meta
 from gradwire_protocol.ops.control import INFERENCE_MODE
-from gradwire_protocol.table import TABLE
+from gradwire_protocol.overlap import repeats
+from gradwire_protocol.table import TABLE, Expanded, Op
 
 from .mirror import Edge, Node, edge_of
 from .modes import MODES
@@ -29,24 +31,28 @@ Path = tuple[tuple[str, Meta], ...]
 """Names of the nodes between a base and a view, with what each shows; see ``Tensor.path`` of the engine."""
 
 
-def check_inplace(target: Tensor, name: str, requires: bool) -> None:
+def check_inplace(op: Op, values: list[Any], requires: bool) -> None:
     """Check that autograd and memory allow an in-place write, as the engine will.
 
     Args:
+        values: the arguments; the first one is the tensor that is written to.
         requires: whether the write will be recorded.
 
     Raises:
         GraphError: for a leaf that requires grad, a view of one, and views that cannot take part in history.
         ArgumentError: when several elements share one place in memory.
     """
-    described = target._meta
-    if not described.contiguous and name not in UNIFORM and any(
-        s == 0 and n > 1 for s, n in zip(described.stride, described.shape, strict=True)
-    ):  # fmt: skip
-        raise ArgumentError(
-            f"{name}: the {list(described.shape)} tensor is expanded, several of its elements are one place in "
-            "memory: clone it first"
-        )
+    target: Tensor = values[0]
+    name, described = op.name, target._meta
+    if repeats(described):
+        check_expanded(target, name, op.may_write_expanded(sum(hasattr(value, "_meta") for value in values)))
+        if op.expanded is Expanded.WARNED:
+            warnings.warn(
+                f"{name}: the {list(described.shape)} tensor is expanded, an element that is written to changes all "
+                "that are the same place in memory: clone it first",
+                UserWarning,
+                stacklevel=4,
+            )
     if target._inference and not MODES.flags & INFERENCE_MODE:
         raise GraphError(f"{name}: a tensor made in inference mode cannot be changed outside of it: clone it first")
     if not requires:
@@ -60,6 +66,19 @@ def check_inplace(target: Tensor, name: str, requires: bool) -> None:
         raise GraphError(f"{name}: {WHY_NOT[target._creation]}")
     if base._node is None and target.requires_grad:
         raise GraphError(f"{name}: a view of a leaf that requires grad cannot be changed in place: use no_grad")
+
+
+def check_expanded(target: Tensor, name: str, allowed: bool = False) -> None:
+    """Check that no two elements are one place in memory, unless writing to them is ``allowed``.
+
+    Raises:
+        ArgumentError: when they are.
+    """
+    if repeats(target._meta) and not allowed:
+        raise ArgumentError(
+            f"{name}: the {list(target._meta.shape)} tensor is expanded, several of its elements are one place in "
+            "memory: clone it first"
+        )
 
 
 def rebase(target: Tensor, node: Node) -> None:

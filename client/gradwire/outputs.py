@@ -13,7 +13,7 @@ from gradwire_protocol.promotion import can_cast
 from gradwire_protocol.shapes import is_dense
 
 from .dispatch import call
-from .inplace import check_inplace
+from .inplace import check_expanded
 from .modes import is_grad_enabled, no_grad
 from .tensor import Tensor
 
@@ -103,7 +103,7 @@ def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
                 stacklevel=3,
             )
         if name in _APART:
-            check_inplace(out, name, False)
+            check_expanded(out, name)
         resize_(out, tuple(result.shape))
     with no_grad():
         out.copy_(result)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gradwire_protocol.derivatives import WRAPPING, Facts, facts_of
 from gradwire_protocol.errors import GraphError, Unsupported
 from gradwire_protocol.meta import Meta
+from gradwire_protocol.overlap import repeats
 from gradwire_protocol.table import Kind, Op
 
 from .lines import spell_line
@@ -174,6 +175,11 @@ def check(nodes: Sequence[Node], session: Any, targets: Sequence[Node] | None = 
             raise GraphError(
                 f"an earlier backward went through {_described(node)} and freed what it had kept: pass "
                 "retain_graph=True there to go through it again"
+            )
+        if outer is not node and outer.edges[0] is not None and repeats(node.outs[0]):
+            raise GraphError(
+                f"{_described(node)} wrote to an expanded tensor: which of its elements stayed in memory is not "
+                "known, so there is no gradient for what was there before. Clone the tensor before it is written to"
             )
         if outer.part is not None and (outer.part.region is not None or outer.part.packed):
             continue  # it is computed again, or unpacked, from what the memory holds then

@@ -27,6 +27,7 @@ from gradwire_protocol.errors import (
 )
 from gradwire_protocol.history import MADE_IN_INFERENCE, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, PLAIN
 from gradwire_protocol.meta import Inference, Meta, meta
+from gradwire_protocol.overlap import repeats
 from gradwire_protocol.promotion import DEFAULT_FLOAT, ScalarKind
 
 from . import forward, inplace, work
@@ -253,9 +254,20 @@ class Engine:
         if type(result) is tuple:
             result = result[0]
         before = target.array
+        if repeats(target.meta):
+            self._write_changes(before, result)
+            return
         before[...] = result if getattr(result, "dtype", None) == before.dtype else _cast(result, target)
         if self.tracer is not None:
             self.tracer.written(before, result)
+
+    def _write_changes(self, before: Any, result: Any) -> None:
+        """Write a result over an expanded array. Of the elements at one place in memory, one that changed counts."""
+        if self.tracer is not None:
+            self.tracer.stop("an expanded tensor is written to")
+        result = result.astype(before.dtype)
+        changed = (result != before) & ((result == result) | (before == before))
+        before[changed] = result[changed]
 
     def _written(self, entry: Row, values: list[Any], tensors: list[Tensor], inferred: Inference) -> None:
         """:meth:`_write`, or the kernel that writes by itself; tried again only when nothing was written yet."""
@@ -446,16 +458,15 @@ class Engine:
     ) -> Tensor:
         target: Tensor = values[0]
         requires = self.grad_enabled and entry.has_derivative and any_requires_grad(entry, values)
-        inplace.check_writable(target, entry.op.name, self, requires)
-        if entry.op.base is not None:
-            inplace.check_overlap(target, tensors[1:], entry.op.name)
+        inplace.check_writable(target, entry.op, len(tensors), self, requires)
+        readable = inplace.separate(self, entry, values) if len(tensors) > 1 else values
         node = None
         if requires:
             node = make_node(self, entry, rule_args, values, inferred, (target.meta,), overwritten=target)
         tangents = forward.before_write(self, entry, values) if self.dual_levels else None
         if inferred.scratch:
             self.account.check(inferred.scratch, f"the working memory of {entry.op.name}")
-        self._written(entry, values, tensors, inferred)
+        self._written(entry, readable, tensors, inferred)
         target.storage.version += 1
         if node is not None:
             keep_results(node, [target])

@@ -9,30 +9,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
+from gradwire_protocol.dtypes import bool_
 from gradwire_protocol.errors import ArgumentError, GraphError
-from gradwire_protocol.history import PLAIN, UNIFORM, WHY_NOT
-from gradwire_protocol.meta import Meta
+from gradwire_protocol.history import PLAIN, WHY_NOT
+from gradwire_protocol.meta import Meta, meta
+from gradwire_protocol.overlap import Overlap, Region, find_overlap, repeats, share_elements
+from gradwire_protocol.table import Op
 
 from .functional import F
-from .registry import row
+from .registry import Row, row
 from .tape import Edge, Node, edge_of
-from .tensor import Tensor
+from .tensor import Storage, Tensor
 
 if TYPE_CHECKING:
     from .engine import Engine
 
 
-def check_writable(target: Tensor, name: str, engine: Engine, requires: bool) -> None:
-    """Check that autograd and memory allow an in-place write. ``requires``: whether it will be recorded.
+def check_writable(target: Tensor, op: Op, tensors: int, engine: Engine, requires: bool) -> None:
+    """Check that autograd and memory allow an in-place write.
+
+    Args:
+        tensors: how many operands are tensors, the written one included.
+        requires: whether the write will be recorded.
 
     Raises:
         GraphError: for a leaf that requires grad, a view of one, and views that cannot take part in history.
         ArgumentError: when several elements share one place in memory.
     """
-    shape, stride = target.meta.shape, target.meta.stride
-    if name not in UNIFORM and any(s == 0 and n > 1 for s, n in zip(stride, shape, strict=True)):
+    name = op.name
+    if repeats(target.meta) and not op.may_write_expanded(tensors):
         raise ArgumentError(
-            f"{name}: the {list(shape)} tensor is expanded, several of its elements are one place in memory: "
+            f"{name}: the {list(target.shape)} tensor is expanded, several of its elements are one place in memory: "
             "clone it first"
         )
     if target.inference and not engine.inference:
@@ -48,32 +55,75 @@ def check_writable(target: Tensor, name: str, engine: Engine, requires: bool) ->
         raise GraphError(f"{name}: a leaf that requires grad cannot be changed in place: use no_grad, or clone it")
 
 
-def check_overlap(target: Tensor, operands: list[Tensor], name: str) -> None:
-    """Check that no operand shares part of the memory written to, other than being the very same view.
+def separate(engine: Engine, entry: Row, values: list[Any]) -> list[Any]:
+    """The operands of an in-place op as its kernel may read them while it writes to the first one.
+
+    Most kernels compute their result before it is written. For those that write by themselves, an operand that has an
+    element in common with what is written is replaced by a copy.
 
     Raises:
-        ArgumentError: naming the op.
+        ArgumentError: where operand and target share memory in a way that PyTorch refuses.
+        OutOfMemory: when there is none for the copy.
     """
-    for operand in operands:
-        if operand.storage is not target.storage:
-            continue
-        same = operand.offset == target.offset and operand.meta.stride == target.meta.stride
-        if same and operand.meta.shape == target.meta.shape:
-            continue
-        start, end = extent(target)
-        other_start, other_end = extent(operand)
-        if start < other_end and other_start < end:
-            raise ArgumentError(f"{name}: an operand overlaps the memory that is written to: clone it first")
+    target: Tensor = values[0]
+    memory = target.storage.array
+    written = Region.of(target.meta, target.offset)
+    found = values
+    read_first = entry.op.copied | _filled_with(entry.op, values)
+    for i in entry.tensor_at:
+        value = values[i]
+        several = type(value) in (list, tuple)
+        for k, operand in enumerate(value if several else (value,)):
+            if i == 0 or type(operand) is not Tensor or operand.storage.array is not memory:
+                continue
+            read = Region.of(operand.meta, operand.offset)
+            name = entry.op.params[i].name
+            if name not in read_first:
+                _check_apart(entry.op, name, written, read)
+            if not entry.writes or not share_elements(written, read):
+                continue
+            if found is values:
+                found = list(values)
+            if several:
+                found[i] = list(found[i])
+                found[i][k] = copy_of(engine, operand)
+            else:
+                found[i] = copy_of(engine, operand)
+    return found
 
 
-def extent(tensor: Tensor) -> tuple[int, int]:
-    """First and one past the last byte of the storage that the tensor can touch."""
-    meta = tensor.meta
-    size = meta.dtype.itemsize
-    if meta.numel == 0:
-        return 0, 0
-    last = sum((n - 1) * s for n, s in zip(meta.shape, meta.stride, strict=True))
-    return tensor.offset * size, (tensor.offset + last + 1) * size
+def _check_apart(op: Op, name: str, written: Region, read: Region) -> None:
+    overlap = find_overlap(written, read)
+    if overlap is Overlap.PARTIAL or (overlap is Overlap.FULL and op.apart):
+        raise ArgumentError(
+            f"{op.name}: its operand {name!r} and the tensor that is written to have {overlap.value}: clone one "
+            "of them first"
+        )
+
+
+def _filled_with(op: Op, values: list[Any]) -> frozenset[str]:
+    """The operand of ``index_put_`` that is one value for all places where masks are true: PyTorch reads it first."""
+    if op.name != "index_put_" or values[3] or values[2].numel != 1:
+        return frozenset()
+    masks = all(index is None or index.dtype is bool_ for index in values[1])
+    return frozenset({"values"}) if masks else frozenset()
+
+
+def copy_of(engine: Engine, tensor: Tensor) -> Tensor:
+    """A tensor with the same values in memory of its own, without history.
+
+    Raises:
+        OutOfMemory: when there is none.
+    """
+    try:
+        data = engine.on_arrays("copy", _copied, tensor.array)
+    except MemoryError as error:
+        raise engine.out_of_memory("a copy of an operand", error) from None
+    return Tensor(engine, data, meta(tensor.shape, tensor.dtype, tensor.device), Storage(data, engine.account))
+
+
+def _copied(array: Any) -> Any:
+    return array.copy()
 
 
 class CopySlices:
@@ -123,6 +173,10 @@ class CopySlices:
     def apply(self, engine: Engine, grads: list[Tensor | None], needed: list[bool]) -> list[Tensor | None]:
         grad = grads[0]
         assert grad is not None
+        if needed[0] and repeats(self.view):
+            raise GraphError(
+                f"{self.inner.name} wrote to an expanded tensor: there is no gradient for what was there before"
+            )
         base, view, place = self.base, self.view, (self.view.shape, self.view.stride, self.offset)
         # The place counts elements of the base's memory, so the gradient must lie in memory as the base does.
         if base.contiguous:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradwire_protocol.derivatives import WRAPPING
-from gradwire_protocol.meta import Inference, Meta, meta
+from gradwire_protocol.meta import Inference, Meta
 
 from .forward import copy_tangents
+from .inplace import copy_of
 from .registry import Row
 from .tape import Edge, Node, SavedTensor, edge_of
-from .tensor import Storage, Tensor
+from .tensor import Tensor
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -93,18 +94,9 @@ def _edge(tensor: Tensor) -> Edge | None:
     return edge_of(tensor) if tensor.meta.dtype.category >= 2 else None
 
 
-def _copied(array: Any) -> Any:
-    return array.copy()
-
-
 def _snapshot(engine: Engine, tensor: Tensor) -> Tensor:
     """A copy that keeps the tensor's history."""
-    try:
-        data = engine.on_arrays("copy", _copied, tensor.array)
-    except MemoryError as error:
-        raise engine.out_of_memory("what backward needs kept", error) from None
-    described = meta(tensor.shape, tensor.dtype, tensor.device)
-    copy = Tensor(engine, data, described, Storage(data, engine.account))
+    copy = copy_of(engine, tensor)
     copy.grad_fn, copy.slot, copy.requires_grad_flag = tensor.grad_fn, tensor.slot, tensor.requires_grad_flag
     if engine.dual_levels:
         copy_tangents(engine, tensor, copy)

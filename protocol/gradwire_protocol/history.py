@@ -26,6 +26,3 @@ WHY_NOT: Final = {
     ),
 }
 """What is said about views that cannot take part in history."""
-
-UNIFORM: Final = frozenset(("fill_", "zero_"))
-"""The ops that may write to an expanded tensor: every element gets the same value, so one place may get it twice."""

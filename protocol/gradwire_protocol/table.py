@@ -136,6 +136,14 @@ def _describe(annotation: Any) -> str:
     return " | ".join(dict.fromkeys(parts))
 
 
+class Expanded(Enum):
+    """What an in-place op does with an expanded tensor, in which several elements are one place in memory."""
+
+    REFUSED = "refuses it"
+    WARNED = "writes to it, and warns"
+    NUMBERS = "writes to it, unless there is another tensor among its operands"
+
+
 class Op:
     """A row of the table.
 
@@ -144,6 +152,10 @@ class Op:
         differentiable: the names of the tensor parameters that gradients flow to.
         constant: the numbers of results that no gradient flows back from, though their dtype could carry one.
         mutates: for an in-place form, the position of the tensor that is written to (always 0).
+        apart: for an in-place form, whether operands must have no memory in common with the tensor that is written
+            to; otherwise they may be the very same view.
+        copied: for an in-place form, the operands that may share any memory with it, since PyTorch does not look.
+        expanded: for an in-place form, whether it may write to an expanded tensor.
         base: for an in-place form, the operation it is derived from.
         control: it acts on the session (graph, names, random state) rather than computing a value.
         random: it draws from the session's generator.
@@ -167,6 +179,9 @@ class Op:
         self.constant: tuple[int, ...] = facts["constant"]
         self.mutates: int | None = facts["mutates"]
         self.base: Op | None = facts["base"]
+        self.apart: bool = facts["apart"]
+        self.copied: frozenset[str] = frozenset(facts["copied"])
+        self.expanded: Expanded = facts["expanded"]
         self.control: bool = facts["control"]
         self.random: bool = facts["random"]
         self.dynamic: bool = facts["dynamic"]
@@ -174,6 +189,10 @@ class Op:
         self.underivable: str | None = facts["underivable"]
         self.exposed: tuple[str, ...] = () if self.internal else facts["exposed"]
         self.variadic: str | None = facts["variadic"]
+
+    def may_write_expanded(self, tensors: int) -> bool:
+        """Whether it may write to an expanded tensor, when so many operands are tensors, the written one included."""
+        return self.expanded is Expanded.WARNED or (self.expanded is Expanded.NUMBERS and tensors == 1)
 
     # Reading a signature takes longer than everything else about a declaration, and a program uses few of the ops.
 
@@ -317,6 +336,9 @@ def op(
     variadic: str | None = None,
     name: str | None = None,
     mutates: int | None = None,
+    apart: bool = False,
+    copied: Sequence[str] = (),
+    expanded: Expanded = Expanded.REFUSED,
 ) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
     """Declare an operation; see the module's docstring and :class:`Op` for the facts.
 
@@ -330,6 +352,7 @@ def op(
         facts = {
             "grad_fn": grad_fn, "differentiable": differentiable, "results": results, "mutates": mutates,
             "base": None, "control": control, "random": random, "dynamic": dynamic,
+            "apart": apart, "copied": copied, "expanded": expanded,
             "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "underivable": underivable,
             "constant": tuple(constant),
         }  # fmt: skip

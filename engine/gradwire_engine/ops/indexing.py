@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from gradwire_protocol.dtypes import bool_
@@ -86,7 +87,21 @@ def index_put(xp: Any, target: Any, indices: list[Any], values: Any, accumulate:
         return
     for dim, named in zip(dims, found, strict=True):
         check_range(xp, "index_put", named, dim, target.shape[dim], IndexOutOfRange, wrap=True)
-    add_at(xp, target, places_of_selection(xp, target.shape, dims, found, at), values)
+    places = places_of_selection(xp, target.shape, dims, found, at)
+    if 0 in target.strides:
+        target, places = _collapsed(target, places)
+    add_at(xp, target, places, values)
+
+
+def _collapsed(target: Any, places: Any) -> tuple[Any, Any]:
+    """An expanded array with each of its places in memory once, and what flat places of the whole are in it."""
+    kept = [1 if step == 0 else extent for step, extent in zip(target.strides, target.shape, strict=True)]
+    collapsed = target[tuple([slice(extent) for extent in kept])]
+    at: Any = 0
+    for i, extent in enumerate(target.shape):
+        if kept[i] > 1:
+            at = at + places // prod(target.shape[i + 1 :]) % extent * prod(kept[i + 1 :])
+    return collapsed, at + places * 0
 
 
 write_derivative(

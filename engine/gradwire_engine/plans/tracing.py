@@ -233,8 +233,9 @@ class Tracer:
                 raise Unplannable(f"op {op.name}")
         if op.mutates is not None:
             for value in values:
-                if type(value) is Tensor:
-                    self.placed(value)
+                for each in value if type(value) in (list, tuple) else (value,):
+                    if type(each) is Tensor:
+                        self.placed(each)
         if op.control or row.composite is not None:
             self.program.guarded.update(mapping.values())
         if len(self.program.code) > MOST_INSTRUCTIONS:

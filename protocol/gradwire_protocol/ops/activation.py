@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..meta import Inference, Meta, meta, new
 from ..promotion import Promote
 from ..shapes import canonical_dim, common_device, elementwise, elementwise_stride
-from ..table import Number, Real, Tensor, op
+from ..table import Expanded, Number, Real, Tensor, op
 
 NN = ("nn.functional",)
 
@@ -182,7 +182,12 @@ def hardswish(self: Tensor) -> Inference:
     return _floating("hardswish", self)
 
 
-@op(grad_fn="ThresholdBackward0", inplace="ThresholdBackward1", exposed=("function", "nn.functional"))
+@op(
+    grad_fn="ThresholdBackward0",
+    inplace="ThresholdBackward1",
+    exposed=("function", "nn.functional"),
+    expanded=Expanded.NUMBERS,
+)
 def threshold(self: Tensor, threshold: Real, value: Real) -> Inference:
     """``self`` where above ``threshold``, else ``value``."""
     require("threshold", self.dtype, ORDERED[1:])

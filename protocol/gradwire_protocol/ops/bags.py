@@ -70,7 +70,7 @@ def embedding_bag(
     return found
 
 
-@op(mutates=0, results=0, exposed=("function",))
+@op(mutates=0, results=0, exposed=("function",), copied=("indices",))
 def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: Float, norm_type: Float = 2.0) -> Inference:
     """Shorten the rows of a table that integers name, where their ``norm_type``-norm is above ``max_norm``, to that
     length, in place."""

@@ -7,7 +7,7 @@ from ..errors import DTypeError, ShapeError
 from ..meta import Inference, Meta, new, nothing, view
 from ..promotion import ScalarKind
 from ..shapes import broadcast, dense_stride_like, is_dense, like
-from ..table import Scalar, Tensor, op
+from ..table import Expanded, Scalar, Tensor, op
 
 
 @op(grad_fn="CloneBackward0")
@@ -43,7 +43,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Inference:
     return nothing()
 
 
-@op(grad_fn="FillBackward2", mutates=0, results=0)
+@op(grad_fn="FillBackward2", mutates=0, results=0, copied=("value",), expanded=Expanded.NUMBERS)
 def fill_(self: Tensor, value: Tensor | Scalar) -> Inference:
     """Write one value, a number or a 0-dim tensor, into every element."""
     if isinstance(value, Meta):
@@ -55,7 +55,7 @@ def fill_(self: Tensor, value: Tensor | Scalar) -> Inference:
     return nothing()
 
 
-@op(grad_fn="ZeroBackward0", mutates=0, results=0)
+@op(grad_fn="ZeroBackward0", mutates=0, results=0, expanded=Expanded.NUMBERS)
 def zero_(self: Tensor) -> Inference:
     """Write 0 into every element."""
     return nothing()

@@ -10,7 +10,7 @@ from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, Uns
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..promotion import ScalarKind
 from ..shapes import broadcast, canonical_dim, common_device, elementwise_stride, like
-from ..table import Factor, Position, Scalar, Tensor, op
+from ..table import Expanded, Factor, Position, Scalar, Tensor, op
 from .views import diagonal_of, extent_of, place_in, span_in, with_entry
 
 MASKS = (bool_, uint8)
@@ -126,7 +126,7 @@ def index(self: Tensor, indices: list[Tensor | None]) -> Inference:
     return new(selection.shape, self.dtype, self.device, stride=selection.stride(self, indices))
 
 
-@op(grad_fn="IndexPutBackward0", differentiable=("self", "values"), inplace=True)
+@op(grad_fn="IndexPutBackward0", differentiable=("self", "values"), inplace=True, apart=True, expanded=Expanded.WARNED)
 def index_put(self: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Inference:
     """A copy with ``values``, broadcast, written to (or, with ``accumulate``, added at) the elements that
     :func:`index` would read. Where an element is named twice, one of its values stays, or all are added."""
@@ -198,7 +198,7 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Inf
     return new(with_entry(shape, at, indices.shape[at]) if shape else (), self.dtype, self.device)
 
 
-@op(grad_fn="ScatterBackward0", differentiable=("self", "src"), inplace=True)
+@op(grad_fn="ScatterBackward0", differentiable=("self", "src"), inplace=True, apart=True)
 def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Factor) -> Inference:
     """A copy with the elements of ``src`` (or one number) written to the places along ``dim`` that ``index`` names.
 
@@ -209,7 +209,7 @@ def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Factor) -> Infe
     return new(self.shape, self.dtype, self.device, grad_fn=None if isinstance(src, Meta) else "ScatterBackward1")
 
 
-@op(grad_fn="ScatterAddBackward0", differentiable=("self", "src"), inplace=True)
+@op(grad_fn="ScatterAddBackward0", differentiable=("self", "src"), inplace=True, apart=True)
 def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Inference:
     """A copy with the elements of ``src`` added at the places along ``dim`` that ``index`` names."""
     need_same_dtype("scatter_add", self, src, "src")
@@ -220,7 +220,7 @@ def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Inference
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-@op(grad_fn="ScatterReduceBackward0", differentiable=("self", "src"), inplace=True)
+@op(grad_fn="ScatterReduceBackward0", differentiable=("self", "src"), inplace=True, apart=True)
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
 ) -> Inference:
@@ -268,7 +268,7 @@ def _check_slices(name: str, self: Meta, dim: int, index: Meta, source: Meta) ->
             )
 
 
-@op(grad_fn="IndexAddBackward0", differentiable=("self", "source"), inplace=True)
+@op(grad_fn="IndexAddBackward0", differentiable=("self", "source"), inplace=True, apart=True)
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Factor = 1) -> Inference:
     """A copy with the slices of ``alpha * source`` added at the indices along ``dim``; repeated ones add up."""
     need_index("index_add", index)
@@ -278,7 +278,7 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Fact
     return inferred
 
 
-@op(grad_fn="IndexCopyBackward0", differentiable=("self", "source"), inplace=True)
+@op(grad_fn="IndexCopyBackward0", differentiable=("self", "source"), inplace=True, apart=True)
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inference:
     """A copy with the slices of ``source`` written at the indices along ``dim``."""
     need_index("index_copy", index, (int64,))
@@ -286,7 +286,14 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inferen
     return new(self.shape, self.dtype, self.device)
 
 
-@op(grad_fn="IndexFillBackward0", differentiable=("self", "value"), inplace=True)
+@op(
+    grad_fn="IndexFillBackward0",
+    differentiable=("self", "value"),
+    inplace=True,
+    apart=True,
+    copied=("value",),
+    expanded=Expanded.WARNED,
+)
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Scalar) -> Inference:
     """A copy with the slices at the indices along ``dim`` filled with one number or a 0-dim tensor."""
     canonical_dim(dim, self.ndim)
@@ -314,7 +321,7 @@ def take(self: Tensor, index: Tensor) -> Inference:
     return new(index.shape, self.dtype, self.device)
 
 
-@op(grad_fn="PutBackward0", differentiable=("self", "source"), inplace=True)
+@op(grad_fn="PutBackward0", differentiable=("self", "source"), inplace=True, apart=True)
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Inference:
     """A copy with ``source`` written to (or added at) the places that ``index`` names in the flattened tensor."""
     need_index("put", index, (int64,))
@@ -340,7 +347,7 @@ def masked_select(self: Tensor, mask: Tensor) -> Inference:
     return new((UNKNOWN,), self.dtype, common_device(self, mask))
 
 
-@op(grad_fn="MaskedScatterBackward0", differentiable=("self", "source"), inplace=True)
+@op(grad_fn="MaskedScatterBackward0", differentiable=("self", "source"), inplace=True, copied=("mask", "source"))
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Inference:
     """A copy with the places where the mask is true filled from ``source``, one element after the other."""
     _need_mask("masked_scatter", mask)

@@ -181,7 +181,7 @@ def outer(self: Tensor, vec2: Tensor) -> Inference:
 # Products added to something: beta * self + alpha * product. With beta 0, self does not matter, not even its NaN.
 
 
-@op(grad_fn="AddmmBackward0", inplace=True)
+@op(grad_fn="AddmmBackward0", inplace=True, copied=("mat1", "mat2"))
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (mat1 @ mat2)`` for matrices; ``self`` is expanded to the product's shape."""
     need_ndim("addmm", 2, mat1=mat1, mat2=mat2)
@@ -189,7 +189,7 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Factor = 1, alpha: Fac
     return _added("addmm", self, mat1, mat2, (mat1.shape[0], mat2.shape[1]))
 
 
-@op(grad_fn="AddmvBackward0", inplace=True)
+@op(grad_fn="AddmvBackward0", inplace=True, copied=("mat", "vec"))
 def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (mat @ vec)`` for a matrix and a vector."""
     need_ndim("addmv", 2, mat=mat)
@@ -198,14 +198,14 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Factor = 1, alpha: Facto
     return _added("addmv", self, mat, vec, (mat.shape[0],))
 
 
-@op(grad_fn="AddbmmBackward0", inplace=True)
+@op(grad_fn="AddbmmBackward0", inplace=True, copied=("batch1", "batch2"))
 def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (batch1 @ batch2).sum(0)``: the products of a batch are summed into one matrix."""
     shape = _batched("addbmm", batch1, batch2)
     return _added("addbmm", self, batch1, batch2, shape[1:])
 
 
-@op(grad_fn="BaddbmmBackward0", inplace=True)
+@op(grad_fn="BaddbmmBackward0", inplace=True, copied=("batch1", "batch2"))
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (batch1 @ batch2)``, matrix by matrix of a batch."""
     shape = _batched("baddbmm", batch1, batch2)

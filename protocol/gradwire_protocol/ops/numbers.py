@@ -60,7 +60,7 @@ def frexp(self: Tensor) -> Inference:
     return several(like(self), like(self, dtype=int32))
 
 
-@op(grad_fn="LdexpBackward0", inplace=True)
+@op(grad_fn="LdexpBackward0", inplace=True, copied=("other",))
 def ldexp(self: Tensor, other: Tensor) -> Inference:
     """``self * 2 ** other``; integers become floats."""
     return elementwise(self, other, promotion=Promote.INT_TO_FLOAT)

@@ -8,7 +8,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from ..meta import Inference, Meta, new, view
 from ..promotion import Promote, ScalarKind
 from ..shapes import broadcast, common_device, elementwise, elementwise_stride
-from ..table import Factor, Scalar, Tensor, op
+from ..table import Expanded, Factor, Scalar, Tensor, op
 
 
 def _kind(scalar: object) -> ScalarKind:
@@ -264,7 +264,13 @@ def _result_of(self: object, other: object) -> Inference:
     return new((), result_type(given), "cpu")
 
 
-@op(grad_fn="MaskedFillBackward0", differentiable=("self", "value"), inplace=True)
+@op(
+    grad_fn="MaskedFillBackward0",
+    differentiable=("self", "value"),
+    inplace=True,
+    copied=("value",),
+    expanded=Expanded.WARNED,
+)
 def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Scalar) -> Inference:
     """``self`` with ``value``, a number or a 0-dim tensor, where the bool ``mask`` holds.
 

@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentValueError, IndexOutOfRange, LimitEx
 from ..meta import UNKNOWN, Inference, Meta, Shape, contiguous_stride, new, several
 from ..meta import view as shows
 from ..shapes import canonical_dim, canonical_dims, check_size, infer_size, like, view_stride
-from ..table import Ints, Position, Tensor, op
+from ..table import Expanded, Ints, Position, Tensor, op
 
 
 def with_entry(values: Shape, at: int, *instead: int) -> Shape:
@@ -534,13 +534,13 @@ def _triangle(name: str, self: Meta) -> Inference:
     return new(self.shape, self.dtype, self.device)
 
 
-@op(grad_fn="TrilBackward0", inplace=True)
+@op(grad_fn="TrilBackward0", inplace=True, expanded=Expanded.NUMBERS)
 def tril(self: Tensor, diagonal: int = 0) -> Inference:
     """The lower triangles of matrices, up to the given diagonal; zeros elsewhere."""
     return _triangle("tril", self)
 
 
-@op(grad_fn="TriuBackward0", inplace=True)
+@op(grad_fn="TriuBackward0", inplace=True, expanded=Expanded.NUMBERS)
 def triu(self: Tensor, diagonal: int = 0) -> Inference:
     """The upper triangles of matrices, from the given diagonal on; zeros elsewhere."""
     return _triangle("triu", self)
