@@ -154,6 +154,10 @@ class Keeper:
             raise self._stillborn[1]
         return host
 
+    def condemn(self, error: GradwireError) -> None:
+        """Answer everything with this error: the session cannot be brought back."""
+        self._end = error
+
     # Frames and chunks
 
     def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer) -> None:

@@ -62,8 +62,9 @@ class SessionView(BaseModel):
     default_dtype: str
     ttl_s: float
     durability: Durability = Field(description="What it survives.")
-    state: Literal["running", "dormant"] = Field(
-        description="A dormant session is on disk only, and is brought back by its next use."
+    state: Literal["running", "dormant", "damaged"] = Field(
+        description="A dormant session is on disk only, and is brought back by its next use. Of a damaged one not even "
+        "that can be read how it was asked for: it can be deleted, or its files be restored."
     )
     created_at: str
     expires_at: str = Field(description="When it expires if nobody uses it from now on.")

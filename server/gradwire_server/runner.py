@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,7 +24,8 @@ from gradwire_protocol.frames import Chunk, Frame, Problem, Reply, Structure
 from .durable import snapshots
 from .durable.disk import Disk, Piece
 from .durable.journal import PREFIX, SUFFIX, Journal, disk_refuses, journal_path
-from .durable.records import MAX_RECORD_BYTES, Kind, Notes
+from .durable.manifest import Manifest, Mark, Owner
+from .durable.records import MAX_RECORD_BYTES, Kind, Notes, damaged
 from .durable.recovery import recover
 from .durable.spec import JournalPolicy, SessionSpec
 from .durable.store import DiskUse, Lock, read_spec, remove_session, write_spec
@@ -122,24 +124,23 @@ class Runner:
             Unavailable: when another process has the folder open, when the disk is full or broken, and when the session
             needs compiled kernels that cannot be had.
         """
-        spec, _ = read_spec(folder)
-        if plans is not None:
-            spec = spec.with_plans(plans)
+        kept = read_spec(folder)
         self = cls.__new__(cls)
-        self._prepare(spec, folder, backends, policy, disk)
-        self._lock = Lock(folder)
+        self._prepare(kept.spec if plans is None else kept.spec.with_plans(plans), folder, backends, policy, disk)
         try:
+            self._lock = Lock(folder)
             for part in folder.glob("*.part"):
                 self.disk.remove(part)
             self._recover(folder)
-        except Unavailable:  # an OSError, too
-            self._lock.release()
-            raise
-        except OSError as error:
-            self._lock.release()
-            raise disk_refuses(error) from None
-        except BaseException:
-            self._lock.release()
+            if not kept.manifest:
+                write_spec(self.disk, folder, kept.spec, kept.begins)
+        except BaseException as error:
+            if self._lock is not None:
+                self._lock.release()
+            if isinstance(error, PermissionError):
+                raise damaged(folder, 0, f"it cannot be used: {error.strerror}") from None
+            if isinstance(error, OSError) and not isinstance(error, Unavailable):
+                raise disk_refuses(error) from None
             raise
         return self
 
@@ -160,6 +161,8 @@ class Runner:
         self._disk_use = DiskUse.of(folder.parent if folder is not None else Path(), self.policy.max_data_bytes)
         self._backends = backends
         self._journal: Journal | None = None
+        self._manifest: Manifest | None = None
+        self._superfluous: list[Path] = []
         self._lock: Lock | None = None
         self._snapshot_bytes = 0
         self._uncertain = False
@@ -174,11 +177,16 @@ class Runner:
         self.disk.make_folder(folder)
         self._lock = Lock(folder)
         try:
+            snapshot = None
             if image is not None:
-                self._snapshot_bytes = snapshots.write(self.disk, folder, 0, image).path.stat().st_size
-            self._journal = Journal.begin(self.disk, folder, self.spec.id, 0, self.durable)
+                snapshot = snapshots.write(self.disk, folder, self.spec.id, 0, image)
+                self._snapshot_bytes = snapshot.path.stat().st_size
+            owner = Owner(self.spec.id, self.spec.tenant)
+            self._manifest = Manifest.begin(self.disk, folder, owner, Mark())
+            self._journal = Journal.begin(self.disk, folder, self.spec.id, 0, self.durable, self._manifest, snapshot)
             write_spec(self.disk, folder, self.spec, "empty" if image is None else "snapshot")
             self.disk.sync_folder(folder.parent)
+            self._manifest.complete()
         except OSError as error:
             with suppress(OSError):
                 remove_session(self.disk, folder)
@@ -189,9 +197,9 @@ class Runner:
             raise
 
     def _recover(self, folder: Path) -> None:
-        _, begins = read_spec(folder)
-        found = recover(self.disk, folder, self.spec, begins, self._backends)
-        self.session, self._journal = found.session, found.journal
+        kept = read_spec(folder)._replace(spec=self.spec)
+        found = recover(self.disk, folder, kept, self._backends)
+        self.session, self._journal, self._manifest = found.session, found.journal, found.manifest
         self._snapshot_bytes, self._uncertain = found.snapshot_bytes, found.uncertain
 
     @property
@@ -337,6 +345,8 @@ class Runner:
         self._lost = InternalError("the session cannot be brought back from its journal by this process")
         self._journal.commit()
         self._journal.close()
+        if self._manifest is not None:
+            self._manifest.close()
         self.session.close()
         self._recover(self.folder)
         self._lost = None
@@ -361,6 +371,8 @@ class Runner:
         """
         if self._journal is None:
             return
+        if self._superfluous:
+            self._withdraw()
         written = self._journal.commit()
         self.committed_bytes += written
         self._disk_use.count(written)
@@ -369,8 +381,8 @@ class Runner:
 
     def compact(self, force: bool = False) -> bool:
         """Replace the journal by a snapshot, if that is due (or ``force``) and possible; whether it was done."""
-        journal, folder = self._journal, self.folder
-        if journal is None or folder is None or journal.dirty or not (force or self._due(journal)):
+        journal, manifest, folder = self._journal, self._manifest, self.folder
+        if journal is None or manifest is None or folder is None or journal.dirty or not (force or self._due(journal)):
             return False
         try:
             image = take(self.session)
@@ -380,21 +392,48 @@ class Runner:
             return False
         base = journal.last
         try:
-            written = snapshots.write(self.disk, folder, base, image)
+            if journal.base < base:
+                self._superfluous.append(journal_path(folder, base))
+            written = snapshots.write(self.disk, folder, self.spec.id, base, image)
             del image
-            following = Journal.begin(self.disk, folder, self.spec.id, base, self.durable)
+            if journal.base < base:
+                self._superfluous.append(written.path)
+                following = Journal.begin(self.disk, folder, self.spec.id, base, self.durable, manifest, written)
+                self._superfluous = []
+            else:  # nothing is in it yet
+                following = journal
+                journal.announce(written)
         except OSError as error:
             log.warning("a snapshot cannot be written", session=self.spec.id, error=str(error))
+            with suppress(Unavailable):
+                self._withdraw()
             self._postponed = str(error.strerror)
             self._not_before = 0, time.monotonic() + PAUSE_S
             return False
         self._journal = following
-        journal.close()
+        if following is not journal:
+            journal.close()
         self._snapshot_bytes = written.path.stat().st_size
         self._uncertain, self._postponed, self._not_before = False, "", (0, 0.0)
         self.snapshots_taken += 1
         self._forget_before(folder, written)
         return True
+
+    def _withdraw(self) -> None:
+        """Remove a snapshot behind which no journal could be begun: nobody may look for what follows behind it.
+
+        Raises:
+            Unavailable: when the disk does not take that either. The next commit tries it again, and first.
+        """
+        assert self.folder is not None
+        try:
+            for path in self._superfluous:
+                if os.path.lexists(path):
+                    self.disk.remove(path)
+            self.disk.sync_folder(self.folder)
+        except OSError as error:
+            raise disk_refuses(error) from None
+        self._superfluous = []
 
     def _proper_bytes(self) -> int:
         """How long the journal may be. As long as the snapshot at least, so that writing snapshots costs no more than
@@ -486,6 +525,8 @@ class Runner:
                 finally:
                     self._journal.close()
                     self._journal = None
+                    if self._manifest is not None:
+                        self._manifest.close()
                 if not keep and self.folder is not None:
                     remove_session(self.disk, self.folder)
         finally:

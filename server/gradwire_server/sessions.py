@@ -22,7 +22,6 @@ from gradwire_engine.memory import Limits
 from gradwire_protocol.errors import (
     GradwireError,
     InvalidRequest,
-    JournalDamaged,
     NotFound,
     SessionGone,
     TooManyRequests,
@@ -31,7 +30,7 @@ from gradwire_protocol.errors import (
 
 from .access.audit import AuditLog
 from .durable.spec import Durability, SessionSpec
-from .durable.store import Store, last_use, note_use
+from .durable.store import DamagedSession, Store, last_use, note_use
 from .hosts import Host
 from .idempotency import Repeats
 from .inline_host import InlineHost
@@ -68,6 +67,7 @@ class Session:
         spec: how it was asked for.
         host: where it runs, or will when somebody uses it.
         folder: where it is kept on disk.
+        damaged: nobody can read what it is; whoever uses it is told why.
         used: when it was last used, by the monotonic clock.
         streams: open streams by client number. While there is one, the session is in use.
     """
@@ -75,6 +75,7 @@ class Session:
     spec: SessionSpec
     host: Keeper
     folder: Path | None = None
+    damaged: bool = False
     used: float = field(default_factory=time.monotonic)
     streams: dict[int, Stream] = field(default_factory=dict)
     saved: float = 0.0
@@ -125,7 +126,7 @@ class Session:
             "default_dtype": spec.default_dtype,
             "ttl_s": spec.ttl_s,
             "durability": spec.durability,
-            "state": "running" if self.host.awake else "dormant",
+            "state": "damaged" if self.damaged else "running" if self.host.awake else "dormant",
             "created_at": timestamp(spec.created),
             "expires_at": timestamp(time.time() + self.remaining),
             "streams": len(self.streams),
@@ -136,7 +137,7 @@ class Session:
         """Note on disk when it was last used."""
         if self.in_use:
             self.touch()
-        if self.folder is not None and self.used > self.saved:
+        if self.folder is not None and self.used > self.saved and not self.damaged:
             at = time.time() - (time.monotonic() - self.used)
             try:
                 note_use(self.folder, at)
@@ -188,17 +189,33 @@ class Registry:
         now, monotonic = time.time(), time.monotonic()
         store.sweep()
         for name, spec in store.specs():
-            if isinstance(spec, JournalDamaged):
-                # Whose it was is not known any more, so nobody can be told.
-                log.error("a session cannot be offered", session=name, reason=spec.message)
-                continue
             folder = store.folder(name)
-            # Limits were promised, but how frames are run is the operator's choice of today.
-            session = self._session(spec.with_plans(self.settings.engine_limits().plans), folder)
-            session.saved = session.used = monotonic - max(0.0, now - last_use(folder))
+            if isinstance(spec, DamagedSession):
+                session = self._damaged(name, folder, spec)
+                if session is None:
+                    continue
+            else:
+                # Limits were promised, but how frames are run is the operator's choice of today.
+                session = self._session(spec.with_plans(self.settings.engine_limits().plans), folder)
+            try:
+                session.saved = session.used = monotonic - max(0.0, now - last_use(folder))
+            except OSError as error:
+                log.warning("a session's last use is not known", session=name, reason=str(error))
             self._sessions[name] = session
         if self._sessions:
             log.info("sessions found", count=len(self._sessions), directory=str(store.root))
+
+    def _damaged(self, name: str, folder: Path, found: DamagedSession) -> Session | None:
+        """A session of which only the owner is known; ``None`` where nobody can be told, as not even that is."""
+        log.error("a session cannot be offered", session=name, tenant=found.tenant, reason=found.error.message)
+        if found.tenant is None:
+            return None
+        # How long it was to live is not known either.
+        ttl = max(self.settings.max_session_ttl_s, self.settings.session_ttl_s)
+        session = self._session(SessionSpec(id=name, tenant=found.tenant, durability="applied", ttl_s=ttl), folder)
+        session.damaged = True
+        session.host.condemn(found.error)
+        return session
 
     def _session(self, spec: SessionSpec, folder: Path | None) -> Session:
         def admit() -> None:
@@ -372,7 +389,10 @@ class Registry:
     async def _end(self, session: Session) -> None:
         await session.host.close(keep=False)
         if self.store is not None and session.folder is not None:
-            await asyncio.to_thread(self.store.remove, session.id)
+            try:
+                await asyncio.to_thread(self.store.remove, session.id)
+            except OSError as error:  # the next start of the server tries it again
+                log.error("the files of a session cannot be removed", session=session.id, reason=str(error))
 
     def _forget(self, session: Session, end: str) -> None:
         if self._sessions.pop(session.id, None) is None:

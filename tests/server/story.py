@@ -21,6 +21,8 @@ from gradwire_engine.session import Session
 from gradwire_engine.tensor import Tensor
 from gradwire_protocol import dtypes
 from gradwire_protocol.frames import Chunk, Frame, Payload, Reply, structure_hash
+from gradwire_server.durable.disk import Disk
+from gradwire_server.durable.manifest import Manifest, read_mark, read_owner
 from gradwire_server.durable.spec import JournalPolicy, SessionSpec
 from gradwire_server.framebuild import FrameBuilder
 from gradwire_server.runner import Runner
@@ -178,9 +180,9 @@ class Story:
         return found
 
 
-def spec(durability: Any = "applied", name: str = "s_story") -> SessionSpec:
+def spec(durability: Any = "applied", name: str = "s_story", tenant: str = "") -> SessionSpec:
     """The session that the story is of."""
-    return SessionSpec(id=name, durability=durability, seed=11, created=1.0, limits=LIMITS)
+    return SessionSpec(id=name, tenant=tenant, durability=durability, seed=11, created=1.0, limits=LIMITS)
 
 
 def policy(journal_bytes: int = 1 << 30) -> JournalPolicy:
@@ -191,6 +193,13 @@ def policy(journal_bytes: int = 1 << 30) -> JournalPolicy:
 def new_runner(folder: Path, durability: Any = "applied", journal_bytes: int = 1 << 30, **more: Any) -> Runner:
     """A runner with a fresh folder."""
     return Runner(spec(durability), folder, policy=policy(journal_bytes), **more)
+
+
+def forget_commits(folder: Path) -> None:
+    """Leave the manifest as it was when its journal was begun: as a machine that lost its power may."""
+    owner, mark = read_owner(folder), read_mark(folder, folder.name)
+    assert owner is not None
+    Manifest.begin(Disk(), folder, owner, mark._replace(last=mark.base, synced=mark.base)).close()
 
 
 def fingerprint(session: Session) -> str:

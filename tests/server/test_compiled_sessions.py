@@ -18,7 +18,7 @@ from gradwire_server.durable.records import Kind, Reader
 from gradwire_server.framebuild import FrameBuilder
 from gradwire_server.runner import Runner
 from tests.live_server import live_server
-from tests.server.story import BASE, CLIENT, fingerprint, new_runner, spec
+from tests.server.story import BASE, CLIENT, fingerprint, forget_commits, new_runner, spec
 
 X = BASE + 1
 FRAMES = 8
@@ -145,6 +145,7 @@ def test_a_kill_at_any_byte_loses_whole_records_only(choose: Choose, folder: Pat
         ends = [(record.end, record.kind) for record in reader]
     for size in [end + cut for end, _ in ends for cut in (0, -1)][1:]:
         path.write_bytes(data[:size])
+        forget_commits(folder)
         applied = sum(end <= size and kind is Kind.FRAME for end, kind in ends)
         if not any(end <= size for end, _ in ends):
             continue

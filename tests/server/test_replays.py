@@ -18,6 +18,7 @@ from gradwire_protocol.errors import LimitExceeded
 from gradwire_protocol.frames import Chunk, Frame, Payload, Reply, Structure
 from gradwire_server.durable.recovery import recover
 from gradwire_server.durable.spec import JournalPolicy, SessionSpec
+from gradwire_server.durable.store import read_spec
 from gradwire_server.runner import Runner
 from tests.server.story import CLIENT, fingerprint, policy
 
@@ -51,8 +52,9 @@ def tell(runner: Runner, seq: int, *ops: Any, reads: Any = (), **fields: Any) ->
 
 def replayed(runner: Runner, folder: Path) -> str:
     """What the session of the folder is when all of its journal is applied again, beside the runner that has it."""
-    found = recover(runner.disk, folder, runner.spec, "empty")
+    found = recover(runner.disk, folder, read_spec(folder))
     found.journal.close()
+    found.manifest.close()
     return fingerprint(found.session)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gradwire_protocol.errors import JournalDamaged, LimitExceeded, Unavailable
+from gradwire_protocol.errors import LimitExceeded, Unavailable
 from gradwire_server.durable.disk import Disk
-from gradwire_server.durable.store import Store, used_bytes
+from gradwire_server.durable.store import DamagedSession, Store, used_bytes
 from gradwire_server.runner import Runner
 from tests.server.story import Story, fingerprint, new_runner, spec
 from tests.server.test_compaction import MOST_OPERATIONS, Crash, CrashingDisk
@@ -31,12 +31,15 @@ def test_one_server_uses_a_directory(store: Store, monkeypatch: Any) -> None:
 
 def test_it_tells_its_sessions_and_which_cannot_be_read(store: Store) -> None:
     for name in ("s_a", "s_b"):
-        Runner(spec(name=name), store.folder(name)).close(keep=True)
+        Runner(spec(name=name, tenant="somebody"), store.folder(name)).close(keep=True)
     path = store.folder("s_b") / "session.json"
     path.write_bytes(path.read_bytes()[:-20])
     found = dict(store.specs())
-    assert found["s_a"] == spec(name="s_a")
-    assert isinstance(found["s_b"], JournalDamaged)
+    assert found["s_a"] == spec(name="s_a", tenant="somebody")
+    damaged = found["s_b"]
+    assert isinstance(damaged, DamagedSession)
+    assert damaged.error.details["file"] == "s_b/session.json"
+    assert damaged.tenant == "somebody"
 
 
 def test_what_never_became_a_session_is_swept(store: Store) -> None:

@@ -101,7 +101,10 @@ class _File(RotatingFileHandler):
 
     def _open(self) -> TextIOWrapper:
         def private(name: str, flags: int) -> int:
-            return os.open(name, flags, 0o600)
+            # A pipe that nobody reads is an error, and not waited for.
+            descriptor = os.open(name, flags | os.O_NONBLOCK, 0o600)
+            os.set_blocking(descriptor, True)
+            return descriptor
 
         return open(self.baseFilename, "a", encoding="utf-8", opener=private)
 

@@ -25,6 +25,7 @@ import structlog
 
 from gradwire_protocol.errors import InvalidRequest, NotFound, Unavailable
 
+from ..durable.disk import NotAFile, open_file
 from ..settings import HASHED, Settings, digest_of
 from .scopes import ADMIN, READ, SESSION
 
@@ -310,9 +311,12 @@ class KeyStore:
     def _read(self) -> dict[str, Key]:
         assert self.path is not None
         try:
-            found = msgspec.json.decode(self.path.read_bytes(), type=_File)
+            with open(open_file(self.path, follow=True), "rb") as file:
+                found = msgspec.json.decode(file.read(), type=_File)
         except FileNotFoundError:
             return {}
+        except NotAFile as error:
+            raise DamagedKeys(f"{self.path} is not a file of keys: {error.strerror}") from None
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise DamagedKeys(f"{self.path} is not a file of keys: {error}") from None
         if found.version != FILE_VERSION:

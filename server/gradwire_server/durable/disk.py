@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -17,6 +20,14 @@ SMALL_BYTES: Final = 4096
 """Up to here one copy is cheaper than a list of pieces."""
 
 
+_NO_SURPRISE: Final = os.O_NOFOLLOW | os.O_NONBLOCK
+"""A pipe or a device in the place of a file is not waited for, and a link is not followed."""
+
+
+class NotAFile(OSError):
+    """Something other than a regular file has a file's name."""
+
+
 class Disk:
     """The machine's own file system."""
 
@@ -26,11 +37,13 @@ class Disk:
 
     def create(self, path: Path) -> int:
         """An empty file, opened for writing; whatever had this name is gone."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        if not is_file(path):
+            remove_anything(path)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | _NO_SURPRISE, 0o600)
 
     def reopen(self, path: Path) -> int:
         """A file that exists, opened for writing."""
-        return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        return os.open(path, os.O_WRONLY | os.O_CLOEXEC | _NO_SURPRISE)
 
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
@@ -88,7 +101,7 @@ class Disk:
         old.replace(new)
 
     def remove(self, path: Path) -> None:
-        path.unlink()
+        remove_anything(path)
 
     def remove_folder(self, path: Path) -> None:
         path.rmdir()
@@ -117,3 +130,49 @@ def write_whole(disk: Disk, path: Path, pieces: Sequence[Piece]) -> None:
         disk.close(descriptor)
     disk.rename(part, path)
     disk.sync_folder(path.parent)
+
+
+def open_file(path: Path, follow: bool = False) -> int:
+    """A regular file, opened for reading.
+
+    Args:
+        follow: whether a symbolic link may lead to it.
+
+    Raises:
+        NotAFile: for a directory, a link, a pipe, a socket or a device. None of them is waited for.
+        OSError: when it cannot be opened.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotAFile(errno.ELOOP, "it is a symbolic link") from None
+        if error.errno == errno.ENXIO:  # a socket
+            raise NotAFile(errno.ENXIO, "it is not a regular file") from None
+        raise
+    kind = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(descriptor)
+        raise NotAFile(errno.EINVAL, f"it is {_KINDS.get(stat.S_IFMT(kind), 'not a regular file')}")
+    return descriptor
+
+
+_KINDS: Final = {
+    stat.S_IFDIR: "a directory", stat.S_IFIFO: "a named pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+}  # fmt: skip
+
+
+def is_file(path: Path) -> bool:
+    """Whether nothing but a regular file has this name; it need not exist."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def remove_anything(path: Path) -> None:
+    """Remove whatever has this name; links are not followed."""
+    if not path.is_symlink() and path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

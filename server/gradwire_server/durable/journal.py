@@ -11,7 +11,9 @@ import structlog
 from gradwire_protocol.errors import Unavailable
 
 from .disk import Disk, Piece, write_whole
+from .manifest import Manifest
 from .records import HEADER_BYTES, Header, Kind, Notes, encode_header, encode_record, new_header
+from .snapshots import Snapshot
 
 SUFFIX: Final = ".log"
 PREFIX: Final = "journal-"
@@ -28,6 +30,7 @@ class Journal:
     """One file, open for appending.
 
     Args:
+        manifest: is told of each commit.
         last: the number of the last record that it holds.
         end: the offset behind that.
         durable: whether a commit waits for the medium.
@@ -37,11 +40,19 @@ class Journal:
     """
 
     def __init__(
-        self, disk: Disk, path: Path, header: Header, durable: bool, last: int, end: int = HEADER_BYTES
+        self,
+        disk: Disk,
+        path: Path,
+        header: Header,
+        durable: bool,
+        manifest: Manifest,
+        last: int,
+        end: int = HEADER_BYTES,
     ) -> None:
         self.path = path
         self.last = last
         self.failing = False
+        self._manifest = manifest
         self._disk = disk
         self._header = header
         self._durable = durable
@@ -51,15 +62,52 @@ class Journal:
         self._descriptor = disk.reopen(path)
 
     @classmethod
-    def begin(cls, disk: Disk, folder: Path, session_id: str, base: int, durable: bool) -> Journal:
-        """A new file.
+    def begin(
+        cls,
+        disk: Disk,
+        folder: Path,
+        session_id: str,
+        base: int,
+        durable: bool,
+        manifest: Manifest,
+        snapshot: Snapshot | None = None,
+    ) -> Journal:
+        """A new file, which the manifest tells of before anything is written to it.
+
+        Args:
+            snapshot: the one that it follows.
 
         Raises:
             OSError: when the disk is full or broken.
         """
         path, header = journal_path(folder, base), new_header(session_id, base)
         write_whole(disk, path, [encode_header(header)])
-        return cls(disk, path, header, durable, base)
+        self = cls(disk, path, header, durable, manifest, base)
+        try:
+            self.announce(snapshot)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def announce(self, snapshot: Snapshot | None) -> None:
+        """Tell the manifest that this is the journal which is written to, and what is read before it.
+
+        Raises:
+            OSError: when the disk is broken.
+        """
+        base = self._header.base
+        if snapshot is None:
+            self._manifest.follow(base)
+        else:
+            self._manifest.follow(base, snapshot.seq, bytes.fromhex(snapshot.digest))
+        if self.last != base:
+            self.sync()
+
+    @property
+    def base(self) -> int:
+        """The number of the last record before this file."""
+        return self._header.base
 
     @property
     def dirty(self) -> bool:
@@ -108,7 +156,15 @@ class Journal:
         written, self._end = end - self._end, end
         self._waiting.clear()
         self._waiting_bytes = 0
+        self._note(self.last if self._durable else self._manifest.mark.synced)
         return written
+
+    def _note(self, synced: int) -> None:
+        """Tell the manifest. One that is behind hides damage later, and is no reason to refuse what was committed."""
+        try:
+            self._manifest.commit(self.last, synced)
+        except OSError as error:
+            log.warning("a manifest cannot be written", file=str(self._manifest.path), error=str(error))
 
     def cut(self) -> None:
         """Remove whatever the file has behind its last record.
@@ -122,6 +178,8 @@ class Journal:
     def sync(self) -> None:
         """Wait until the medium has what was written."""
         self._disk.sync_data(self._descriptor)
+        if not self._waiting:
+            self._note(self.last)
 
     def close(self) -> None:
         """Close the file. What waits is not written."""

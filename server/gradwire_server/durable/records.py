@@ -8,6 +8,7 @@ client sends can look like one.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import struct
 import zlib
@@ -21,7 +22,7 @@ import msgspec
 from gradwire_protocol.errors import JournalDamaged
 from gradwire_protocol.frames import Problem
 
-from .disk import Piece
+from .disk import NotAFile, Piece, open_file
 
 MAGIC: Final = b"GWIREJNL"
 VERSION: Final = 1
@@ -142,7 +143,7 @@ class Reader:
 
     def __init__(self, path: Path, session_id: str) -> None:
         self.path = path
-        self._file = path.open("rb", buffering=0)
+        self._file = io.FileIO(open_kept(path), "rb")
         try:
             self.size = os.fstat(self._file.fileno()).st_size
             self.header = self._header(session_id)
@@ -252,6 +253,35 @@ class Reader:
                 return position + found
             position += found + 1
         return None
+
+
+def open_kept(path: Path) -> int:
+    """A file of a session, opened for reading.
+
+    Raises:
+        JournalDamaged: when it is missing, may not be read, or is not a regular file.
+        OSError: when the machine has no descriptor or no memory for it.
+    """
+    try:
+        return open_file(path)
+    except FileNotFoundError:
+        raise damaged(path, 0, "it is missing") from None
+    except (NotAFile, PermissionError, NotADirectoryError) as error:
+        raise damaged(path, 0, f"it cannot be read: {error.strerror}") from None
+
+
+def read_small(path: Path, most: int) -> bytes:
+    """All of a file of a session that has no more bytes than this.
+
+    Raises:
+        JournalDamaged: when it is longer, and as :func:`open_kept` does.
+        OSError: when the disk is broken.
+    """
+    with open(open_kept(path), "rb", buffering=0) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise damaged(path, most, f"it has more than {most:,} bytes")
+    return data
 
 
 def damaged(path: Path, offset: int, what: str) -> JournalDamaged:

@@ -25,11 +25,12 @@ from gradwire_protocol.errors import GradwireError, JournalDamaged, OutOfMemory,
 from gradwire_protocol.frames import Chunk, Frame
 
 from .disk import Disk
-from .journal import PREFIX, SUFFIX, Journal
+from .journal import PREFIX, SUFFIX, Journal, journal_path
+from .manifest import MANIFEST, Manifest, Mark, Owner, read_mark
 from .records import Kind, Reader, Record, damaged
-from .snapshots import Snapshot, read, snapshots
+from .snapshots import Snapshot, read, snapshot_path, snapshots
 from .spec import SessionSpec
-from .store import Begins
+from .store import Begins, KeptSpec
 
 _JOURNAL: Final = re.compile(re.escape(PREFIX) + r"(\d{20})" + re.escape(SUFFIX))
 
@@ -41,12 +42,14 @@ class Recovered(NamedTuple):
 
     Attributes:
         journal: open, behind its last record.
+        manifest: open; the journal is the one that it names.
         snapshot_bytes: the size of the snapshot that it began with; 0 without one.
         uncertain: an op failed halfway for a reason of the moment, and no snapshot was taken since.
     """
 
     session: Session
     journal: Journal
+    manifest: Manifest
     snapshot_bytes: int
     uncertain: bool
 
@@ -61,7 +64,7 @@ class _Start(NamedTuple):
         return self.snapshot.seq if self.snapshot is not None else 0
 
 
-def recover(disk: Disk, folder: Path, spec: SessionSpec, begins: Begins, backends: Backends | None = None) -> Recovered:
+def recover(disk: Disk, folder: Path, kept: KeptSpec, backends: Backends | None = None) -> Recovered:
     """The session in a folder. Files are changed only once everything has been read and found right.
 
     Raises:
@@ -70,27 +73,38 @@ def recover(disk: Disk, folder: Path, spec: SessionSpec, begins: Begins, backend
         Unavailable: when it was computed by compiled kernels that cannot be had here.
         OSError: when the disk is full or broken.
     """
+    spec = kept.spec
+    mark = read_mark(folder, spec.id) if kept.manifest else None
     found = snapshots(folder)
     paths = _journals(folder)
     # Numbers that were reached for sure: whatever ends before the last of them has lost something.
-    reached = max([*(each.seq for each in found), *paths, 0])
+    named = max([*(each.seq for each in found), *paths, 0])
+    reached = max(named, 0 if mark is None else mark.required)
     starts = [_Start(each) for each in found]
-    if begins == "empty":
+    if kept.begins == "empty":
         starts.append(_Start(None))
     refusal: JournalDamaged | None = None
     for start in starts:
         try:
-            if not _complete(start, paths, folder, reached):
+            if not _complete(start, paths, folder, reached, mark):
                 continue
             session = _begin(start, spec, backends)
         except JournalDamaged as error:
-            log.error("a snapshot is damaged", session=spec.id, error=error.message)
+            log.error("a file of a session is damaged", session=spec.id, error=error.message)
             refusal = refusal or error
             continue
-        return _replay(disk, folder, spec, session, start, paths, reached)
-    if refusal is not None:
-        raise refusal
-    raise damaged(folder / "session.json", 0, "neither a snapshot nor the first journal of the session is there")
+        replayed = _replay(spec, session, start, paths, folder, reached)
+        return _reopened(disk, folder, spec, session, start, replayed, named, mark)
+    raise refusal if refusal is not None else _without_start(folder, kept.begins, mark)
+
+
+def _without_start(folder: Path, begins: Begins, mark: Mark | None) -> JournalDamaged:
+    """The error for a session of which neither a snapshot nor the first journal is there."""
+    if mark is not None and mark.digest:
+        return damaged(snapshot_path(folder, mark.snapshot, mark.digest.hex()), 0, "it is missing")
+    if begins == "empty":
+        return damaged(journal_path(folder, 0), 0, "it is missing, and there is no snapshot")
+    return damaged(folder, 0, "the snapshot that the session began with is missing")
 
 
 def _journals(folder: Path) -> dict[int, Path]:
@@ -99,23 +113,27 @@ def _journals(folder: Path) -> dict[int, Path]:
     return {int(match[1]): path for path, match in matches if match is not None}
 
 
-def _complete(start: _Start, paths: dict[int, Path], folder: Path, reached: int) -> bool:
-    """Whether the journals behind a start lead on from it without a gap, as far as their names tell."""
+def _complete(start: _Start, paths: dict[int, Path], folder: Path, reached: int, mark: Mark | None) -> bool:
+    """Whether the journals behind a start lead on from it without a gap, as far as their names tell.
+
+    The journal behind a snapshot is begun after it, and the one before is removed after that: a crash in between leaves
+    the snapshot with the old one, which has no records behind the snapshot's.
+    """
     if start.seq in paths:
         return True
     if start.snapshot is None:
         return False
-    # The journal behind a snapshot is begun after it: a crash in between leaves none, and nothing behind it either.
-    if start.seq == reached:
+    if start.seq == reached and (mark is None or (mark.base < start.seq and mark.base in paths)):
         return True
-    raise damaged(start.snapshot.path, 0, f"the journal behind record {start.seq} is missing")
+    missing = start.seq if mark is None else min(start.seq, mark.base)
+    raise damaged(journal_path(folder, missing), 0, f"it is missing: record {missing + 1} was to be in it")
 
 
 def _begin(start: _Start, spec: SessionSpec, backends: Backends | None) -> Session:
     limits = spec.engine_limits()
     if start.snapshot is None:
         return Session(limits, spec.device, spec.default_dtype, spec.seed, backends)
-    image = read(start.snapshot)
+    image = read(start.snapshot, spec.id)
     try:
         return restore(image, limits, backends)
     except MemoryError as error:
@@ -125,15 +143,17 @@ def _begin(start: _Start, spec: SessionSpec, backends: Backends | None) -> Sessi
         raise damaged(start.snapshot.path, 0, f"the snapshot is of a form unknown here: {error}") from None
 
 
+class _Replayed(NamedTuple):
+    """What was replayed: up to which record, from which journal last, and whether an op failed halfway in it."""
+
+    at: int
+    last: Reader | None
+    uncertain: bool
+
+
 def _replay(
-    disk: Disk,
-    folder: Path,
-    spec: SessionSpec,
-    session: Session,
-    start: _Start,
-    paths: dict[int, Path],
-    reached: int,
-) -> Recovered:
+    spec: SessionSpec, session: Session, start: _Start, paths: dict[int, Path], folder: Path, reached: int
+) -> _Replayed:
     at, uncertain = start.seq, False
     last: Reader | None = None
     while (path := paths.get(at)) is not None:
@@ -143,26 +163,51 @@ def _replay(
             for record in reader:
                 uncertain = _apply(session, record, path) or uncertain
             if reader.torn and reader.last < reached:
-                raise reader.damaged(reader.end, f"record {reader.last + 1} is damaged, and later ones are not")
+                raise reader.damaged(
+                    reader.end, f"record {reader.last + 1} is damaged, and records up to {reached} were written"
+                )
         last = reader
         if reader.last == at:
             break  # it is empty: the next journal, had there been one, would have its name
         at = reader.last
     if at < reached:
-        raise damaged(last.path if last else folder, last.end if last else 0, f"record {at + 1} is missing")
+        path, end = (journal_path(folder, at), 0) if last is None else (last.path, last.end)
+        raise damaged(path, end, f"record {at + 1} is missing, and records up to {reached} were written")
+    return _Replayed(at, last, uncertain)
+
+
+def _reopened(
+    disk: Disk,
+    folder: Path,
+    spec: SessionSpec,
+    session: Session,
+    start: _Start,
+    replayed: _Replayed,
+    named: int,
+    mark: Mark | None,
+) -> Recovered:
+    """The session with its files open to be written to, as what was replayed left them."""
+    at, last, uncertain = replayed
     durable = spec.durability == "durable"
-    if last is None or last.header.base < reached:
-        # Not the old journal: whoever comes back to the snapshot that could not be read now would miss what follows.
-        journal = Journal.begin(disk, folder, spec.id, at, durable)
+    if mark is None:
+        manifest = Manifest.begin(disk, folder, Owner(spec.id, spec.tenant), Mark())
     else:
-        journal = Journal(disk, last.path, last.header, durable, last.last, last.end)
+        manifest = Manifest(disk, folder / MANIFEST, spec.id, mark)
+    if last is None or last.header.base < named:
+        # Not the old journal: whoever comes back to the snapshot that could not be read now would miss what follows.
+        journal = Journal.begin(disk, folder, spec.id, at, durable, manifest, start.snapshot)
+    else:
+        journal = Journal(disk, last.path, last.header, durable, manifest, at, last.end)
         if last.torn:
             log.warning(
                 "the torn end of a journal is cut off", session=spec.id, offset=last.end, bytes=last.torn, record=at + 1
             )
             journal.cut()
+        if manifest.mark.base != last.header.base:  # it is an older copy, or there was none
+            journal.announce(start.snapshot)
+    manifest.complete()
     size = start.snapshot.path.stat().st_size if start.snapshot is not None else 0
-    return Recovered(session, journal, size, uncertain)
+    return Recovered(session, journal, manifest, size, uncertain)
 
 
 def _apply(session: Session, record: Record, path: Path) -> bool:

@@ -19,7 +19,7 @@ from gradwire_engine.image import Image
 from gradwire_protocol.errors import InvalidRequest
 
 from .disk import Disk, Piece, write_whole
-from .records import damaged
+from .records import damaged, open_kept
 
 FORM: Final = "gradwire-session-1"
 BLOCK_BYTES: Final = 1 << 20
@@ -47,9 +47,10 @@ class _Unreadable(Exception):
     """Bytes that are not a session."""
 
 
-def encode(image: Image) -> list[Piece]:
+def encode(image: Image, **metadata: str) -> list[Piece]:
     """The image as the pieces of a safetensors file; its arrays are not copied."""
-    header: dict[str, Any] = {_METADATA: {"form": FORM, "facts": msgspec.json.encode(image.facts).decode()}}
+    facts = msgspec.json.encode(image.facts).decode()
+    header: dict[str, Any] = {_METADATA: {"form": FORM, **metadata, "facts": facts}}
     at = 0
     for name, array in image.arrays.items():
         header[name] = _Entry("U8", (array.nbytes,), (at, at + array.nbytes))
@@ -67,45 +68,56 @@ def decode(data: bytes | memoryview) -> Image:
     """
     whole = np.frombuffer(data, np.uint8)
     try:
-        return _decode(lambda at, size: whole[at : at + size].copy(), len(whole))
+        return _decode(lambda at, size: whole[at : at + size].copy(), len(whole))[0]
     except _Unreadable as error:
         raise InvalidRequest(f"this is not an exported session: {error}") from None
 
 
-def write(disk: Disk, folder: Path, seq: int, image: Image) -> Snapshot:
+def snapshot_path(folder: Path, seq: int, digest: str) -> Path:
+    """The snapshot that includes the records up to this one."""
+    return folder / f"snapshot-{seq:020d}-{digest}.safetensors"
+
+
+def write(disk: Disk, folder: Path, session_id: str, seq: int, image: Image) -> Snapshot:
     """Write a snapshot; when this returns, it is on the medium.
 
     Raises:
         OSError: when the disk is full or broken.
     """
-    pieces = encode(image)
+    pieces = encode(image, session=session_id, record=str(seq))
     digest = _digest(pieces)
-    path = folder / f"snapshot-{seq:020d}-{digest}.safetensors"
+    path = snapshot_path(folder, seq, digest)
     write_whole(disk, path, pieces)
     return Snapshot(path, seq, digest)
 
 
-def read(snapshot: Snapshot) -> Image:
+def read(snapshot: Snapshot, session_id: str) -> Image:
     """What a snapshot holds.
 
     Raises:
-        JournalDamaged: when the file is not what was written.
+        JournalDamaged: when the file is not what was written, or another session's.
     """
     path = snapshot.path
     found = hashlib.blake2b(digest_size=16)
     size = 0
     try:
-        with path.open("rb") as file:
+        with open(open_kept(path), "rb") as file:
             while block := file.read(BLOCK_BYTES):
                 found.update(block)
                 size += len(block)
             if found.hexdigest() != snapshot.digest:
                 raise damaged(path, 0, "the snapshot is not what was written: its digest is another")
-        # Mapped: whoever restores it copies it, once.
-        whole: Bytes = np.memmap(path, np.uint8, "r").view(np.ndarray)
-        return _decode(lambda at, count: whole[at : at + count], size)
+            # Mapped: whoever restores it copies it, once.
+            whole: Bytes = np.memmap(file, np.uint8, "r").view(np.ndarray)
+        image, metadata = _decode(lambda at, count: whole[at : at + count], size)
     except (OSError, _Unreadable) as error:
         raise damaged(path, 0, f"the snapshot cannot be read: {error}") from None
+    # Snapshots of earlier versions do not say it.
+    if metadata.get("session", session_id) != session_id or metadata.get("record", str(snapshot.seq)) != str(
+        snapshot.seq
+    ):
+        raise damaged(path, 0, f"the snapshot is not the one of session {session_id} after record {snapshot.seq}")
+    return image
 
 
 def snapshots(folder: Path) -> list[Snapshot]:
@@ -122,7 +134,7 @@ def _digest(pieces: Sequence[Piece]) -> str:
     return found.hexdigest()
 
 
-def _decode(take: Callable[[int, int], Bytes], size: int) -> Image:
+def _decode(take: Callable[[int, int], Bytes], size: int) -> tuple[Image, dict[str, str]]:
     if size < 8:
         raise _Unreadable(f"it has {size} bytes")
     length = int.from_bytes(take(0, 8).tobytes(), "little")
@@ -149,4 +161,4 @@ def _decode(take: Callable[[int, int], Bytes], size: int) -> Image:
     for name, entry in entries.items():
         begin, end = entry.data_offsets
         arrays[name] = take(8 + length + begin, end - begin)
-    return Image(facts, arrays)
+    return Image(facts, arrays), metadata

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 import structlog
@@ -17,10 +17,16 @@ import structlog
 from gradwire_protocol.errors import JournalDamaged, LimitExceeded, Unavailable
 
 from .disk import Disk, write_whole
-from .records import damaged
+from .journal import PREFIX
+from .manifest import read_owner, was_begun
+from .records import HEADER_BYTES, damaged, read_small
 from .spec import SessionSpec
 
 SPEC: Final = "session.json"
+REMOVED: Final = "session.json.removed"
+"""What ``session.json`` is called while its session is being removed."""
+
+MAX_SPEC_BYTES: Final = 1 << 20
 SESSIONS: Final = "sessions"
 LOCK: Final = "lock"
 LOCK_PATIENCE_S: Final = 5.0
@@ -33,12 +39,33 @@ log = structlog.get_logger("gradwire.store")
 Begins = Literal["empty", "snapshot"]
 
 
+class KeptSpec(NamedTuple):
+    """What ``session.json`` tells.
+
+    Attributes:
+        begins: whether the session began empty or with a snapshot.
+        manifest: whether its folder has a manifest, which those of earlier versions have not.
+    """
+
+    spec: SessionSpec
+    begins: Begins
+    manifest: bool = True
+
+
+class DamagedSession(NamedTuple):
+    """A folder of which it cannot be read what session it holds. ``tenant``: the owner, where that is known."""
+
+    error: JournalDamaged
+    tenant: str | None
+
+
 class _Kept(msgspec.Struct):
-    """What ``session.json`` holds. The digest is of the spec's own JSON."""
+    """What ``session.json`` holds. The digest is of the other fields; the spec is its own JSON there."""
 
     digest: str
     begins: Begins
     spec: msgspec.Raw
+    manifest: bool = False
 
 
 def write_spec(disk: Disk, folder: Path, spec: SessionSpec, begins: Begins = "empty") -> None:
@@ -48,28 +75,32 @@ def write_spec(disk: Disk, folder: Path, spec: SessionSpec, begins: Begins = "em
         OSError: when the disk is full or broken.
     """
     encoded = msgspec.json.encode(spec)
-    kept = _Kept(_digest(encoded, begins), begins, msgspec.Raw(encoded))
+    kept = _Kept(_digest(encoded, begins, True), begins, msgspec.Raw(encoded), True)
     write_whole(disk, folder / SPEC, [msgspec.json.encode(kept) + b"\n"])
 
 
-def read_spec(folder: Path) -> tuple[SessionSpec, Begins]:
-    """What session a folder holds, and whether it began empty or with a snapshot.
+def read_spec(folder: Path) -> KeptSpec:
+    """What session a folder holds.
 
     Raises:
-        JournalDamaged: when the file is missing or is not what was written.
+        JournalDamaged: when the file is missing, is not what was written, or is another session's.
     """
     path = folder / SPEC
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
-        if kept.digest != _digest(bytes(kept.spec), kept.begins):
+        kept = msgspec.json.decode(read_small(path, MAX_SPEC_BYTES), type=_Kept)
+        if kept.digest != _digest(bytes(kept.spec), kept.begins, kept.manifest):
             raise damaged(path, 0, "its digest is another")
-        return msgspec.json.decode(kept.spec, type=SessionSpec), kept.begins
+        spec = msgspec.json.decode(kept.spec, type=SessionSpec)
     except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise damaged(path, 0, f"it cannot be read: {error}") from None
+    if spec.id != folder.name:
+        raise damaged(path, 0, f"it is that of session {spec.id}")
+    return KeptSpec(spec, kept.begins, kept.manifest)
 
 
-def _digest(encoded: bytes, begins: str) -> str:
-    return hashlib.blake2b(begins.encode() + b"\0" + encoded, digest_size=16).hexdigest()
+def _digest(encoded: bytes, begins: str, manifest: bool) -> str:
+    facts = (begins + ("+manifest" if manifest else "")).encode()
+    return hashlib.blake2b(facts + b"\0" + encoded, digest_size=16).hexdigest()
 
 
 def note_use(folder: Path, at: float) -> None:
@@ -83,7 +114,7 @@ def note_use(folder: Path, at: float) -> None:
 
 def last_use(folder: Path) -> float:
     """When a session was last used, in Unix time: as it was noted, or as its newest file tells."""
-    return max(each.stat().st_mtime for each in folder.iterdir())
+    return max((each.lstat().st_mtime for each in folder.iterdir()), default=0.0)
 
 
 class Lock:
@@ -94,7 +125,8 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # Not waited for, should it be a pipe.
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         until = time.monotonic() + LOCK_PATIENCE_S
         while True:
             try:
@@ -140,21 +172,29 @@ class Store:
         """The folder of a session, which need not exist."""
         return self.sessions / session_id
 
-    def specs(self) -> Iterator[tuple[str, SessionSpec | JournalDamaged]]:
+    def specs(self) -> Iterator[tuple[str, SessionSpec | DamagedSession]]:
         """The sessions that the directory holds by id; those of which not even that can be read with the reason."""
-        for folder in sorted(self.sessions.iterdir()):
-            if (folder / SPEC).exists():
-                try:
-                    yield folder.name, read_spec(folder)[0]
-                except JournalDamaged as error:
-                    yield folder.name, error
+        for folder in self._folders():
+            try:
+                yield folder.name, read_spec(folder).spec
+            except JournalDamaged as error:
+                if not _unfinished(folder):
+                    owner = read_owner(folder)
+                    yield folder.name, DamagedSession(error, None if owner is None else owner.tenant)
 
     def sweep(self) -> None:
         """Remove what is left of sessions that were being made or removed when the server ended."""
-        for folder in sorted(self.sessions.iterdir()):
-            if folder.is_dir() and not (folder / SPEC).exists():
+        for folder in self._folders():
+            if _unfinished(folder):
                 log.warning("what is left of a session is removed", session=folder.name)
-                remove_session(self.disk, folder)
+                try:
+                    remove_session(self.disk, folder)
+                except OSError as error:
+                    log.warning("it cannot be removed", session=folder.name, reason=str(error))
+
+    def _folders(self) -> list[Path]:
+        with os.scandir(self.sessions) as entries:
+            return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
 
     def remove(self, session_id: str) -> None:
         """Remove a session that no host has open."""
@@ -175,14 +215,27 @@ class Store:
 
 def remove_session(disk: Disk, folder: Path) -> None:
     """Remove a session's folder. Whenever this is interrupted, the session is gone or whole."""
-    if not folder.exists():
+    if not os.path.lexists(folder):
         return
-    if (folder / SPEC).exists():
-        disk.remove(folder / SPEC)
+    if os.path.lexists(folder / SPEC):
+        disk.rename(folder / SPEC, folder / REMOVED)
         disk.sync_folder(folder)
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.iterdir(), key=lambda each: (each.name == REMOVED, each.name)):
         disk.remove(path)
     disk.remove_folder(folder)
+
+
+def _unfinished(folder: Path) -> bool:
+    """Whether a folder is left over from a session that was being made, or removed: nobody can have used it."""
+    try:
+        names = set(os.listdir(folder))
+        if REMOVED in names or not names:
+            return True
+        if SPEC in names or was_begun(folder):
+            return False
+        return all((folder / name).lstat().st_size <= HEADER_BYTES for name in names if name.startswith(PREFIX))
+    except OSError:
+        return False
 
 
 class DiskUse:
@@ -240,6 +293,6 @@ def used_bytes(sessions: Path) -> int:
             try:
                 with os.scandir(folder.path) as files:
                     total += sum(file.stat(follow_symlinks=False).st_size for file in files)
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # it was removed meanwhile
+            except OSError:
+                continue  # it was removed meanwhile, is no folder, or may not be looked into
     return total
