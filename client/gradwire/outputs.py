@@ -9,8 +9,11 @@ from math import prod
 from typing import Any, Final
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, DeviceError, DTypeError, GraphError
+from gradwire_protocol.meta import meta
+from gradwire_protocol.overlap import Overlap, Region, find_overlap
 from gradwire_protocol.promotion import can_cast
 from gradwire_protocol.shapes import is_dense
+from gradwire_protocol.table import TABLE
 
 from .dispatch import call
 from .inplace import check_expanded
@@ -46,9 +49,20 @@ _COMPUTED_IN: Final = {
 
 _APART: Final = {
     "cat", "column_stack", "concat", "dstack", "gather", "hstack", "index_select", "kron", "kthvalue",
-    "masked_select", "median_dim", "nanmedian_dim", "outer", "stack", "take", "take_along_dim", "vstack",
+    "masked_select", "median_dim", "nanmedian_dim", "outer", "stack", "take", "take_along_dim", "vstack", "cross",
+    "linalg.cross",
 }  # fmt: skip
 """Functions whose ``out`` must not share memory with what they read."""
+
+_IN_PLACE: Final = {
+    "angle", "diff", "fmax", "fmin", "gelu", "hardshrink", "index_reduce", "logaddexp", "logaddexp2", "logcumsumexp",
+    "max", "maximum", "min", "minimum", "msort", "softplus", "softshrink", "where",
+}  # fmt: skip
+"""Functions without an in-place form whose ``out`` may be what they read, but not a part of it, as with those
+that have one."""
+
+_UNCHECKED: Final = {"mvlgamma", "special_ndtr", "tril", "triu"}
+"""Functions of a kind that PyTorch checks ``out`` of, but not of these."""
 
 _JOINING: Final = {"cat", "column_stack", "dstack", "hstack", "stack", "vstack"}
 
@@ -93,8 +107,7 @@ def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
         raise kind(f"{name}: a {result.dtype.name} result cannot be written into out of {out.dtype.name}")
     if result._meta.device != out._meta.device:
         raise DeviceError(f"{name}: the result is on {result.device}, out on {out.device}")
-    if name in _APART and any(overlap(out, tuple(result.shape), operand) for operand in tensors_among(given)):
-        raise ArgumentError(f"{name}: out shares memory with an operand, which is read after it would be written to")
+    _check_apart(name, out, tuple(result.shape), given)
     if tuple(out.shape) != tuple(result.shape):
         if out.numel():
             warnings.warn(
@@ -119,22 +132,49 @@ def tensors_among(given: Iterable[Any]) -> Iterator[Tensor]:
             yield from tensors_among(value)
 
 
-def overlap(out: Tensor, shape: tuple[int, ...], operand: Tensor) -> bool:
-    """Whether ``out``, given a shape, would lie in memory where ``operand`` does.
+def _check_apart(name: str, out: Tensor, shape: tuple[int, ...], given: Iterable[Any]) -> None:
+    """Check that ``out`` shares no memory with an operand in a way that PyTorch refuses.
+
+    What it does not look at is computed: here the result is complete before it is written.
+
+    Raises:
+        ArgumentError: when it does.
+    """
+    if name in _UNCHECKED:
+        return
+    form = TABLE.get(f"{name}_")
+    if form is not None and form.base is None:
+        form = None
+    if form is None and name not in _APART and name not in _IN_PLACE and not name.startswith("special_"):
+        return
+    for at, value in enumerate(given):
+        if form is not None and (at >= len(form.params) or form.params[at].name in form.copied):
+            continue
+        apart = name in _APART or (form is not None and form.apart and at > 0)
+        for operand in tensors_among((value,)):
+            found = overlap(out, shape if name in _APART else None, operand)
+            if found is Overlap.PARTIAL or (apart and found is Overlap.FULL):
+                raise ArgumentError(
+                    f"{name}: out and an operand have {found.value}: write into another tensor, or clone the operand"
+                )
+
+
+def overlap(out: Tensor, shape: tuple[int, ...] | None, operand: Tensor) -> Overlap:
+    """What ``out``, if need be in another shape, has in common with ``operand``.
 
     Only views of one memory without gaps are looked at, and only for two of those the server is asked where they begin.
     """
-    if out is operand:
-        return True
-    if out._versions is None or out._versions is not operand._versions:
-        return False
     mine, theirs = out._known_meta(), operand._known_meta()
-    resized = mine.shape != shape
-    if not (resized or is_dense(mine.shape, mine.stride)) or not is_dense(theirs.shape, theirs.stride):
-        return False
-    first: int = out.storage_offset() * mine.dtype.itemsize
-    second: int = operand.storage_offset() * theirs.dtype.itemsize
-    return first < second + theirs.nbytes and second < first + prod(shape) * mine.dtype.itemsize
+    if shape is not None and mine.shape != shape:
+        mine = meta(shape, mine.dtype, mine.device)
+    if out is operand:
+        return Overlap.FULL if mine is theirs else Overlap.PARTIAL
+    if out._versions is None or out._versions is not operand._versions:
+        return Overlap.NONE
+    if not is_dense(mine.shape, mine.stride) or not is_dense(theirs.shape, theirs.stride):
+        return Overlap.UNCHECKED
+    first, second = out.storage_offset(), operand.storage_offset()
+    return find_overlap(Region.of(mine, first), Region.of(theirs, second))
 
 
 def accepts_out(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import pytest
@@ -268,3 +269,45 @@ def test_a_write_that_repeats_elsewhere_is_right_each_time(how: str) -> None:
         WRITES[how](torch, expected[:, i : i + 2], expected[:, j : j + 2].clone())
         memory, expected = memory / 2 + 1, expected / 2 + 1
         assert close(expected.tolist(), memory.tolist()), (how, i, j)
+
+
+# out=
+
+INTO: dict[str, Write] = {
+    name: (lambda n: lambda lib, x, o: _named_in(lib, n)(*[o] * (2 if n in BINARY else 1), out=x))(name)
+    for name in (
+        "add", "mul", "atan2", "maximum", "fmin", "logaddexp", "abs", "exp", "neg", "sigmoid", "sqrt", "tril",
+        "special.i0e", "special.erfcx", "special.zeta", "special.ndtr", "angle",
+    )
+} | {
+    "add of a number": lambda lib, x, o: lib.add(o, 1, out=x),
+    "lerp": lambda lib, x, o: lib.lerp(o, o, 0.5, out=x),
+    "cumsum": lambda lib, x, o: lib.cumsum(o, 0, out=x),
+    "msort": lambda lib, x, o: lib.msort(o, out=x),
+    "softmax": lambda lib, x, o: lib.softmax(o, 0, out=x),
+    "mm": lambda lib, x, o: lib.mm(o, o, out=x),
+    "addmm": lambda lib, x, o: lib.addmm(o, lib.ones(4, 4), lib.ones(4, 4), out=x),
+    "index_select": lambda lib, x, o: lib.index_select(o, 0, _reversed(lib, o), out=x),
+    "index_add": lambda lib, x, o: lib.index_add(lib.zeros(tuple(o.shape)), 0, _reversed(lib, o), o, out=x),
+    "where": lambda lib, x, o: lib.where(lib.tensor(True), o, o, out=x),
+}  # fmt: skip
+BINARY = ("add", "mul", "atan2", "maximum", "fmin", "logaddexp", "special.zeta")
+
+
+def _named_in(lib: Any, name: str) -> Any:
+    return reduce(getattr, name.split("."), lib)
+
+
+@pytest.mark.parametrize("how", INTO)
+def test_a_result_written_beside_its_operand(how: str) -> None:
+    made = 0
+    for where, views in PLACES.items():
+        written, read = views.both(_numbers(torch, *views.shape))
+        if written.shape != read.shape or "data" in where:
+            continue  # out would be resized; only the server knows that data shares memory
+        if how in ("tril", "mm", "addmm") and read.dim() != 2:
+            continue
+        if how in ("tril", "softmax", "special.ndtr") and "expanded" in where:
+            continue  # torch writes the same places several times
+        made += compare(views, INTO[how], f"{how}, {where}")
+    assert made
