@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from gradwire_protocol.errors import (
+    Cancelled,
     GradwireError,
     InternalError,
     LimitExceeded,
@@ -39,12 +40,14 @@ from gradwire_protocol.table import TABLE, Kind, Op, lookup
 from . import deadline
 from .backends import native
 from .clients import JSON_NUMBER_BYTES, Client
+from .deadline import Clock
 from .failures import BACKWARDS, GONE, MOMENTARY, Poison, Poisoned, problem_of, sound
 from .json_values import from_json, to_json
 from .memory import UNLIMITED
 from .registry import row
 from .structures import Known
 from .tensor import Tensor
+from .undo_log import UndoLog
 
 if TYPE_CHECKING:
     from .session import Session
@@ -53,7 +56,17 @@ log = logging.getLogger("gradwire.session")
 
 FRAME_SECONDS: Final = "GRADWIRE_MAX_FRAME_SECONDS"
 
+_SETTLING: Final = frozenset({"zero_grad", "set_grad", "grad_of", "requires_grad_", "set_mode"})
+
 Buffers = list[memoryview]
+
+
+def begin_frame(applied: Applying) -> None:
+    """A frame begins: its clock starts, and what is made from now on is its own."""
+    session = applied.session
+    session.engine.account.frame += 1
+    session.engine.clock = applied.clock
+    applied.clock.start(session.limits.max_frame_seconds if applied.failures is None else 0)
 
 
 @dataclass(eq=False, repr=False)
@@ -65,6 +78,7 @@ class Applying(ABC):
         known: its structure.
         human: whether values are given as nested lists.
         failures: of a frame that is replayed, what failed when it was applied first, by the index of the record.
+        clock: what may end it before its last record.
     """
 
     session: Session
@@ -75,6 +89,7 @@ class Applying(ABC):
     buffers: Buffers
     human: bool
     failures: Mapping[int, Problem] | None
+    clock: Clock
 
     @abstractmethod
     def __post_init__(self) -> None:
@@ -108,18 +123,16 @@ class Run(Applying):
         self.index = 0
         self.scalars, self.payloads = iter(frame.scalars), iter(frame.payloads)
         self.counted = (0, 0, 0)
-        self.until = math.inf
-        self.within: float | None = None  # the end of the time that several applications have together
+        self.undo: UndoLog | None = None  # where it is one of several applications, which are taken back together
         self.halted: Problem | None = None  # the frame's time is over: no further record is run
         self.timing = Timing() if frame.timed else None
         self._check_first()
 
     def execute(self) -> tuple[Reply, Buffers]:
         session, engine = self.session, self.session.engine
-        if self.within is None:
-            self.until = deadline.begin(session.limits.max_frame_seconds if self.failures is None else 0)
-        else:
-            self.until = self.within
+        alone, clock = self.undo is None, self.clock
+        if alone:
+            begin_frame(self)
         take, timing, engine.timeline = self._step, self.timing, None
         if timing is not None:
             timing.started = time.perf_counter_ns()
@@ -133,23 +146,49 @@ class Run(Applying):
         begin = position_of(self.client.number, self.seq, 0)
 
         def on_tape() -> None:
-            for index, record in enumerate(self.structure.ops):
-                self.index = index
-                engine.position = begin + index
-                take(record, scalars, payloads)
-                for slot in self.frees[index]:
-                    self.made[slot] = GONE
+            engine.undo = undo = self.undo or UndoLog(engine)
+            clock.undo = undo.entries
+            past = self._settling()
+            try:
+                for index, record in enumerate(self.structure.ops):
+                    self.index = index
+                    engine.position = begin + index
+                    if index == past and alone:
+                        undo.give_up()
+                    take(record, scalars, payloads)
+                    for slot in self.frees[index]:
+                        self.made[slot] = GONE
+                if clock.cancelled:
+                    clock.stop("the end of the frame")
+            except Cancelled:
+                if alone:
+                    undo.undo()
+                raise
+            finally:
+                engine.undo = None
 
-        if session.plans is None:
-            on_tape()
-        else:
-            session.plans.perform(self, on_tape)
+        failed = len(self.client.failed_writes)
+        withdrawn = next((p for p in (self.failures or {}).values() if p.code == Cancelled.code), None)
+        try:
+            if withdrawn is not None:
+                self.withdraw(withdrawn, failed)
+            elif session.plans is None:
+                on_tape()
+            else:
+                session.plans.perform(self, on_tape)
+        except Cancelled as error:
+            if not alone:
+                raise
+            withdrawn = self.note(error)
+            self.withdraw(withdrawn, failed)
+        clock.undo = []
         if engine.region is not None:
             engine.region.settle()
-        session.ops_run += len(self.structure.ops)
+        if withdrawn is None:
+            session.ops_run += len(self.structure.ops)
         session.failed = tuple(self.errors)  # what is appended by reads may be of other frames
         values, out = self._read()
-        self._settle()
+        self.settle()
         if self.structure.reads or self.structure.heard or self.human:
             self.client.failures_seen()
         if timing is not None:
@@ -164,6 +203,39 @@ class Run(Applying):
             first=self.first if self.made else 0,
             timing=timing,
         ), out
+
+    def note(self, error: GradwireError) -> Problem:
+        """The error as that of the record at which the frame is."""
+        name = self.structure.ops[self.index][0] if self.structure.ops else ""
+        return self._note(error, name if type(name) is str else "")
+
+    def _settling(self) -> int:
+        """The first of the records at the end that only write down what the others have computed: optimizer steps and
+        what sets gradients. From there on a frame is not cancelled, so they need no copies."""
+        ops = self.structure.ops
+        index = len(ops)
+        while index and type(name := ops[index - 1][0]) is str and (name.endswith("_step") or name in _SETTLING):
+            index -= 1
+        return index
+
+    def withdraw(self, problem: Problem, failed: int) -> None:
+        """Let a cancelled frame, of which nothing is left, have failed as a whole.
+
+        ``failed`` is how many writes the client had not heard of before.
+        """
+        self.errors, self.error_at = [problem], {id(problem): 0}
+        for storage in self.client.failed_writes[failed:]:
+            storage.poison = None
+        del self.client.failed_writes[failed:]
+        ops = [(TABLE.get(record[0]) if type(record[0]) is str else None, record) for record in self.structure.ops]
+        counts = [
+            count if type(count := op.results if op is not None and op.results is not None else (*r, None)[2]) is int
+            else 1
+            for op, r in ops
+        ]  # fmt: skip
+        self.made = [Poison(problem)] * sum(counts)
+        if self.client.failed_backward is None and any(op is not None and op.name in BACKWARDS for op, _ in ops):
+            self.client.failed_backward = problem
 
     def _check_first(self) -> None:
         if not 0 < self.first <= MAX_ID - len(self.structure.ops) or (
@@ -242,14 +314,16 @@ class Run(Applying):
                     tracer.payload(op, values, entry.payload_at)
             if self.halted is not None:
                 raise Poisoned(self.halted)
-            if deadline.monotonic() > self.until:
-                deadline.check(name)
+            if deadline.monotonic() > self.clock.end:
+                self.clock.stop(name)
             if op.control and self.client.failed_backward is not None and op.name.endswith(("_step", "grad_of")):
                 raise Poisoned(self.client.failed_backward)
             begun = True
             self._take(session.engine.run(entry, values), count)
         except Poisoned as poisoned:
             self._fail(op, args, count, poisoned.problem, values)
+        except Cancelled:
+            raise
         # Nobody may keep the errors: their tracebacks hold what the op had made.
         except GradwireError as error:
             self._failed(op, args, count, error, values, begun, drawn)
@@ -465,7 +539,7 @@ class Run(Applying):
         out.append(memoryview(host.tobytes()))
         return value
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Give the results their ids, and let go of what the client has dropped."""
         ids = self.session.ids
         dropped = set(self.structure.drops)

@@ -225,6 +225,8 @@ def _retain(node: Any, arrived: Gradients) -> None:
     for slot, reference in node.watchers.items():
         tensor, gradient = reference(), arrived[slot]
         if tensor is not None and gradient is not None:
+            if tensor.engine.undo is not None:
+                tensor.engine.undo.note(tensor)
             if tensor.grad is None:
                 tensor.grad = _laid_out(F.clone(gradient), tensor.meta)
             else:
@@ -363,6 +365,8 @@ def accumulate(leaf: Tensor, gradient: Tensor, engine: Engine) -> None:
 
     The first gradient is taken over as it is only when nobody else holds its memory.
     """
+    if engine.undo is not None:
+        engine.undo.note(leaf)
     if leaf.grad_dtype is not None and gradient.dtype is not leaf.grad_dtype:
         gradient = F.to(gradient, dtype=leaf.grad_dtype)
     if leaf.grad is not None:

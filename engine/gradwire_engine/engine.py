@@ -34,15 +34,17 @@ from . import forward, inplace, work
 from .backends import Backends, dtype_of, native
 from .batching import holds_batched, run_batched
 from .casting import cast
+from .deadline import Clock
 from .memory import Limits, MemoryAccount
 from .random import Generator
 from .recording import any_requires_grad, keep_results, make_node
-from .registry import CONTROLS, Row, row
+from .registry import CONTROLS, WRITING, Row, row
 from .tape import Node
 from .tensor import Storage, Tensor
 
 if TYPE_CHECKING:
     from .plans.tracing import Tracer
+    from .undo_log import UndoLog
 
 _TOO_LARGE: Final = ("array is too big", "imum supported dimension", "imum allowed dimension")
 """What array libraries say of a shape with more dimensions, or extents, than they count to."""
@@ -66,6 +68,8 @@ class Engine:
         compiled: whether compiled kernels run where there are any; they must have been loaded. It changes between
             frames only, and a session's journal says where.
         coarse_products: whether a GPU may round float32 to TF32 in products of matrices.
+        undo: told of every change to what was there before the frame, while one runs on the tape.
+        clock: of the frame that runs.
         tracer: told of every array that is made or written to, while a frame is captured for a plan.
         dual_levels: the levels of forward mode at which tangents are computed now, outermost first.
         duals: per open level, who has tangents there.
@@ -99,6 +103,8 @@ class Engine:
         self.position = 0
         self.timeline: list[tuple[int, str, int, int, int]] | None = None
         self.tracer: Tracer | None = None
+        self.undo: UndoLog | None = None
+        self.clock = Clock()
 
     @property
     def differentiates(self) -> bool:
@@ -155,6 +161,8 @@ class Engine:
             if self.tracer is not None:
                 self.tracer.numbers_checked()
         if op.control:
+            if self.undo is not None and op.name in WRITING:
+                self.undo.expect_writes(values, WRITING[op.name] == "gradients")
             return CONTROLS[op.name](self, *values)
         if inferred.offsets is not None:
             return self._run_view(entry, values, rule_args, inferred)
@@ -463,6 +471,8 @@ class Engine:
         node = None
         if requires:
             node = make_node(self, entry, rule_args, values, inferred, (target.meta,), overwritten=target)
+        if self.undo is not None:
+            self.undo.overwrite(target)
         tangents = forward.before_write(self, entry, values) if self.dual_levels else None
         if inferred.scratch:
             self.account.check(inferred.scratch, f"the working memory of {entry.op.name}")
@@ -480,9 +490,7 @@ class Engine:
     def _record(
         self, entry: Row, values: list[Any], rule_args: list[Any], inferred: Inference, results: list[Tensor]
     ) -> None:
-        if not self.grad_enabled:
-            return
-        if not any_requires_grad(entry, values):
+        if not self.grad_enabled or not any_requires_grad(entry, values):
             return
         if len(results) == 1:
             result = results[0]

@@ -10,7 +10,7 @@ from gradwire_protocol.table import TABLE
 
 from .tensor import Tensor
 
-MOMENTARY: Final = frozenset({"out_of_memory", "limit_exceeded", "time_exceeded", "internal"})
+MOMENTARY: Final = frozenset({"cancelled", "out_of_memory", "limit_exceeded", "time_exceeded", "internal"})
 """Codes of errors that depend on the moment: a record that failed with one fails again in a replay, and is not run."""
 
 BACKWARDS: Final = frozenset({"backward", "begin_backward", "advance", "finish_backward"})

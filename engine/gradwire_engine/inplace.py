@@ -270,6 +270,8 @@ def regenerate(view: Tensor) -> None:
     if view.creation != PLAIN:
         raise GraphError(WHY_NOT[view.creation])
     engine = view.engine
+    if engine.undo is not None:
+        engine.undo.note(view)
     if engine.tracer is not None:
         engine.tracer.placed(view)
     if view.path is not None:

@@ -44,15 +44,20 @@ UNLIMITED: Final = Limits(
 
 
 class MemoryAccount:
-    """Counts the bytes of live storages and refuses what would pass a limit."""
+    """Counts the bytes of live storages and refuses what would pass a limit.
 
-    __slots__ = ("limits", "live", "nodes", "peak")
+    Attributes:
+        frame: how many frames were begun; a storage remembers it.
+    """
+
+    __slots__ = ("frame", "limits", "live", "nodes", "peak")
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.live = 0
         self.peak = 0
         self.nodes = 0
+        self.frame = 0
 
     def fits(self, nbytes: int) -> bool:
         """Whether a result of this size may be made; :meth:`check` says why not."""

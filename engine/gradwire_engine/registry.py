@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from gradwire_protocol.table import Kind, Op, lookup
 
@@ -140,6 +140,9 @@ class Row:
 CONTROLS: Final[dict[str, Callable[..., Any]]] = {}
 """What control ops do: ``f(engine, *values)`` on engine tensors."""
 
+WRITING: Final[dict[str, str]] = {}
+"""The control ops that write to memory by themselves, and whose it is: that of their operands or of the gradients."""
+
 ROWS: Final[dict[str, Row]] = {}
 
 
@@ -262,13 +265,20 @@ def joint_derivative(name: str, saves: str = "", undefined: bool = False) -> Cal
     return register
 
 
-def control(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register ``f(engine, *values)`` as what a control op does; tensors arrive as engine tensors."""
+def control(
+    name: str, writes: Literal["", "operands", "gradients"] = ""
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register ``f(engine, *values)`` as what a control op does; tensors arrive as engine tensors.
+
+    ``writes`` tells whose memory it writes to by itself, and not by running other ops.
+    """
     if not lookup(name).control:
         raise ValueError(f"{name} is not declared as a control op")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         CONTROLS[name] = function
+        if writes:
+            WRITING[name] = writes
         return function
 
     return register

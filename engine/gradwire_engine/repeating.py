@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import msgspec
 
-from gradwire_protocol.errors import GradwireError, LimitExceeded, MalformedFrame
+from gradwire_protocol.errors import Cancelled, GradwireError, LimitExceeded, MalformedFrame
 from gradwire_protocol.frames import ID_BITS, Problem, Reply, Timing
 from gradwire_protocol.records import mentioned
 
-from . import deadline
-from .applying import Applying, Buffers, Run
+from .applying import Applying, Buffers, Run, begin_frame
 from .failures import Poison, Poisoned, problem_of
 from .registry import row
 from .tensor import Tensor
+from .undo_log import UndoLog
 
 SETTING: Final = "GRADWIRE_MAX_OPS_PER_FRAME"
 
@@ -73,21 +73,42 @@ class Repetition(Applying):
         failures = self.failures
         if failures is not None:
             failures = {i: p for i, p in failures.items() if p.extra.get("iteration", 0) == iteration}
-        return Run(self.session, self.client, frame, self.seq, self.known, self.buffers, self.human, failures)
+        return Run(
+            self.session, self.client, frame, self.seq, self.known, self.buffers, self.human, failures, self.clock
+        )
 
     def execute(self) -> tuple[Reply, Buffers]:
         """Apply the frame, every time."""
         session, frame, times = self.session, self.frame, self.times
         timing = Timing(started=time.perf_counter_ns()) if frame.timed else None
         wanted: list[list[Any]] = []
-        until = deadline.begin(session.limits.max_frame_seconds if self.failures is None else 0)
+        begin_frame(self)
+        undo = UndoLog(session.engine)
+        failed, ran = len(self.client.failed_writes), session.ops_run
         run = self._single(0)
+        withdrawn = next((p for p in (self.failures or {}).values() if p.code == Cancelled.code), None)
         for iteration in range(times):
             if iteration:
                 run = self._single(iteration)
-            run.within = until
-            run.execute()
+            run.undo = undo
+            try:
+                if withdrawn is None:
+                    if self.clock.cancelled:
+                        self.clock.stop("a loop")
+                    run.execute()
+            except Cancelled as error:
+                undo.undo()
+                error.details["iteration"] = iteration
+                withdrawn = run.note(error)
+            if withdrawn is not None:
+                run.withdraw(withdrawn, failed)
+                run.settle()
+                session.ops_run = ran
+                session.failed = (withdrawn,)
             self.errors = list(session.failed)
+            if withdrawn is not None:
+                wanted.append([Poison(withdrawn)] * len(frame.stacked))
+                break
             wanted.append(self._copies(run, iteration))
             for problem in self.errors:
                 if "iteration" not in problem.extra:

@@ -24,6 +24,7 @@ from . import deadline
 from .applying import Run
 from .backends import Backends
 from .clients import Client
+from .deadline import Clock
 from .engine import Engine
 from .failures import Poison, Poisoned, problem_of, sound
 from .graph import describe_graph, saved_bytes
@@ -147,13 +148,14 @@ class Session:
         buffers: Buffers | None = None,
         human: bool = False,
         failures: Mapping[int, Problem] | None = None,
+        clock: Clock | None = None,
     ) -> tuple[Reply, Buffers]:
         """Apply a frame once and answer it. What a client did wrong is in the reply, never raised.
 
         ``human`` takes the structure as JSON and gives values as nested lists. ``failures`` is given, be it empty, to a
         frame that was applied before and is replayed: the records at these indexes are not run but fail with that
         problem, as they did then for want of memory or time, and no limit of memory or time stops the others.
-        A refused frame changes nothing.
+        A refused frame changes nothing. ``clock`` is what another thread cancels the frame by.
         """
         self.ran, self.failed, self.dropped = None, (), []
         try:
@@ -175,7 +177,7 @@ class Session:
             except MemoryError as error:
                 raise self.engine.out_of_memory("the structure of the frame", error) from None
             kind = Repetition if frame.repeat > 1 or frame.stacked else Run
-            run = kind(self, client, frame, seq, known, buffers or [], human, failures)
+            run = kind(self, client, frame, seq, known, buffers or [], human, failures, clock or Clock())
             # Nothing has changed until here, and nothing from here on refuses the frame.
             self.structures.remember(frame.hash, known)
             client.acknowledge(frame.ack)

@@ -20,15 +20,17 @@ class Storage:
     """A stretch of memory. Views of one tensor share it, and its version counter.
 
     ``version`` counts in-place writes; what was saved for backward remembers it. ``poison`` is set by a session while
-    its client does not know yet that a write to this memory failed.
+    its client does not know yet that a write to this memory failed. ``born`` is the frame that made it
+    (``MemoryAccount.frame``).
     """
 
-    __slots__ = ("_memory", "array", "account", "nbytes", "poison", "version")
+    __slots__ = ("__weakref__", "_memory", "array", "account", "born", "nbytes", "poison", "version")
 
     def __init__(self, array: Any, account: Any) -> None:
         self.array = array
         self._memory: Any = None
         self.account = account
+        self.born: int = account.frame
         self.nbytes: int = array.nbytes
         self.version = 0
         self.poison: Any = None
@@ -41,7 +43,7 @@ class Storage:
         """The same memory under a version of its own (``Tensor.data``). It is accounted for once."""
         alias = object.__new__(Storage)
         alias.array, alias._memory, alias.account = self.array, self._memory, self.account
-        alias.nbytes, alias.version, alias.poison = 0, 0, None
+        alias.nbytes, alias.version, alias.poison, alias.born = 0, 0, None, self.born
         return alias
 
     def memory(self, backend: Any) -> Any:

@@ -130,6 +130,13 @@ class TimeExceeded(LimitExceeded):
     code = "time_exceeded"
 
 
+class Cancelled(GradwireError, RuntimeError):
+    """The frame was cancelled: by its program, or by a request. Nothing of it has happened, and its results are
+    poisoned with this."""
+
+    code, status = "cancelled", 409
+
+
 class OutOfMemory(GradwireError, RuntimeError):
     """The host or the GPU has no memory left for the operation."""
 

@@ -95,6 +95,7 @@ class _Restorer:
             storage = blank(Storage)
             storage.array, storage._memory, storage.account = memory, memory, engine.account
             storage.nbytes = 0 if storage_row.alias else int(memory.nbytes)
+            storage.born = engine.account.frame
             storage.version = storage_row.version
             storage.poison = None if storage_row.poison is None else self.tables["problems"][storage_row.poison]
             engine.account.add(storage.nbytes)

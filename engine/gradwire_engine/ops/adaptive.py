@@ -31,7 +31,7 @@ def _decay(piece: Piece, weight_decay: float, lr: float, decoupled: bool) -> Non
         piece.decay(weight_decay)
 
 
-@control("adamax_step")
+@control("adamax_step", writes="operands")
 def adamax_step(
     engine: Any, params: list[Tensor], exp_avgs: list[Tensor], exp_infs: list[Tensor], lr: float, beta1: float,
     beta2: float, eps: float, weight_decay: float, step: float, maximize: bool, skip: Tensor | None,
@@ -47,7 +47,7 @@ def adamax_step(
         piece.divide_to_p(mean, norm, -lr / (1 - beta1**step))
 
 
-@control("nadam_step")
+@control("nadam_step", writes="operands")
 def nadam_step(
     engine: Any, params: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor], lr: float, beta1: float,
     beta2: float, eps: float, weight_decay: float, step: float, mu: float, mu_next: float, mu_product: float,
@@ -64,7 +64,7 @@ def nadam_step(
         piece.divide_to_p(mean, scale, -lr * mu_next / (1 - mu_product * mu_next))
 
 
-@control("radam_step")
+@control("radam_step", writes="operands")
 def radam_step(
     engine: Any, params: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor], lr: float, beta1: float,
     beta2: float, eps: float, weight_decay: float, step: float, decoupled_weight_decay: bool, maximize: bool,
@@ -89,7 +89,7 @@ def radam_step(
             piece.add_to_p(mean, -lr / first)
 
 
-@control("adadelta_step")
+@control("adadelta_step", writes="operands")
 def adadelta_step(
     engine: Any, params: list[Tensor], square_avgs: list[Tensor], acc_deltas: list[Tensor], lr: float, rho: float,
     eps: float, weight_decay: float, maximize: bool, skip: Tensor | None,
@@ -109,7 +109,7 @@ def adadelta_step(
         piece.add_to_p(delta, -lr)
 
 
-@control("rprop_step")
+@control("rprop_step", writes="operands")
 def rprop_step(
     engine: Any, params: list[Tensor], prevs: list[Tensor], step_sizes: list[Tensor], eta_minus: float,
     eta_plus: float, smallest: float, largest: float, maximize: bool, skip: Tensor | None,
@@ -126,7 +126,7 @@ def rprop_step(
         piece.p -= move
 
 
-@control("asgd_step")
+@control("asgd_step", writes="operands")
 def asgd_step(
     engine: Any, params: list[Tensor], axs: list[Tensor], eta: float, mu: float, lambd: float, weight_decay: float,
     maximize: bool, skip: Tensor | None,
@@ -153,7 +153,7 @@ def _rms(xp: Any, x: Any) -> Any:
     return xp.sqrt(xp.sum(x * x)) / x.size**0.5
 
 
-@control("adafactor_step")
+@control("adafactor_step", writes="operands")
 def adafactor_step(
     engine: Any, params: list[Tensor], row_vars: list[Tensor | None], col_vars: list[Tensor | None],
     variances: list[Tensor | None], lr: float, beta2_decay: float, eps1: float | None, eps2: float, d: float,
@@ -194,7 +194,7 @@ def _finest(param: Tensor) -> float:
     return float(np.finfo(native(param.dtype)).eps)
 
 
-@control("muon_step")
+@control("muon_step", writes="operands")
 def muon_step(
     engine: Any, params: list[Tensor], momentum_buffers: list[Tensor], lr: float, weight_decay: float, momentum: float,
     a: float, b: float, c: float, eps: float, ns_steps: int, nesterov: bool, adjust: str, skip: Tensor | None,

@@ -65,6 +65,9 @@ def rejoin(engine: Any, tensor: Tensor, place: Tensor, slot: int) -> Tensor:
 
 @control("bump_version")
 def bump_version(engine: Any, tensor: Tensor) -> None:
+    if engine.undo is not None:
+        storage, version = tensor.storage, tensor.storage.version
+        engine.undo.later(lambda: setattr(storage, "version", version))
     tensor.storage.version += 1
 
 
@@ -82,6 +85,12 @@ def attach_function(
     edges = tuple([edge_of(t) if t.dtype.category >= 2 else None for t in inputs])
     node: Any = ClientNode(name, edges, outs, engine.new_node_seq(), engine.account, engine.position)
     engine.account.check_nodes()
+    if engine.undo is not None:
+        for i in (*changed, *attached):
+            if (output := outputs[i]) is not None:
+                bump_version(engine, output)
+                output.storage.version -= 1
+                engine.undo.note(output)
     for i in changed:
         output = outputs[i]
         assert output is not None
@@ -147,6 +156,8 @@ def _run_of(engine: Any, handle: Tensor) -> Backward:
     found = engine.handles.get(id(handle))
     if found is None or type(found[1]) is not Backward:
         raise GraphError("this backward is over, or was never begun")
+    if engine.undo is not None:
+        engine.undo.use(id(handle))
     run: Backward = found[1]
     return run
 
@@ -167,6 +178,7 @@ def _place_named(engine: Any, place: Tensor) -> Any:
 @control("let_go")
 def let_go(engine: Any, place: Tensor, names: tuple[str, ...], at: tuple[int, ...]) -> None:
     saved = getattr(_node_of(place), "saved", None)
+    _note_saved(engine, saved)
     for label, i in zip(names, at, strict=True):
         name = _saved_name(saved or {}, label)
         if saved and name in saved:
@@ -181,6 +193,7 @@ def let_go(engine: Any, place: Tensor, names: tuple[str, ...], at: tuple[int, ..
 def bring_back(engine: Any, place: Tensor, tensor: Tensor, name: str, at: int) -> None:
     node = _node_of(place)
     saved: dict[str, Any] = getattr(node, "saved", None) or {}
+    _note_saved(engine, saved)
     name = _saved_name(saved, name)
     entry = saved.get(name, saved)
     if entry is saved or (type(entry) is list and not 0 <= at < len(entry)):
@@ -193,6 +206,13 @@ def bring_back(engine: Any, place: Tensor, tensor: Tensor, name: str, at: int) -
         entry[at] = kept
     else:
         saved[name] = kept
+
+
+def _note_saved(engine: Any, saved: dict[str, Any] | None) -> None:
+    """What a node keeps is about to change."""
+    if engine.undo is not None and saved:
+        before = {name: list(entry) if type(entry) is list else entry for name, entry in saved.items()}
+        engine.undo.later(lambda: saved.update(before))
 
 
 def _saved_name(saved: dict[str, Any], name: str) -> str:

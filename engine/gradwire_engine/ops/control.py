@@ -17,6 +17,7 @@ from gradwire_protocol.errors import (
     LimitExceeded,
     NotFound,
 )
+from gradwire_protocol.meta import Meta
 from gradwire_protocol.ops.control import (
     ANOMALY_MODE,
     GRAD_MODE,
@@ -29,7 +30,13 @@ from ..backward import backward, root_edge
 from ..pauses import Call
 from ..registry import control
 from ..tape import Edge, edge_of
-from ..tensor import Tensor
+from ..tensor import Storage, Tensor
+
+
+def _note(engine: Any, tensor: Tensor) -> None:
+    """Something that is known of a tensor, beside its values, is about to change."""
+    if engine.undo is not None:
+        engine.undo.note(tensor)
 
 
 @control("set_mode")
@@ -143,6 +150,7 @@ def grad_of(engine: Any, tensor: Tensor, dtype: dtypes.DType | None) -> Tensor |
 def set_grad(engine: Any, tensor: Tensor, gradient: Tensor | None) -> None:
     if gradient is not None:
         check_assigned_grad(tensor.meta, gradient.meta, tensor.grad_dtype)
+    _note(engine, tensor)
     tensor.grad = gradient
 
 
@@ -152,6 +160,7 @@ def set_grad_dtype(engine: Any, tensor: Tensor, dtype: dtypes.DType | None) -> N
         raise GraphError("grad_dtype is set for a leaf, not for the result of an operation")
     if dtype is not None and tensor.grad is not None and tensor.grad.dtype is not dtype:
         raise DTypeError(f"grad_dtype cannot become {dtype.name} while there is a {tensor.grad.dtype.name} gradient")
+    _note(engine, tensor)
     tensor.grad_dtype = dtype
 
 
@@ -164,6 +173,7 @@ def requires_grad_(engine: Any, tensor: Tensor, requires_grad: bool) -> None:
         return
     if requires_grad and tensor.inference and not engine.inference:
         raise GraphError("a tensor made in inference mode cannot require a gradient outside of it: clone it first")
+    _note(engine, tensor)
     tensor.requires_grad_flag = requires_grad
 
 
@@ -176,6 +186,10 @@ def retain_grad(engine: Any, tensor: Tensor) -> None:
         if not tensor.requires_grad:
             raise GraphError("a tensor that does not require grad has no gradient to retain")
         return
+    _note(engine, tensor)
+    if engine.undo is not None:
+        watchers = node.watchers and dict(node.watchers)
+        engine.undo.later(lambda: setattr(node, "watchers", watchers))
     tensor.retains_grad = True
     if node.watchers is None:
         node.watchers = {}
@@ -186,6 +200,7 @@ def retain_grad(engine: Any, tensor: Tensor) -> None:
 def detach_(engine: Any, tensor: Tensor) -> None:
     if tensor.base is not None:
         raise GraphError("a view cannot be detached in place: use detach()")
+    _note(engine, tensor)
     tensor.grad_fn = None
     tensor.requires_grad_flag = False
     tensor.slot = 0
@@ -202,9 +217,17 @@ def data_of(engine: Any, tensor: Tensor) -> Tensor:
 def set_data(engine: Any, tensor: Tensor, data: Tensor) -> None:
     if tensor.dtype is not data.dtype and tensor.requires_grad and data.dtype.category < dtypes.FLOATING:
         raise ArgumentError(f"data of dtype {data.dtype.name} cannot stand in a tensor that requires grad")
+    _note(engine, tensor)
+    if engine.undo is not None:
+        before = tensor.array, tensor.meta, tensor.storage, tensor.offset
+        engine.undo.later(lambda: _show(tensor, *before))
     if tensor.grad_dtype is tensor.dtype:
         tensor.grad_dtype = data.dtype
-    tensor.array, tensor.meta, tensor.storage, tensor.offset = data.array, data.meta, data.storage, data.offset
+    _show(tensor, data.array, data.meta, data.storage, data.offset)
+
+
+def _show(tensor: Tensor, array: Any, meta: Meta, storage: Storage, offset: int) -> None:
+    tensor.array, tensor.meta, tensor.storage, tensor.offset = array, meta, storage, offset
 
 
 @control("manual_seed")
@@ -252,6 +275,11 @@ def set_name(engine: Any, tensor: Tensor, name: str) -> None:
     if len(engine.names) >= limit and name not in engine.names:
         raise LimitExceeded(
             f"the session has {limit:,} names (GRADWIRE_MAX_TENSORS)", setting="GRADWIRE_MAX_TENSORS", limit=limit
+        )
+    if engine.undo is not None:
+        before = engine.names.get(name)
+        engine.undo.later(
+            lambda: engine.names.pop(name, None) if before is None else engine.names.update({name: before})
         )
     engine.names[name] = tensor
 

@@ -378,7 +378,10 @@ def _move(running: Tensor, value: Tensor, momentum: float, factor: float = 1.0) 
     Like PyTorch, the write does not count as a new version: a graph recorded in evaluation, which saved the
     statistic, may still run backward after a training step.
     """
-    running.engine.on_arrays("move", _moved, running.array, value.array, momentum, factor)
+    engine = running.engine
+    if engine.undo is not None:
+        engine.undo.write(running)
+    engine.on_arrays("move", _moved, running.array, value.array, momentum, factor)
 
 
 def _moved(running: Any, value: Any, momentum: float, factor: float) -> None:

@@ -184,7 +184,7 @@ def _cut(xp: Any, p: Any, g: Any, states: list[Any]) -> Iterator[Piece]:
         yield Piece(xp, p[part], g[part], [None if s is None else s[part] for s in flat], [m[:size] for m in memory])
 
 
-@control("sgd_step")
+@control("sgd_step", writes="operands")
 def sgd_step(
     engine: Any, params: list[Tensor], momentum_buffers: list[Tensor | None], lr: float, momentum: float,
     dampening: float, weight_decay: float, nesterov: bool, maximize: bool, first: tuple[bool, ...],
@@ -221,7 +221,7 @@ def sgd_step(
         piece.add_to_p(direction, -lr)
 
 
-@control("adam_step")
+@control("adam_step", writes="operands")
 def adam_step(
     engine: Any, params: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
     max_exp_avg_sqs: list[Tensor | None], lr: float, beta1: float, beta2: float, eps: float, weight_decay: float,
@@ -258,7 +258,7 @@ def adam_step(
         piece.divide_to_p(mean, scale, -step_size)
 
 
-@control("rmsprop_step")
+@control("rmsprop_step", writes="operands")
 def rmsprop_step(
     engine: Any, params: list[Tensor], square_avgs: list[Tensor], grad_avgs: list[Tensor | None],
     momentum_buffers: list[Tensor | None], lr: float, alpha: float, eps: float, weight_decay: float, momentum: float,
@@ -288,7 +288,7 @@ def rmsprop_step(
             piece.divide_to_p(g, scale, -lr)
 
 
-@control("adagrad_step")
+@control("adagrad_step", writes="operands")
 def adagrad_step(
     engine: Any, params: list[Tensor], state_sums: list[Tensor], lr: float, lr_decay: float, weight_decay: float,
     eps: float, step: float, maximize: bool, skip: Tensor | None,
@@ -309,6 +309,8 @@ def adagrad_step(
 def zero_grad(engine: Any, params: list[Tensor], set_to_none: bool) -> None:
     for param in params:
         gradient = param.grad
+        if engine.undo is not None:
+            engine.undo.note(param)
         if set_to_none or gradient is None:
             param.grad = None
         elif gradient.grad_fn is not None or gradient.requires_grad:
@@ -321,7 +323,7 @@ def _scale(gradient: Any, factor: Any) -> None:
     gradient[...] *= factor.astype(gradient.dtype)
 
 
-@control("clip_grad_norm_")
+@control("clip_grad_norm_", writes="gradients")
 def clip_grad_norm_(engine: Any, params: list[Tensor], max_norm: float, norm_type: float) -> Tensor:
     recording, engine.grad_enabled = engine.grad_enabled, False
     try:

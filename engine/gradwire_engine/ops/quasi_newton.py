@@ -52,7 +52,7 @@ def flat_values(engine: Any, params: list[Tensor]) -> Tensor:
     return _gathered(engine, params, [p.array for p in params])
 
 
-@control("move_params")
+@control("move_params", writes="operands")
 def move_params(engine: Any, params: list[Tensor], direction: Tensor, t: float, origin: Tensor | None) -> None:
     start = 0
     for param in params:

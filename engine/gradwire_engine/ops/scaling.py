@@ -18,7 +18,7 @@ def _working(xp: Any, array: Any, dtype: Any) -> Any:
     return array.astype(native(float32)) if dtype.is_low_precision else array
 
 
-@control("unscale_gradients")
+@control("unscale_gradients", writes="gradients")
 def unscale_gradients(engine: Any, params: list[Tensor], scale: Tensor) -> Tensor:
     backend = engine.backends[scale.device]
     with np.errstate(divide="ignore", over="ignore"):
@@ -43,7 +43,7 @@ def unscale_gradients(engine: Any, params: list[Tensor], scale: Tensor) -> Tenso
     return Tensor(engine, found, meta((), float32, scale.device), Storage(found, engine.account))
 
 
-@control("update_scale")
+@control("update_scale", writes="operands")
 def update_scale(
     engine: Any, scale: Tensor, growth_tracker: Tensor, found_infs: list[Tensor], growth_factor: float,
     backoff_factor: float, growth_interval: int,

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from gradwire_protocol.errors import GradwireError, InternalError
+from gradwire_protocol.errors import Cancelled, GradwireError, InternalError
 from gradwire_protocol.frames import position_of, structure_hash
 from gradwire_protocol.meta import Meta
 
 from ..failures import Poison
 from ..tensor import Tensor
+from ..undo_log import UndoLog
 from .device import HOST
 from .effects import Before, Harvest
 from .emitting import Emitter
@@ -58,6 +59,7 @@ class Plan:
         payloads: the op, its arguments and the position of the payload among them.
         written: things whose memory it writes to.
         seq, peak, size: how many nodes it numbers, its memory at the highest, its instructions.
+        logged: more is noted than its own copies, since it looks behind a write whether it was cancelled.
         device, coarse: where it computes, and the precision of products there.
     """
 
@@ -77,6 +79,7 @@ class Plan:
     size: int
     device: str
     coarse: bool
+    logged: bool
     guard: Guard | None
 
 
@@ -276,6 +279,14 @@ class Plans:
         live, peak = account.live, account.peak
         begin = position_of(run.client.number, run.seq, 0)
         error: BaseException | None = None
+        noted = run.undo or (UndoLog(engine) if plan.logged else None)
+        if noted is not None:
+            for held in found.objects:
+                if type(held) is Tensor:
+                    noted.note(held)
+            for number in plan.written:
+                noted.write(found.objects[number])
+        run.clock.undo = undo if noted is None else noted.entries
         try:
             for (op, template, at), payload in zip(plan.payloads, frame.payloads, strict=True):
                 values = list(template)
@@ -291,16 +302,23 @@ class Plans:
         except Exception as found_error:
             log.exception("a plan failed")
             error = found_error
+        finally:
+            run.clock.undo = [] if run.undo is None else run.undo.entries
         account.peak = max(peak, live + plan.peak)
         if error is None:
             engine._seq += plan.seq
             engine.position = begin + len(run.structure.ops) - 1
             return ""
         error.__traceback__ = None
-        if undo and undo[-1] is None:
+        cancelled = isinstance(error, Cancelled) and noted is not None
+        if cancelled and noted is run.undo:
+            raise error  # it is taken back with the others
+        if cancelled and noted is not None:
+            noted.undo()
+        elif undo and undo[-1] is None:
             self._broken(plan, found, run, error)
             return ""
-        for array, before in reversed(undo):
+        for array, before in reversed([] if cancelled else undo):
             array[...] = before
         engine.generator.set_state(drawn)
         for key, upload in kept:
@@ -375,7 +393,7 @@ class Plans:
             program.places, sorted(program.fixed.items()), tracer.payloads, written,
             engine.default_dtype, engine.compiled, effects.seq, peak,
             len(effects.made), len(emitter.lines) + len(emitter.functions), tracer.device or HOST,
-            engine.coarse_products, guard_of(key),
+            engine.coarse_products, emitter.logged, guard_of(key),
         )  # fmt: skip
 
     def _bound(self) -> None:

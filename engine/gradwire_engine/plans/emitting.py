@@ -57,6 +57,9 @@ ARGUMENTS: Final = "o, s, d, p, G, B, engine, account, seq, begin, undo"
 session's generator, the backend, the engine, its account, the count of nodes, the position of the first record, and a
 list for copies of what is written over; ``None`` in it says that from there on nothing can be undone."""
 
+MUCH_WORK: Final = 20_000_000
+"""Steps of work, about a millisecond, after which a plan looks whether its frame was cancelled."""
+
 _DEFAULTS: Final = {
     "requires_grad_flag": False, "retains_grad": False, "inference": False, "slot": 0, "creation": PLAIN, "path": None,
 }  # fmt: skip
@@ -97,7 +100,21 @@ def _slices(inner: Any, base: Any, view: Any, offset: int, edges: Any, seq: int,
 def _alias(array: Any, account: Any) -> Storage:
     made = object.__new__(Storage)
     made.array, made._memory, made.account, made.nbytes, made.version, made.poison = array, None, account, 0, 0, None
+    made.born = account.frame
     return made
+
+
+def _looks(code: list[Instruction]) -> set[int]:
+    """The instructions before which a plan looks whether its frame was cancelled: after much work, and before much."""
+    looks: set[int] = set()
+    done = 0
+    for i, each in enumerate(code):
+        steps = each.steps if type(each) is Call else 0
+        if done and done + steps > MUCH_WORK:
+            looks.add(i)
+            done = 0
+        done += steps
+    return looks
 
 
 class Emitter:
@@ -119,6 +136,7 @@ class Emitter:
         self.functions: list[str] = []
         self.indent = " "
         self._loaded: set[int] = set()
+        self.logged = False  # it may be cancelled where its own copies do not lead back any more
         self.known: set[int] = set()  # made already, see constants
         self._made: set[int] = set()
         self._stored: set[int] = set()
@@ -146,9 +164,15 @@ class Emitter:
         for number, at in program.payloads:
             self.line(f"a{number} = p[{at}]")
             self._loaded.add(number)
+        looks = _looks(code)
         risky = max((i for i, each in enumerate(code) if type(each) is Call and not each.total), default=-1)
+        risky = max(risky, max(looks, default=-1))
+        copied: set[int] = set()
         dirty, done = False, 0
         for i, instruction in enumerate(code):
+            if i in looks:
+                self.logged |= dirty
+                self.line("if engine.clock.cancelled: engine.clock.stop('a plan')")
             if i in runs:
                 stretches.write(self, code, i, runs[i], last)
                 done = runs[i].end
@@ -160,7 +184,10 @@ class Emitter:
                     self.line("undo.append(None)")
                 dirty = True
             elif target is not None and program.memory[target] in program.old and not dirty:
-                if i < risky:
+                if i < risky and target in copied:
+                    pass
+                elif i < risky:
+                    copied.add(target)
                     self.load(target)
                     self.line(f"undo.append((a{target}, a{target}.copy()))")
                 else:

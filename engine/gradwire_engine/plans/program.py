@@ -80,6 +80,7 @@ class Call:
         name: the op's, or what else it is.
         compiled: tried first with the same arguments, where there is one and they do not settle whether it applies.
         machine: the function is a compiled kernel, which applies.
+        steps: of work that it takes, by :mod:`..work`.
         writes: the value written to, where the function writes by itself.
         total: no values of the operands make it fail.
         pure: it draws no random numbers and has no other effect.
@@ -102,6 +103,7 @@ class Call:
     expression: str = ""
     launches: bool = False
     machine: bool = False
+    steps: int = 0
 
 
 @dataclass(slots=True)

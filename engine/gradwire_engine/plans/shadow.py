@@ -20,6 +20,7 @@ from gradwire_protocol.errors import GradwireError, InternalError
 
 from .. import deadline
 from ..applying import Run
+from ..deadline import Clock
 from ..failures import GONE
 from ..image import Image, NotImageable, restore, take
 from ..structures import Known
@@ -143,7 +144,7 @@ def _again(run: Run, before: Image) -> Run:
     twin = restore(before, run.session.limits)
     twin.engine.compiled = run.session.engine.compiled
     known = Known(run.structure, run.frees, b"", run.human)
-    return Run(twin, twin.clients[run.client.number], run.frame, run.seq, known, run.buffers, run.human, None)
+    return Run(twin, twin.clients[run.client.number], run.frame, run.seq, known, run.buffers, run.human, None, Clock())
 
 
 def _travelled(image: Image) -> Image:

@@ -17,6 +17,7 @@ import numpy as np
 from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.table import Kind
 
+from .. import work
 from ..cuda.graphs import PLAIN
 from ..registry import Row
 from ..tape import Saved
@@ -103,6 +104,12 @@ def _settled(
     """A compiled kernel that applies, and what it is given: arrays alone, where it settles all else."""
     found = None if row.settle is None or row.writes else row.settle(*arguments[shift:])
     return (compiled, args) if found is None else (found, [arg for arg in args[shift:] if type(arg) is At])
+
+
+def _described(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return tuple(map(_described, value))
+    return value.meta if type(value) is Tensor else value
 
 
 def _alike(row: Row) -> str:
@@ -406,6 +413,7 @@ class Tracer:
                 type(result) is tuple,
                 launches=launches,
                 machine=machine,
+                steps=work.steps(op, list(map(_described, values)), inferred),
             )
         )
 
