@@ -223,7 +223,7 @@ def test_parameters_keep_their_values_when_backward_fails():
     (weight * 2).sum().backward()
     weight[gradwire.tensor([5])].sum().backward()  # of which only the server knows that there is no such element
     optimizer.step()
-    with pytest.raises(RuntimeError):
+    with pytest.raises(IndexError):
         gradwire.current_session().synchronize()
     assert weight.tolist() == [1.0, 1.0]
 
@@ -231,7 +231,7 @@ def test_parameters_keep_their_values_when_backward_fails():
 def test_a_failed_backward_that_was_told_is_not_told_of_later_gradients():
     weight = gradwire.ones(2, requires_grad=True)
     weight[gradwire.tensor([5])].sum().backward()
-    with pytest.raises(RuntimeError):
+    with pytest.raises(IndexError):
         gradwire.current_session().synchronize()
     x = gradwire.ones(2, requires_grad=True)
     (x * 3).sum().backward()
