@@ -59,15 +59,16 @@ def _written(value: Any, viewed: Tensor, indices: list[Tensor | None]) -> Tensor
     mask's elements are filled with. Any other tensor must have that dtype already."""
     if not isinstance(value, Tensor):
         return _filled(value, viewed)
+    written: Tensor = value
     if (
         value.dtype is not viewed.dtype
         and value.numel() == 1
         and all(i is None or i.dtype is dtypes.bool_ for i in indices)
     ):
-        value = call("to", value, viewed.dtype)
+        written = value.to(dtype=viewed.dtype)
     if value.device != viewed.device and value.ndim == 0:
-        value = value.to(device=viewed.device)
-    return value
+        written = written.to(device=viewed.device)
+    return written
 
 
 def _filled(value: Any, like: Tensor) -> Tensor:

@@ -286,7 +286,7 @@ INTO: dict[str, Write] = {
     "msort": lambda lib, x, o: lib.msort(o, out=x),
     "softmax": lambda lib, x, o: lib.softmax(o, 0, out=x),
     "mm": lambda lib, x, o: lib.mm(o, o, out=x),
-    "addmm": lambda lib, x, o: lib.addmm(o, lib.ones(4, 4), lib.ones(4, 4), out=x),
+    "addmm": lambda lib, x, o: lib.addmm(o, lib.ones(o.shape[0], 4), lib.ones(4, o.shape[1]), out=x),
     "index_select": lambda lib, x, o: lib.index_select(o, 0, _reversed(lib, o), out=x),
     "index_add": lambda lib, x, o: lib.index_add(lib.zeros(tuple(o.shape)), 0, _reversed(lib, o), o, out=x),
     "where": lambda lib, x, o: lib.where(lib.tensor(True), o, o, out=x),
@@ -305,9 +305,11 @@ def test_a_result_written_beside_its_operand(how: str) -> None:
         written, read = views.both(_numbers(torch, *views.shape))
         if written.shape != read.shape or "data" in where:
             continue  # out would be resized; only the server knows that data shares memory
-        if how in ("tril", "mm", "addmm") and read.dim() != 2:
+        if how in ("tril", "mm", "addmm") and (read.dim() != 2 or (how == "mm" and read.shape[0] != read.shape[1])):
             continue
         if how in ("tril", "softmax", "special.ndtr") and "expanded" in where:
             continue  # torch writes the same places several times
+        if how == "index_select" and where == "parts of rows that meet":
+            continue  # torch looks at single columns there, and refuses
         made += compare(views, INTO[how], f"{how}, {where}")
     assert made
