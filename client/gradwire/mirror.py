@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref
 
+from gradwire_protocol.errors import ArgumentTypeError
 from gradwire_protocol.meta import Meta
 from gradwire_protocol.table import Op
 
@@ -54,6 +55,8 @@ class Node:
     metadata_: dict[Any, Any] | None = None
     op: Op | None = None
     """What the server recorded, where the program recorded no call."""
+    plain: ClassVar[type[Node] | None] = None
+    """For a class that is named after its nodes, the one that it stands for: see :func:`shown`."""
     told = False
     """Whether the name is what the facts of derivatives say, and not what the program recorded."""
 
@@ -87,7 +90,18 @@ class Node:
             if edge is not None:
                 remember_way(edge[0], self, i)
         hidden = self.recipe.hidden if self.recipe is not None else ()
-        return tuple((None, 0) if e is None else e for i, e in enumerate(self.edges) if i not in hidden)
+        return tuple(
+            (None, 0) if e is None else (shown(e[0]), e[1]) for i, e in enumerate(self.edges) if i not in hidden
+        )
+
+    @property
+    def requires_grad(self) -> bool:
+        """Always True: what requires no gradient has no node."""
+        return True
+
+    def _sequence_nr(self) -> int:
+        """A number that rises from node to node."""
+        return int(self.seq)
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call ``fn(grad_inputs, grad_outputs)`` after each run of this node; what it returns, if anything, replaces
@@ -118,11 +132,15 @@ class Node:
     def __repr__(self) -> str:
         return f"<{self._name} object at {id(self):#x}>"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ArgumentTypeError(f"a node of the graph is neither copied nor pickled: {self._name}")
+
 
 class AccumulateGrad(Node):
     """Where a gradient arrives at a leaf."""
 
     __slots__ = ("variable",)
+    __module__ = "builtins"  # where PyTorch's node classes seem to be
 
     def __init__(self, leaf: Any) -> None:
         # Not by way of Node: one is made for each parameter in each step.
@@ -134,6 +152,26 @@ class AccumulateGrad(Node):
         self.seq = next_seq()
         self.part = leaf._part
         self.variable = leaf
+
+
+_named: dict[tuple[type[Node], str], type[Node]] = {}
+
+
+def shown(node: Node) -> Node:
+    """The node as a program sees it: an instance of a class that is named after it, as ``MulBackward0``.
+
+    Nodes are recorded without, and few are ever looked at.
+    """
+    _ = node.edges  # one of a replay becomes a plain node first
+    cls, name = type(node), node._name
+    if cls.__name__ != name and not issubclass(cls, AccumulateGrad):
+        plain = cls.plain or cls
+        found = _named.get((plain, name))
+        if found is None:
+            found = type(name, (plain,), {"__slots__": (), "__module__": "builtins", "plain": plain})
+            _named[plain, name] = found
+        node.__class__ = found
+    return node
 
 
 def edge_of(tensor: Any) -> Edge | None:

@@ -26,7 +26,7 @@ from .hooks import RemovableHandle
 from .inplace import Path, path_of, regenerate
 from .iterating import Rows, Shifted, rows
 from .layouts import lies_in
-from .mirror import AccumulateGrad, Node
+from .mirror import AccumulateGrad, Node, shown
 from .modes import MODES
 from .participation import Part, register_accumulated_hook, register_tensor_hook, remember_origin
 from .reading import Readable
@@ -264,16 +264,17 @@ class Tensor(Readable):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it was not made by a recorded operation."""
-        return self._grad_node() is None
+        """Whether it was not made by a recorded operation, as far as somebody has looked at the history of a view."""
+        return self._node is None
 
     @property
     def grad_fn(self) -> Node | None:
         """The node of the operation that made it."""
         node = self._grad_node()
-        if node is not None:
-            remember_origin(node, self)
-        return node
+        if node is None:
+            return None
+        remember_origin(node, self)
+        return shown(node)
 
     def _grad_node(self) -> Node | None:
         if self._base_tensor is not None and self._seen != self._version:
@@ -346,8 +347,6 @@ class Tensor(Readable):
                     stacklevel=2,
                 )
             return None
-        if self._base_tensor is not None:
-            self._grad_node()  # which may refuse
         if self._grad is None:
             found = LATER["grad_of"](self)
             if self._grad_state == UNKNOWN_GRAD and self._session.read([found])[0] is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 
 import pytest
@@ -376,6 +378,74 @@ def a_view_that_was_not_written_loses_its_history_when_the_base_is_detached(torc
     y.detach_()
     u.sum().backward()
     return x.grad
+
+
+@claim
+def looking_at_the_gradient_of_a_stale_view_refuses_nothing(torch):
+    y = leaf(torch) * 3
+    parts = y.unbind()
+    y.mul_(2)
+    return [seen(p) for p in parts], [p.requires_grad for p in parts]
+
+
+@claim
+def a_leaf_that_was_detached_takes_no_gradient(torch):
+    x, y = leaf(torch), leaf(torch)
+    z = x + y
+    y.grad_fn
+    y.register_hook(lambda g: None)
+    x.detach_()
+    z.sum().backward()
+    return seen(x), y.grad
+
+
+@claim
+def gradients_with_history_are_zeroed_in_place(torch):
+    x = leaf(torch)
+    (x * x).sum().backward(create_graph=True)
+    looked_at = x.grad
+    torch.optim.SGD([x], lr=0.1).zero_grad(set_to_none=False)
+    found = [looked_at is x.grad, x.grad.requires_grad, x.grad.tolist()]
+    (x * 3).sum().backward()
+    return found, x.grad
+
+
+# Classes of nodes
+
+
+@claim
+def a_node_is_an_instance_of_a_class_of_its_name(torch):
+    class F(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = leaf(torch)
+    written = x * 2
+    written[0].mul_(3)
+    (gradient,) = torch.autograd.grad((x**3).sum(), [x], create_graph=True)
+    nodes = [
+        (x + 1).grad_fn, (x * x).grad_fn, F.apply(x).grad_fn, (x * x).grad_fn.next_functions[0][0], written.grad_fn,
+        gradient.grad_fn,
+    ]  # fmt: skip
+    return (
+        [repr(type(n)) for n in nodes], [isinstance(n, torch.autograd.graph.Node) for n in nodes],
+        type((x * 1).grad_fn) is type(nodes[1]), nodes[1] == nodes[1], len({*nodes, nodes[0]}),
+    )  # fmt: skip
+
+
+@claim
+def a_node_is_not_copied(torch):
+    copy.deepcopy(leaf(torch).exp().grad_fn)
+
+
+@claim
+def a_node_is_not_pickled(torch):
+    pickle.dumps(leaf(torch).exp().grad_fn)
 
 
 # Gradient edges

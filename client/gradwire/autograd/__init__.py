@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -148,8 +148,7 @@ def backward(
         for i, tensor in enumerate(inputs):
             if not tensor.requires_grad:
                 raise GraphError(f"input {i} does not require grad")
-            if not tensor.is_leaf:
-                tensor.retain_grad()
+            tensor.retain_grad()
         inputs = [tensor for tensor in inputs if edge_of(tensor) is not None]
     if create_graph:
         warnings.warn(
@@ -245,16 +244,20 @@ def grad(
     session = roots[0]._session
     check(passed, session, [node for node, _ in targets])
     levels = batched.result_levels(roots, sources, gradients)
-    used = [tensor for tensor, hit in zip(sources, hits, strict=True) if hit]
-    found: Iterator[Any] = iter(())
-    if used:
+    # Gradients that arrive at another output of an input's node may be retained there.
+    nodes_reached = {node for node, _ in arrivals}
+    reached = [i for i, edge in enumerate(edges) if edge is not None and edge[0] in nodes_reached]
+    found: dict[int, Any] = {}
+    if reached:
         keep = create_graph if retain_graph is None else retain_graph
-        used_levels = [at for at, hit in zip(levels, hits, strict=True) if hit]
-        called = _Call(roots, gradients, used, used_levels, keep, create_graph, unused_allowed)
-        found = iter(_gradients(called, nodes, passed, lambda: arrivals))
+        called = _Call(
+            roots, gradients, [sources[i] for i in reached], [levels[i] for i in reached], keep, create_graph,
+            unused_allowed or not all(hits),
+        )  # fmt: skip
+        found = dict(zip(reached, _gradients(called, nodes, passed, lambda: arrivals), strict=True))
     results = []
-    for tensor, hit in zip(sources, hits, strict=True):
-        made = next(found) if hit else None
+    for i, (tensor, hit) in enumerate(zip(sources, hits, strict=True)):
+        made = found[i] if hit else None
         if made is not None:
             if entered is not None:
                 made = unbatch(made, entered.level, 0, entered.size)

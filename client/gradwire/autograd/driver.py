@@ -283,7 +283,7 @@ class Run:
                 self._packed.append(part.packed)
             else:
                 part.packed = None  # what the program kept may be the node's own result
-        if isinstance(node, AccumulateGrad) and arrived[0] is not None:
+        if isinstance(node, AccumulateGrad) and arrived[0] is not None and node.variable._requires:
             arrives(node.variable, self._create, arrived[0])
         if INSTEAD in stages:
             given = self._instead(node, arrived)

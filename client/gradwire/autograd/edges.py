@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gradwire_protocol.errors import ArgumentTypeError, GraphError
 from gradwire_protocol.table import TABLE
 
-from ..mirror import AccumulateGrad, Node, edge_of
+from ..mirror import AccumulateGrad, Node, edge_of, shown
 from ..modes import no_grad
 from ..participation import place_of, remember_tensor
 from ..tensor import Tensor
@@ -33,7 +33,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
         raise GraphError(f"a {tensor._meta!r} tensor that does not require grad has no gradient edge")
     if not isinstance(edge[0], AccumulateGrad):
         remember_tensor(edge[0], tensor)  # the edge may outlive the tensor
-    return GradientEdge(*edge)
+    return GradientEdge(shown(edge[0]), edge[1])
 
 
 def tensors_at(values: Any) -> list[Any]:

@@ -194,7 +194,9 @@ class _FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
-        cls._context = type(name + "Backward", (FunctionCtx,), {"function": cls, "__module__": cls.__module__})
+        cls._context = type(
+            name + "Backward", (FunctionCtx,), {"function": cls, "__module__": "torch.autograd.function"}
+        )
 
 
 class Function(metaclass=_FunctionMeta):

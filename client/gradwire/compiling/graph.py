@@ -182,7 +182,8 @@ class Weaver:
         return not isinstance(node, AccumulateGrad) and node.seq > self._seq and id(node) not in self._edges
 
     def _template(self, node: Node) -> NodeTemplate:
-        if type(node) not in (Node, Told) or node.part is not None or node.metadata_:
+        kind = type(node).plain or type(node)
+        if kind not in (Node, Told) or node.part is not None or node.metadata_:
             raise Unfit(f"the program takes part in backward, at {node.label}")
         edges: list[Any] = []
         for edge in node.edges:
@@ -194,7 +195,7 @@ class Weaver:
                 edges.append((False, self._outer(edge[0]), edge[1]))
         saved = None if node.saved is None else [self._saved(entry) for entry in node.saved]
         return NodeTemplate(
-            type(node), node._name, edges, node.outs, node.recipe, node.line, saved, node.numbers,
+            kind, node._name, edges, node.outs, node.recipe, node.line, saved, node.numbers,
             None if node.inner is None else self._nodes[id(node.inner)], getattr(node, "op", None),
             node.seq - self._seq,
         )  # fmt: skip

@@ -115,8 +115,17 @@ def clear_gradients(tensors: Iterable[Tensor], set_to_none: bool = True) -> None
                     tensor._grad_state = NO_GRAD
                     if tensor._grad is not None:
                         tensor._grad = None
-            elif tensor._grad is not None:
-                tensor._grad._bump()
+            else:
+                tensor._grad_history = None
+                gradient = tensor._grad
+                if gradient is None:
+                    continue
+                if gradient._base_tensor is not None and gradient.requires_grad:
+                    tensor._grad = None
+                    continue
+                if gradient.requires_grad:
+                    gradient._node, gradient._slot, gradient._requires = None, 0, False
+                gradient._bump()
 
 
 def __getattr__(name: str) -> Any:

@@ -313,9 +313,10 @@ def zero_grad(engine: Any, params: list[Tensor], set_to_none: bool) -> None:
             engine.undo.note(param)
         if set_to_none or gradient is None:
             param.grad = None
-        elif gradient.grad_fn is not None or gradient.requires_grad:
+        elif gradient.base is not None and gradient.requires_grad:
             param.grad = engine.call("zeros_like", gradient)
         else:
+            gradient.grad_fn, gradient.slot, gradient.requires_grad_flag = None, 0, False
             engine.call("zero_", gradient)
 
 
