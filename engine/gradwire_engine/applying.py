@@ -39,7 +39,7 @@ from gradwire_protocol.table import TABLE, Kind, Op, lookup
 
 from . import deadline
 from .backends import native
-from .clients import JSON_NUMBER_BYTES, Client
+from .clients import NESTED_NUMBER_BYTES, Client
 from .deadline import Clock
 from .failures import BACKWARDS, GONE, MOMENTARY, Poison, Poisoned, problem_of, sound
 from .json_values import from_json, to_json
@@ -485,13 +485,8 @@ class Run(Applying):
         for ref in self.structure.reads:
             try:
                 tensor = self._resolve(ref)
-                total += tensor.numel * JSON_NUMBER_BYTES if self.human else tensor.meta.nbytes
-                if total > self.session.limits.max_read_bytes:
-                    raise LimitExceeded(
-                        f"the reads of this frame pass {self.session.limits.max_read_bytes:,} bytes "
-                        "(GRADWIRE_MAX_READ_BYTES)",
-                        setting="GRADWIRE_MAX_READ_BYTES", limit=self.session.limits.max_read_bytes, value=total,
-                    )  # fmt: skip
+                total += tensor.numel * NESTED_NUMBER_BYTES if self.human else tensor.meta.nbytes
+                self._check_read(total)
                 values.append(self._value(tensor, out))
             except Poisoned as poisoned:
                 values.append(self._broken(poisoned.problem))
@@ -506,6 +501,20 @@ class Run(Applying):
                         self._broken(problem_of(error, op="read", seq=self.seq, index=len(self.structure.ops)))
                     )
         return values, out
+
+    def _check_read(self, total: int) -> None:
+        limits = self.session.limits
+        if total > limits.max_read_bytes:
+            raise LimitExceeded(
+                f"the reads of this frame pass {limits.max_read_bytes:,} bytes (GRADWIRE_MAX_READ_BYTES)",
+                setting="GRADWIRE_MAX_READ_BYTES", limit=limits.max_read_bytes, value=total,
+            )  # fmt: skip
+        if self.human and total > limits.max_decoded_bytes:
+            raise LimitExceeded(
+                f"the reads of this frame would take {total:,} bytes as nested lists, {limits.max_decoded_bytes:,} are "
+                "allowed (GRADWIRE_MAX_DECODED_BYTES): read them as raw bytes",
+                setting="GRADWIRE_MAX_DECODED_BYTES", limit=limits.max_decoded_bytes, value=total,
+            )  # fmt: skip
 
     def _expect_reads(self) -> None:
         """Let the values that will be read travel from their GPU together. What cannot be read is found out later."""

@@ -13,8 +13,8 @@ from .tensor import Storage
 
 REPLIES_KEPT: Final = 1024
 REPLY_BYTES_KEPT: Final = 64 << 20
-JSON_NUMBER_BYTES: Final = 32
-"""What a number in a nested list costs, as a Python object."""
+NESTED_NUMBER_BYTES: Final = 64
+"""What a number in a nested list costs, as a Python object and as text."""
 
 Buffers = list[memoryview]
 
@@ -67,4 +67,4 @@ class Client:
 def _weight(reply: Reply, buffers: Buffers) -> int:
     """About how many bytes a kept reply holds."""
     listed = sum(math.prod(value.shape) for value in reply.values if value.values is not None)
-    return sum(b.nbytes for b in buffers) + JSON_NUMBER_BYTES * listed
+    return sum(b.nbytes for b in buffers) + NESTED_NUMBER_BYTES * listed

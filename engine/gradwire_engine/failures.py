@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gradwire_protocol.errors import GradwireError
-from gradwire_protocol.frames import Problem
+from gradwire_protocol.frames import MAX_NAME, Problem
 from gradwire_protocol.table import TABLE
 
 from .tensor import Tensor
@@ -55,7 +55,7 @@ def problem_of(error: GradwireError, op: str = "", seq: int = 0, index: int = 0)
     return Problem(
         code=error.code,
         detail=error.message,
-        op=op,
+        op=op[:MAX_NAME],
         seq=seq,
         index=index,
         retryable=error.retryable,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gradwire_protocol.bounds import MAX_DECODED_BYTES
 from gradwire_protocol.errors import LimitExceeded
 from gradwire_protocol.meta import Meta
 
@@ -23,6 +24,7 @@ class Limits:
         max_read_bytes: values of one reply together.
         max_op_work: multiply-adds, or steps of as much work, of one op (see :mod:`.work`); 0 for no limit.
         max_frame_seconds: time for the records of one frame (see :mod:`.deadline`); 0 for no limit.
+        max_decoded_bytes: what a structure, or the values of a reply as nested lists, may take as objects.
         plans: whether frames that were seen before run as plans: one of the modes of :mod:`.plans`.
     """
 
@@ -34,11 +36,13 @@ class Limits:
     max_read_bytes: int = 4 << 30
     max_op_work: int = 20_000_000_000_000
     max_frame_seconds: int = 600
+    max_decoded_bytes: int = MAX_DECODED_BYTES
     plans: int = 1
 
 
 UNLIMITED: Final = Limits(
-    max_tensor_bytes=1 << 62, max_session_bytes=1 << 62, max_graph_nodes=1 << 62, max_op_work=0, max_frame_seconds=0
+    max_tensor_bytes=1 << 62, max_session_bytes=1 << 62, max_graph_nodes=1 << 62, max_op_work=0, max_frame_seconds=0,
+    max_decoded_bytes=1 << 62,
 )  # fmt: skip
 """For what was allowed before and is done again."""
 

@@ -60,6 +60,9 @@ class Repetition(Applying):
             )
         if structure.reads or any(payload.upload is not None for payload in frame.payloads):
             raise MalformedFrame("a frame that is repeated reads nothing and takes no upload that came in chunks")
+        dropped = set(structure.drops).intersection(frame.stacked)
+        if dropped:
+            raise MalformedFrame(f"result {min(dropped)} is dropped in each iteration and cannot be stacked")
         self.errors: list[Problem] = []
         self.first = frame.first
         self.first = self._single(0).first  # what it would refuse is refused now

@@ -32,11 +32,15 @@ from .inplace import looked_at
 from .memory import Limits
 from .plans import plans_of
 from .repeating import Repetition
-from .structures import Structures
+from .structures import Known, Structures
 from .tensor import Tensor
 from .uploads import Uploads
 
 CLIENTS_KEPT: Final = 4096
+LARGE_FRAME_BYTES: Final = 1 << 20
+"""A frame whose records, ids and numbers take less is not counted among what the session holds."""
+ENTRY_BYTES: Final = 48
+"""An id or a number in a table."""
 
 Buffers = list[memoryview]
 
@@ -176,6 +180,8 @@ class Session:
                 known = self.structures.find(frame, human, self.limits)
             except MemoryError as error:
                 raise self.engine.out_of_memory("the structure of the frame", error) from None
+            if failures is None:
+                self._check_values(frame, known)
             kind = Repetition if frame.repeat > 1 or frame.stacked else Run
             run = kind(self, client, frame, seq, known, buffers or [], human, failures, clock or Clock())
             # Nothing has changed until here, and nothing from here on refuses the frame.
@@ -193,6 +199,17 @@ class Session:
         self.frames_applied += 1
         self.ran = known.structure
         return reply, out
+
+    def _check_values(self, frame: Frame, known: Known) -> None:
+        """Count what a large frame itself takes among the memory of the session: records, ids and numbers."""
+        nbytes = known.nbytes + ENTRY_BYTES * (len(frame.external) + len(frame.scalars) + len(frame.releases))
+        most = self.limits.max_session_bytes
+        if nbytes > LARGE_FRAME_BYTES and self.engine.account.live + nbytes > most:
+            raise LimitExceeded(
+                f"the records, ids and numbers of the frame take {nbytes:,} bytes, but the session holds "
+                f"{self.engine.account.live:,} of {most:,} (GRADWIRE_MAX_SESSION_BYTES): send less at once",
+                setting="GRADWIRE_MAX_SESSION_BYTES", limit=most, value=self.engine.account.live + nbytes,
+            )  # fmt: skip
 
     def _again(self, client: Client, seq: int, frame: Frame) -> tuple[Reply, Buffers]:
         # They came again with the frame, and nothing will take them.

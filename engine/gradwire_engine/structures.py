@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from gradwire_protocol.bounds import estimate, estimate_json
 from gradwire_protocol.errors import LimitExceeded, MalformedFrame, UnknownStructure
 from gradwire_protocol.frames import Frame, Structure, structure_hash
 
@@ -14,20 +15,30 @@ from .lifetimes import Frees, last_uses
 from .memory import Limits
 
 STRUCTURES_KEPT: Final = 256
-STRUCTURE_BYTES_KEPT: Final = 16 << 20
-"""Encoded; decoded they take some ten times as much."""
+STRUCTURE_BYTES_KEPT: Final = 160 << 20
+"""Decoded, by an estimate that is never too low."""
 
 _from_msgpack = msgspec.msgpack.Decoder(Structure)
 _from_json = msgspec.json.Decoder(Structure)
 
 
 class Known(NamedTuple):
-    """A structure that can be named by its hash: decoded, planned, and as it came."""
+    """A structure that can be named by its hash: decoded, planned, and as it came.
+
+    Attributes:
+        nbytes: at least what it takes in memory.
+    """
 
     structure: Structure
     frees: Frees
     encoded: bytes
     human: bool
+    nbytes: int
+
+
+def decoded_bytes(encoded: bytes, human: bool) -> int:
+    """At least what a structure takes in memory, decoded and as it came."""
+    return len(encoded) + (estimate_json if human else estimate)(encoded)
 
 
 class Structures(OrderedDict[bytes, Known]):
@@ -66,7 +77,7 @@ class Structures(OrderedDict[bytes, Known]):
             raise MalformedFrame(f"the records announce from {min(announced)} to {max(announced)} results each")
         if frame.hash and structure_hash(encoded) != frame.hash:
             raise MalformedFrame("the hash does not belong to the structure")
-        return Known(structure, last_uses(structure), encoded, human)
+        return Known(structure, last_uses(structure), encoded, human, decoded_bytes(encoded, human))
 
     def remember(self, digest: bytes, known: Known) -> None:
         """Hold a structure under its hash, and forget those that were not used for longest."""
@@ -75,6 +86,6 @@ class Structures(OrderedDict[bytes, Known]):
         elif digest:
             self[digest] = known
             self.move_to_end(digest)
-            held = sum(len(each.encoded) for each in self.values())
+            held = sum(each.nbytes for each in self.values())
             while len(self) > STRUCTURES_KEPT or (held > STRUCTURE_BYTES_KEPT and len(self) > 1):
-                held -= len(self.popitem(last=False)[1].encoded)
+                held -= self.popitem(last=False)[1].nbytes

@@ -62,6 +62,8 @@ class Uploads(OrderedDict[Key, tuple[memoryview, int]]):
             MalformedFrame: for a piece that does not fit.
             MemoryError: when there is none.
         """
+        if total < 0:
+            raise MalformedFrame(f"an upload of {total:,} bytes")
         key = (client, transfer)
         refusal = self.refused.get(key)
         if refusal is not None and offset > self.get(key, (b"", 0))[1]:

@@ -52,6 +52,26 @@ def join(pieces: Sequence[bytes | memoryview]) -> bytes:
     return b"".join(pieces)
 
 
+def header_size(data: bytes | bytearray | memoryview) -> int:
+    """How long the header says it is."""
+    return int.from_bytes(data[:_PREFIX], "little")
+
+
+def header_of(data: bytes | bytearray | memoryview) -> memoryview:
+    """The header of a message, as a view.
+
+    Raises:
+        MalformedFrame: when it is not there whole.
+    """
+    whole = memoryview(data).toreadonly()
+    if len(whole) < _PREFIX:
+        raise MalformedFrame(f"{len(whole)} bytes are too few for a message")
+    size = header_size(whole)
+    if _PREFIX + size > len(whole):
+        raise MalformedFrame(f"the header should have {size} bytes, {len(whole) - _PREFIX} arrived")
+    return whole[_PREFIX : _PREFIX + size]
+
+
 def decode(
     data: bytes | bytearray | memoryview, decoder: msgspec.msgpack.Decoder[Any] = _decoder
 ) -> tuple[Any, list[memoryview]]:
@@ -61,17 +81,12 @@ def decode(
     Raises:
         MalformedFrame: saying what does not fit.
     """
-    whole = memoryview(data).toreadonly()
-    if len(whole) < _PREFIX:
-        raise MalformedFrame(f"{len(whole)} bytes are too few for a message")
-    size = int.from_bytes(whole[:_PREFIX], "little")
-    if _PREFIX + size > len(whole):
-        raise MalformedFrame(f"the header should have {size} bytes, {len(whole) - _PREFIX} arrived")
+    whole, header = memoryview(data).toreadonly(), header_of(data)
     try:
-        message = decoder.decode(whole[_PREFIX : _PREFIX + size])
+        message = decoder.decode(header)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedFrame(f"the header is not a message: {error}") from None
-    at = _PREFIX + size
+    at = _PREFIX + len(header)
     buffers: list[memoryview] = []
     lengths = getattr(message, "buffers", ())
     if len(lengths) > MAX_BUFFERS:

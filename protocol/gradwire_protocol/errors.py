@@ -6,7 +6,10 @@ A class derives from the built-in exception that PyTorch raises in the same situ
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+LONGEST: Final = 4096
+"""Of a message, in characters: it may name what a client sent."""
 
 
 class GradwireError(Exception):
@@ -23,7 +26,8 @@ class GradwireError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, **details: Any) -> None:
-        super().__init__(message)
+        text = str(message)
+        super().__init__(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")
         self.details: dict[str, Any] = details
         self.half_done: list[Any] = []
         """Inside the engine: tensors whose memory holds a part of what should have been written."""

@@ -40,7 +40,37 @@ def place_of_position(position: int) -> tuple[int, int, int]:
     return client, seq, index
 
 
-Record = Annotated[list[Any], msgspec.Meta(min_length=2, max_length=3)]
+# Every field has a bound (:mod:`.bounds` sees to that): these are what no message needs to pass, whatever a server
+# allows. What a server does allow is less: ``max_decoded_bytes`` of all fields together, ``max_ops_per_frame``, ...
+# Numbers that a server repeats, such as the one of a frame that it refuses, may be any.
+
+MAX_ENTRIES: Final = 1 << 21
+"""Of a list of records, references, ids or numbers."""
+MAX_BUFFERS: Final = 1 << 16
+MAX_NESTING: Final = 80
+"""Lists inside one another: an array has 64 dimensions at most, and stands in a payload, in a list, in a message."""
+MAX_TEXT: Final = 1 << 20
+"""Of a text among arguments, values and explanations."""
+MAX_NAME: Final = 512
+"""Of a text that names something."""
+_INT64: Final = (1 << 63) - 1
+
+Whole = Annotated[int, msgspec.Meta(ge=-_INT64 - 1, le=_INT64)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=_INT64)]
+"""A number or a size, a moment in nanoseconds."""
+Id = Annotated[int, msgspec.Meta(ge=-MAX_ID, le=MAX_ID)]
+"""Of a tensor; below 0 there are none, which is for whoever looks for it to say."""
+ClientNumber = Annotated[int, msgspec.Meta(ge=0, le=MAX_ID >> ID_BITS)]
+Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+Nested = Annotated[Any, msgspec.Meta(extra={"bound": (MAX_ENTRIES, MAX_NESTING, MAX_TEXT)})]
+"""Anything, so long as it is not too much of it."""
+Wholes = Annotated[list[Whole], msgspec.Meta(max_length=MAX_ENTRIES)]
+Ids = Annotated[list[Id], msgspec.Meta(max_length=MAX_ENTRIES)]
+Sizes = Annotated[list[Count], msgspec.Meta(max_length=MAX_BUFFERS)]
+Extents = Annotated[list[Whole], msgspec.Meta(max_length=MAX_NAME)]
+
+Record = Annotated[list[Nested], msgspec.Meta(min_length=2, max_length=3)]
 """One op: its name, its arguments, and the number of results where the name does not settle it.
 
 Arguments stand in the order of the op's parameters; trailing defaults may be left out. By kind of parameter:
@@ -67,9 +97,9 @@ class Structure(msgspec.Struct, omit_defaults=True):
         heard: the client waits for the reply although it reads nothing, and learns what has failed before.
     """
 
-    ops: list[Record]
-    reads: list[int] = []
-    drops: list[int] = []
+    ops: Annotated[list[Record], msgspec.Meta(max_length=MAX_ENTRIES)]
+    reads: Wholes = []
+    drops: Wholes = []
     heard: bool = False
 
 
@@ -83,9 +113,9 @@ class Payload(msgspec.Struct, omit_defaults=True):
         upload: id of an upload whose chunks arrived before.
     """
 
-    buffer: int | None = None
-    values: Any = None
-    upload: int | None = None
+    buffer: Whole | None = None
+    values: Nested = None
+    upload: Whole | None = None
 
 
 class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
@@ -113,23 +143,23 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
         buffers: byte lengths of the raw buffers behind the header (MessagePack only).
     """
 
-    seq: int = 0
-    client: int = 0
-    first: int = 0
-    structure: msgspec.Raw = msgspec.Raw()
-    hash: bytes = b""
-    external: list[int] = []
-    scalars: list[Any] = []
-    payloads: list[Payload] = []
-    releases: list[int] = []
-    ack: int = 0
-    epoch: int = 0
+    seq: Whole = 0
+    client: ClientNumber = 0
+    first: Id = 0
+    structure: Annotated[msgspec.Raw, msgspec.Meta(extra={"of": Structure})] = msgspec.Raw()
+    hash: Annotated[bytes, msgspec.Meta(max_length=64)] = b""
+    external: Ids = []
+    scalars: Annotated[list[Nested], msgspec.Meta(max_length=MAX_ENTRIES)] = []
+    payloads: Annotated[list[Payload], msgspec.Meta(max_length=MAX_ENTRIES)] = []
+    releases: Ids = []
+    ack: Count = 0
+    epoch: Count = 0
     timed: bool = False
     detailed: bool = False
     near: bool = False
-    repeat: int = 0
-    stacked: list[int] = []
-    buffers: list[int] = []
+    repeat: Count = 0
+    stacked: Wholes = []
+    buffers: Sizes = []
 
     def spelled_out(self) -> Frame:
         """The frame itself, once its ids are whole: what comes from outside is passed through here.
@@ -138,11 +168,14 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
             MalformedFrame: for what is no counter, or no client's number.
         """
         if self.near:
-            counters = [self.first, *self.external, *self.releases]
-            if min(counters) < 0 or max(counters) >> ID_BITS or not 0 <= self.client <= MAX_ID >> ID_BITS:
+            ends = [self.first]
+            for counters in (self.external, self.releases):
+                if counters:
+                    ends += (min(counters), max(counters))
+            if min(ends) < 0 or max(ends) >> ID_BITS or not 0 <= self.client <= MAX_ID >> ID_BITS:
                 raise MalformedFrame(
-                    f"client {self.client} names ids from {min(counters)} to {max(counters)}: in a frame that is near "
-                    f"they are counters below 2**{ID_BITS}"
+                    f"client {self.client} names ids from {min(ends)} to {max(ends)}: in a frame that is near they are "
+                    f"counters below 2**{ID_BITS}"
                 )
             base = self.client << ID_BITS
             self.first += base
@@ -163,12 +196,12 @@ class Value(msgspec.Struct, omit_defaults=True):
         error: index into the reply's errors, where the tensor could not be computed.
     """
 
-    dtype: str = ""
-    shape: list[int] = []
-    buffer: int | None = None
-    values: Any = None
-    download: int | None = None
-    error: int | None = None
+    dtype: Name = ""
+    shape: Extents = []
+    buffer: Whole | None = None
+    values: Nested = None
+    download: Whole | None = None
+    error: Whole | None = None
 
 
 class Problem(msgspec.Struct, omit_defaults=True):
@@ -183,13 +216,13 @@ class Problem(msgspec.Struct, omit_defaults=True):
         extra: machine-readable particulars (the setting of a limit, the expected frame number, ...).
     """
 
-    code: str
-    detail: str
-    op: str = ""
-    seq: int = 0
-    index: int = 0
+    code: Name
+    detail: Text
+    op: Text = ""
+    seq: Whole = 0
+    index: Whole = 0
     retryable: bool = False
-    extra: dict[str, Any] = {}
+    extra: Annotated[dict[Name, Nested], msgspec.Meta(max_length=MAX_NAME)] = {}
 
 
 class Timing(msgspec.Struct, omit_defaults=True):
@@ -204,13 +237,13 @@ class Timing(msgspec.Struct, omit_defaults=True):
             the record that made the node (:func:`position_of`), start and end.
     """
 
-    received: int = 0
-    started: int = 0
-    finished: int = 0
-    committed: int = 0
-    ops: list[int] = []
-    memory: list[int] = []
-    nodes: list[tuple[int, str, int, int, int]] = []
+    received: Whole = 0
+    started: Whole = 0
+    finished: Whole = 0
+    committed: Whole = 0
+    ops: Wholes = []
+    memory: Wholes = []
+    nodes: Annotated[list[tuple[Whole, Text, Whole, Whole, Whole]], msgspec.Meta(max_length=MAX_ENTRIES)] = []
 
 
 class Reply(msgspec.Struct, omit_defaults=True, tag_field="type", tag="reply"):
@@ -227,14 +260,14 @@ class Reply(msgspec.Struct, omit_defaults=True, tag_field="type", tag="reply"):
         buffers: byte lengths of the raw buffers behind the header.
     """
 
-    seq: int
-    values: list[Value] = []
-    errors: list[Problem] = []
+    seq: Whole
+    values: Annotated[list[Value], msgspec.Meta(max_length=MAX_ENTRIES)] = []
+    errors: Annotated[list[Problem], msgspec.Meta(max_length=MAX_ENTRIES)] = []
     refused: Problem | None = None
-    made: int = 0
-    first: int = 0
+    made: Whole = 0
+    first: Whole = 0
     timing: Timing | None = None
-    buffers: list[int] = []
+    buffers: Sizes = []
 
 
 class Chunk(msgspec.Struct, omit_defaults=True, tag_field="type", tag="chunk"):
@@ -246,10 +279,10 @@ class Chunk(msgspec.Struct, omit_defaults=True, tag_field="type", tag="chunk"):
         total: bytes of the whole transfer.
     """
 
-    transfer: int
-    offset: int
-    total: int
-    buffers: list[int] = []
+    transfer: Count
+    offset: Count
+    total: Count
+    buffers: Sizes = []
 
 
 class Hello(msgspec.Struct, omit_defaults=True, tag_field="type", tag="hello"):
@@ -265,13 +298,13 @@ class Hello(msgspec.Struct, omit_defaults=True, tag_field="type", tag="hello"):
         trace: a W3C ``traceparent``, for a server that traces.
     """
 
-    version: int
-    client: int = 0
-    acked: int = 0
-    agent: str = ""
-    instance: str = ""
-    epoch: int = 0
-    trace: str = ""
+    version: Whole
+    client: ClientNumber = 0
+    acked: Count = 0
+    agent: Name = ""
+    instance: Name = ""
+    epoch: Count = 0
+    trace: Name = ""
 
 
 class Welcome(msgspec.Struct, omit_defaults=True, tag_field="type", tag="welcome"):
@@ -288,16 +321,16 @@ class Welcome(msgspec.Struct, omit_defaults=True, tag_field="type", tag="welcome
         clock: the server's clock at this moment, in nanoseconds from an origin of its own.
     """
 
-    version: int
-    client: int
-    expected: int
-    session: str = ""
-    capabilities: list[str] = []
-    limits: dict[str, int] = {}
-    devices: list[str] = []
-    epoch: int = 0
-    durability: str = "none"
-    clock: int = 0
+    version: Whole
+    client: Whole
+    expected: Whole
+    session: Name = ""
+    capabilities: Annotated[list[Name], msgspec.Meta(max_length=MAX_NAME)] = []
+    limits: Annotated[dict[Name, Whole], msgspec.Meta(max_length=MAX_NAME)] = {}
+    devices: Annotated[list[Name], msgspec.Meta(max_length=MAX_NAME)] = []
+    epoch: Whole = 0
+    durability: Name = "none"
+    clock: Whole = 0
 
 
 class Refusal(msgspec.Struct, omit_defaults=True, tag_field="type", tag="refusal"):
@@ -306,7 +339,9 @@ class Refusal(msgspec.Struct, omit_defaults=True, tag_field="type", tag="refusal
     problem: Problem
 
 
-Message = Frame | Reply | Chunk | Hello | Welcome | Refusal
+FromClient = Frame | Chunk | Hello
+FromServer = Reply | Chunk | Welcome | Refusal
+Message = FromClient | FromServer
 
 
 def structure_hash(encoded: bytes) -> bytes:

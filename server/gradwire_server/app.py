@@ -74,6 +74,7 @@ def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -
                 with suppress(asyncio.CancelledError):
                     await task
             await server.registry.close()
+            server.decoding.close()
             access.close()
             if tracing is not None:
                 await asyncio.to_thread(tracing.close)

@@ -26,6 +26,8 @@ STRUCTURES_KEPT: Final = 256
 OPERANDS_LOOKED_AT: Final = 64
 """A frame that mentions more tensors is not a small one."""
 
+NUMBERS_LOOKED_AT: Final = 4096
+
 UNHASHED_BYTES: Final = 64
 """Structures up to this length travel without a hash, and are their own."""
 
@@ -112,7 +114,7 @@ def reach_of(frame: Frame, brings: int, session: Session) -> int:
 
     Returns -1 for a frame that cannot be small.
     """
-    if len(frame.external) > OPERANDS_LOOKED_AT:
+    if len(frame.external) > OPERANDS_LOOKED_AT or max(len(frame.scalars), len(frame.payloads)) > NUMBERS_LOOKED_AT:
         return -1
     found = brings
     ids = session.ids

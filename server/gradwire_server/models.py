@@ -33,6 +33,7 @@ class SessionLimits(Body):
     max_graph_nodes: Bound | None = None
     max_ops_per_frame: Bound | None = None
     max_read_bytes: Bound | None = None
+    max_decoded_bytes: Bound | None = None
     max_op_work: Bound | None = None
     max_frame_seconds: Bound | None = None
 

@@ -18,6 +18,7 @@ from gradwire_engine.compiled.toolchain import Mode
 from gradwire_engine.memory import Limits
 from gradwire_engine.plans import MODES
 from gradwire_protocol.awake import SPIN_S
+from gradwire_protocol.bounds import MAX_DECODED_BYTES
 
 from .durable.spec import Durability, JournalPolicy
 from .secret_files import SecretFiles
@@ -148,6 +149,11 @@ class Settings(BaseSettings):
     )
     max_message_bytes: PositiveInt = Field(
         default=32 * MB, description="Largest message on a stream; larger payloads travel in chunks."
+    )
+    max_decoded_bytes: PositiveInt = Field(
+        default=MAX_DECODED_BYTES,
+        description="Memory that the values of one message or JSON body may take once they are decoded, beside its raw "
+        "buffers; also of one reply as JSON.",
     )
     max_tensor_bytes: PositiveInt = Field(default=4 * GB, description="Largest single tensor.")
     max_session_bytes: PositiveInt = Field(default=8 * GB, description="All memory of one session's tensors.")

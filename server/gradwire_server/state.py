@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Path
@@ -12,6 +12,7 @@ from structlog.contextvars import bind_contextvars
 from gradwire_protocol.frames import MAX_ID
 
 from .access import Access
+from .decoding import Decoding
 from .metrics import Metrics
 from .sessions import Registry, Session
 from .settings import Settings
@@ -27,6 +28,7 @@ class Server:
     metrics: Metrics
     registry: Registry
     tracing: Tracing | None = None
+    decoding: Decoding = field(default_factory=Decoding)
 
 
 def server_of(connection: HTTPConnection) -> Server:

@@ -13,11 +13,12 @@ from typing import Any, Final
 import msgspec
 
 from gradwire_engine.json_values import infer_shape
-from gradwire_protocol import dtypes
+from gradwire_protocol import bounds, dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import (
     ArgumentValueError,
     InvalidRequest,
+    LimitExceeded,
     MalformedFrame,
     NotAcceptable,
     Unsupported,
@@ -36,6 +37,8 @@ ENTRY: Final = "tensor"
 """The name of the one tensor in a safetensors body that the server writes; of those it reads, any will do."""
 
 MAX_DIMS: Final = 64
+MAX_HEADER_BYTES: Final = 1 << 20
+"""Of a safetensors file with one tensor, and what its values may take."""
 _BY_TAG: Final = {dtype.safetensors: dtype for dtype in dtypes.ALL if dtype.safetensors is not None}
 
 
@@ -78,26 +81,37 @@ class Incoming:
         return self.payload.values is not None
 
 
-def incoming(media_type: str, headers: Mapping[str, str], body: memoryview, default_dtype: str) -> Incoming:
-    """Read a body.
+def _kind(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+def is_nested(media_type: str) -> bool:
+    """Whether a body of this type is nested lists, which take long to parse."""
+    return _kind(media_type) in (JSON, "")
+
+
+def incoming(media_type: str, headers: Mapping[str, str], body: memoryview, default_dtype: str, most: int) -> Incoming:
+    """Read a body, whose JSON may take ``most`` bytes in memory.
 
     Raises:
         UnsupportedMediaType: for another form than those three.
+        LimitExceeded: for JSON that would take more.
         InvalidRequest, MalformedFrame, ArgumentValueError: for a body or headers that do not fit.
     """
-    kind = media_type.partition(";")[0].strip().lower()
-    if kind == JSON or kind == "":
-        return _from_json(body, default_dtype)
+    kind = _kind(media_type)
+    if kind in (JSON, ""):
+        return _from_json(bytes(body), default_dtype, most)
     if kind == RAW:
         return _from_raw(headers, body)
     if kind == SAFETENSORS:
-        return _from_safetensors(body)
+        return _from_safetensors(body, min(most, MAX_HEADER_BYTES))
     raise UnsupportedMediaType(
         f"{kind!r:.80} is no form of a tensor: use one of {', '.join(FORMATS)}", accepted=FORMATS
     )
 
 
-def _from_json(body: memoryview, default_dtype: str) -> Incoming:
+def _from_json(body: bytes, default_dtype: str, most: int) -> Incoming:
+    bounds.check_json(body, most)
     try:
         parsed = msgspec.json.decode(body, type=TensorBody)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -143,12 +157,19 @@ def _from_raw(headers: Mapping[str, str], body: memoryview) -> Incoming:
     return Incoming(dtype, parse_shape(headers[SHAPE_HEADER]), Payload(buffer=0), [body])
 
 
-def _from_safetensors(body: memoryview) -> Incoming:
+def _from_safetensors(body: memoryview, most: int) -> Incoming:
     size = int.from_bytes(body[:8], "little")
     if len(body) < 8 or size > len(body) - 8:
         raise MalformedFrame(f"the body of {len(body)} bytes is not a safetensors file: its header is cut off")
+    if size > MAX_HEADER_BYTES:
+        raise LimitExceeded(
+            f"the header of the safetensors file has {size:,} bytes, {MAX_HEADER_BYTES:,} are allowed",
+            limit=MAX_HEADER_BYTES, value=size,
+        )  # fmt: skip
+    head = bytes(body[8 : 8 + size])
+    bounds.check_json(head, most)
     try:
-        header = _header_decoder.decode(body[8 : 8 + size])
+        header = _header_decoder.decode(head)
         entries = [msgspec.convert(v, _Entry) for name, v in header.items() if name != "__metadata__"]
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise MalformedFrame(f"the header of the safetensors file cannot be read: {error}") from None

@@ -118,7 +118,8 @@ def test_a_hash_that_is_not_the_structures_own_counts_for_nothing() -> None:
 def test_two_keys_of_a_tenant_have_one_share(clock: Clock) -> None:
     rates = Rates(Settings(api_keys=("x",), max_ops_per_second=100))
     one, other = key("same"), key("same")
-    rates.meter(one).took(10, sent(OPS * 100), human=False)
+    meter = rates.meter(one)
+    meter.took(10, 10, meter.records(sent(OPS * 100), human=False))
     assert rates.meter(other).wait == pytest.approx(6)
     assert rates.meter(key("another")).wait == 0
     with pytest.raises(TooManyRequests) as refused:
@@ -126,10 +127,20 @@ def test_two_keys_of_a_tenant_have_one_share(clock: Clock) -> None:
     assert refused.value.details["retry_after_s"] == pytest.approx(6)
 
 
+def test_a_message_that_takes_much_more_memory_than_bytes_is_paced_by_that(clock: Clock) -> None:
+    rates = Rates(Settings(api_keys=("x",), max_bytes_per_second=10_000_000))
+    meter = rates.meter(key("one"))
+    meter.took(1_000_000, 10_000_000, 0)
+    assert meter.wait == pytest.approx(0)
+    meter.took(100_000, 20_000_000, None)
+    assert meter.wait == pytest.approx(2)
+    assert meter.bytes_in == 1_100_000
+
+
 def test_a_key_without_limits_is_counted_and_never_waits() -> None:
     meter = Meter(Share())
     for _ in range(3):
-        meter.took(1000, sent(OPS), human=False)
+        meter.took(1000, 9000, meter.records(sent(OPS), human=False))
     meter.gave(500)
     assert (meter.frames, meter.ops, meter.bytes_in, meter.bytes_out, meter.wait) == (3, 21, 3000, 500, 0.0)
     assert not meter.paced

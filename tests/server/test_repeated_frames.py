@@ -73,3 +73,15 @@ def test_a_journal_with_loops_in_it_is_replayed_exactly(tmp_path: Path, memory: 
         assert fingerprint(again.session) == before
     finally:
         again.close()
+
+
+def test_a_result_that_is_dropped_in_each_iteration_cannot_be_stacked(http: httpx.Client, session: str) -> None:
+    body = frame([["ones", [[2]]], ["neg", [0]]], repeat=3, stacked=[1])
+    body["structure"]["drops"] = [0, 1]
+    found = problem(http.post(f"{session}/frames", json=body), 400, "malformed_frame")
+    assert "result 1" in found["detail"]
+    body["structure"]["drops"] = [0]
+    reply = post(http, session, body)
+    assert reply["made"] == 3
+    values = http.get(f"{session}/tensors/{reply['first'] + 2}").json()["values"]
+    assert values == [[-1.0, -1.0]] * 3

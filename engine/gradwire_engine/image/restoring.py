@@ -25,7 +25,7 @@ from ..pauses import ClientNode
 from ..regions import Region
 from ..registry import row
 from ..session import Session
-from ..structures import Known
+from ..structures import Known, decoded_bytes
 from ..tape import AccumulateGrad, Node, SavedTensor
 from ..tensor import Storage, Tensor
 from . import facts
@@ -200,7 +200,7 @@ class _Restorer:
             encoded = pieces.next(known.nbytes)
             structure = (msgspec.json if known.human else msgspec.msgpack).decode(encoded, type=Structure)
             session.structures[bytes.fromhex(known.hash)] = Known(
-                structure, last_uses(structure), encoded, known.human
+                structure, last_uses(structure), encoded, known.human, decoded_bytes(encoded, known.human)
             )  # fmt: skip
 
     def _client(self, known: facts.ClientRow, pieces: _Pieces) -> Client:

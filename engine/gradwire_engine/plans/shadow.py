@@ -143,7 +143,7 @@ def _again(run: Run, before: Image) -> Run:
     """The frame, about to be applied to the session as it was."""
     twin = restore(before, run.session.limits)
     twin.engine.compiled = run.session.engine.compiled
-    known = Known(run.structure, run.frees, b"", run.human)
+    known = Known(run.structure, run.frees, b"", run.human, 0)
     return Run(twin, twin.clients[run.client.number], run.frame, run.seq, known, run.buffers, run.human, None, Clock())
 
 

@@ -34,6 +34,9 @@ BURST_S: Final = 1.0
 STRUCTURES_COUNTED: Final = 16_384
 """Known structures of one tenant: as many as its sessions remember, so that one sent as a hash is counted rightly."""
 
+WEIGHTY_BYTES: Final = 1 << 20
+"""A message whose values take more than this in memory is paced by that, where it is more than its length."""
+
 PLACES: Final = 10_000
 """Addresses that are turned away, and pairs of an address and a key that are let in all the same."""
 
@@ -106,13 +109,16 @@ class Meter:
         self.frames = self.ops = self.bytes_in = self.bytes_out = 0
         self.held = 0.0
 
-    def took(self, size: int, frame: Frame | None, human: bool) -> None:
-        """Count a message, and the frame that it is."""
+    def records(self, frame: Frame, human: bool) -> int:
+        """How many op records a frame runs. Another thread may ask."""
+        return self._share.records(frame, human)
+
+    def took(self, size: int, weight: int, records: int | None) -> None:
+        """Count a message of so many bytes, which has become so many in memory, and the frame that it is."""
         self.bytes_in += size
         if self._byte_rate:
-            self._share.bytes.take(size, self._byte_rate)
-        if frame is not None:
-            records = self._share.records(frame, human)
+            self._share.bytes.take(max(size, weight if weight > WEIGHTY_BYTES else 0), self._byte_rate)
+        if records is not None:
             self.frames += 1
             self.ops += records
             if self._op_rate:

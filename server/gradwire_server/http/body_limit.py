@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gradwire_protocol import bounds
 from gradwire_protocol.errors import (
     GradwireError,
     InvalidRequest,
@@ -19,9 +21,16 @@ from gradwire_protocol.errors import (
 from ..settings import Settings, variable
 from . import problems
 
+PLAIN_BYTES: Final = 4 << 20
+"""What the values of a JSON body may take that FastAPI parses, in the event loop: sessions, keys, lists of ids."""
+
+ALLOWANCE: Final = "gradwire.decoded_bytes"
+"""In a request's scope: what they may take where a route parses the body itself, in a thread where that is long."""
+
 
 class BodyLimit:
-    """ASGI middleware. JSON has a limit of its own, since it grows when it is parsed.
+    """ASGI middleware. JSON has limits of its own, since it grows when it is parsed: on its length, and on what its
+    values will take, which is estimated while it arrives.
 
     The rest of a refused body is not read: the connection closes after the response.
     """
@@ -35,7 +44,9 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        name = "max_json_bytes" if "json" in headers.get("content-type", "json") else "max_body_bytes"
+        kind = headers.get("content-type", "").lower()
+        is_json = "json" in kind or not kind.strip()
+        name = "max_json_bytes" if is_json else "max_body_bytes"
         limit: int = min(getattr(self.settings, name), self.settings.max_body_bytes)
         announced = headers.get("content-length")
         if announced is not None:
@@ -55,17 +66,22 @@ class BodyLimit:
             )
             await problems.response(unpacked, scope, {"Connection": "close"})(scope, receive, send)
             return
-        seen = 0
+        seen = decoded = 0
         pace = _Pace(self.settings)
 
         async def counted() -> Message:
-            nonlocal seen
+            nonlocal seen, decoded
             message = await pace.within(receive, seen)
             if message["type"] == "http.request":
                 seen += len(message.get("body", b""))
                 pace.over = not message.get("more_body", False)
                 if seen > limit:
                     raise problems.BodyTooLarge(_too_large(name, limit, seen))
+                if is_json:
+                    decoded += bounds.estimate_json(message.get("body", b""))
+                    most = scope.get(ALLOWANCE, min(PLAIN_BYTES, self.settings.max_decoded_bytes))
+                    if decoded > most:
+                        raise problems.BodyTooLarge(bounds.too_much(most, decoded))
             return message
 
         await self.app(scope, counted, send)

@@ -11,16 +11,21 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ..http.body_limit import ALLOWANCE
+from ..state import server_of
+
 SLICE_BYTES: Final = 1 << 20
 
 
 async def read_body(request: Request) -> memoryview:
-    """The whole body, in one piece of memory. The limit on bodies was installed before.
+    """The whole body, in one piece of memory. The limit on bodies was installed before; JSON may be as large as the
+    settings say, and is the caller's to parse.
 
     Raises:
         BodyTooLarge: when it passes the limit while it is being read.
         ClientDisconnect: when the client goes away.
     """
+    request.scope[ALLOWANCE] = server_of(request).settings.max_decoded_bytes
     announced = request.headers.get("content-length")
     if announced is None:
         collected = bytearray()

@@ -7,11 +7,12 @@ from typing import Annotated, Final
 import msgspec
 from fastapi import APIRouter, Header, Request, Response
 
-from gradwire_protocol import envelope
+from gradwire_protocol import bounds, envelope
 from gradwire_protocol.errors import MalformedFrame, UnsupportedMediaType
 from gradwire_protocol.frames import ID_BITS, Frame, Reply
 
 from .. import framebuild
+from ..decoding import allowed, decode, decode_json
 from ..framebuild import Built
 from ..http.openapi import FRAME_REQUEST, FRAME_RESPONSE, PROBLEMS
 from ..jobs import Buffers
@@ -45,8 +46,11 @@ async def post(
     body = await read_body(request)
     server.metrics.rest_in.inc(len(body))
     human = kind == JSON
-    frame, buffers = _decode(body) if human else _unpack(body)
-    frame.spelled_out()
+    most = allowed(server.settings, session)
+    size = len(body) if human else envelope.header_size(body)
+    frame, buffers = await server.decoding.do(
+        session.tenant, size, lambda: _decode(body, most) if human else _unpack(body, most)
+    )
     if frame.client > framebuild.SERVER and not frame.seq:
         raise MalformedFrame(f"frames of client {frame.client} must be numbered: another program counts on it")
     reply, out = await submit(server, session, Built(frame, buffers, human))
@@ -68,18 +72,17 @@ async def register(session: TheSession) -> dict[str, int]:
     return {"client": client, "expected": expected, "first_id": (client << ID_BITS) + 1}
 
 
-def _decode(body: memoryview) -> tuple[Frame, Buffers]:
-    try:
-        return _decoder.decode(body), []
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise MalformedFrame(f"the body is not a frame: {error}") from None
+def _decode(body: memoryview, most: int) -> tuple[Frame, Buffers]:
+    text = bytes(body)
+    bounds.check_json(text, most)
+    return decode_json(text, _decoder, "the body is not a frame").spelled_out(), []
 
 
-def _unpack(body: memoryview) -> tuple[Frame, Buffers]:
-    message, buffers = envelope.decode(body)
+def _unpack(body: memoryview, most: int) -> tuple[Frame, Buffers]:
+    message, buffers, _ = decode(body, most)
     if not isinstance(message, Frame):
         raise MalformedFrame(f"the body is a {type(message).__name__.lower()}, not a frame")
-    return message, buffers
+    return message.spelled_out(), buffers
 
 
 def _pack(reply: Reply, buffers: Buffers) -> Response:

@@ -11,6 +11,7 @@ from gradwire_protocol.errors import InvalidRequest, ShapeError, UnknownTensor
 from gradwire_protocol.frames import MAX_ID, Value
 
 from .. import framebuild
+from ..decoding import allowed
 from ..http.openapi import PROBLEMS, TENSOR_REQUEST, TENSOR_RESPONSE
 from ..jobs import Buffers
 from ..models import TensorList, TensorStored
@@ -23,6 +24,7 @@ from ..tensor_formats import (
     RAW,
     SHAPE_HEADER,
     incoming,
+    is_nested,
     negotiate,
     safetensors_header,
     shape_text,
@@ -96,7 +98,11 @@ async def put(
     place and without being recorded, and must have its shape."""
     body = await read_body(request)
     server.metrics.rest_in.inc(len(body))
-    new = incoming(content_type, request.headers, body, session.default_dtype)
+    most = allowed(server.settings, session)
+    new = await server.decoding.do(
+        session.tenant, len(body) if is_nested(content_type) else 0,
+        lambda: incoming(content_type, request.headers, body, session.default_dtype, most),
+    )  # fmt: skip
     known = await _shape_of(server, session, tensor_id)
     if known is None:
         if framebuild.owner(tensor_id) != framebuild.PEOPLE:

@@ -8,6 +8,7 @@ from typing import Final
 from gradwire_protocol.errors import (
     GradwireError,
     InternalError,
+    LimitExceeded,
     MalformedFrame,
     SessionGone,
     Superseded,
@@ -53,8 +54,8 @@ SILENT: Final = End(MALFORMED, "no hello", MalformedFrame("the hello did not com
 SERVER_STOPS: Final = End(GOING_DOWN, "service restart")
 
 
-def malformed(error: MalformedFrame) -> End:
-    """The client sent what is no message, or has no place there."""
+def malformed(error: MalformedFrame | LimitExceeded) -> End:
+    """The client sent what is no message, has no place there, or is too much of one."""
     return End(MALFORMED, "malformed message", error)
 
 

@@ -31,7 +31,8 @@ _json_encoder = msgspec.json.Encoder()
 def weight(reply: Reply, buffers: Buffers) -> int:
     """About how many bytes a reply holds until it is sent. Numbers in JSON form are Python objects."""
     numbers = sum(math.prod(value.shape) for value in reply.values if value.values is not None)
-    return sum(b.nbytes for b in buffers) + 32 * numbers + MESSAGE_OVERHEAD
+    told = len(reply.values) + len(reply.errors)
+    return sum(b.nbytes for b in buffers) + 64 * numbers + MESSAGE_OVERHEAD * (1 + told)
 
 
 class Outgoing:

@@ -6,8 +6,10 @@ client, with the session or with the server; frames that were applied stay appli
 the client's next stream.
 
 Memory is bounded by ``max_stream_backlog_bytes``: beyond it, in frames that wait or in replies that wait to be read,
-the server stops reading. At most ``FRAMES_AHEAD`` frames are given to the host at a time, so that a client that does
-not read replies cannot have more than those computed.
+the server stops reading. A message counts with its bytes and with what its values take once it is decoded. One that is
+large is decoded in a thread (:mod:`..decoding`), and those behind it wait: their order is kept. At most
+``FRAMES_AHEAD`` frames are given to the host at a time, so that a client that does not read replies cannot have more
+than those computed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import structlog
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from structlog.contextvars import bind_contextvars
 
-from gradwire_protocol import envelope
+from gradwire_protocol import bounds, envelope
 from gradwire_protocol.errors import (
     GradwireError,
     InternalError,
@@ -37,6 +39,7 @@ from gradwire_protocol.errors import (
 from gradwire_protocol.frames import Chunk, Frame, Message, Problem, Refusal, Reply
 
 from ..access.rates import Meter
+from ..decoding import Decoding, allowed, decode, is_large
 from ..http import problems
 from ..http.reception import DIRECT, StreamReception
 from ..jobs import Buffers
@@ -52,19 +55,26 @@ from .outgoing import MESSAGE_OVERHEAD, Outgoing, weight
 FRAMES_AHEAD: Final = 32
 HELLO_PATIENCE_S: Final = 20.0
 
-_json_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
-
 log = structlog.get_logger("gradwire.stream")
 
 
 @dataclass(slots=True)
 class Waiting:
-    """A message that waits to be given to the host. ``human``: it came as JSON."""
+    """A message that waits to be given to the host.
+
+    Attributes:
+        human: it came as JSON.
+        size: bytes that it holds here.
+        records: how many a frame runs.
+        refusal: why it is not given to the host but answered with this, when its turn comes.
+    """
 
     message: Frame | Chunk
     buffers: Buffers
     human: bool
     size: int
+    records: int | None = None
+    refusal: GradwireError | None = None
 
 
 class Stream:
@@ -78,6 +88,7 @@ class Stream:
         metrics: Metrics,
         devices: list[str],
         meter: Meter,
+        decoding: Decoding,
     ) -> None:
         self.socket = socket
         self.meter = meter
@@ -107,6 +118,10 @@ class Stream:
         """What came after the server had stopped to read: the rest of what it had read at once."""
         self._later: asyncio.TimerHandle | None = None
         self._feeding = False
+        self._decoding = decoding
+        self._apart: asyncio.Task[None] | None = None
+        """What decodes the first of the unread messages in a thread."""
+        self._most = allowed(settings, session)
         self._defect: Exception | None = None
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
@@ -136,9 +151,10 @@ class Stream:
             self._over = True
             if self._later is not None:
                 self._later.cancel()
-            for task in (reader, writer):
+            tasks = [task for task in (reader, writer, self._apart) if task is not None]
+            for task in tasks:
                 task.cancel()
-            outcomes = await asyncio.gather(reader, writer, return_exceptions=True)
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
             self._waiting.clear()
             self._unread.clear()
             self._ready.clear()
@@ -190,7 +206,7 @@ class Stream:
     async def _greet(self) -> bool:
         """Take the hello and send the welcome; or refuse, close, and return False."""
         try:
-            message, _ = await asyncio.wait_for(self._receive(), HELLO_PATIENCE_S)
+            message = self._first(await asyncio.wait_for(self._arrival(), HELLO_PATIENCE_S))
             hello = handshake.checked(message, self.session, self.settings.max_streams)
             previous = self.session.streams.get(hello.client)
             if previous is not None and (not hello.epoch or hello.instance == previous.instance):
@@ -214,14 +230,17 @@ class Stream:
 
     # Reading
 
-    async def _receive(self) -> tuple[Message, Waiting | None]:
-        """The next message; where it is one for the host, also with all that belongs to it.
+    def _first(self, data: bytes | str) -> Message:
+        """The message that a stream begins with.
 
         Raises:
-            WebSocketDisconnect: when the client is gone.
-            MalformedFrame: when it is not a message.
+            MalformedFrame: when it is none.
         """
-        return self._decoded(await self._arrival())
+        self.human = isinstance(data, str)
+        if is_large(data):
+            raise MalformedFrame(f"the first message of a stream must be a hello, not {len(data):,} bytes")
+        self.metrics.stream_in.inc(len(data))
+        return decode(data, self._most).message
 
     async def _arrival(self) -> bytes | str:
         """What ASGI brings next.
@@ -236,21 +255,31 @@ class Stream:
         data: bytes | str = event.get("bytes") or event.get("text") or b""
         return data
 
-    def _decoded(self, data: bytes | str) -> tuple[Message, Waiting | None]:
-        buffers: Buffers = []
-        size = len(data)
-        self.human = isinstance(data, str)
-        if not isinstance(data, str):
-            message, buffers = envelope.decode(data)
-        else:
-            try:
-                message = _json_decoder.decode(data)
-            except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-                raise MalformedFrame(f"the text is not a message: {error}") from None
-        self.metrics.stream_in.inc(size)
-        if isinstance(message, Frame | Chunk):
-            return message, Waiting(message, buffers, self.human, size + MESSAGE_OVERHEAD)
-        return message, None
+    def _decoded(self, data: bytes | str) -> Waiting:
+        """A message for the host, with all that belongs to it. Threads may call this.
+
+        Raises:
+            MalformedFrame: when it is none.
+            LimitExceeded: when it is too much, and no frame that could be answered.
+        """
+        human = isinstance(data, str)
+        try:
+            message, buffers, weight = decode(data, self._most)
+        except LimitExceeded as error:
+            seq = 0 if isinstance(data, str) else bounds.number_of(envelope.header_of(data))
+            if not seq:
+                raise
+            return Waiting(Frame(seq=seq), [], human, len(data) + MESSAGE_OVERHEAD, 0, error.with_traceback(None))
+        records = None
+        if isinstance(message, Frame):
+            message.client = self.client
+            message.spelled_out()
+            records = self.meter.records(message, human)
+        elif not isinstance(message, Chunk):
+            raise MalformedFrame(f"a {type(message).__name__.lower()} has no place here")
+        elif len(buffers) != 1:
+            raise MalformedFrame(f"a chunk has one buffer, this one {len(buffers)}")
+        return Waiting(message, buffers, human, len(data) + weight + MESSAGE_OVERHEAD, records)
 
     async def _read(self) -> None:
         """Take in messages, by ASGI until they come directly, and the end of the connection."""
@@ -275,19 +304,25 @@ class Stream:
         try:
             self._take_in()
         except Exception as error:
-            log.error("taking a message failed", session=self.session.id, exc_info=error)
-            self._defect = error
-            self._wake.set()
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        log.error("taking a message failed", session=self.session.id, exc_info=error)
+        self._defect = error
+        self._wake.set()
 
     def _take_in(self) -> None:
         """Take what has come, as far as there is room for it and the key has paid for what it took."""
-        if self._later is not None:
+        if self._later is not None or self._apart is not None:
             return
         while self._unread and self._end is None:
             if self._full:
                 break
             if self.meter.paced and (left := self.meter.wait) > 0:
                 self._later = asyncio.get_running_loop().call_later(left, self._paid, time.monotonic())
+                break
+            if is_large(self._unread[0]):
+                self._apart = asyncio.create_task(self._take_apart(self._unread[0]))
                 break
             self._take(self._unread.popleft())
         if self._end is not None:
@@ -310,22 +345,37 @@ class Stream:
         self._later = None
         self._take_in()
 
-    def _take(self, data: bytes | str) -> None:
-        """Put a message among those that wait for the host."""
+    async def _take_apart(self, data: bytes | str) -> None:
+        """Take a large message, which is decoded in a thread; then those that came behind it."""
         try:
-            message, waiting = self._decoded(data)
-            if waiting is None:
-                raise MalformedFrame(f"a {type(message).__name__.lower()} has no place here")
-            if isinstance(waiting.message, Frame):
-                waiting.message.client = self.client
-                waiting.message.spelled_out()
-            elif len(waiting.buffers) != 1:
-                raise MalformedFrame(f"a chunk has one buffer, this one {len(waiting.buffers)}")
-        except MalformedFrame as error:
-            self.finish(ends.malformed(error))
+            found = await self._decoding.apart(self.session.tenant, lambda: self._outcome(data))
+            self._apart = None
+            if self._over or self._end is not None:
+                return
+            self._unread.popleft()
+            self._put(data, found)
+            self._take_in()
+        except Exception as error:
+            self._fail(error)
+
+    def _take(self, data: bytes | str) -> None:
+        """Take a message."""
+        self._put(data, self._outcome(data))
+
+    def _outcome(self, data: bytes | str) -> Waiting | MalformedFrame | LimitExceeded:
+        try:
+            return self._decoded(data)
+        except (MalformedFrame, LimitExceeded) as error:
+            return error.with_traceback(None)  # which holds the message
+
+    def _put(self, data: bytes | str, waiting: Waiting | MalformedFrame | LimitExceeded) -> None:
+        """Put a message among those that wait for the host."""
+        self.human = isinstance(data, str)
+        self.metrics.stream_in.inc(len(data))
+        if isinstance(waiting, GradwireError):
+            self.finish(ends.malformed(waiting))
             return
-        frame = waiting.message if isinstance(waiting.message, Frame) else None
-        self.meter.took(waiting.size - MESSAGE_OVERHEAD, frame, waiting.human)
+        self.meter.took(len(data), waiting.size, waiting.records)
         self._waiting.append(waiting)
         self._held_in += waiting.size
         self._feed()
@@ -343,8 +393,14 @@ class Stream:
     def _feed_on(self) -> None:
         host, limit = self.session.host, self.settings.max_stream_backlog_bytes
         while self._waiting and self._ahead < FRAMES_AHEAD and self._held_out <= limit:
+            if self._waiting[0].refusal is not None and self._ahead:
+                return  # the answers to those before it come first
             waiting = self._waiting.popleft()
             self._ahead += 1
+            if waiting.refusal is not None:
+                seq = waiting.message.seq if isinstance(waiting.message, Frame) else 0
+                self._answer(waiting)(Reply(seq=seq, refused=to_problem(waiting.refusal)), [])
+                continue
             try:
                 if isinstance(waiting.message, Chunk):
                     host.add_chunk(self.client, waiting.message, waiting.buffers[0], self._took(waiting.size))
