@@ -283,7 +283,7 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     results = [Tensor._make(session, first + i, out, node, i) for i, out in enumerate(outs)]
     if op.constant and node is not None:
         for i in op.constant:
-            results[i]._node = None
+            results[i]._node, results[i]._slot = None, 0
     if inferred.offsets is not None:
         for result in results:
             result._view_of(values[0], op.grad_fn is not None, op.results is None, recording)

@@ -27,9 +27,8 @@ def getitem(self: Tensor, key: Any) -> Any:
     if self._meta.shape:
         if type(key) is int:
             return run(_SELECT, [self, 0, key])
-        if type(key) is slice:
-            viewed = _slice(self, 0, key)
-            return viewed if viewed is not self else call("alias", self)
+        if type(key) is slice:  # alone it is an op even where it takes everything; inside a tuple it is not
+            return _slice(self, 0, key, whole=True)
     viewed, indices = _walk(self, key)
     if any(i is not None for i in indices):
         return call("index", viewed, indices)
@@ -45,6 +44,9 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if isinstance(value, Tensor):
         while value.ndim > viewed.ndim and value.shape[0] == 1:
             value = call("select", value, 0, 0)
+        if viewed.ndim and not value.ndim:
+            call("fill_", viewed, value)
+            return
         if value._versions is viewed._versions is not None and value._meta.shape != viewed._meta.shape:
             value = call("expand", value, viewed._meta.shape)  # what repeats elements may be a part of what is written
         call("copy_", viewed, value)
@@ -177,16 +179,16 @@ def _as_index(part: Any) -> Any:
         ) from None
 
 
-def _slice(self: Tensor, dim: int, part: slice) -> Tensor:
+def _slice(self: Tensor, dim: int, part: slice, whole: bool = False) -> Tensor:
+    """The elements of a slice; the tensor itself where these are all, unless ``whole`` asks for a view of them."""
     start, stop, step = part.start, part.stop, part.step
     if type(start) is not int or type(stop) is not int or step is not None:
         start, stop, step = _bound(start), _bound(stop), _bound(step)
     if step is not None and step <= 0:
         raise ArgumentValueError(f"a slice's step must be positive, not {step}: use flip for a reversed order")
-    if start is None and stop is None and step in (None, 1):
-        return self
     extent = self._meta.shape[dim]
-    if extent >= 0 and (start is None or start == 0) and (stop is None or stop >= extent) and step in (None, 1):
+    from_start = (start is None or start == 0) and step in (None, 1)
+    if from_start and not whole and (stop is None or 0 <= extent <= stop):
         return self
     made: Tensor = run(_SLICE, [self, dim, start, stop, 1 if step is None else step])
     return made

@@ -117,9 +117,11 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
         made._session = session
         made._id = number + slot
         made._meta = out
-        made._slot = slot
         made._base_tensor = made._versions = None
-        made._node = node if slot in short.floating else None
+        if recorded and slot in short.floating:
+            made._node, made._slot = node, slot
+        else:
+            made._node, made._slot = None, 0
         if short.view:
             made._view_of(values[0], short.with_history, short.counted, bool(key & 1))
         results.append(made)

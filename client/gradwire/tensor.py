@@ -99,8 +99,10 @@ class Tensor(Readable):
         self._session = session
         self._id = number
         self._meta = described
-        self._node = node if node is not None and described.dtype.category >= 2 else None
-        self._slot = slot
+        if node is not None and described.dtype.category >= 2:
+            self._node, self._slot = node, slot
+        else:
+            self._node, self._slot = None, 0
         self._base_tensor = self._versions = None
         return self
 

@@ -569,7 +569,9 @@ def check_inside(storage: Storage, out: Meta, start: int) -> None:
     Raises:
         ShapeError: naming both extents.
     """
-    end = start + (sum((n - 1) * s for n, s in zip(out.shape, out.stride, strict=True)) + 1 if out.numel else 0)
+    if not out.numel:
+        return
+    end = start + sum((n - 1) * s for n, s in zip(out.shape, out.stride, strict=True)) + 1
     held = storage.nbytes // out.dtype.itemsize
     if start < 0 or end > held:
         raise ShapeError(

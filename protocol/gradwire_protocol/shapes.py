@@ -144,9 +144,7 @@ def _compare(a: int, b: int, rows: Sequence[Sequence[int]], shape: Shape) -> int
 def is_dense(shape: Shape, stride: Shape) -> bool:
     """Whether the elements fill one stretch of memory without gaps or overlap, in any order."""
     expected = 1
-    for step, extent in sorted((s, n) for n, s in zip(shape, stride, strict=True) if n != 1):
-        if extent == 0:
-            return True
+    for step, extent in sorted((s, n) for n, s in zip(shape, stride, strict=True) if n > 1):
         if step != expected:
             return False
         expected *= extent

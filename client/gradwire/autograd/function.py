@@ -349,17 +349,20 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
             continue
         is_input, is_changed = _among(output, inputs), _among(output, dirty)
         flows = recording and output._meta.dtype.category >= 2 and not _among(output, plain)
+        if is_changed and not (flows and output._base_tensor is not None):
+            output._bump()
         if is_changed and flows:
             _check_changed(cls, output, len(outputs))
             if output._base_tensor is None:
-                output._bump()
                 changed.append(i)
             else:
                 # The function's own result is the memory without a past; the view is then written with it.
                 written.append(i)
                 with no_grad():
                     given[i] = output.detach()
-        elif is_input and not is_changed:
+        elif is_changed:
+            given[i] = output.detach() if output.requires_grad else output
+        elif is_input:
             with no_grad():
                 given[i] = output.view_as(output)
         if flows:

@@ -39,7 +39,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """Expanded to their common shape, without copying."""
     given = tensors_of(tensors)
     shape = broadcast(*[tuple(x.shape) for x in given])
-    return tuple(call("expand", x, shape) for x in given)
+    return tuple(x if tuple(x.shape) == tuple(shape) else call("expand", x, shape) for x in given)
 
 
 def broadcast_shapes(*shapes: Any) -> Size:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from ..dtypes import BOOLEAN, COMPLEX, FLOATING, DType
 from ..errors import DTypeError, ShapeError
-from ..meta import Inference, Meta, new, nothing, view
+from ..meta import Inference, Meta, Shape, new, nothing, view
 from ..promotion import ScalarKind
-from ..shapes import broadcast, dense_stride_like, is_dense, like
+from ..shapes import broadcast, dense_stride_like, is_dense
 from ..table import Expanded, Scalar, Tensor, op
+
+
+def _order_of(self: Meta) -> Shape | None:
+    """The strides of a copy: those of the tensor where it is dense, also where they belong to extents of one."""
+    if self.known and is_dense(self.shape, self.stride):
+        return self.stride
+    return dense_stride_like(self)
 
 
 @op(grad_fn="CloneBackward0")
 def clone(self: Tensor) -> Inference:
     """A copy in new memory, in the memory order of ``self`` where that is dense."""
-    dense = self.known and is_dense(self.shape, self.stride)
-    return new(self.shape, self.dtype, self.device, stride=self.stride) if dense else like(self)
+    return new(self.shape, self.dtype, self.device, stride=_order_of(self))
 
 
 @op(grad_fn="CloneBackward0", exposed=("method",))
@@ -32,7 +38,7 @@ def to(self: Tensor, dtype: DType | None = None, device: str | None = None, copy
     Where neither changes it is still a copy (clients hand back the tensor itself, unless ``copy``). Floats become
     integers by dropping the fraction, complex numbers real ones by dropping the imaginary part.
     """
-    return new(self.shape, dtype or self.dtype, device or self.device, stride=dense_stride_like(self))
+    return new(self.shape, dtype or self.dtype, device or self.device, stride=_order_of(self))
 
 
 @op(grad_fn="CopyBackwards", mutates=0, results=0, exposed=("method",))

@@ -299,9 +299,9 @@ def lerp(self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Inference:
         raise DTypeError(f"lerp: end is {end.dtype.name}, it must be {self.dtype.name} as self is")
     if weighted and weight.shape and weight.dtype is not self.dtype:
         raise DTypeError(f"lerp: weight is {weight.dtype.name}, it must be {self.dtype.name} as self is")
+    require("lerp", self.dtype, (FLOATING, COMPLEX))
     if not weighted and _kind(weight).category > self.dtype.category:
         raise DTypeError(f"lerp: a {_kind(weight).value} weight does not fit {self.dtype.name} tensors")
-    require("lerp", self.dtype, (FLOATING, COMPLEX))
     operands = (self, end, weight) if weighted else (self, end)
     return elementwise(*operands, grad_fn="LerpBackward1" if weighted else None)
 
@@ -401,7 +401,7 @@ def view_as_complex(self: Tensor) -> Inference:
         raise DTypeError(f"view_as_complex takes float32 and float64 tensors, not {self.dtype.name}")
     if not self.shape or self.shape[-1] != 2:
         raise ShapeError(f"view_as_complex takes a last dimension of extent 2, the shape is {list(self.shape)}")
-    if self.stride[-1] != 1 or any(s % 2 for s in self.stride[:-1]):
+    if self.stride[-1] != 1 or any(s % 2 for s, n in zip(self.stride, self.shape[:-1]) if n > 1):
         raise ShapeError(
             "view_as_complex needs the last stride to be 1 and the others to be even, "
             f"they are {list(self.stride)}: call contiguous() first"

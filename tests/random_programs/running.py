@@ -1,0 +1,268 @@
+"""A program run under one library: what each statement raised and warned of, and how everything looks in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import torch
+
+import gradwire
+from tests.side_by_side import built_in, differences, settle
+
+PRELUDE = '''
+import copy
+import math
+
+from torch.utils.checkpoint import checkpoint
+
+log = []
+
+
+def note(name, *values):
+    log.append([name, *(v.detach().tolist() if isinstance(v, torch.Tensor) else v for v in values)])
+
+
+def halve(name, g):
+    note(name, g)
+    return g * 0.5
+
+
+def numbers(*shape, dtype=torch.float64):
+    found = (torch.arange(float(math.prod(shape))) * 7 + 3) % 11 / 8 - 0.5
+    return found.reshape(shape).to(dtype).clone()
+
+
+def dense(gradients):
+    """Gradients in memory of their own: their strides are an implementation's choice."""
+    return tuple(None if g is None else g.clone(memory_format=torch.contiguous_format) for g in gradients)
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y, x + 1
+
+    @staticmethod
+    def backward(ctx, g, h):
+        note("Scaled", g, h)
+        x, y = ctx.saved_tensors
+        return g * y + h, g * x
+
+
+class Unfilled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x.sin(), x * 2
+
+    @staticmethod
+    def backward(ctx, g, h):
+        note("Unfilled", g, h)
+        return g if h is None else h if g is None else g + h
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, g):
+        note("Doubled", g)
+        return g * 2
+
+
+class Split(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        sign = x > 0
+        ctx.mark_non_differentiable(sign)
+        return x * 3, sign
+
+    @staticmethod
+    def backward(ctx, g, _):
+        note("Split", g)
+        return g * 3
+
+
+class Kept(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.tanh()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * (1 - y * y)
+
+
+class Broken(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        raise ValueError("broken")
+
+'''
+
+HALF_DONE = ("modified by an inplace operation", "second time", "to not have been used", "broken")
+PASSED_OVER = (DeprecationWarning, ResourceWarning)
+
+
+class Run:
+    """A program under way in one library.
+
+    Attributes:
+        space: its names.
+        steps: of each statement, the built-in class of what it raised and the classes of its warnings.
+    """
+
+    def __init__(self, lib: Any) -> None:
+        import_module(f"{lib.__name__}.utils.checkpoint")
+        self.lib = lib
+        self.space: dict[str, Any] = {"torch": lib}
+        text = PRELUDE.replace("from torch.", f"from {lib.__name__}.")
+        exec(compile(text, "<prelude>", "exec"), self.space)  # noqa: S102 (the text above)
+        self.helpers = set(self.space)
+        self.steps: list[list[Any]] = []
+        self.error: BaseException | None = None
+
+    def do(self, statement: str, wait: bool = False) -> None:
+        """Run one statement. With ``wait``, gradwire has computed it before the next one."""
+        raised, self.error = None, None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                exec(compile(statement, "<program>", "exec"), self.space)  # noqa: S102 (written by our own generator)
+                if wait and self.lib is gradwire:
+                    settle()
+            except Exception as error:
+                raised, self.error = built_in(error), error.with_traceback(None)
+        told = {w.category.__name__ for w in caught if not issubclass(w.category, PASSED_OVER)}
+        self.steps.append([raised, *sorted(told)])
+
+    @property
+    def half_done(self) -> bool:
+        """Whether torch gave up the last statement in the middle of a backward; gradwire looks before it begins."""
+        return any(text in str(self.error) for text in HALF_DONE)
+
+    def tensors(self) -> dict[str, Any]:
+        """The tensors that have a name."""
+        return {n: v for n, v in self.space.items() if n not in self.helpers and isinstance(v, self.lib.Tensor)}
+
+    def look(self, gradients: bool, accumulated: set[str]) -> dict[str, Any]:
+        """All that can be seen; without the gradients and what hooks were told, where these may differ.
+
+        ``accumulated`` names the tensors in the memory of a gradient: libraries accumulate there in different ways, so
+        their versions and strides are not compared.
+        """
+        named = self.tensors()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found: dict[str, Any] = {n: self._seen(t, named, n not in accumulated) for n, t in named.items()}
+            for n, t in named.items():
+                base = t._base
+                found[f"{n}._base"] = None if base is None else next((m for m, o in named.items() if o is base), "?")
+            if gradients:
+                found |= {f"{n}.grad": self._gradient(t, named) for n, t in named.items() if not stale(t)}
+                found["log"] = self.space["log"]
+        return found
+
+    def _seen(self, t: Any, named: dict[str, Any], whole: bool) -> Any:
+        found: dict[str, Any] = {}
+        for what in LOOKS:
+            if not whole and what in ("_version", "stride"):
+                continue
+            try:
+                found[what] = LOOKS[what](t)
+            except Exception as error:
+                found[what] = {"raised": built_in(error)}
+        return found
+
+    def _gradient(self, t: Any, named: dict[str, Any]) -> Any:
+        try:
+            grad = t.grad
+        except Exception as error:
+            return {"raised": built_in(error)}
+        if grad is None:
+            return None
+        return {**self._seen(grad, named, False), "is": next((n for n, o in named.items() if o is grad), "?")}
+
+    def accumulated(self) -> set[str]:
+        """The names of tensors in the memory of a gradient; only torch can tell."""
+        named = self.tensors()
+        grads = [t for n, t in named.items() if n.startswith("g")]
+        grads += [t.grad for t in named.values() if not stale(t) and t.is_leaf and t.grad is not None]
+        memory = {g.untyped_storage().data_ptr() for g in grads}
+        return {n for n, t in named.items() if t.untyped_storage().data_ptr() in memory}
+
+
+def stale(t: Any) -> bool:
+    """Whether a tensor refuses to tell its history."""
+    try:
+        t.grad_fn
+    except RuntimeError:
+        return True
+    return False
+
+
+LOOKS: dict[str, Any] = {
+    "dtype": lambda t: repr(t.dtype).removeprefix("gradwire.").removeprefix("torch."),
+    "shape": lambda t: list(t.shape),
+    "stride": lambda t: [s if n > 1 and t.numel() else None for n, s in zip(t.shape, t.stride(), strict=True)],
+    "requires_grad": lambda t: t.requires_grad,
+    "is_leaf": lambda t: t.is_leaf,
+    "retains_grad": lambda t: t.retains_grad and not t.is_leaf,
+    "grad_fn": lambda t: None if t.grad_fn is None else t.grad_fn.name(),
+    "output_nr": lambda t: t.output_nr,
+    "_version": lambda t: None if t.is_inference() else t._version,
+    "is_inference": lambda t: t.is_inference(),
+    "values": lambda t: t.detach().tolist(),
+}
+
+
+@dataclass
+class Program:
+    """What is run.
+
+    Attributes:
+        seed: of the generator.
+        wait: whether gradwire computes each statement before the next, or all of them in the end.
+    """
+
+    seed: int
+    statements: list[str] = field(default_factory=list)
+    wait: bool = False
+
+
+def disagreements(program: Program) -> list[str]:
+    """Where the two libraries differ, one line each; by statement first."""
+    expected, actual = Run(torch), Run(gradwire)
+    for statement in program.statements:
+        expected.do(statement)
+        actual.do(statement, program.wait)
+        if expected.half_done:
+            break  # its gradients are those of the part that was done, and that part of the graph is freed
+    with contextlib.suppress(gradwire.GradwireError):
+        settle()
+    found = [
+        f"`{text}`: torch {e}, gradwire {a}"
+        for text, e, a in zip(program.statements, expected.steps, actual.steps, strict=False)
+        if e != a
+    ]
+    if expected.half_done and len(found) == 1 and expected.steps[-1] != actual.steps[-1]:
+        known = "second time" in str(expected.error) or "checkpoint(" in "".join(program.statements)
+        if known or actual.steps[-1][0] is not None:  # which of two errors comes first is another matter
+            return []
+    how = (not expected.half_done, expected.accumulated())
+    return found + list(differences(expected.look(*how), actual.look(*how), tolerance=1e-4))

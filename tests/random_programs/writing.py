@@ -1,0 +1,567 @@
+"""Writes random programs. Torch runs along, so that a statement fits the shapes, dtypes and history it meets.
+
+Most statements are valid; some are refused, by both libraries or by neither. What the two libraries treat differently
+on purpose (``docs/differences.md``) is not written.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import textwrap
+from collections.abc import Callable
+
+import torch
+
+from .running import Program, Run
+
+SHAPES = [(2, 3), (2, 3), (4,), (4,), (3, 4), (2, 2), (2, 3, 2), (1, 3), (4, 4), (), (0, 3)]
+DTYPES = ["torch.float64"] * 6 + ["torch.float32"] * 2 + ["torch.complex128", "torch.int64"]
+MODES = ["torch.no_grad()"] * 4 + ["torch.enable_grad()"] * 2 + [
+    "torch.inference_mode()", "torch.set_grad_enabled(False)", "torch.inference_mode(False)",
+    "torch.autograd.graph.saved_tensors_hooks(lambda x: x * 2, lambda x: x / 2)",
+    "torch.autograd.set_multithreading_enabled(False)",
+]  # fmt: skip
+
+FIXED: set[str] = set()
+"""What was different and is not any more, of: inputs, overlap, expanded, retained, materialize, inference, copies,
+warning, detach_. The generator leaves out what is not in here yet."""
+
+MOST_TENSORS = 24
+"""So many are enough to choose from: older ones are rarely used after that."""
+
+
+class Writer:
+    """Writes one program."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.torch = Run(torch)
+        self.program = Program(seed, wait=self.draw.random() < 0.3)
+        self.made = 0
+        self.hooks = 0
+
+    def write(self) -> Program:
+        for _ in range(self.draw.randint(1, 3)):
+            self.add(self.leaf())
+        for _ in range(self.draw.randint(5, 40)):
+            if self.torch.half_done:
+                break
+            text = self.statement()
+            self.add(text)
+            if "create_graph=True" in text:
+                self.cut()
+        return self.program
+
+    def cut(self) -> None:
+        """Detach the gradients that torch keeps no graph of: gradwire may keep one that only zeros flow through."""
+        text = self.program.statements[-1]
+        for name, x in self.torch.tensors().items():
+            if holds(lambda x: x.is_leaf, x) and x.grad is not None and not x.grad.requires_grad:
+                self.add(f"{name}.grad = {name}.grad.detach()")
+        for name in re.findall(r"\bt\d+", text.split("=")[0] if " = dense(" in text else ""):
+            if name in self.torch.space and self.torch.space[name] is not None and not self.tensor(name).requires_grad:
+                self.add(f"{name} = {name}.detach()")
+
+    def add(self, text: str) -> None:
+        self.torch.do(text)
+        self.program.statements.append(text)
+
+    # Choosing
+
+    def name(self) -> str:
+        self.made += 1
+        return f"t{self.made}"
+
+    def hook(self) -> str:
+        self.hooks += 1
+        return f"h{self.hooks}"
+
+    def one(self, wanted: Callable[[torch.Tensor], bool] | None = None) -> str | None:
+        """The name of a tensor, mostly a young one."""
+        names = [n for n, t in self.torch.tensors().items() if wanted is None or holds(wanted, t)][-MOST_TENSORS:]
+        if not names:
+            return None
+        if "inference" not in FIXED:
+            names = [n for n in names if not self.tensor(n).is_inference()]
+        if not names:
+            return None
+        if self.draw.random() < 0.4:
+            return self.draw.choice(names[-4:])
+        return self.draw.choice(names)
+
+    def tensor(self, name: str) -> torch.Tensor:
+        return self.torch.space[name]
+
+    def goes_into(self, u: str, x: torch.Tensor) -> bool:
+        """Whether a write of one tensor into another is compared."""
+        y = self.tensor(u)
+        if y.is_complex() and not x.is_complex() and "warning" not in FIXED:
+            return False
+        return "overlap" in FIXED or not shared(x, y)
+
+    def partner(self, name: str) -> str:
+        """Another tensor, mostly one that broadcasts with this one."""
+        x = self.tensor(name)
+        if self.draw.random() < 0.95:
+            found = self.one(lambda y: y is not x and fits(y, x))
+            if found is not None:
+                return found
+        return self.one() or name
+
+    def maybe(self, share: float, text: str, otherwise: str = "") -> str:
+        return text if self.draw.random() < share else otherwise
+
+    # Statements
+
+    def statement(self) -> str:
+        kinds = [
+            (2, self.leaf), (6, self.result), (10, self.view), (10, self.write_in_place), (4, self.write_at),
+            (4, self.backward), (3, self.grad), (3, self.hooking), (3, self.grad_attribute), (2, self.flags),
+            (2, self.function), (2, self.cast), (1, self.out), (3, self.mode), (1, self.other), (3, self.several),
+        ]  # fmt: skip
+        while True:
+            text = self.draw.choices([k for _, k in kinds], [w for w, _ in kinds])[0]()
+            if text is not None:
+                return text
+
+    def leaf(self, grad: bool = True) -> str:
+        shape = self.draw.choice(SHAPES)
+        dtype = self.draw.choice(DTYPES)
+        given = ", ".join([*map(str, shape), *([] if dtype == "torch.float64" else [f"dtype={dtype}"])])
+        requires = ".requires_grad_()" if grad and dtype != "torch.int64" and self.draw.random() < 0.7 else ""
+        return f"{self.name()} = numbers({given}){requires}"
+
+    def result(self) -> str | None:
+        t = self.one()
+        if t is None:
+            return None
+        x = self.tensor(t)
+        d = self.dim(x)
+        options = [
+            f"{t} * 0.5", f"{t} + 0.25", f"{t} * 2 - 1", f"-{t}", f"{t}.clone()", f"{t}.sin()", f"{t}.cos()",
+            f"{t}.tanh()", f"{t}.sum({d})", f"{t}.sum()", f"{t}.mean()", f"{t}.cumsum({d})", f"{t} * {t}",
+            f"2 / ({t} + 9)",
+            f"{t} ** 2", f"torch.zeros_like({t})", f"{t}.sigmoid()", f"{t}.flip({d})", f"{t}.roll(1, {d})",
+            f"{t}.contiguous()", f"{t}.sum({d}, keepdim=True)", f"{t}.detach().clone()",
+            f"{t}.new_ones(2)", f"{t}.abs()", f"{t} > 0.1", f"{t}.exp()",
+        ]  # fmt: skip
+        if x.is_floating_point():
+            options.append(f"{t}.softmax({d})")
+        if x.ndim:
+            options += [f"{t}[{self.index(x)}]"] * 2
+            options += (
+                [f"{t}[torch.arange({x.shape[0]}) > 0].sum()"] if self.program.wait else []
+            )  # how many is a value
+        if self.draw.random() < 0.55:
+            u = self.partner(t)
+            options = [
+                f"{t} + {u}", f"{t} * {u}", f"{t} - {u} * 0.5", f"torch.where({t} > 0, {t}, {u})", f"{u} * {t}.sin()",
+                f"torch.cat([{t}, {u}], {d})", f"torch.stack([{t}, {u}])",
+                f"torch.addcmul({t}, {u}, {u}, value=0.5)", f"{t}.expand_as({u})", f"torch.mul({t}, {u})",
+                f"{t} / ({u} * {u} + 1)",
+            ]  # fmt: skip
+            if x.is_floating_point():
+                options.append(f"torch.lerp({t}, {u}, 0.25)")
+        return f"{self.name()} = {self.draw.choice(options)}"
+
+    def dim(self, x: torch.Tensor) -> int:
+        if x.ndim == 0 or self.draw.random() < 0.02:
+            return self.draw.choice((0, -1, 3))
+        return self.draw.randrange(-x.ndim, x.ndim)
+
+    def index(self, x: torch.Tensor, basic: bool = False) -> str:
+        """What stands in brackets."""
+        if x.ndim == 0:
+            return self.draw.choice(["...", "None", "()"])
+        parts = []
+        for extent in x.shape[: self.draw.randint(1, x.ndim)]:
+            options = [":", ":", "0" if extent else ":", "-1" if extent else ":", "1:", ":1", "::2", "1::2", ":-1"]
+            if self.draw.random() < 0.05:
+                options = ["None", "...", str(extent + 1)]
+            parts.append(self.draw.choice(options))
+        if not basic and self.draw.random() < 0.2 and x.shape[0]:
+            parts[0] = self.draw.choice(["[0, -1]", "[0, 0]", "torch.tensor([0])"])
+        if parts.count("...") > 1:
+            return "..."
+        return ", ".join(parts)
+
+    def view_of(self, t: str) -> str:
+        """An expression that is a view of a tensor, mostly."""
+        x = self.tensor(t)
+        d = self.dim(x)
+        options = [
+            f"{t}.detach()",
+            f"{t}.view_as({t})",
+            f"{t}.unsqueeze({d})",
+            f"{t}.reshape(-1)",
+            f"{t}[...]",
+            f"{t}.view(-1)",
+        ]
+        options += [f"{t}[{self.index(x, basic=True)}]" for _ in range(6)]
+        if x.ndim:
+            extent = x.shape[d] if -x.ndim <= d < x.ndim else 1
+            options += [
+                f"{t}.select({d}, {self.draw.randrange(max(extent, 1))})", f"{t}.narrow({d}, 0, {max(extent - 1, 1)})",
+                f"{t}.squeeze()", f"{t}.movedim({d}, 0)",
+                f"{t}.transpose({d}, 0)", f"{t}.swapaxes(0, {d})", f"torch.atleast_2d({t})",
+            ]  # fmt: skip
+            if extent == 1:
+                options += [f"{t}.expand({', '.join('3' if i == d % x.ndim else '-1' for i in range(x.ndim))})"] * 3
+            if extent % 2 == 0 and extent:
+                options.append(f"{t}.unflatten({d}, (2, {extent // 2}))")
+        if x.ndim >= 2:
+            options += [
+                f"{t}.mT", f"{t}.diagonal()", f"{t}.diagonal(1)",
+                f"{t}.permute({', '.join(map(str, self.order(x.ndim)))})",
+                f"{t}.flatten(0, 1)", f"{t}.flatten()", f"{t}.view({x.shape[0]}, -1)",
+            ]  # fmt: skip
+        if x.ndim == 2:
+            options += [f"{t}.t()", f"{t}.T"]
+        if x.numel() >= 4 and x.is_contiguous() and x.storage_offset() == 0 and not x.is_complex():
+            options += [f"{t}.as_strided((2, 2), (2, 1))", f"{t}.as_strided((3,), (1,), 1)"]
+        if x.is_complex():
+            options += [f"{t}.real", f"{t}.imag", f"torch.view_as_real({t})"] * 2
+        elif x.ndim and x.shape[-1] == 2 and x.storage_offset() % 2 == 0 and x.dtype in (torch.float64, torch.float32):
+            options += [f"torch.view_as_complex({t})"] * 2
+        return self.draw.choice(options)
+
+    def order(self, count: int) -> list[int]:
+        return self.draw.sample(range(count), count)
+
+    def view(self) -> str | None:
+        t = self.one()
+        if t is None:
+            return None
+        x = self.tensor(t)
+        d = self.dim(x)
+        if x.numel() and x.ndim and self.draw.random() < 0.03:
+            return f"{self.name()} = {t}.unfold({d}, {min(2, max(x.shape))}, 1)"
+        return f"{self.name()} = {self.view_of(t)}"
+
+    def several(self) -> str | None:
+        """Outputs of an op that has several."""
+        t = self.one(lambda x: x.ndim > 0 and x.numel() > 0)
+        if t is None:
+            return None
+        x = self.tensor(t)
+        d = self.draw.randrange(x.ndim)
+        extent = x.shape[d]
+        options: list[tuple[str, int]] = [
+            (f"{t}.unbind({d})", extent), (f"{t}.split(1, {d})", extent),
+            (f"{t}.chunk(2, {d})", -(-extent // -(-extent // 2))),
+            (f"torch.broadcast_tensors({t}, {t}[:1])", 2),
+        ]  # fmt: skip
+        if extent > 1:
+            options += [
+                (f"{t}.tensor_split(2, {d})", 2), (f"{t}.split([1, {extent - 1}], {d})", 2),
+            ]  # fmt: skip
+        if not x.is_complex():
+            options += [
+                (f"{t}.sort({d})", 2),
+                (f"{t}.max({d})", 2),
+                (f"torch.var_mean({t} * 1.0, {d}, correction=0)", 2),
+            ]
+            options += [(f"torch.frexp({t} * 1.0)", 2)] if x.dtype.is_floating_point else []
+        text, count = self.draw.choice(options)
+        return f"{', '.join(self.name() for _ in range(count))}{',' if count == 1 else ''} = {text}"
+
+    def write_in_place(self) -> str | None:
+        t = self.one(writable)
+        if t is None:
+            return None
+        x = self.tensor(t)
+        target = t if self.draw.random() < 0.75 else self.view_of(t)
+        if "expanded" not in FIXED and ".expand(" in target:
+            target = t
+        if self.draw.random() < 0.05:
+            target = self.draw.choice([f"{t}.data", f"{t}.detach()"])
+        options = [
+            "mul_(0.5)", "add_(0.25)", "neg_()", "sin_()", "zero_()", "fill_(0.75)", "sigmoid_()", "tanh_()", "cos_()",
+            "sub_(0.5)", "mul_(2)", f"masked_fill_({t} > 0, 0.5)", "square_()",
+        ]  # fmt: skip
+        if x.ndim and x.shape[0]:
+            options += [
+                "index_fill_(0, torch.tensor([0]), 0.5)", "cumsum_(-1)",
+            ]  # fmt: skip
+            if target == t:
+                options.append(f"index_add_(0, torch.tensor([0]), {t}[:1].detach().clone())")
+        if self.draw.random() < 0.55:
+            u = self.partner(t)
+            if not self.goes_into(u, x):
+                return None
+            other = u if self.draw.random() < 0.7 else self.view_of(u)
+            if "copies" not in FIXED and not (x.is_floating_point() or x.is_complex()):
+                other += ".detach()"
+            options = [
+                f"mul_({other})", f"add_({other})", f"copy_({other})", f"sub_({other}, alpha=0.5)",
+                f"add_({other} * 0.5)",
+                f"addcmul_({other}, {other})", f"copy_({other}.detach())", f"mul_({other}.sin())",
+            ]  # fmt: skip
+            if x.is_floating_point():
+                options.append(f"lerp_({other}, 0.25)")
+            if target == t and self.draw.random() < 0.3:
+                return f"{t} {self.draw.choice(['+=', '*=', '-='])} {other}"
+        wrote = f"{target}.{self.draw.choice(options)}"
+        return f"{self.name()} = {wrote}" if self.draw.random() < 0.2 else wrote
+
+    def write_at(self) -> str | None:
+        t = self.one(writable)
+        if t is None:
+            return None
+        x = self.tensor(t)
+        at = f"{t}[{self.index(x)}]"
+        u = self.partner(t)
+        if not self.goes_into(u, x):
+            return None
+        v = self.view_of(u)
+        if "copies" not in FIXED and not (x.is_floating_point() or x.is_complex()):
+            u, v = f"{u}.detach()", f"{v}.detach()"
+        if at.endswith((f"{t}[:]", "[...]", "[()]")):  # a number is written as a tensor there
+            return f"{at} = {v}"
+        return self.draw.choice(
+            [
+                f"{at} = 0.75",
+                f"{at} = {u}",
+                f"{at} *= 0.5",
+                f"{at} += {v}",
+                f"{at} = {v}",
+                f"{at} = {t}.sum()",
+                f"{at} *= {v}",
+            ]
+        )
+
+    def backward(self) -> str | None:
+        t = self.one(lambda x: x.requires_grad)
+        if t is None or self.draw.random() < 0.02:
+            t = self.one()
+        if t is None:
+            return None
+        options = []
+        inputs = self.inputs()
+        if "inputs" not in FIXED and not holds(lambda x: not x.is_leaf, self.tensor(t)):
+            inputs = []
+        if self.draw.random() < 0.6:
+            options.append("retain_graph=True")
+        if self.draw.random() < 0.15:
+            options.append("create_graph=True")
+        if self.draw.random() < 0.3 and inputs:
+            options.append(f"inputs=[{', '.join(inputs)}]")
+        if self.draw.random() < 0.2:
+            u = self.partner(t)
+            roots = [t, u] if self.draw.random() < 0.5 else [t]
+            seeds = ", ".join(self.draw.choice([f"torch.ones_like({r})", f"{r}.detach() * 2"]) for r in roots)
+            arguments = [f"[{', '.join(roots)}]", f"[{seeds}]", *options]
+            return f"torch.autograd.backward({', '.join(arguments)})"
+        return f"{self.loss(t)}.backward({', '.join(options)})"
+
+    def loss(self, t: str) -> str:
+        x = self.tensor(t)
+        if x.is_complex():
+            return f"{t}.abs().sum()" if self.draw.random() < 0.1 else f"torch.view_as_real({t}).sin().sum()"
+        if x.ndim == 0 and self.draw.random() < 0.5:
+            return t
+        return f"{t}.sum()" if self.draw.random() < 0.6 else f"({t} * {t}).sum()"
+
+    def inputs(self) -> list[str]:
+        """Tensors to differentiate with respect to: leaves, results, views."""
+        found = []
+        for _ in range(self.draw.randint(1, 3)):
+            name = self.one(lambda x: x.requires_grad and ((x.is_leaf and x._base is None) or "inputs" in FIXED))
+            if name is not None and (name not in found or self.draw.random() < 0.1):
+                found.append(name)
+        return found
+
+    def grad(self) -> str | None:
+        t = self.one(lambda x: x.requires_grad and not x.is_leaf)
+        if t is None:
+            return None
+        inputs = self.inputs()
+        if not inputs:
+            return None
+        options = [f"[{', '.join(inputs)}]"]
+        root = self.loss(t)
+        if self.draw.random() < 0.2:
+            root = t
+            options.append(f"torch.ones_like({t})")
+        options += [
+            o for o, share in [("allow_unused=True", 0.8), ("retain_graph=True", 0.6), ("create_graph=True", 0.3)]
+            if self.draw.random() < share
+        ]  # fmt: skip
+        if self.draw.random() < 0.1 and ("materialize" in FIXED or "create_graph=True" not in options):
+            options.append("materialize_grads=True")
+        names = ", ".join(self.name() for _ in inputs)
+        return f"{names}{',' if len(inputs) == 1 else ''} = dense(torch.autograd.grad({root}, {', '.join(options)}))"
+
+    def hooking(self) -> str | None:
+        t = self.one(lambda x: x.requires_grad and (x.is_leaf or x.grad_fn is not None))
+        if t is None:
+            return None
+        x, h = self.tensor(t), self.hook()
+        options = [
+            f'{h} = {t}.register_hook(lambda g: note("{h}", g))', f'{h} = {t}.register_hook(lambda g: halve("{h}", g))',
+        ]  # fmt: skip
+        if "retained" in FIXED:
+            options += [f"{t}.retain_grad()"] * 2
+        if x.is_leaf:
+            options.append(f'{h} = {t}.register_post_accumulate_grad_hook(lambda p: note("{h}", p.grad))')
+        else:
+            options += [
+                f'{h} = {t}.grad_fn.register_hook(lambda ins, outs: note("{h}", *outs[:1]))',
+                f'{h} = {t}.grad_fn.register_prehook(lambda outs: note("{h}", *outs[:1]))',
+            ]
+        if self.hooks > 1:
+            options.append(f"h{self.draw.randrange(1, self.hooks)}.remove()")
+        # Torch crashes when a hook is put on a view whose history it has yet to make.
+        return f"{t}.grad_fn\n{self.draw.choice(options)}"
+
+    def grad_attribute(self) -> str | None:
+        t = self.one(lambda x: x.requires_grad and (x.is_leaf or x.retains_grad))
+        if t is None:
+            return None
+        x = self.tensor(t)
+        g = f"g{self.made + 1}"
+        options = [f"{g} = {t}.grad", f"{t}.grad = None", f"{t}.grad = numbers({shape_of(x)}dtype={x.dtype})"]
+        if x.grad is not None:
+            options += [
+                f"{g} = {t}.grad", f"{t}.grad.zero_()", f"{t}.grad.mul_(2)", f"{t}.grad = {t}.grad.clone()",
+                f"{t}.grad.detach_()", f"{t}.grad = {t}.grad * 2", f"{self.name()} = {t}.grad * {t}",
+            ]  # fmt: skip
+        return self.draw.choice(options)
+
+    def flags(self) -> str | None:
+        t = self.one(lambda x: x._base is None)
+        if t is None:
+            return None
+        x = self.tensor(t)
+        views = any(y._base is x for y in self.torch.tensors().values())
+        if "detach_" not in FIXED and (views or holds(lambda x: x.is_leaf and x.requires_grad, x)):
+            return None
+        return self.draw.choice([f"{t}.detach_()", f"{t}.requires_grad_()", f"{t}.requires_grad = True"])
+
+    def function(self) -> str | None:
+        t = self.one(lambda x: x.is_floating_point() or x.is_complex())  # a view made without gradients is a leaf
+        if t is not None and not holds(lambda x: x._base is None or not x.is_leaf, self.tensor(t)):
+            return None
+        if t is None:
+            return None
+        x, u = self.tensor(t), self.partner(t)
+        if x.dtype != self.tensor(u).dtype:
+            return None
+        fn = self.draw.choice(
+            [
+                f"lambda a, b: (a * b).sin(), {t}, {u}",
+                f"lambda a: a.tanh() * 2, {t}",
+                f"lambda a: a.cumsum(0).sin(), {t}",
+            ]
+        )
+        return self.draw.choice([
+            f"{self.name()}, {self.name()} = Scaled.apply({t}, {u})",
+            f"{self.name()}, {self.name()} = Unfilled.apply({t})",
+            f"{self.name()} = Doubled.apply({t} * 1)",
+            f"{self.name()} = Doubled.apply({t if x._base is None else f'{t} * 2'})",
+            f"{self.name()}, {self.name()} = Split.apply({t})", f"{self.name()} = Kept.apply({t})",
+            f"{self.name()} = Broken.apply({t})", f"{self.name()} = checkpoint({fn}, use_reentrant=False)",
+            f"{self.name()} = checkpoint({fn}, use_reentrant={self.draw.random() < 0.4})",
+        ])  # fmt: skip
+
+    def cast(self) -> str | None:
+        t = self.one()
+        if t is None:
+            return None
+        x = self.tensor(t)
+        options = ["double()", "float()", "to(torch.complex64)", "to(torch.float64)", "to(torch.float64, copy=True)"]
+        if x.is_complex():
+            options = ["to(torch.complex64)", "to(torch.complex128)", "abs()"]
+        elif self.draw.random() < 0.2:
+            options = ["long()", "bool()", "to(torch.int32)"]
+        return f"{self.name()} = {t}.{self.draw.choice(options)}"
+
+    def out(self) -> str | None:
+        t = self.one()
+        if t is None:
+            return None
+        u = self.partner(t)
+        same = (
+            torch.broadcast_shapes(self.tensor(t).shape, self.tensor(u).shape)
+            if fits(self.tensor(t), self.tensor(u))
+            else ()
+        )
+        taken = (self.tensor(t), self.tensor(u))
+        into = self.one(
+            lambda x: (
+                x.shape == same
+                and not x.is_inference()
+                and not x.requires_grad
+                and not any(shared(x, y) for y in taken)
+            )
+        )
+        if into is None:
+            return None
+        return self.draw.choice(
+            [f"torch.{op}({t}, {u}, out={into})" for op in ("add", "mul", "sub")] + [f"torch.sin({t}, out={into})"]
+        )
+
+    def mode(self) -> str | None:
+        modes = [self.draw.choice(MODES) for _ in range(self.draw.choice((1, 1, 1, 2, 3)))]
+        body = []
+        for _ in range(self.draw.choice((1, 1, 2, 3))):
+            kinds = [self.view, self.write_in_place, self.result, self.several, self.write_at,
+                     lambda: self.leaf(grad=False), self.backward, self.grad,
+                     self.cast, self.flags, self.function, self.out, self.hooking]  # fmt: skip
+            text = self.draw.choices(kinds, [4, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1])[0]()
+            if text is not None and not (
+                "torch.inference_mode()" in modes and ("backward(" in text or "detach_(" in text)
+            ):
+                body.append(textwrap.indent(text, "    "))
+        return "\n".join([f"with {', '.join(modes)}:", *body]) if body else None
+
+    def other(self) -> str | None:
+        t = self.one()
+        if t is None:
+            return None
+        return self.draw.choice([f"del {t}", f"{self.name()} = {t}", f"{t} = {t}.sin()", f"{t} = {self.view_of(t)}"])
+
+
+def holds(wanted: Callable[[torch.Tensor], bool], x: torch.Tensor) -> bool:
+    """Whether a tensor is wanted. A stale view refuses to tell its history, and is not."""
+    try:
+        return wanted(x)
+    except RuntimeError:
+        return False
+
+
+def writable(x: torch.Tensor) -> bool:
+    """Whether no element lies in two places: such writes are different on purpose, or refused."""
+    return (
+        x.dtype is not torch.bool
+        and not x.is_inference()
+        and len({offset(x, i) for i in range(x.numel())}) == x.numel()
+    )
+
+
+def offset(x: torch.Tensor, i: int) -> int:
+    """Where in memory the i-th element lies."""
+    at = 0
+    for extent, stride in zip(reversed(x.shape), reversed(x.stride()), strict=True):
+        at, i = at + i % extent * stride, i // extent
+    return at
+
+
+def shared(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """Whether they are in the same memory."""
+    return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
+
+
+def fits(y: torch.Tensor, x: torch.Tensor) -> bool:
+    """Whether they broadcast."""
+    return all(a == b or 1 in (a, b) for a, b in zip(reversed(y.shape), reversed(x.shape), strict=False))
+
+
+def shape_of(x: torch.Tensor) -> str:
+    return "".join(f"{extent}, " for extent in x.shape)
+
+
+def written(seed: int) -> Program:
+    """The program of a seed."""
+    return Writer(seed).write()
