@@ -130,6 +130,6 @@ def lerp_is_not_there_for_integers(torch):
     return raises(lambda: torch.lerp(x, x, 0.25)), raises(lambda: x.lerp_(x, 0.25))
 
 
-@pytest.mark.parametrize("claim", claim, ids=name_of)
+@pytest.mark.parametrize("claim", list(claim), ids=name_of)
 def test_is_as_in_pytorch(claim):
     same(claim)
