@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from math import prod
 from typing import Any, Final
 
+from gradwire_protocol.dtypes import DType, uint8
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, DeviceError, DTypeError, GraphError
 from gradwire_protocol.meta import meta
 from gradwire_protocol.overlap import Overlap, Region, find_overlap
@@ -21,25 +21,32 @@ from .modes import is_grad_enabled, no_grad
 from .tensor import Tensor
 
 _EXACT: Final = {
-    "abs", "addbmm", "addmm", "addmv", "alias_copy", "all", "amax", "amin", "aminmax", "any", "argmax", "argmin",
-    "as_strided_copy", "avg_pool2d", "avg_pool3d", "baddbmm", "bitwise_not", "bmm", "bucketize", "ceil",
-    "conj_physical", "count_nonzero", "cross", "cummax", "cummin", "diag", "diagonal_copy", "dot", "expand_copy",
-    "float_power", "floor", "frac", "frexp", "gather", "gelu", "hardshrink", "heaviside", "histc", "histogram",
-    "index_add", "index_copy", "index_reduce", "index_select", "isin", "isneginf", "isposinf", "kthvalue", "linear",
-    "log_softmax", "logcumsumexp", "logsigmoid", "lu_solve", "lu_unpack", "masked_select", "matmul", "max_dim",
-    "median_dim", "min_dim", "mm", "mode", "msort", "multinomial", "mv", "nan_to_num", "nanmedian_dim",
-    "nanquantile", "narrow_copy", "neg", "nonzero", "norm", "ormqr", "permute_copy", "qr", "quantile", "renorm",
-    "round", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "sgn", "sign", "signbit", "slice_scatter",
-    "softmax", "softplus", "softshrink", "sort", "split_with_sizes_copy", "squeeze_copy", "svd", "t_copy", "take",
-    "take_along_dim", "tensordot", "topk", "transpose_copy", "triangular_solve", "tril", "triu", "trunc",
-    "unbind_copy", "unfold_copy", "unsqueeze_copy", "vdot", "view_copy", "where", "linalg.cholesky",
-    "linalg.cholesky_ex", "linalg.cross", "linalg.det", "linalg.eigh", "linalg.eigvalsh", "linalg.inv",
-    "linalg.inv_ex", "linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.ldl_solve", "linalg.lu",
-    "linalg.lu_factor", "linalg.lu_factor_ex", "linalg.lu_solve", "linalg.matrix_norm", "linalg.multi_dot",
-    "linalg.norm", "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.solve_ex", "linalg.solve_triangular",
-    "linalg.svd", "linalg.svdvals", "linalg.vecdot", "linalg.vector_norm",
+    "abs", "addbmm", "addmm", "addmv", "alias_copy", "amax", "amin", "aminmax", "argmax", "argmin",
+    "as_strided_copy", "avg_pool2d", "avg_pool3d", "baddbmm", "bitwise_not", "bmm", "bucketize", "ceil", "complex",
+    "conj_physical", "count_nonzero", "cross", "cummax", "cummin", "diag", "diagonal_copy", "diff", "dot",
+    "expand_copy", "float_power", "floor", "frac", "frexp", "gather", "gelu", "hardshrink", "heaviside", "histc",
+    "histogram", "index_add", "index_copy", "index_reduce", "index_select", "isin", "isneginf", "isposinf",
+    "kthvalue", "lerp", "linear", "log_softmax", "logcumsumexp", "logsigmoid", "lu_solve", "lu_unpack",
+    "masked_select", "matmul", "max_dim", "median_dim", "min_dim", "mm", "mode", "msort", "multinomial", "mv",
+    "nan_to_num", "nanmedian_dim", "nanquantile", "narrow_copy", "neg", "nonzero", "norm", "normal", "ormqr",
+    "permute_copy", "polar", "qr", "quantile", "renorm", "round", "scatter", "scatter_add", "scatter_reduce",
+    "searchsorted", "sgn", "sign", "signbit", "slice_scatter", "softmax", "softplus", "softshrink", "sort",
+    "split_with_sizes_copy", "squeeze_copy", "svd", "t_copy", "take", "take_along_dim", "tensordot", "topk",
+    "transpose_copy", "triangular_solve", "tril", "triu", "trunc", "unbind_copy", "unfold_copy", "unsqueeze_copy",
+    "vdot", "view_copy", "where", "linalg.cholesky", "linalg.cholesky_ex", "linalg.cross", "linalg.det",
+    "linalg.eigh", "linalg.eigvalsh", "linalg.inv", "linalg.inv_ex", "linalg.ldl_factor", "linalg.ldl_factor_ex",
+    "linalg.ldl_solve", "linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex", "linalg.lu_solve",
+    "linalg.matrix_norm", "linalg.multi_dot", "linalg.norm", "linalg.qr", "linalg.slogdet", "linalg.solve",
+    "linalg.solve_ex", "linalg.solve_triangular", "linalg.svd", "linalg.svdvals", "linalg.vecdot",
+    "linalg.vector_norm",
 }  # fmt: skip
 """Functions whose ``out`` must have the result's dtype, not only one that holds it."""
+
+_OF_TRUTHS: Final = {"all", "any"}
+"""Functions whose ``out`` is of bools, or of uint8."""
+
+_OF_ANY_DTYPE: Final = {"bernoulli"}
+"""Functions whose results are written into an ``out`` of any dtype."""
 
 _COMPUTED_IN: Final = {
     "arange", "cumprod", "cumsum", "empty", "eye", "full", "linspace", "logspace", "ones", "prod", "rand",
@@ -64,6 +71,18 @@ that have one."""
 _UNCHECKED: Final = {"mvlgamma", "special_ndtr", "tril", "triu"}
 """Functions of a kind that PyTorch checks ``out`` of, but not of these."""
 
+_BY_COUNT: Final = {"arange", "linspace", "logspace", "range"}
+"""Functions that fill an ``out`` of as many elements as there are, in order and whatever its shape."""
+
+_IN_SILENCE: Final = {
+    "addbmm", "bernoulli", "empty", "eye", "full", "linspace", "logsigmoid", "logspace", "multinomial", "narrow_copy",
+    "ones", "rand", "randint", "randn", "randperm", "zeros",
+}  # fmt: skip
+"""Functions that give ``out`` another shape without a warning."""
+
+_ROW_MAJOR: Final = {"nanquantile", "quantile"}
+"""Functions that give an ``out`` of another shape row-major order, whichever order their results are in."""
+
 _JOINING: Final = {"cat", "column_stack", "dstack", "hstack", "stack", "vstack"}
 
 MADE_BY_HAND: Final = (
@@ -79,6 +98,8 @@ MADE_BY_HAND: Final = (
 
 def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
     """Write a result into ``out``, which takes its shape, and return ``out``.
+
+    Of another shape, it takes the order of the result, from its first element on in its own memory where there is room.
 
     Several results go into a sequence of as many tensors.
 
@@ -102,14 +123,16 @@ def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
         raise ArgumentTypeError(f"{name}: out must be a tensor, not {type(out).__name__}")
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):
         raise GraphError(f"{name}: out= does not record history; call it under no_grad(), or assign the result")
-    if not can_cast(result.dtype, out.dtype) or (name in _EXACT and out.dtype is not result.dtype):
+    if not _holds(name, out.dtype, result.dtype):
         kind = ArgumentTypeError if name in _JOINING else DTypeError
         raise kind(f"{name}: a {result.dtype.name} result cannot be written into out of {out.dtype.name}")
     if result._meta.device != out._meta.device:
         raise DeviceError(f"{name}: the result is on {result.device}, out on {out.device}")
     _check_apart(name, out, tuple(result.shape), given)
-    if tuple(out.shape) != tuple(result.shape):
-        if out.numel():
+    if name in _BY_COUNT and out.numel() == result.numel():
+        result = result.reshape(out.shape)
+    elif tuple(out.shape) != tuple(result.shape):
+        if out.numel() and name not in _IN_SILENCE:
             warnings.warn(
                 f"{name}: out of shape {list(out.shape)} takes the shape {list(result.shape)} of the result; "
                 "bring an empty tensor to say that this is meant",
@@ -118,9 +141,26 @@ def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
         if name in _APART:
             check_expanded(out, name)
         resize_(out, tuple(result.shape))
+        described = result._known_meta()
+        if (
+            name not in _ROW_MAJOR
+            and not described.contiguous
+            and is_dense(described.shape, described.stride)
+            and out._id >= 0
+        ):
+            out.data = call("as_strided", out.detach(), described.shape, described.stride)
     with no_grad():
         out.copy_(result)
     return out
+
+
+def _holds(name: str, held: DType, dtype: DType) -> bool:
+    """Whether a function writes results of a dtype into an ``out`` of another."""
+    if held is dtype or name in _OF_ANY_DTYPE:
+        return True
+    if name in _OF_TRUTHS:
+        return held is uint8
+    return name not in _EXACT and can_cast(dtype, held)
 
 
 def tensors_among(given: Iterable[Any]) -> Iterator[Tensor]:
@@ -217,15 +257,17 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Any:
     if self.requires_grad:
         raise GraphError("resize_: a tensor that requires grad cannot be resized; resize its detach()")
     size = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
-    if any(type(n) is not int or n < 0 for n in size):
-        raise ArgumentTypeError(f"resize_: a size is a sequence of ints from 0 on, got {list(size)!r:.80}")
-    wanted = prod(size)
-    with no_grad():
-        flat = call("reshape", self.detach(), (-1,))
-        if wanted > self.numel():
-            new = call("empty", (wanted - self.numel(),), dtype=self.dtype, device=self._meta.device)
-            flat = call("cat", [flat, new], 0)
-        self.data = call("reshape", flat[:wanted], size)
+    if any(type(n) is not int for n in size):
+        raise ArgumentTypeError(f"resize_: a size is a sequence of ints, got {list(size)!r:.80}")
+    if any(n < 0 for n in size):
+        raise ArgumentError(f"resize_: no extent can be negative, got {list(size)!r:.80}")
+    if size != tuple(self.shape):
+        number = self._tell("resized", size, results=1)
+        described = meta(size, self.dtype, self._meta.device)
+        if self._id < 0:
+            self._meta = described
+        else:
+            self.data = Tensor._make(self._session, number, described)
     return self
 
 

@@ -57,6 +57,34 @@ def sums_are_computed_in_the_dtype_of_out(lib: Any) -> Any:
 
 
 @claims
+def ranges_fill_an_out_of_as_many_elements_in_its_own_shape(lib: Any) -> Any:
+    part, square, columns = lib.zeros(2, 3), lib.zeros(2, 2), lib.zeros(3, 3)
+    return (
+        lib.arange(0, 4, out=part.narrow(1, 1, 2)).stride(), part, lib.arange(4, out=square),
+        lib.linspace(0, 5, 6, out=columns[:, :2]).shape, lib.logspace(0, 1, 2, out=columns[0, 1:]), columns,
+    )  # fmt: skip
+
+
+@claims
+def an_out_of_another_shape_stays_in_its_memory_where_there_is_room(lib: Any) -> Any:
+    memory, apart = lib.zeros(10), lib.zeros(3, 2)
+    grown = memory[2:4]
+    lib.add(lib.arange(3.0), 1, out=grown)
+    turned = apart.t()
+    lib.mul(lib.arange(6.0), 2, out=turned)
+    return grown, memory, turned, turned.stride(), apart
+
+
+@claims
+def resize_shows_the_memory_in_order(lib: Any) -> Any:
+    memory = lib.arange(10.0)
+    part, turned = memory[2:6].resize_(2, 3), lib.arange(6.0).reshape(3, 2).t()
+    part[1, 2] = -1
+    same = lib.zeros(3, 2).t().resize_(2, 3)
+    return memory, part, turned.resize_(6), turned.stride(), same.stride(), lib.arange(3.0).resize_(2)
+
+
+@claims
 def a_step_that_out_makes_zero_is_refused(lib: Any) -> Any:
     return lib.arange(0, 64, 0.5, out=lib.empty(0, dtype=lib.int64))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from gradwire_protocol.errors import (
     LimitExceeded,
     NotFound,
 )
-from gradwire_protocol.meta import Meta
+from gradwire_protocol.meta import Meta, meta
 from gradwire_protocol.ops.control import (
     ANOMALY_MODE,
     GRAD_MODE,
@@ -228,6 +229,24 @@ def set_data(engine: Any, tensor: Tensor, data: Tensor) -> None:
 
 def _show(tensor: Tensor, array: Any, meta: Meta, storage: Storage, offset: int) -> None:
     tensor.array, tensor.meta, tensor.storage, tensor.offset = array, meta, storage, offset
+
+
+@control("resized")
+def resized(engine: Any, tensor: Tensor, size: tuple[int, ...]) -> Tensor:
+    backend = engine.backends[tensor.device]
+    memory = tensor.storage.memory(backend)
+    wanted, room = prod(size), memory.nbytes // tensor.dtype.itemsize - tensor.offset
+
+    def shown(shape: tuple[int, ...]) -> Tensor:
+        described = meta(shape, tensor.dtype, tensor.device)
+        array = backend.view(memory, shape, described.stride, tensor.offset, tensor.dtype)
+        return Tensor(engine, array, described, tensor.storage, tensor.offset)
+
+    if wanted <= room:
+        return shown(size)
+    more = engine.call("empty", (wanted - room,), dtype=tensor.dtype, device=tensor.device)
+    made: Tensor = engine.call("reshape", engine.call("cat", [shown((room,)), more], 0), size)
+    return made
 
 
 @control("manual_seed")

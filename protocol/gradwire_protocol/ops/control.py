@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dtypes import DType
 from ..errors import ArgumentError, DTypeError, GraphError, ShapeError
 from ..meta import Inference, Meta, meta, new, nothing
-from ..shapes import is_dense
+from ..shapes import check_size, is_dense
 from ..table import Scalar, Tensor, op
 
 GRAD_MODE, INFERENCE_MODE, ANOMALY_MODE = 1, 2, 4
@@ -165,6 +165,15 @@ def data_of(self: Tensor) -> Inference:
 def set_data(self: Tensor, data: Tensor) -> Inference:
     """Let ``self`` show the memory of ``data`` from now on, keeping its own history and gradient."""
     return nothing()
+
+
+@op(control=True, exposed=())
+def resized(self: Tensor, size: tuple[int, ...]) -> Inference:
+    """The memory of ``self`` from its first element on, in row-major order of another size and without history.
+
+    Where that reaches beyond the end of the memory, new memory that begins with the same elements.
+    """
+    return new(check_size(size), self.dtype, self.device)
 
 
 @op(control=True, results=0, exposed=())
