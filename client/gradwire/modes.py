@@ -35,6 +35,7 @@ class _Modes(threading.local):
     casts: Any = None  # what autocast puts before operations, while it is on
     no_packing: str | None = None  # why such hooks are not allowed here
     capture: Any = None  # the call that is being recorded for replays
+    multithreading = True  # whether the program lets backward use several threads
 
     def __init__(self) -> None:
         super().__setattr__("thread", _THREADS() << 1)
@@ -178,6 +179,18 @@ class set_multithreading_enabled(_Mode):
     def __init__(self, mode: bool) -> None:
         super().__init__(0, 0)
         self.mode = mode
+        self._was, MODES.multithreading = MODES.multithreading, mode
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        MODES.multithreading = self._was
+
+
+def is_multithreading_enabled() -> bool:
+    """What :class:`set_multithreading_enabled` was told last."""
+    return MODES.multithreading
 
 
 class _AnomalyMode(_Mode):

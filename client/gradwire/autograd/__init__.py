@@ -20,6 +20,7 @@ from ..modes import (
     detect_anomaly,
     enable_grad,
     inference_mode,
+    is_multithreading_enabled,
     no_grad,
     set_detect_anomaly,
     set_grad_enabled,
@@ -30,13 +31,13 @@ from ..telling import tell
 from ..tensor import LATER, Tensor
 from . import batched
 from .driver import Run, arrives, reachable, retained, swept, takes_part
-from .edges import edges_among, tensors_at
+from .edges import GradientEdge, edges_among, tensors_at
 from .history import Histories, attach, play
 
 __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad",
     "function", "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
-    "no_grad", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
+    "is_multithreading_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 
 Tensors = Tensor | Sequence[Tensor]
@@ -213,8 +214,7 @@ def grad(
         GraphError: when an input is unused or does not require grad, or there is nothing to differentiate.
         ArgumentValueError: for ``materialize_grads=True`` with ``allow_unused=False``.
     """
-    if materialize_grads and edges_among(inputs):
-        raise GraphError("materialize_grads=True needs tensors as inputs: a gradient edge has no shape to fill in")
+    inputs = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs)
     roots, sources = tensors_at(outputs), tensors_at(inputs)
     gradients = [None] * len(roots) if grad_outputs is None else tensors_at(grad_outputs)
     if not sources:
@@ -241,6 +241,8 @@ def grad(
                 f"input {i}, a {sources[i]._meta!r} tensor, was not used for the outputs: pass allow_unused=True "
                 "to get None for it, or materialize_grads=True to get zeros"
             )
+    if materialize_grads and any(not hits[i] for i in edges_among(inputs)):
+        raise GraphError("materialize_grads=True: a gradient edge that was not used has no tensor to be filled in for")
     session = roots[0]._session
     check(passed, session, [node for node, _ in targets])
     levels = batched.result_levels(roots, sources, gradients)

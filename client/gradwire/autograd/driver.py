@@ -40,7 +40,13 @@ _RUNS: Final = _Runs()
 
 
 def current_run() -> Run:
-    """The backward whose callback this thread is in."""
+    """The backward whose callback this thread is in.
+
+    Raises:
+        GraphError: when it is in none.
+    """
+    if not _RUNS.stack:
+        raise GraphError("this is possible only while backward runs, in a hook or in the backward of a Function")
     return _RUNS.stack[-1]
 
 
@@ -156,6 +162,7 @@ class Run:
         self._repetitions: dict[Region, Region] = {}
         self._packed: list[Packed] = []
         self._endings: list[Callable[[], Any]] = []
+        self._final: list[Callable[[], Any]] = []
 
     def passes(self, node: Node) -> bool:
         """Whether gradients may pass this node."""
@@ -165,6 +172,10 @@ class Run:
     def to_all_leaves(self) -> bool:
         """Whether gradients go to every leaf, rather than to named inputs."""
         return self._inputs is None
+
+    def when_finished(self, action: Callable[[], Any]) -> None:
+        """Call ``action`` once every gradient has arrived."""
+        self._final.append(action)
 
     def at_end(self, action: Callable[[], Any]) -> None:
         """Call ``action`` when this backward is over, however it ends."""
@@ -192,7 +203,10 @@ class Run:
         try:
             for node in self._order:
                 self._pass(node)
-            return self._finish(allow_unused, levels)
+            results = self._finish(allow_unused, levels)
+            for action in self._final:  # which may add others
+                action()
+            return results
         except BaseException:
             self._record("abandon_backward", [self._handle], [])
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradwire_protocol.errors import ArgumentTypeError, GraphError
@@ -45,11 +44,9 @@ def tensors_at(values: Any) -> list[Any]:
     return [_tensor_at(value) if isinstance(value, GradientEdge) else value for value in values]
 
 
-def edges_among(values: Any) -> bool:
-    """Whether a gradient edge is among these."""
-    return isinstance(values, GradientEdge) or (
-        isinstance(values, Sequence) and any(isinstance(value, GradientEdge) for value in values)
-    )
+def edges_among(values: list[Any]) -> set[int]:
+    """The places of the gradient edges among these."""
+    return {i for i, value in enumerate(values) if isinstance(value, GradientEdge)}
 
 
 def _tensor_at(edge: GradientEdge) -> Any:

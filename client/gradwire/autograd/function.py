@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,6 +40,7 @@ class FunctionCtx(Node):
         self.part = Part()
         self.needs_input_grad: tuple[bool, ...] = ()
         self.materialize_grads = True
+        self._materialize_non_diff_grads = True
         self.non_differentiable: tuple[Any, ...] = ()
         self.dirty_tensors: tuple[Any, ...] = ()
         self.to_save: tuple[Any, ...] | None = None
@@ -48,6 +50,7 @@ class FunctionCtx(Node):
         self._released = False
         self._tensor_at: tuple[bool, ...] = ()
         self._kinds: tuple[bool, ...] = ()
+        self._attached: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         # As PyTorch prints it, with the place of its class there.
@@ -108,6 +111,12 @@ class FunctionCtx(Node):
             return self.to_save or ()
         return tuple([None if s is None else s.unpack() for s in self._saved])
 
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The former name of :attr:`saved_tensors`."""
+        warnings.warn("saved_variables is deprecated: use saved_tensors", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
+
     # What a checkpointed region does
 
     def let_go(self) -> None:
@@ -134,8 +143,8 @@ class FunctionCtx(Node):
             NotImplementedError: when the Function has no ``backward``.
         """
         given = [
-            None if not is_tensor or not (defined or self.materialize_grads) else gradient
-            for gradient, defined, is_tensor in zip(gradients, arrived, self._kinds, strict=True)
+            gradient if is_tensor and (defined or self._materializes(i)) else None
+            for i, (gradient, defined, is_tensor) in enumerate(zip(gradients, arrived, self._kinds, strict=True))
         ]
         result = _derivative_of(self.function)(self, *given)
         returned = result if isinstance(result, tuple) else (result,)
@@ -156,6 +165,10 @@ class FunctionCtx(Node):
                 continue
             found.append(self._checked(gradient, i, next(edges)))
         return found
+
+    def _materializes(self, output: int) -> bool:
+        """Whether zeros stand for the gradient of an output that has none."""
+        return self.materialize_grads and (self._materialize_non_diff_grads or output in self._attached)
 
     def _checked(self, gradient: Any, i: int, edge: Edge | None) -> Any:
         if gradient is None:
@@ -209,6 +222,14 @@ class Function(metaclass=_FunctionMeta):
     """
 
     _context: type[FunctionCtx]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: a Function is applied by its class.
+
+        Raises:
+            GraphError: always.
+        """
+        raise GraphError(f"{type(self).__name__}: instances of a Function are not called, use the class's apply()")
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -338,6 +359,8 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
     for tensor in dirty:
         if not _among(tensor, outputs):
             raise GraphError(f"{cls.__name__} marks an input dirty that is not among its results")
+        if not _among(tensor, inputs):
+            warnings.warn(f"{cls.__name__} marks a result dirty that is no input", UserWarning, stacklevel=4)
     attached: list[int] = []
     changed: list[int] = []
     written: list[int] = []
@@ -372,6 +395,7 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
         context.edges = tuple([edge_of(t) if t._meta.dtype.category >= 2 else None for t in inputs])
         context.outs = tuple([t._meta if isinstance(t, Tensor) else _NO_TENSOR for t in results])
         context._kinds = tuple([isinstance(t, Tensor) for t in results])
+        context._attached = tuple(attached)
         tensors = [t if isinstance(t, Tensor) else None for t in results]
         session = inputs[0]._session
         values = [context.label, inputs, tensors, tuple(attached), tuple(changed)]
@@ -415,6 +439,13 @@ def _check_changed(cls: type[Function], tensor: Any, count: int) -> None:
         raise GraphError(f"{cls.__name__} changes a view in place and has {count} results: only one is possible")
 
 
+class InplaceFunction(Function):
+    """A Function with a flag, as older programs derive from it."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+
 class _Twice(Function):
     """What the results of a derivative that cannot be differentiated again go through."""
 
@@ -447,4 +478,4 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     return inside
 
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]

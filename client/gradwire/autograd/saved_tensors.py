@@ -34,8 +34,9 @@ class saved_tensors_hooks:
         MODES.packing = (*MODES.packing, (self.pack_hook, self.unpack_hook))
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+        self, kind: type[BaseException] | None = None, error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:  # fmt: skip
         MODES.packing = MODES.packing[:-1]
 
 
@@ -65,6 +66,10 @@ class SavedTensor:
                 remember_tensor(self._node, tensor)  # while it still stands there
             with no_grad():
                 self._packed = pack(tensor)
+            if tensor._version != self._version:
+                raise GraphError(
+                    f"a pack hook changed the {tensor._meta!r} tensor that it was given in place: let it change a clone"
+                )
             self._kept: Any = None
         elif is_result:
             with no_grad():

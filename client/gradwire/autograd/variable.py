@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError
 
 from ..tensor import Tensor
+from .driver import current_run
 
 
 class _VariableType(type):
@@ -20,5 +22,20 @@ class _VariableType(type):
         return made.requires_grad_() if requires_grad else made
 
 
+class _ExecutionEngine:
+    """What programs ask of the backward that runs."""
+
+    @staticmethod
+    def queue_callback(callback: Callable[[], Any]) -> None:
+        """Call ``callback`` when the backward whose hook or Function is running has computed every gradient.
+
+        Raises:
+            GraphError: outside of a backward.
+        """
+        current_run().when_finished(callback)
+
+
 class Variable(metaclass=_VariableType):
     """``Variable(x, requires_grad=True)`` is a leaf with the memory of ``x``; every tensor is an instance."""
+
+    _execution_engine = _ExecutionEngine()
