@@ -10,9 +10,9 @@ from gradwire_protocol import promotion
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, LimitExceeded
 from gradwire_protocol.meta import Inference, Meta
-from gradwire_protocol.promotion import ScalarKind
-from gradwire_protocol.records import encode_args, wrong_type
-from gradwire_protocol.table import DEFAULT_DTYPE, TABLE, Kind, Op, Param, attribute_matches
+from gradwire_protocol.promotion import ScalarKind, fits
+from gradwire_protocol.records import encode_args, too_large, wrong_type
+from gradwire_protocol.table import DEFAULT_DTYPE, FLOAT, TABLE, Kind, Op, Param, attribute_matches
 
 from . import mapping
 from .duals import OPEN, propagate
@@ -406,15 +406,30 @@ def _kind(op: Op, param: Param, value: Any, values: list[Any], i: int) -> Scalar
             raise wrong_type(op, param, value)
     elif type(value) not in (bool, int, float, complex):
         values[i] = {"bool": bool, "int": int, "float": float, "complex": complex}[kind.value](value)
+    if kind is ScalarKind.INT and not fits(values[i]):
+        if param.numbers != FLOAT:
+            raise too_large(op, param)
+        values[i] = _as_float(op, param, values[i])
+        return ScalarKind.FLOAT
     return kind
 
 
-def as_int(value: Any, op: Op, param: Param) -> int:
-    """An int from anything that can stand for one, a 0-dim integer tensor included."""
+def _as_float(op: Op, param: Param, value: int) -> float:
     try:
-        return operator.index(value)
+        return float(value)
+    except OverflowError:
+        raise too_large(op, param) from None
+
+
+def as_int(value: Any, op: Op, param: Param) -> int:
+    """An int of 64 bits from anything that can stand for one, a 0-dim integer tensor included."""
+    try:
+        found = operator.index(value)
     except TypeError:
         raise wrong_type(op, param, value) from None
+    if not -(1 << 63) <= found < 1 << 63:
+        raise wrong_type(op, param, found)
+    return found
 
 
 def normalise(op: Op, param: Param, value: Any) -> Any:
@@ -425,6 +440,8 @@ def normalise(op: Op, param: Param, value: Any) -> Any:
         value = tuple(_plain(v) for v in value)
     elif not isinstance(value, (str, DType)):
         value = _plain(value)
+    if type(value) is int and float in param.check and int not in param.check and not fits(value):
+        value = _as_float(op, param, value)
     if attribute_matches(value, param.check):
         return value
     if not isinstance(value, (tuple, str)) and attribute_matches((value,), param.check):

@@ -59,18 +59,23 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 def _written(value: Any, viewed: Tensor, indices: list[Tensor | None]) -> Tensor:
     """What is written to indexed elements: a number takes the dtype of the tensor, and so does a single element that a
     mask's elements are filled with. Any other tensor must have that dtype already."""
-    if not isinstance(value, Tensor):
-        return _filled(value, viewed)
-    written: Tensor = value
+    written: Tensor = value if isinstance(value, Tensor) else _filled(value, viewed)
     if (
-        value.dtype is not viewed.dtype
-        and value.numel() == 1
+        written.dtype is not viewed.dtype
+        and written.numel() == 1
         and all(i is None or i.dtype is dtypes.bool_ for i in indices)
     ):
-        written = value.to(dtype=viewed.dtype)
-    if value.device != viewed.device and value.ndim == 0:
+        written = written.to(dtype=viewed.dtype)
+    if written.device != viewed.device and written.ndim == 0:
         written = written.to(device=viewed.device)
+    if written.ndim and written.shape[0] == 1:
+        written = written.view(_without_leading_ones(written.shape))
     return written
+
+
+def _without_leading_ones(shape: Any) -> tuple[int, ...]:
+    first = next((i for i, extent in enumerate(shape) if extent != 1), len(shape))
+    return tuple(shape[first:])
 
 
 def _filled(value: Any, like: Tensor) -> Tensor:

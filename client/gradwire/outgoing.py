@@ -12,6 +12,7 @@ from gradwire_protocol import envelope
 from gradwire_protocol.errors import GradwireError
 from gradwire_protocol.frames import ID_BITS, Chunk, Frame, Payload, structure_hash
 from gradwire_protocol.frames import Structure as StructureMessage
+from gradwire_protocol.promotion import fits
 
 from .window import Sent
 
@@ -118,6 +119,20 @@ class Outgoing:
 
 def _encoded(frame: Frame, buffers: list[memoryview | bytes]) -> list[bytes | memoryview]:
     """The frame's message, with its ids as counters of this client, which all of them are: a fifth of the bytes."""
+    try:
+        return _near(frame, buffers)
+    except OverflowError:
+        # A number that no op takes, in a call whose form was known: the server says which op's it is.
+        frame.scalars = [_spelled(n) if type(n) is int and not fits(n) else n for n in frame.scalars]
+        return _near(frame, buffers)
+
+
+def _spelled(number: int) -> str:
+    bound = 1 << 65  # how far beyond does not matter
+    return str(max(-bound, min(number, bound)))
+
+
+def _near(frame: Frame, buffers: list[memoryview | bytes]) -> list[bytes | memoryview]:
     base = frame.client << ID_BITS
     whole = frame.first, frame.external, frame.releases
     if not frame.first > base:

@@ -79,6 +79,12 @@ class ArgumentTypeError(GradwireError, TypeError):
     code, status = "invalid_argument_type", 422
 
 
+class NumberTooLarge(GradwireError, OverflowError):
+    """An integer beyond 64 bits, or a number beyond the range of floats."""
+
+    code, status = "number_too_large", 422
+
+
 class UnknownOp(GradwireError, NotImplementedError):
     """An op name that is not in the table."""
 

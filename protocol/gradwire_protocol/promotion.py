@@ -44,6 +44,11 @@ _KIND_OF_TYPE: Final[dict[type, ScalarKind]] = {
 }  # fmt: skip
 
 
+def fits(value: int) -> bool:
+    """Whether an int can be a number of an op: one of 64 bits, with a sign or without."""
+    return -(1 << 63) <= value < 1 << 64
+
+
 def _kind_of_subclass(value: object) -> ScalarKind | None:
     for base, kind in _KIND_OF_TYPE.items():
         if isinstance(value, base):

@@ -7,8 +7,8 @@ from typing import Any
 
 from . import dtypes
 from .dtypes import DType
-from .errors import ArgumentTypeError, MalformedFrame
-from .promotion import ScalarKind
+from .errors import ArgumentTypeError, ArgumentValueError, GradwireError, MalformedFrame, NumberTooLarge
+from .promotion import ScalarKind, fits
 from .table import TABLE, Kind, Op, Param, attribute_matches
 
 PAYLOAD = "payload"
@@ -82,10 +82,28 @@ def _refuse(op: Op, param: Param, value: Any) -> int:
     raise wrong_type(op, param, value)
 
 
-def wrong_type(op: Op, param: Param, value: Any) -> ArgumentTypeError:
+def wrong_type(op: Op, param: Param, value: Any) -> GradwireError:
+    """The error for a value that a parameter does not take."""
+    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        if param.kind is _POSITION or int in param.check:
+            return ArgumentValueError(f"{op.name}: argument {param.describe()!r} is an integer beyond 64 bits")
+        if float in param.check:
+            return too_large(op, param)
     return ArgumentTypeError(
-        f"{op.name}: argument {param.describe()!r} cannot be {value!r:.80} of type {type(value).__name__}"
+        f"{op.name}: argument {param.describe()!r} cannot be {_shown(value)} of type {type(value).__name__}"
     )
+
+
+def too_large(op: Op, param: Param) -> NumberTooLarge:
+    """The error for a number that does not fit into 64 bits."""
+    return NumberTooLarge(f"{op.name}: argument {param.describe()!r} is a number beyond 64 bits")
+
+
+def _shown(value: Any) -> str:
+    try:
+        return f"{value!r:.80}"
+    except ValueError:  # integers of more than some thousand digits are not written out
+        return "an integer of many digits"
 
 
 def decode_args(
@@ -172,6 +190,8 @@ def _take_scalar(op: Op, param: Param, arg: Any, scalars: Iterator[Any]) -> Any:
     elif arg in _ACCEPTS:
         if type(value) is str and arg != "bool":
             value = _spelled(value, arg)
+        if type(value) is int and not fits(value):
+            raise too_large(op, param)
         if type(value) in _ACCEPTS[arg]:
             return float(value) if arg == "float" else value
     raise MalformedFrame(f"{op.name}: {value!r:.80} in the table of scalars is not the {arg!r:.20} that was announced")

@@ -26,15 +26,16 @@ from . import dtypes
 from .dtypes import DType
 from .errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, UnknownOp
 from .meta import UNKNOWN, Inference, Meta
-from .promotion import ScalarKind, can_cast
+from .promotion import ScalarKind, can_cast, fits
 
 Tensor = Meta
-FLOAT, REAL, COMMON = "float", "real", "common"
+FLOAT, REAL, COMMON, ELEMENT = "float", "real", "common", "element"
 if TYPE_CHECKING:
     Scalar = Any  # a rule sees the kind, a default is a number
     Float = Any
     Real = Any
     Factor = Any
+    Element = Any
 else:
     Scalar = ScalarKind
     Float = Annotated[ScalarKind, FLOAT]
@@ -43,6 +44,9 @@ else:
     """A number that is never complex: a complex one is a value that cannot be converted (``RuntimeError``)."""
     Factor = Annotated[ScalarKind, COMMON]
     """A number that is complex only where some tensor operand is: else it cannot be converted (``RuntimeError``)."""
+    Element = Annotated[ScalarKind, ELEMENT]
+    """A number that becomes an element of the result; the rule says which complex ones do. Like ``Real`` and ``Factor``
+    it is refused where the result's integers do not hold it."""
 Position = Annotated[int, "data"]
 """An int whose value the rule needs, yet which is data: where in a tensor, not how (``x[i]``)."""
 Number = bool | int | float | complex
@@ -93,7 +97,7 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def _numbers(annotation: Any) -> str | None:
-    """Which complex numbers a parameter refuses: ``FLOAT``, ``REAL`` or ``COMMON``; ``None`` for none."""
+    """Which numbers a parameter takes: ``FLOAT``, ``REAL``, ``COMMON`` or ``ELEMENT``; ``None`` for any."""
     for member in _members(annotation):
         if get_origin(member) is Annotated and get_args(member)[0] is ScalarKind:
             return str(get_args(member)[1])
@@ -122,6 +126,9 @@ def _classify(annotation: Any) -> tuple[Kind, bool, tuple[Any, ...]]:
     return Kind.ATTRIBUTE, optional, real
 
 
+_NUMBERS: Final = {FLOAT: "float", REAL: "Real", COMMON: "Scalar", ELEMENT: "Scalar"}
+
+
 def _describe(annotation: Any) -> str:
     names = {Meta: "Tensor", ScalarKind: "Scalar", NoneType: "None", DType: "dtype"}
     parts = []
@@ -130,7 +137,9 @@ def _describe(annotation: Any) -> str:
             inner = [a for a in get_args(member) if a is not Ellipsis]
             parts.append(f"{get_origin(member).__name__}[{', '.join(_describe(a) for a in inner)}]")
         elif get_origin(member) is Annotated:
-            parts.append({FLOAT: "float", REAL: "Real", COMMON: "Scalar"}.get(get_args(member)[1], "int"))
+            parts.append(
+                {FLOAT: "float", REAL: "Real", COMMON: "Scalar", ELEMENT: "Scalar"}.get(get_args(member)[1], "int")
+            )
         else:
             parts.append(names.get(member, getattr(member, "__name__", str(member))))
     return " | ".join(dict.fromkeys(parts))
@@ -273,9 +282,14 @@ class Op:
         return bound
 
     @cached_property
-    def real(self) -> tuple[int, ...]:
+    def _real(self) -> tuple[int, ...]:
         """Positions of the parameters that do not take every complex number."""
-        return tuple(i for i, p in enumerate(self.params) if p.numbers is not None)
+        return tuple(i for i, p in enumerate(self.params) if p.numbers not in (None, ELEMENT))
+
+    @cached_property
+    def _converted(self) -> tuple[int, ...]:
+        """Positions of the numbers that are converted to the dtype of the result."""
+        return tuple(i for i, p in enumerate(self.params) if p.numbers in (REAL, COMMON, ELEMENT))
 
     def infer(self, values: Sequence[Any]) -> Inference:
         """Apply the rule to bound values, in which tensors are metas and data numbers are kinds.
@@ -284,10 +298,33 @@ class Op:
             ArgumentTypeError, ArgumentError: for a complex number where a real one belongs.
             Whatever the rule raises.
         """
-        for i in self.real:
+        for i in self._real:
             if values[i] is ScalarKind.COMPLEX:
                 self._refuse_complex(self.params[i], values)
-        return self.rule(*values)
+        inferred = self.rule(*values)
+        return inferred if not self._converted else self._checking_range(inferred, values)
+
+    def _checking_range(self, inferred: Inference, values: Sequence[Any]) -> Inference:
+        """The same, with a check that the integers of the result hold the numbers of a call."""
+        described = inferred.outs[0] if inferred.outs else values[0]
+        dtype = described.dtype
+        if dtype.category != dtypes.INTEGRAL:
+            return inferred
+        every = dtype is dtypes.int64  # holds nearly all integers, and what it does not is found by the kernel
+        places = [
+            i for i in self._converted if values[i] is ScalarKind.FLOAT or (values[i] is ScalarKind.INT and not every)
+        ]
+        if not places:
+            return inferred
+        also = inferred.check
+
+        def check(*given: Any) -> None:
+            if also is not None:
+                also(*given)
+            for i in places:
+                check_range(self.name, self.params[i].name, given[i], dtype)
+
+        return inferred.checking(check)
 
     def _refuse_complex(self, param: Param, values: Sequence[Any]) -> None:
         said = f"{self.name}: {param.name} is a complex number, it must be real"
@@ -409,6 +446,19 @@ def check_write(name: str, target: Meta, value: Meta) -> None:
         raise DTypeError(f"{name}: a {value.dtype.name} result cannot be written into a {target.dtype.name} tensor")
 
 
+def check_range(name: str, what: str, value: complex, dtype: DType) -> None:
+    """Check that an integer dtype holds a number, less its fraction. Unsigned ones wrap negative numbers.
+
+    Raises:
+        ArgumentError: naming the number.
+    """
+    if dtype.category != dtypes.INTEGRAL or isinstance(value, complex):
+        return
+    last = (1 << 8 * dtype.itemsize - dtype.is_signed) - 1
+    if not (-last - 1 if dtype.is_signed else -last) <= value < last + 1:
+        raise ArgumentError(f"{name}: {what} is {value}, which {dtype.name} does not hold")
+
+
 def attribute_matches(value: Any, allowed: Sequence[Any]) -> bool:
     """Whether an attribute's value has one of the declared types. A bool is not an int here."""
     for member in allowed:
@@ -420,10 +470,10 @@ def attribute_matches(value: Any, allowed: Sequence[Any]) -> bool:
             if type(value) is DType:
                 return True
         elif member is float:
-            if type(value) in (float, int):
+            if type(value) is float or (type(value) is int and fits(value)):
                 return True
         elif type(value) is member:
-            return True
+            return member is not int or -(1 << 63) <= value < 1 << 63
     return False
 
 

@@ -224,13 +224,14 @@ def embedding_backward(
 ) -> Any:
     width = g.shape[-1]
     made = xp.zeros((num_weights, width), g.dtype)
-    rows, index = g.reshape(-1, width), indices.reshape(-1)
+    index = indices.reshape(-1)
+    rows = g.reshape(len(index), width)
     if scale_grad_by_freq:
         counts = xp.bincount(index, minlength=num_weights).astype(g.dtype)
         rows = rows / counts[index][:, None]
     add_slices(xp, made, 0, index, rows)
     if padding_idx >= 0:
-        made[padding_idx] = 0
+        made[padding_idx : padding_idx + 1] = 0  # which may be none
     return made
 
 

@@ -15,9 +15,10 @@ from .copying import fitting
 
 @kernel("upload", announced=True)
 def upload(xp: Any, out: Any, data: Any, dtype: Any, size: Any, device: Any) -> Any:
+    nbytes = data.nbytes if isinstance(data, np.ndarray) else memoryview(data).nbytes
+    if nbytes != out.nbytes:
+        raise ArgumentError(f"upload: {out!r} takes {out.nbytes} bytes, the payload has {nbytes}")
     host = data if isinstance(data, np.ndarray) else np.frombuffer(data, native(out.dtype))
-    if host.nbytes != out.nbytes:
-        raise ArgumentError(f"upload: {out!r} takes {out.nbytes} bytes, the payload has {host.nbytes}")
     return xp.asarray(host.reshape(out.shape))
 
 

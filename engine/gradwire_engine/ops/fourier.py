@@ -83,6 +83,8 @@ def overlap_add(xp: Any, x: Any, step: int, start: int, end: int | None, least: 
 
 def _by_frames(s: Any, g: Tensor) -> Any:
     *lead, frames, size = s.meta("self").shape
+    if not frames:
+        return g.engine.call("zeros", s.meta("self").shape, g.dtype, g.device)
     length = size + s.step * (frames - 1)
     first, last = clipped(length, s.start, s.end)
     whole = F.slice_backward(g, (*lead, length), g.ndim - 1, first, last, 1)

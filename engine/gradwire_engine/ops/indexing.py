@@ -88,6 +88,10 @@ def index_put(xp: Any, target: Any, indices: list[Any], values: Any, accumulate:
     for dim, named in zip(dims, found, strict=True):
         check_range(xp, "index_put", named, dim, target.shape[dim], IndexOutOfRange, wrap=True)
     places = places_of_selection(xp, target.shape, dims, found, at)
+    try:
+        values = xp.broadcast_to(values, places.shape)
+    except ValueError as error:
+        raise KernelError(f"index_put: {error}") from None
     if 0 in target.strides:
         target, places = _collapsed(target, places)
     add_at(xp, target, places, values)
@@ -492,6 +496,8 @@ def _bins(xp: Any, x: Any, weights: Any, minlength: int) -> tuple[int, int]:
 def bincount(xp: Any, x: Any, weights: Any, minlength: int) -> Any:
     if x.size and int(x.min()) < 0:
         raise KernelError("bincount: a negative integer cannot be counted")
+    if weights is not None and weights.dtype.kind == "c":
+        weights = weights.real
     return xp.bincount(x, weights, minlength)
 
 

@@ -123,7 +123,7 @@ def multi_margin_loss_gradient(s: Any, g: Tensor) -> Tensor:
     # The class's own score does not compete with itself.
     excess = s.margin - F.sum(rows * own, (1,), True) + rows
     slopes = F.where((excess > 0) & (own == 0), excess * 2 if s.p == 2 else 1, 0)
-    scale = 1 / classes / (rows.shape[0] if s.reduction == "mean" else 1)
+    scale = 1 / classes / (max(rows.shape[0], 1) if s.reduction == "mean" else 1)
     g = F.reshape(g, (-1, 1)) * scale
     if s.weight is not None:
         g = g * F.unsqueeze(F.index_select(s.weight, 0, target), 1)

@@ -430,6 +430,9 @@ derivative("adaptive_avg_pool_backward", grad=_adaptive_avg_pool_backward)
 
 
 def _adaptive_max(xp: Any, x: Any, outputs: Ints) -> Any:
+    if not x.size or 0 in outputs:  # however many windows there would be
+        empty = (*x.shape[: x.ndim - len(outputs)], *outputs)
+        return xp.zeros(empty, x.dtype), xp.zeros(empty, xp.int64)
     count = len(outputs)
     extents = x.shape[-count:]
     spans = [_spans(n, m) for n, m in zip(extents, outputs, strict=True)]

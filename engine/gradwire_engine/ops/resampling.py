@@ -190,7 +190,7 @@ def _corners(
 
 def _as_planes(xp: Any, x: Any) -> Any:
     """``(N, C, ...)`` as one row of all images' elements for each channel: what is read many times stays in a cache."""
-    return xp.ascontiguousarray(xp.moveaxis(x, 1, 0)).reshape(x.shape[1], x.size // max(x.shape[1], 1))
+    return xp.ascontiguousarray(xp.moveaxis(x, 1, 0)).reshape(x.shape[1], x.shape[0] * prod(x.shape[2:]))
 
 
 def _from_planes(xp: Any, planes: Any, batch: int, extents: Ints) -> Any:

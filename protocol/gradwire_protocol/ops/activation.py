@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..meta import Inference, Meta, meta, new
 from ..promotion import Promote
 from ..shapes import canonical_dim, common_device, elementwise, elementwise_stride
-from ..table import Expanded, Number, Real, Tensor, op
+from ..table import Expanded, Number, Real, Tensor, check_range, op
 
 NN = ("nn.functional",)
 
@@ -48,6 +48,8 @@ def hardtanh(self: Tensor, min_val: Number = -1.0, max_val: Number = 1.0) -> Inf
         raise ArgumentError("hardtanh: the bounds are real numbers")
     if min_val > max_val:
         raise ArgumentValueError(f"hardtanh: min_val is {min_val}, which is above max_val, {max_val}")
+    for name, bound in (("min_val", min_val), ("max_val", max_val)):
+        check_range("hardtanh", name, bound, self.dtype)
     if self.dtype is uint8 and min_val < 0:
         raise DTypeError(f"hardtanh: an unsigned tensor cannot be cut at {min_val}")
     return elementwise(self)

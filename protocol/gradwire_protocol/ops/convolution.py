@@ -91,6 +91,8 @@ def _check(
             f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is "
             f"{list(self.shape)}"
         )
+    if 0 in weight.shape[2:]:
+        raise ShapeError(f"{name}: a window of {list(weight.shape[2:])} has no elements")
     if weight.shape[0] % groups:
         raise ShapeError(f"{name}: weight of shape {list(weight.shape)} cannot be divided into {groups} groups")
     if not fits(self.shape[-count - 1], taken):

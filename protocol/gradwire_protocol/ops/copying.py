@@ -7,7 +7,7 @@ from ..errors import DTypeError, ShapeError
 from ..meta import Inference, Meta, Shape, new, nothing, view
 from ..promotion import ScalarKind
 from ..shapes import broadcast, dense_stride_like, is_dense
-from ..table import Expanded, Scalar, Tensor, op
+from ..table import Element, Expanded, Tensor, op
 
 
 def _order_of(self: Meta) -> Shape | None:
@@ -50,7 +50,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Inference:
 
 
 @op(grad_fn="FillBackward2", mutates=0, results=0, copied=("value",), expanded=Expanded.NUMBERS)
-def fill_(self: Tensor, value: Tensor | Scalar) -> Inference:
+def fill_(self: Tensor, value: Tensor | Element) -> Inference:
     """Write one value, a number or a 0-dim tensor, into every element."""
     if isinstance(value, Meta):
         if value.shape:

@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..meta import Inference, Meta, new
 from ..promotion import DEFAULT_FLOAT, ScalarKind, default_of
 from ..shapes import check_size, dense_stride_like
-from ..table import Float, Number, Payload, Scalar, Tensor, op
+from ..table import Element, Float, Number, Payload, Tensor, op
 
 FUNCTION = ("function",)
 
@@ -57,7 +57,7 @@ def empty(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu"
 
 
 @op(exposed=FUNCTION)
-def full(size: tuple[int, ...], fill_value: Scalar, dtype: DType | None = None, device: str = "cpu") -> Inference:
+def full(size: tuple[int, ...], fill_value: Element, dtype: DType | None = None, device: str = "cpu") -> Inference:
     """A tensor of one value, whose kind decides the dtype unless one is named."""
     kind = kind_of(fill_value)
     if dtype is not None and kind is ScalarKind.COMPLEX and FLOATING >= dtype.category > BOOLEAN:
@@ -84,7 +84,7 @@ def empty_like(self: Tensor, dtype: DType | None = None, device: str | None = No
 
 
 @op(exposed=FUNCTION)
-def full_like(self: Tensor, fill_value: Scalar, dtype: DType | None = None, device: str | None = None) -> Inference:
+def full_like(self: Tensor, fill_value: Element, dtype: DType | None = None, device: str | None = None) -> Inference:
     """One value in the shape, dtype and memory order of ``self``."""
     if kind_of(fill_value) is ScalarKind.COMPLEX and FLOATING >= (dtype or self.dtype).category > BOOLEAN:
         raise DTypeError(f"full_like: a complex value does not fit into a {(dtype or self.dtype).name} tensor")
@@ -154,14 +154,14 @@ def _between(name: str, start: object, end: object, steps: int, dtype: DType | N
 
 
 @op(exposed=FUNCTION)
-def linspace(start: Scalar, end: Scalar, steps: int, dtype: DType | None = None, device: str = "cpu") -> Inference:
+def linspace(start: Element, end: Element, steps: int, dtype: DType | None = None, device: str = "cpu") -> Inference:
     """``steps`` numbers at equal distances from ``start`` to ``end``, both included."""
     return _between("linspace", start, end, steps, dtype, device)
 
 
 @op(exposed=FUNCTION)
 def logspace(
-    start: Scalar, end: Scalar, steps: int, base: Float = 10.0, dtype: DType | None = None, device: str = "cpu"
+    start: Element, end: Element, steps: int, base: Float = 10.0, dtype: DType | None = None, device: str = "cpu"
 ) -> Inference:
     """``base`` to the powers that :func:`linspace` gives."""
     return _between("logspace", start, end, steps, dtype, device)

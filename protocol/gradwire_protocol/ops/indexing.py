@@ -10,7 +10,7 @@ from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, Uns
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..promotion import ScalarKind
 from ..shapes import broadcast, canonical_dim, common_device, elementwise_stride, like
-from ..table import Expanded, Factor, Position, Scalar, Tensor, op
+from ..table import Element, Expanded, Factor, Position, Tensor, op
 from .views import diagonal_of, extent_of, place_in, span_in, with_entry
 
 MASKS = (bool_, uint8)
@@ -134,6 +134,10 @@ def index_put(self: Tensor, indices: list[Tensor | None], values: Tensor, accumu
     if not any(index is not None for index in indices):
         raise ArgumentError("index_put: indices is empty, it must have at least one tensor")
     selected = Selection(self, indices).shape
+    if values.ndim > len(selected):
+        raise ShapeError(
+            f"index_put: values of shape {list(values.shape)} have more dimensions than the selection, {list(selected)}"
+        )
     fits(selected, values, "index_put")
     inferred = like(self)
     if accumulate and UNKNOWN not in selected:
@@ -294,7 +298,7 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inferen
     copied=("value",),
     expanded=Expanded.WARNED,
 )
-def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Scalar) -> Inference:
+def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Element) -> Inference:
     """A copy with the slices at the indices along ``dim`` filled with one number or a 0-dim tensor."""
     canonical_dim(dim, self.ndim)
     if index.dtype is not int64:

@@ -93,6 +93,8 @@ def linalg_solve(self: Tensor, other: Tensor, left: bool = True) -> Inference:
     if is_vector(self, other):
         if not left:
             raise ShapeError("linalg_solve: with left=False, other must be a matrix")
+        if not fits(other.shape[-1], n):
+            raise ShapeError(f"linalg_solve: {n} unknowns meet a right side of shape {list(other.shape)}")
         shape = broadcast(self.shape[:-1], other.shape)
         return new(shape, self.dtype, device, stride=column_major(shape) if len(shape) > 1 else None)
     at = -2 if left else -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ..dtypes import FLOATING, DType, float32, int64, uint8
+from ..dtypes import BOOLEAN, FLOATING, DType, float32, int64, uint8
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, IndexOutOfRange, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, meta, new
 from ..promotion import Promote
@@ -47,10 +47,16 @@ def mse_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference
     return reduced(elements, reduction)
 
 
+def _refuse_bool(name: str, *operands: Meta) -> None:
+    if any(operand.dtype.category == BOOLEAN for operand in operands):
+        raise DTypeError(f"{name}: bools have no difference; cast them first")
+
+
 @op(grad_fn="AbsBackward0", exposed=("nn.functional",))
 def l1_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference:
     """The absolute difference from the target, elementwise with broadcasting and promotion, then reduced."""
     elements = elementwise(self, target, promotion=Promote.COMPLEX_TO_FLOAT)
+    _refuse_bool("l1_loss", self, target)
     if reduction == "mean" and elements.outs[0].dtype.category < FLOATING:
         raise DTypeError("l1_loss: integers have no mean; cast them, or use another reduction")
     return reduced(elements, reduction, _PLAIN.get(reduction))
@@ -67,6 +73,7 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: str = "mean", beta: 
         raise ArgumentError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     elements = elementwise(self, target)
     if beta == 0:
+        _refuse_bool("smooth_l1_loss", self, target)
         return reduced(elements, reduction, _PLAIN.get(reduction))
     need_float("smooth_l1_loss", elements)
     return reduced(elements, reduction)

@@ -21,6 +21,8 @@ def soft_margin_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> I
     if self.dtype.category != FLOATING:
         raise DTypeError(f"soft_margin_loss needs a floating point input, got {self.dtype.name}")
     elements = elementwise(self, target, dtype=self.dtype)
+    if target.dtype.is_complex:
+        raise DTypeError(f"soft_margin_loss: a {target.dtype.name} target makes no {self.dtype.name} losses")
     if elements.outs[0].shape != self.shape:
         raise ShapeError(
             f"soft_margin_loss: a target of shape {list(target.shape)} does not broadcast to the input's, "

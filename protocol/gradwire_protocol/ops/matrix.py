@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..dtypes import BOOLEAN, INTEGRAL, DType, int64
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, Shape, meta, new
+from ..promotion import ScalarKind
 from ..shapes import broadcast, canonical_dim, common_device, elementwise, view_stride
 from ..table import Factor, Tensor, op
 
@@ -224,7 +225,10 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Factor = 1, alpha: Fact
     """``beta * self + alpha * outer(vec1, vec2)``. Promotes dtypes; on bools it is ``self or (vec1 and vec2)``."""
     need_ndim("addr", 1, vec1=vec1, vec2=vec2)
     need_expandable("addr", self, (vec1.shape[0], vec2.shape[0]))
-    return elementwise(self, meta((vec1.shape[0], 1), vec1.dtype, vec1.device), vec2)
+    inferred = elementwise(self, meta((vec1.shape[0], 1), vec1.dtype, vec1.device), vec2)
+    if inferred.outs[0].dtype.category <= INTEGRAL and ScalarKind.FLOAT in (beta, alpha):
+        raise ArgumentError(f"addr: beta and alpha are integers for a result of {inferred.outs[0].dtype.name}")
+    return inferred
 
 
 @op(grad_fn="UnsafeViewBackward0")

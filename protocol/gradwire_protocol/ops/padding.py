@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..dtypes import INTEGRAL
 from ..errors import ArgumentError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new
 from ..shapes import channels_last_stride
-from ..table import Float, Tensor, op
+from ..table import Float, Tensor, check_range, op
 
 _NODES = {"reflect": "ReflectionPad", "replicate": "ReplicationPad"}
 MODES = ("constant", "reflect", "replicate", "circular")
@@ -29,6 +32,10 @@ def _checked(self: Meta, pad: tuple[int, ...]) -> Shape:
     return shape
 
 
+def _check_value(self: Any, pad: object, mode: object, value: float) -> None:
+    check_range("pad", "value", value, self.dtype)
+
+
 @op(grad_fn="ConstantPadNdBackward0", exposed=("nn.functional",))
 def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Float | None = None) -> Inference:
     """Surround with a border: ``pad`` holds (before, after) for the last dimension, then for the one before it, ...
@@ -40,7 +47,8 @@ def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Float
     """
     shape = _checked(self, pad)
     if mode == "constant":
-        return new(shape, self.dtype, self.device, stride=channels_last_stride(self, shape))
+        made = new(shape, self.dtype, self.device, stride=channels_last_stride(self, shape))
+        return made if value is None or self.dtype.category != INTEGRAL else made.checking(_check_value)
     if mode not in MODES:
         raise Unsupported(f"pad has no mode {mode!r}, only {', '.join(map(repr, MODES))}")
     if value is not None:

@@ -8,7 +8,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from ..meta import Inference, Meta, new, view
 from ..promotion import Promote, ScalarKind
 from ..shapes import broadcast, common_device, elementwise, elementwise_stride
-from ..table import Expanded, Factor, Scalar, Tensor, op
+from ..table import Element, Expanded, Factor, Scalar, Tensor, op
 
 
 def _kind(scalar: object) -> ScalarKind:
@@ -116,10 +116,12 @@ def fmod(self: Tensor, other: Tensor | Scalar) -> Inference:
 def _check_exponent(self: object, exponent: int) -> None:
     if exponent < 0:
         raise ArgumentError(f"pow: an integer tensor cannot be raised to a negative integer power, {exponent}")
+    if exponent >= 1 << 63:
+        raise ArgumentError(f"pow: the exponent is {exponent}, which no integer dtype holds")
 
 
 @op(grad_fn="PowBackward1", inplace=True)
-def pow(self: Tensor | Scalar, exponent: Tensor | Scalar) -> Inference:
+def pow(self: Tensor | Scalar, exponent: Tensor | Element) -> Inference:
     """``self`` to the power of ``exponent``; one of them may be a number.
 
     Integers stay integers: a negative number as exponent is an error then, negative entries of an exponent
@@ -207,7 +209,7 @@ def fmin(self: Tensor, other: Tensor) -> Inference:
 
 
 @op(grad_fn="ClampBackward1", inplace=True)
-def clamp(self: Tensor, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None) -> Inference:
+def clamp(self: Tensor, min: Tensor | Element | None = None, max: Tensor | Element | None = None) -> Inference:
     """Cut the values to the range from ``min`` to ``max``; either may be left out, not both.
 
     The bounds are both tensors or both numbers. Where ``min`` is above ``max`` the result is ``max``. NaN stays.
@@ -226,7 +228,7 @@ def clamp(self: Tensor, min: Tensor | Scalar | None = None, max: Tensor | Scalar
 
 
 @op(grad_fn="ClampMinBackward0", inplace=True)
-def clamp_min(self: Tensor, min: Tensor | Scalar) -> Inference:
+def clamp_min(self: Tensor, min: Tensor | Element) -> Inference:
     """Raise values below ``min`` to it."""
     inferred = elementwise(self, min)
     require("clamp_min", inferred.outs[0].dtype, ORDERED)
@@ -234,7 +236,7 @@ def clamp_min(self: Tensor, min: Tensor | Scalar) -> Inference:
 
 
 @op(grad_fn="ClampMaxBackward0", inplace=True)
-def clamp_max(self: Tensor, max: Tensor | Scalar) -> Inference:
+def clamp_max(self: Tensor, max: Tensor | Element) -> Inference:
     """Lower values above ``max`` to it."""
     inferred = elementwise(self, max)
     require("clamp_max", inferred.outs[0].dtype, ORDERED)
@@ -271,7 +273,7 @@ def _result_of(self: object, other: object) -> Inference:
     copied=("value",),
     expanded=Expanded.WARNED,
 )
-def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Scalar) -> Inference:
+def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Element) -> Inference:
     """``self`` with ``value``, a number or a 0-dim tensor, where the bool ``mask`` holds.
 
     The mask broadcasts; the dtype stays that of ``self``.
