@@ -266,8 +266,12 @@ class Tensor(Readable):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it was not made by a recorded operation, as far as somebody has looked at the history of a view."""
-        return self._node is None
+        """Whether it was not made by a recorded operation.
+
+        Raises:
+            GraphError: for a view whose history was lost in a write to its base.
+        """
+        return self._grad_node() is None
 
     @property
     def grad_fn(self) -> Node | None:
@@ -342,7 +346,7 @@ class Tensor(Readable):
     def grad(self) -> Any:
         """The accumulated gradient, or None."""
         if self._grad_state == NO_GRAD:
-            if not self.is_leaf and not self._retains:
+            if self._node is not None and not self._retains:  # a view's history is not looked at
                 warnings.warn(
                     "the .grad of a tensor that is not a leaf is not kept: call retain_grad() on it before backward",
                     UserWarning,

@@ -121,7 +121,23 @@ def backward_through_a_write_to_nothing(torch):
 
 @claim
 def complex_view_of_one_row_with_an_odd_stride(torch):
-    return torch.view_as_complex(torch.ones(2, 3)[:1, :2])
+    x = torch.ones(2, 3)[:, :2]
+    return (
+        torch.view_as_complex(x[:1]),
+        raises(lambda: torch.view_as_complex(x)),
+        raises(lambda: torch.view_as_complex(x[:0])),
+    )
+
+
+@claim
+def is_leaf_looks_at_the_history_of_a_view_and_grad_does_not(torch):
+    several = (leaf(torch, 4) * 1).split(2)
+    with torch.no_grad():
+        several[0].sub_(0.5)
+    base = torch.zeros(3)
+    view = base[1:]
+    base.mul_(leaf(torch, 3))
+    return raises(lambda: several[1].is_leaf), several[1].grad, view.is_leaf
 
 
 @claim

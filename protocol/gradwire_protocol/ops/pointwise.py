@@ -403,7 +403,7 @@ def view_as_complex(self: Tensor) -> Inference:
         raise DTypeError(f"view_as_complex takes float32 and float64 tensors, not {self.dtype.name}")
     if not self.shape or self.shape[-1] != 2:
         raise ShapeError(f"view_as_complex takes a last dimension of extent 2, the shape is {list(self.shape)}")
-    if self.stride[-1] != 1 or any(s % 2 for s, n in zip(self.stride, self.shape[:-1]) if n > 1):
+    if self.stride[-1] != 1 or any(s % 2 for s, n in zip(self.stride, self.shape[:-1]) if n != 1):
         raise ShapeError(
             "view_as_complex needs the last stride to be 1 and the others to be even, "
             f"they are {list(self.stride)}: call contiguous() first"
