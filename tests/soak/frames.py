@@ -1,0 +1,209 @@
+"""One key sends frames that no program sends while another tenant trains: no fault, probes answered, memory bounded.
+
+Every field of every message, as the schema has them, is given wrong kinds, huge counts, negative sizes and deep
+nesting, over streams in both forms and over REST; every op gets numbers and attributes in nobody's interest; and there
+are messages as large as a stream takes, of as many empty lists as they have bytes, three at a time. Meanwhile a tenant
+trains, with the weights of a run alone, and a probe in a process of its own asks ``/livez``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import random
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Any, Final
+
+import httpx
+import msgspec
+
+from tests.hostile_messages import NAMES, Fields, attacks, hostile_ops
+from tests.live_server import API_KEY, OTHER_KEY, LiveServer, server_process
+from tests.server.hostile import Hostile
+
+from . import Figures, enough, progress
+from .crowd import resident, start
+from .hostile import Neighbour
+
+SECONDS = 300.0
+SLICE_S: Final = 20.0
+SENDERS: Final = 3
+SAMPLE_S: Final = 0.2
+MOST_P99_MS: Final = 100.0
+LEAST_MESSAGES: Final = 5.0
+"""A second."""
+MOST_GROWTH: Final = 1 << 30
+"""Bytes by which the server's own process may grow: what Compose leaves it beside a worker."""
+MOST_TOGETHER: Final = 4 << 30
+"""Of the server and its workers: what Compose gives the container."""
+SETTINGS: Final = {
+    "session_host": "process", "max_session_bytes": 2 << 30, "max_worker_bytes": 3 << 30, "log_level": "error",
+    "max_sessions": 200,
+}  # fmt: skip
+"""As in docker/compose.yaml."""
+LIMITS: Final = {"max_tensor_bytes": 256 << 20, "max_op_work": 1_000_000_000, "max_frame_seconds": 5}
+LARGEST: Final = 31_000_000
+LARGEST_JSON: Final = 14_000_000
+EMPTY: Final = {"lists": b"\x90", "maps": b"\x80", "numbers": b"\x01", "nulls": b"\xc0", "texts": b"\xa0"}
+
+
+def resident_alone(pid: int) -> int:
+    """Bytes of the server's own process in memory."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def huge(rng: random.Random, size: int) -> bytes:
+    """A message of so many values of one byte each, somewhere in a frame."""
+    values = b"\xdd" + size.to_bytes(4, "big") + EMPTY[rng.choice(sorted(EMPTY))] * size
+    at = {
+        "scalars": values, "external": values, "releases": values, "stacked": values, "nonsense": values,
+        "payloads": rng.choice((values, b"\x91\x81\xa6values" + values)),
+        "structure": b"\x81\xa3ops" + rng.choice((values, b"\x91\x92\xa5zeros" + values)),
+    }  # fmt: skip
+    name = rng.choice(sorted(at))
+    pack = msgspec.msgpack.encode
+    fields = {"type": pack("frame"), "seq": pack(1), "near": pack(rng.random() < 0.5), name: at[name]}
+    header = bytes([0x80 + len(fields)]) + b"".join(pack(field) + value for field, value in fields.items())
+    return len(header).to_bytes(4, "little") + header
+
+
+def large(rng: random.Random, size: int) -> Fields:
+    """A frame that is large, and not wrong in itself."""
+    ops = size // 10
+    return {
+        "type": "frame", "seq": 1, "structure": {"ops": [["ones", [[2]]]] * ops, "drops": list(range(ops))},
+        "scalars": [rng.random()] * size, "releases": list(range(1 << 20, (1 << 20) + size)),
+    }  # fmt: skip
+
+
+class Sender:
+    """One of those who send, for one slice of the time."""
+
+    def __init__(self, url: str, number: int, end: float) -> None:
+        self.rng = random.Random(number)
+        self.end = min(end, time.time() + SLICE_S)
+        self.server = LiveServer(url, OTHER_KEY, API_KEY)
+        self.fields = list(attacks(1))
+        self.http = self.server.http()
+        path = self.http.post("/v1/sessions", json={"limits": LIMITS}).headers["location"]
+        self.hostile = Hostile(self.server, self.http, path)
+
+    def keep_on(self) -> None:
+        kinds: list[tuple[Callable[[], None], int]] = [
+            (self.field, 60), (self.ops, 25), (self.huge, 6), (self.large, 3), (self.bodies, 6),
+        ]  # fmt: skip
+        acts, weights = zip(*kinds, strict=True)
+        while time.time() < self.end:
+            try:
+                self.rng.choices(acts, weights)[0]()
+            except httpx.TransportError:
+                self.hostile.counts["requests cut off by the server"] += 1
+        self.hostile.close()
+        self.http.delete(self.hostile.path)
+        self.http.close()
+
+    def field(self) -> None:
+        many = int(10 ** self.rng.uniform(1, 5.5))
+        tag, path, name, _ = self.rng.choice(self.fields)
+        make = next(make for t, p, n, make in attacks(many) if (t, p, n) == (tag, path, name))
+        self.hostile.send(make(), f"{tag} {path} = {name}, {many}")
+
+    def ops(self) -> None:
+        names = self.rng.sample(NAMES, 20)
+        parts = hostile_ops(self.rng, names)
+        fields = {"type": "frame", "seq": 1, **parts}
+        self.hostile.send(fields, f"{parts['structure']['ops'][-20:]} {parts['scalars']}", ("json",))
+
+    def huge(self) -> None:
+        size = int(10 ** self.rng.uniform(5.5, math.log10(LARGEST)))
+        self.hostile.counts["huge messages"] += 1
+        self.hostile.stream(huge(self.rng, size), f"{size} values")
+
+    def large(self) -> None:
+        self.hostile.counts["large frames"] += 1
+        self.hostile.send(large(self.rng, self.rng.randrange(10_000, 700_000)), "large", ("stream", "msgpack"))
+
+    def bodies(self) -> None:
+        size = int(10 ** self.rng.uniform(4, math.log10(LARGEST_JSON)))
+        values = self.rng.choice(("[],", "{},", "1,", '"",', "0.5,", "null,")) * (size // 3)
+        text = self.rng.choice(('{"values":[%s0]}', "[%s0]", '{"scalars":[%s0],"structure":{"ops":[]}}')) % values
+        path = self.hostile.path
+        method, route = self.rng.choice((
+            ("POST", "/v1/sessions"), ("POST", f"{path}/frames"), ("PUT", f"{path}/tensors/5"),
+            ("POST", f"{path}/backward"), ("POST", f"{path}/grad"), ("POST", "/v1/tickets"),
+        ))  # fmt: skip
+        response = self.http.request(method, route, content=text, headers={"Content-Type": "application/json"})
+        self.hostile.counts["bodies"] += 1
+        if response.status_code >= 500 and response.status_code not in (503, 507):
+            self.hostile.faults.append(f"{response.status_code} {response.text[:300]} <- {route} {text[:40]}")
+
+
+def send(url: str, number: int, end: float) -> tuple[Counter[str], list[str]]:
+    """A slice, in a process of its own: what came of it, and the server's faults."""
+    sender = Sender(url, number, end)
+    sender.keep_on()
+    return sender.hostile.counts, sender.hostile.faults
+
+
+def run(most_seconds: float = SECONDS) -> Figures:
+    """Send until the time is over."""
+    spawning = multiprocessing.get_context("spawn")
+    with server_process(**SETTINGS) as server, ProcessPoolExecutor(SENDERS, spawning) as pool:
+        neighbour, done = Neighbour(server.url), threading.Event()
+        before = resident_alone(server.pid)
+        began = time.time()
+        end = began + max(most_seconds - 30, 5)
+        prober = start("probe", server.url, server.pid, end)
+        slices: list[Future[tuple[Counter[str], list[str]]]] = []
+        alone: list[int] = []
+        together: list[int] = []
+        training = threading.Thread(target=neighbour.keep_on, args=(done,))
+        training.start()
+        try:
+            while time.time() < end or not all(each.done() for each in slices):
+                running = sum(not each.done() for each in slices)
+                if running < SENDERS and time.time() < end:
+                    slices.append(pool.submit(send, server.url, len(slices), end))
+                alone.append(resident_alone(server.pid))
+                together.append(resident(server.pid))
+                progress(f"{len(slices)} slices, {alone[-1] >> 20} MB, with workers {together[-1] >> 20} MB")
+                time.sleep(SAMPLE_S)
+        finally:
+            done.set()
+            training.join(60)
+            told = prober.communicate(timeout=60)[0]
+        counts, faults = Counter[str](), list[str]()
+        for each in slices:
+            more, wrong = each.result()
+            counts += more
+            faults += wrong
+        with server.http() as http:
+            assert http.get("/readyz").status_code == 200
+        assert server.alive, "the server died"
+    times = sorted(json.loads(told)["times"])
+    p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
+    sent = sum(n for what, n in counts.items() if what.startswith("over ")) + counts["huge messages"] + counts["bodies"]
+    load = " ".join(f"{each:.1f}" for each in os.getloadavg())
+    figures: dict[str, Any] = {
+        **dict(sorted(counts.items())), "messages": sent, "training runs of the neighbour": len(neighbour.ends),
+        "probes": len(times), "median of /livez (ms)": round(statistics.median(times), 2),
+        "p99 of /livez (ms)": round(p99, 1), "worst (ms)": round(times[-1], 1),
+        "the server itself, before (MB)": before >> 20, "at most (MB)": max(alone) >> 20,
+        "with workers, at most (MB)": max(together) >> 20, "load of the machine": load,
+    }  # fmt: skip
+    assert not faults, f"{len(faults)} faults, the first: {faults[0]}; {figures}"
+    assert not neighbour.failure, f"the neighbour failed: {neighbour.failure}"
+    assert set(neighbour.ends) == {neighbour.alone}, "the neighbour's weights are not those of a run alone"
+    assert max(alone) - before < MOST_GROWTH, f"the server itself grew to {max(alone):,} bytes: {figures}"
+    assert max(together) < MOST_TOGETHER, f"the server and its workers grew to {max(together):,} bytes: {figures}"
+    assert p99 < MOST_P99_MS, f"p99 of /livez was {p99:.1f} ms: {figures}"
+    enough(sent, LEAST_MESSAGES * (end - began), "messages")
+    return figures
