@@ -40,7 +40,6 @@ from gradwire_protocol.errors import (
     Unsupported,
     VersionMismatch,
 )
-from gradwire_protocol.promotion import join as promote_types
 
 from . import attributes, autograd, composed, methods, operators, reshaping
 from .aio import AsyncSession
@@ -103,6 +102,7 @@ from .predicates import (
     is_inference,
     is_storage,
     is_tensor,
+    promote_types,
     result_type,
     typename,
 )

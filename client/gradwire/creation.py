@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.dtypes import DType
+from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -19,7 +20,7 @@ from gradwire_protocol.errors import (
 )
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import check_can_require_grad
-from gradwire_protocol.promotion import ScalarKind
+from gradwire_protocol.promotion import ScalarKind, join
 
 from .dispatch import call
 from .generator import takes_generator
@@ -103,6 +104,7 @@ def tensor(
         ArgumentTypeError: for data that is not numbers.
         DTypeError: when a gradient is asked for and the dtype cannot have one.
     """
+    dtype = OF_PYTHON_TYPES.get(dtype, dtype)  # type: ignore[call-overload]
     if isinstance(data, Tensor):
         made = data.detach().clone()
         if dtype is not None or device is not None:
@@ -128,8 +130,9 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
     elif hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
         return _gather(np.asarray(data), dtype)
     else:
-        shape, flat = _flatten(data)
-        found = dtype or _dtype_of(flat)
+        arrays: set[DType] = set()
+        shape, flat = _flatten(data, arrays)
+        found = dtype or _dtype_of(flat, arrays)
         try:
             array = np.array([_plain(v) for v in flat], dtype=_carrier(found)).reshape(shape)
             _check_fits(array, found)
@@ -173,15 +176,19 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
 
 
-def _flatten(data: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """The shape of nested sequences, and their entries."""
+def _flatten(data: Any, arrays: set[DType]) -> tuple[tuple[int, ...], list[Any]]:
+    """The shape of nested sequences, and their entries. The dtypes of arrays among them are added to ``arrays``."""
     if isinstance(data, Tensor) and data.ndim > 0:
+        arrays.add(data.dtype)
         data = data.tolist()
     if not isinstance(data, (list, tuple, range)) and not (
         isinstance(data, Sequence) and not isinstance(data, (str, bytes))
     ):
         if isinstance(data, (np.ndarray, np.generic)):
-            return data.shape, list(np.asarray(data).reshape(-1).tolist())
+            array = np.asarray(data)
+            if isinstance(data, np.ndarray) and array.dtype in DTYPES:
+                arrays.add(DTYPES[array.dtype])
+            return array.shape, list(array.reshape(-1)) if isinstance(data, np.ndarray) else [data]
         if ScalarKind.of(data) is None and not isinstance(data, Tensor):
             kind = ArgumentTypeError if isinstance(data, (str, bytes)) else ArgumentError
             raise kind(f"a tensor is made from numbers, not from {data!r:.60} of type {type(data).__name__}")
@@ -192,7 +199,7 @@ def _flatten(data: Any) -> tuple[tuple[int, ...], list[Any]]:
         raise ArgumentValueError(f"a tensor is made from numbers, not from strings as in {list(data)!r:.60}")
     if all(type(v) in (int, float, bool) for v in data):
         return (len(data),), list(data)
-    parts = [_flatten(v) for v in data]
+    parts = [_flatten(v, arrays) for v in data]
     first = parts[0][0]
     for i, (shape, _) in enumerate(parts):
         if shape != first:
@@ -202,24 +209,24 @@ def _flatten(data: Any) -> tuple[tuple[int, ...], list[Any]]:
     return (len(data), *first), [v for _, flat in parts for v in flat]
 
 
-def _dtype_of(flat: list[Any]) -> DType:
+def _dtype_of(flat: list[Any], arrays: set[DType]) -> DType:
+    """The dtype that all entries fit into: Python's numbers have the default ones, tensors and NumPy's their own."""
     default: DType = current_session().default_dtype
-    best = -1
+    of_kinds = (dtypes.bool_, dtypes.int64, default, default.to_complex())
+    found = set(arrays)
     for value in flat:
-        if isinstance(value, Tensor):
-            best = max(best, value.dtype.category)
-            continue
         kind = ScalarKind.of(value)
-        if kind is None:
-            if isinstance(value, np.generic) and value.dtype in DTYPES:
-                return DTYPES[value.dtype]
+        if isinstance(value, Tensor):
+            found.add(value.dtype)
+        elif isinstance(value, np.generic) and value.dtype in DTYPES:
+            found.add(DTYPES[value.dtype])
+        elif kind is not None:
+            found.add(of_kinds[kind.category])
+        else:
             raise ArgumentTypeError(
                 f"a tensor is made from numbers, not from {value!r:.60} of type {type(value).__name__}"
             )
-        best = max(best, kind.category)
-    if best == -1 or best == dtypes.FLOATING:
-        return default
-    return (dtypes.bool_, dtypes.int64, default, default.to_complex())[best]
+    return reduce(join, found) if found else default
 
 
 def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Any:
@@ -264,7 +271,7 @@ def _make(name: str, size: tuple[Any, ...], options: dict[str, Any], **more: Any
 
 
 def _options(name: str, options: dict[str, Any]) -> tuple[Any, Any, bool]:
-    dtype, device = options.pop("dtype", None), options.pop("device", None)
+    dtype, device = OF_PYTHON_TYPES.get(dtype := options.pop("dtype", None), dtype), options.pop("device", None)
     requires = bool(options.pop("requires_grad", False))
     options.pop("pin_memory", None)
     options.pop("layout", None)
@@ -315,6 +322,8 @@ def full(size: Any, fill_value: Any, **options: Any) -> Any:
     """One value everywhere. The dtype follows the value unless it is given."""
     dtype, device, requires = _options("full", options)
     size = size if isinstance(size, (tuple, list)) else (size,)
+    if isinstance(fill_value, Tensor) and fill_value.requires_grad:
+        raise ArgumentTypeError("full: fill_value is a number, a tensor that requires grad would lose its history")
     if dtype is None:
         kind = ScalarKind.of(fill_value)
         if kind is ScalarKind.FLOAT or kind is ScalarKind.COMPLEX:

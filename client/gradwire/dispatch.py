@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from gradwire_protocol import promotion
-from gradwire_protocol.dtypes import DType
+from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import ArgumentError, LimitExceeded
 from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.promotion import ScalarKind, fits
@@ -438,6 +438,8 @@ def normalise(op: Op, param: Param, value: Any) -> Any:
         value = value.wire
     if isinstance(value, (list, tuple)):
         value = tuple(_plain(v) for v in value)
+    elif type(value) is type and DType in param.check:
+        value = OF_PYTHON_TYPES.get(value, value)
     elif not isinstance(value, (str, DType)):
         value = _plain(value)
     if type(value) is int and float in param.check and int not in param.check and not fits(value):

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import Any, Final
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.dtypes import DType
+from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, DTypeError, ShapeError
 from gradwire_protocol.table import TABLE, Op
 
@@ -313,6 +313,8 @@ _viewed = function_of(TABLE["view"])
 
 def view(self: Tensor, *size: Any, **named: Any) -> Any:
     """The same elements under another shape, or with a dtype, the same memory read as that dtype."""
+    if size and type(size[0]) is type:
+        size = (OF_PYTHON_TYPES.get(size[0], size[0]),)
     if size and type(size[0]) is DType:
         return call("view_dtype", self, size[0])
     if "dtype" in named:
@@ -368,6 +370,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     dtype, device, copy = kwargs.pop("dtype", None), kwargs.pop("device", None), kwargs.pop("copy", False)
     for name in ("non_blocking", "memory_format"):
         kwargs.pop(name, None)
+    if type(dtype) is type:
+        dtype = OF_PYTHON_TYPES.get(dtype, dtype)
     if kwargs:
         raise ArgumentTypeError(f"to() got an unexpected argument {sorted(kwargs)[0]!r}")
     flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
@@ -379,6 +383,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
             dtype, device = arg.dtype, arg.device
         elif isinstance(arg, (str, Device)) or (isinstance(arg, int) and not isinstance(arg, bool)):
             device = arg
+        elif type(arg) is type and arg in OF_PYTHON_TYPES:
+            dtype = OF_PYTHON_TYPES[arg]
         elif arg is not None and not isinstance(arg, bool):
             raise ArgumentTypeError(f"to() takes a dtype, a device or a tensor, not {arg!r:.60}")
     where = None if device is None else place(device)
@@ -550,5 +556,15 @@ setattr(Tensor, "T", _transposed)
 setattr(Tensor, "mT", _matrix_transposed)
 setattr(Tensor, "H", _adjoint)
 setattr(Tensor, "mH", property(lambda self: conj(call("transpose", self, -2, -1))))
-setattr(Tensor, "real", property(real))
-setattr(Tensor, "imag", property(imag))
+
+
+def _set_real(self: Tensor, value: Any) -> None:
+    real(self).copy_(value)
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    imag(self).copy_(value)
+
+
+setattr(Tensor, "real", property(real, _set_real))
+setattr(Tensor, "imag", property(imag, _set_imag))

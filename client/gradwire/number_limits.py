@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.dtypes import DType
+from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import ArgumentTypeError
 
 from .numpy_dtypes import NUMPY_DTYPES
@@ -31,7 +31,7 @@ class finfo:
     """
 
     def __init__(self, dtype: DType | None = None) -> None:
-        dtype = get_default_dtype() if dtype is None else dtype
+        dtype = get_default_dtype() if dtype is None else OF_PYTHON_TYPES.get(dtype, dtype)  # type: ignore
         if not isinstance(dtype, DType) or dtype.category < dtypes.FLOATING:
             raise ArgumentTypeError(f"finfo is of floating point dtypes, not of {dtype!r:.40}: see iinfo")
         real = dtype.to_real()

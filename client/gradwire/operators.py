@@ -153,7 +153,7 @@ attach("__rdiv__", _rtruediv)
 
 
 attach("__neg__", lambda self: call("neg", self))
-attach("__pos__", lambda self: call("positive", self))
+attach("__pos__", lambda self: self.positive())
 attach("__abs__", lambda self: call("abs", self))
 attach("__invert__", lambda self: call("bitwise_not", self))
 attach("__getitem__", indexing.getitem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradwire_protocol import promotion
-from gradwire_protocol.dtypes import DType
+from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import ArgumentTypeError
 from gradwire_protocol.promotion import ScalarKind
 
@@ -54,7 +54,12 @@ def is_inference(input: Tensor) -> bool:
 
 def can_cast(from_: DType, to: DType) -> bool:
     """Whether in-place operations may write one dtype into the other."""
-    return promotion.can_cast(from_, to)
+    return promotion.can_cast(OF_PYTHON_TYPES.get(from_, from_), OF_PYTHON_TYPES.get(to, to))  # type: ignore
+
+
+def promote_types(type1: DType, type2: DType) -> DType:
+    """The dtype that an operation on tensors of two dtypes gives."""
+    return promotion.join(OF_PYTHON_TYPES.get(type1, type1), OF_PYTHON_TYPES.get(type2, type2))  # type: ignore
 
 
 def result_type(*operands: Any) -> DType:

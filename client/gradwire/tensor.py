@@ -59,6 +59,7 @@ class Tensor(Readable):
     _versions: list[Any] | None  # what tells how often its memory was written to, once somebody may ask
 
     # What few tensors ever change.
+    _has_shape: bool = True  # False for parameters that take theirs from the first input
     _requires: bool = False
     _grad_state: int = NO_GRAD
     _grad: Any = None

@@ -83,6 +83,9 @@ ALL: Final[tuple[DType, ...]] = (
 )  # fmt: skip
 BY_NAME: Final[dict[str, DType]] = {dtype.name: dtype for dtype in ALL}
 
+OF_PYTHON_TYPES: Final = {bool: bool_, int: int64, float: float64, complex: complex128}
+"""What a Python type means where a dtype is expected."""
+
 _TO_REAL: dict[DType, DType] = {complex64: float32, complex128: float64}
 _TO_COMPLEX: dict[DType, DType] = {
     float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128,

@@ -5,16 +5,46 @@ from __future__ import annotations
 from typing import Any
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentError, ShapeError
+from gradwire_protocol.errors import ArgumentError, DTypeError, ShapeError
+from gradwire_protocol.table import TABLE
 
-from ..dispatch import call
-from ..methods import offer
+from ..dispatch import call, entry_of, run
+from ..methods import attach, offer
 from ..tensor import Tensor
 
 
 def ravel(input: Tensor) -> Any:
     """All elements in one dimension; a view where that is possible."""
     return call("reshape", input, (-1,))
+
+
+_FLATTEN = entry_of(TABLE["flatten"])
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """Dimensions ``start_dim`` to ``end_dim`` merged into one: a view where strides allow it, else a copy; the tensor
+    itself where they are one dimension."""
+    count = input.ndim if isinstance(input, Tensor) else 0
+    if start_dim == end_dim or start_dim == end_dim + count:
+        if count and -count <= end_dim < count and -count <= start_dim < count:
+            return input
+    return run(_FLATTEN, [input, start_dim, end_dim])
+
+
+def sum_to_size(input: Tensor, *size: Any) -> Any:
+    """The sum over the dimensions that broadcasting added or stretched, so that the result has the given size."""
+    wanted = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    return input if wanted == tuple(input.shape) else call("sum_to_size", input, wanted)
+
+
+attach("sum_to_size", sum_to_size)
+
+
+def positive(input: Tensor) -> Any:
+    """The tensor itself, which is to be of numbers."""
+    if input.dtype is dtypes.bool_:
+        raise DTypeError("positive is not defined for bool tensors")
+    return input
 
 
 def fliplr(input: Tensor) -> Any:
@@ -83,6 +113,8 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
 
 
 for _function in (
+    flatten,
+    positive,
     ravel,
     fliplr,
     flipud,

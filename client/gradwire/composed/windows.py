@@ -26,7 +26,8 @@ def _window(name: str, length: Any, periodic: bool, formula: Formula, options: d
         ArgumentError: for a negative length.
         DTypeError: for a dtype that is not floating point.
     """
-    dtype = options.pop("dtype", None) or current_session().default_dtype
+    wanted = options.pop("dtype", None)
+    dtype = dtypes.OF_PYTHON_TYPES.get(wanted, wanted) or current_session().default_dtype
     device, requires_grad = options.pop("device", None), options.pop("requires_grad", False)
     for accepted in ("layout", "pin_memory"):
         options.pop(accepted, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from gradwire_protocol.dtypes import FLOATING, DType, int64
+from gradwire_protocol.dtypes import FLOATING, OF_PYTHON_TYPES, DType, int64
 from gradwire_protocol.errors import ArgumentError, DTypeError, ShapeError
 from gradwire_protocol.promotion import join
 from gradwire_protocol.shapes import canonical_dim
@@ -19,6 +19,7 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
 
     ``ord`` may be infinite (largest or smallest magnitude) or 0 (how many elements are not 0).
     """
+    dtype = OF_PYTHON_TYPES.get(dtype, dtype)  # type: ignore[call-overload]
     _check_dtype("vector_norm", x, dtype)
     if isinstance(dim, (tuple, list)):
         dim = tuple(dim)

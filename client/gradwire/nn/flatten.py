@@ -6,7 +6,6 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError
 
-from ..dispatch import call
 from .module import Module
 
 
@@ -20,7 +19,7 @@ class Flatten(Module):
 
     def forward(self, input: Any) -> Any:
         """The input with those dimensions merged."""
-        return call("flatten", input, self.start_dim, self.end_dim)
+        return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

@@ -19,6 +19,7 @@ class _Shapeless:
 
     __slots__ = ()
 
+    _has_shape = False
     _FINAL: type[Tensor]
 
     def _describe(self, requires_grad: bool, device: Any, dtype: DType | None) -> None:

@@ -30,8 +30,13 @@ class Module(Hooked, Stateful):
     """
 
     training: bool
+    call_super_init: bool = False
+    """Whether the next class in the order of inheritance is initialised, too, with the arguments that are left."""
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            given = [*map(repr, args), *kwargs]
+            raise ArgumentTypeError(f"Module.__init__() takes no arguments, got {', '.join(given)!s:.80}")
         plain = object.__setattr__
         plain(self, "training", True)
         plain(self, "_parameters", {})
@@ -39,6 +44,8 @@ class Module(Hooked, Stateful):
         plain(self, "_non_persistent_buffers_set", set())
         plain(self, "_modules", {})
         self._init_hooks()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the result. Every subclass defines its own."""
@@ -330,6 +337,8 @@ class Module(Hooked, Stateful):
                 target, dtype = arg.device, arg.dtype
             elif isinstance(arg, DType):
                 dtype = arg
+            elif type(arg) is type and arg in dtypes.OF_PYTHON_TYPES:
+                dtype = dtypes.OF_PYTHON_TYPES[arg]
             elif isinstance(arg, (str, Device)) or (isinstance(arg, int) and not isinstance(arg, bool)):
                 target = arg
             elif arg is not None and not isinstance(arg, bool):

@@ -120,6 +120,7 @@ class _NormBase(Module):
     """
 
     dimensions: ClassVar[tuple[int, ...]]
+    _version = 2  # the first one did not count batches
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
@@ -140,6 +141,17 @@ class _NormBase(Module):
         batches = tensor(0, dtype=dtypes.int64, device=device) if tracked else None
         self.register_buffer("num_batches_tracked", batches)
         self.reset_parameters()
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
+    ) -> None:  # fmt: skip
+        counted = (local_metadata.get("version") or 1) >= 2
+        if not counted and self.track_running_stats and f"{prefix}num_batches_tracked" not in state_dict:
+            known = self.num_batches_tracked
+            state_dict[f"{prefix}num_batches_tracked"] = (
+                tensor(0, dtype=dtypes.int64) if known is None or known.is_meta else known
+            )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def reset_running_stats(self) -> None:
         """Forget the batches seen so far."""
@@ -164,7 +176,7 @@ class _NormBase(Module):
         """``(N, num_features, ...)`` to the same shape."""
         self._check_input_dim(input)
         weight_of_newest = self.momentum
-        if self.training and self.num_batches_tracked is not None:
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if weight_of_newest is None:
                 weight_of_newest = 1.0 / float(self.num_batches_tracked.item())

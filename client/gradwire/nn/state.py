@@ -8,11 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import numpy as np
-
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 
-from ..creation import tensor
 from ..dispatch import call
 from ..hooks import HookTable, RemovableHandle
 from ..modes import no_grad
@@ -132,7 +129,7 @@ class Stateful:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> _IncompatibleKeys:
-        """Copy values by dotted name into the parameters and buffers. NumPy arrays are taken as well as tensors.
+        """Copy values by dotted name into the parameters and buffers.
 
         Args:
             strict: refuse names that are missing or superfluous.
@@ -181,8 +178,6 @@ class Stateful:
                 missing_keys.append(key)
                 continue
             value = state_dict[key]
-            if isinstance(value, (np.ndarray, np.generic)):
-                value = tensor(np.asarray(value), device=current.device)
             if not isinstance(value, Tensor):
                 error_msgs.append(f"{key} is {type(value).__name__}, not a tensor")
             elif tuple(value.shape) != tuple(current.shape):

@@ -103,7 +103,7 @@ class LBFGS(Optimizer):
                 state["n_iter"] += 1
                 slope, span = self._turn(state, now)
                 lr = number(group["lr"])
-                t = state["t"] = min(1.0, 1.0 / now.total) * lr if state["n_iter"] == 1 else lr
+                t = state["t"] = (min(1.0, 1.0 / now.total) if now.total else 1.0) * lr if state["n_iter"] == 1 else lr
                 before = now
                 state.update(prev_flat_grad=now.gradient, prev_loss=now.loss)
                 if slope > -group["tolerance_change"]:

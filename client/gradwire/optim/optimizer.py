@@ -60,6 +60,8 @@ class Optimizer:
     _skip: Any = None
     """A tensor that is not 0 where the step being recorded is not to be taken; see :class:`gradwire.amp.GradScaler`."""
 
+    _stepping = _has_stepped = False  # also where a subclass does without our initialisation
+
     _unsettled: Any = None
     """Takes in whether the last step was skipped, once the server has told."""
 
@@ -81,7 +83,8 @@ class Optimizer:
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
         # What made the parameters is no part of the first step, which is then like the others.
-        for session in {p._session for group in self.param_groups for p in group["params"]}:
+        with_shape = [p for group in self.param_groups for p in group["params"] if p._has_shape]
+        for session in {p._session for p in with_shape}:
             session.frame_ends()
 
     def _make_hooks(self) -> None:
@@ -124,7 +127,7 @@ class Optimizer:
         for param in entries:
             if not isinstance(param, Tensor):
                 raise ArgumentTypeError(f"an optimizer works on tensors, not on {type(param).__name__}")
-            if not (param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
+            if not (not param._has_shape or param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
                 raise ArgumentValueError("an optimizer works on leaves, this tensor was computed")
         if len(set(entries)) != len(entries):
             warnings.warn("a parameter is listed twice in a group: it takes two steps at once", stacklevel=3)
@@ -353,6 +356,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self._stepping:
             return step(self, *args, **kwargs)
+        if "_pre_hooks" not in self.__dict__:  # a subclass that wraps another optimizer, and initialises nothing
+            self._make_hooks()
         self._settle()
         args = (self, *args)  # as hooks of PyTorch's optimizers see them
         for hook in [*_pre_hooks_of_all.values(), *self._pre_hooks.values()]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
@@ -49,6 +50,10 @@ def _channels_dropped(name: str, ndim: int, input: Tensor, p: float, training: b
     """Drop whole channels of a batch of ``ndim`` dimensions, or of one sample, which has one less."""
     if input.ndim not in (ndim - 1, ndim):
         raise ArgumentError(f"{name} takes {ndim - 1} or {ndim} dimensions, the input's shape is {list(input.shape)}")
+    return _one_or_many_dropped(ndim, input, p, training, inplace)
+
+
+def _one_or_many_dropped(ndim: int, input: Tensor, p: float, training: bool, inplace: bool) -> Any:
     batched = input.ndim == ndim
     source = input if batched else call("unsqueeze", input, 0)
     result = _dropped("feature_dropout", source, p, training, inplace)
@@ -72,7 +77,12 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Zero whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` with probability ``p`` and scale the others."""
-    return _channels_dropped("dropout3d", 5, input, p, training, inplace)
+    if input.ndim not in (4, 5):
+        warnings.warn(
+            f"dropout3d takes 4 or 5 dimensions, the input's shape is {list(input.shape)}: it is taken for one sample",
+            stacklevel=2,
+        )
+    return _one_or_many_dropped(5, input, p, training, inplace)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:

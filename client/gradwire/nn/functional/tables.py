@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError, Unsupported
@@ -69,6 +70,10 @@ def embedding_bag(
     Raises:
         ValueError: for arguments that do not fit each other.
     """
+    if input.is_floating_point() and not weight.is_floating_point() and not weight.is_complex():
+        warnings.warn("embedding_bag takes the indices first, then the table: they were taken the other way round",
+                      stacklevel=2)  # fmt: skip
+        input, weight = weight, input
     if per_sample_weights is not None and tuple(per_sample_weights.shape) != tuple(input.shape):
         raise ArgumentValueError(
             f"embedding_bag: per_sample_weights of shape {list(per_sample_weights.shape)} are not for integers of "
