@@ -484,6 +484,8 @@ class Tensor(Readable):
     def data(self, value: Any) -> None:
         if not isinstance(value, Tensor):
             raise ArgumentTypeError(f"data must be a tensor, not {type(value).__name__}")
+        if value.dtype.category < 2 and self.requires_grad:
+            raise ArgumentError(f"data of dtype {value.dtype.name} cannot stand in a tensor that requires grad")
         self._session.record(TABLE["set_data"], [self, value], 0)
         self._meta, self._uploaded = value._meta, None
 

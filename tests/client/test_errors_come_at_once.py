@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -56,7 +57,45 @@ NUMBERS = {
     "cauchy_ of sigma 0": lambda t: t.empty(2).cauchy_(0, 0),
     "bernoulli of 2": lambda t: t.bernoulli(t.ones(2), 2.0),
     "bernoulli_ of 2": lambda t: t.ones(2).bernoulli_(2.0),
+    "cdist of a negative order": lambda t: t.cdist(t.ones(2, 3), t.ones(2, 3), p=-1.0),
+    "pdist of no order": lambda t: t.pdist(t.ones(3, 2), math.nan),
+    "renorm of order 0": lambda t: t.renorm(t.ones(2, 3), 0.0, 0, 1.0),
+    "renorm to a negative norm": lambda t: t.renorm(t.ones(2, 3), 2, 0, -1.0),
+    "the largest of no elements": lambda t: t.linalg.vector_norm(t.ones(0), math.inf),
+    "a negative norm of no elements": lambda t: t.linalg.vector_norm(t.ones(0, 2), -1, dim=0),
+    "the Euclidean norm of no elements": lambda t: t.linalg.vector_norm(t.ones(0), 2),
+    "quantile above 1": lambda t: t.quantile(t.ones(3), 1.5),
+    "nanquantile that is none": lambda t: t.nanquantile(t.ones(3), math.nan),
+    "histc downward": lambda t: t.histc(t.ones(3), 4, 1.0, -1.0),
+    "histc without end": lambda t: t.histc(t.ones(3), 4, 0.0, math.inf),
+    "one_hot of nothing": lambda t: t.nn.functional.one_hot(t.ones(0, dtype=t.int64)),
+    "an index into nothing": lambda t: t.ones(3, 0)[:, [0, 1]],
+    "no index into nothing": lambda t: t.ones(3, 0)[:, t.ones(0, dtype=t.int64)],
+    "lengths beyond the input of ctc_loss": lambda t: ctc(t, [9], [1]),
+    "lengths beyond the labels of ctc_loss": lambda t: ctc(t, [5], [3]),
+    "a negative length of ctc_loss": lambda t: ctc(t, [5], [-1]),
+    "integers for what requires grad": lambda t: setattr(leaf(t), "data", t.tensor([1, 2, 3])),
+    "300 into int8 by masked_fill": lambda t: t.ones(2, dtype=t.int8).masked_fill(t.tensor([True, False]), 300),
+    "NaN into integers by fill_": lambda t: t.ones(2, dtype=t.int64).fill_(math.nan),
+    "NaN into integers by full": lambda t: t.full((2,), math.nan, dtype=t.int32),
+    "an infinite threshold of integers": lambda t: t.nn.functional.threshold(t.tensor([1]), math.inf, 0),
+    "NaN bounds of integers": lambda t: t.nn.functional.hardtanh(t.tensor([1]), math.nan, 3),
+    "a bound beyond int8": lambda t: t.ones(2, dtype=t.int8).clamp(max=300),
+    "a fraction for integers": lambda t: t.nn.functional.threshold(t.tensor([1]), 0.5, 0),
+    "an integer beyond 64 bits": lambda t: t.ones(2).mul(2**64),
+    "a large integer": lambda t: t.ones(2).mul(2**64 - 1),
+    "a dimension beyond 64 bits": lambda t: t.ones(2).sum(2**63),
+    "an extent beyond 64 bits": lambda t: t.ones(2).view(2**63),
+    "a number beyond all floats": lambda t: t.ones(2).normal_(0, 10**400),
+    "a scatter of what int8 does not hold": lambda t: t.ones(2, dtype=t.int8).scatter(0, t.tensor([0]), -300),
+    "soft margins with a complex target": lambda t: t.nn.functional.soft_margin_loss(t.ones(2), t.ones(2) * 1j),
+    "leaky_relu_ of a complex slope": lambda t: t.nn.functional.leaky_relu_(t.ones(2), 1j),
+    "random_ of complex numbers": lambda t: t.ones(2, dtype=t.complex128).random_(),
 }
+
+
+def ctc(t: Any, times: list[int], labels: list[int]) -> Any:
+    return t.nn.functional.ctc_loss(t.zeros(5, 1, 4), t.tensor([[1, 2]]), times, labels)
 
 
 @pytest.mark.parametrize("what", NUMBERS)
@@ -73,6 +112,57 @@ def test_a_form_of_call_that_is_known_is_checked_each_time(session: Any) -> None
         assert (x**2).tolist() == [4, 9]
         with pytest.raises(RuntimeError, match="negative integer power"):
             x**-2
+
+
+def test_a_number_that_no_message_carries_ends_nothing(session: Any) -> None:
+    x = gradwire.ones(2)
+    for factor in (2, 3, 10**400, 4):
+        try:
+            y = x * factor
+            assert y.tolist() == [factor, factor]
+        except OverflowError:
+            assert factor == 10**400
+    assert (x * 5).tolist() == [5.0, 5.0]
+
+
+COMPLEX = {
+    "normal_": lambda t: t.ones(2).normal_(1j, 1.0),
+    "uniform_": lambda t: t.ones(2).uniform_(0, 1j),
+    "bernoulli": lambda t: t.bernoulli(t.ones(2), 1j),
+    "std": lambda t: t.std(t.ones(2), correction=1j),
+    "var": lambda t: t.var(t.ones(2), correction=1j),
+    "elu": lambda t: t.nn.functional.elu(t.ones(2), 1j),
+    "threshold": lambda t: t.nn.functional.threshold(t.ones(2), 1j, 0),
+    "pdist": lambda t: t.pdist(t.ones(2, 2), 1j),
+    "softshrink": lambda t: t.nn.functional.softshrink(t.ones(2), 1j),
+    "addmm": lambda t: added(t, t.float32),
+    "addmm of complex tensors": lambda t: added(t, t.complex64),
+    "renorm": lambda t: t.ones(2, 2).renorm(1j, 0, 1),
+    "logspace": lambda t: t.logspace(0, 1, 3, base=1j),
+    "norm": lambda t: t.linalg.vector_norm(t.ones(2), 1j),
+    "nan_to_num": lambda t: t.nan_to_num(t.ones(2), 1j),
+    "pad": lambda t: t.nn.functional.pad(t.ones(2), (1, 1), value=1j),
+    "clamp": lambda t: t.ones(2).clamp(1j),
+    "quantile": lambda t: t.quantile(t.ones(2), 1j),
+    "logit": lambda t: t.logit(t.ones(2), 1j),
+    "isclose": lambda t: t.isclose(t.ones(2), t.ones(2), 1j),
+    "searchsorted": lambda t: t.searchsorted(t.ones(2), 1j),
+    "cdist": lambda t: t.cdist(t.ones(2, 2), t.ones(2, 2), 1j),
+    "addcmul": lambda t: t.addcmul(t.ones(2), t.ones(2), t.ones(2), value=1j),
+    "normal": lambda t: t.normal(1j, 1, (2,)),
+}
+
+
+def added(t: Any, dtype: Any) -> Any:
+    x = t.ones(2, 2, dtype=dtype)
+    return t.addmm(x, x, x, beta=1j)
+
+
+@pytest.mark.parametrize("what", COMPLEX)
+def test_a_complex_number_for_a_real_one_is_refused_on_its_line(session: Any, what: str) -> None:
+    lines = one_line(COMPLEX[what])
+    assert place_of(lines, gradwire) == place_of(lines, torch)
+    session.synchronize()
 
 
 def through(result: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:

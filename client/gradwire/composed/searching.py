@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
 from ..dispatch import call
 from ..methods import FUNCTIONS, offer
@@ -58,16 +58,17 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Any, ...]:
     """The coordinates in a tensor of ``shape`` of elements given by their number in row-major order.
 
     Raises:
-        ArgumentTypeError: for a shape that is neither an int nor a sequence of ints.
-        ArgumentError: for a negative extent.
+        ArgumentTypeError: for indices that are no integers, and a shape that is neither an int nor a sequence of ints.
+        ArgumentValueError: for a negative extent.
     """
+    if not isinstance(indices, Tensor) or indices.dtype.category != dtypes.INTEGRAL:
+        given = indices.dtype.name if isinstance(indices, Tensor) else type(indices).__name__
+        raise ArgumentTypeError(f"unravel_index: the indices are integers, not {given}")
     extents = (shape,) if isinstance(shape, int) else shape
-    if isinstance(shape, Tensor):
-        extents = shape.tolist() if shape.ndim else (shape.item(),)
     if not isinstance(extents, (tuple, list)) or any(type(n) is not int for n in extents):
         raise ArgumentTypeError(f"unravel_index: shape is an int or a sequence of ints, not {shape!r:.60}")
     if any(n < 0 for n in extents):
-        raise ArgumentError(f"unravel_index: an extent cannot be negative: {list(extents)}")
+        raise ArgumentValueError(f"unravel_index: an extent cannot be negative: {list(extents)}")
     found, rest = [], indices.to(dtypes.int64)
     for extent in reversed(extents):
         found.append(call("remainder", rest, extent))

@@ -305,7 +305,8 @@ def softsign(xp: Any, x: Any) -> Any:
 def _by_softsign(s: Any, g: Any) -> Any:
     size = F.abs(s.self) + 1
     if not s.self.dtype.is_complex:
-        return g / (size * size)
+        # Not g / size**2: PyTorch has NaN at infinities.
+        return g / size + -g * (s.self / size / size) * F.sgn(s.self)
     turned = F.real(g * conj(s.self)) / (size * size)
     return g / size - turned * F.sgn(s.self)
 

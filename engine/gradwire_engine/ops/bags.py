@@ -23,6 +23,8 @@ def _bags_of(xp: Any, indices: Any, offsets: Any, include_last: bool) -> Any:
             raise KernelError(f"embedding_bag: the first bag begins at 0, not at {int(offsets[0])}")
         if offsets.size and int(offsets[-1]) > indices.size:
             raise KernelError(f"embedding_bag: offset {int(offsets[-1])} is beyond the {indices.size} indices")
+        if bool((offsets[1:] < offsets[:-1]).any()):
+            raise KernelError("embedding_bag: the offsets do not rise")
     starts = offsets[:-1] if include_last else offsets
     found = xp.searchsorted(starts, xp.arange(indices.size), side="right") - 1
     return xp.maximum(found, 0).astype(np.int64)
@@ -38,13 +40,15 @@ def embedding_bag(
     bag = _bags_of(xp, indices, offsets, include_last_offset)
     if weight.dtype.itemsize == 2:
         weight = weight.astype(xp.float32)
-    used = indices != padding_idx
+    used = counted = indices != padding_idx
     if include_last_offset and len(offsets):
         used = used & (xp.arange(indices.size) < offsets[-1])
+        # What comes behind the last offset is in no sum, yet PyTorch counts it where the last bag takes its mean.
+        counted = counted if mode == "mean" else used
     sizes = xp.zeros(bags, np.int64)
     if bags == 0:
         return xp.zeros((0, weight.shape[1]), weight.dtype), bag, sizes, xp.zeros((0, _width(weight, mode)), np.int64)
-    sizes = xp.bincount(bag, weights=used.astype(np.float64), minlength=bags)[:bags].astype(np.int64)
+    sizes = xp.bincount(bag, weights=counted.astype(np.float64), minlength=bags)[:bags].astype(np.int64)
     rows = xp.take(weight, indices, axis=0)
     if mode == "max":
         out, places = _largest(xp, rows, indices, bag, used, bags)
@@ -95,6 +99,8 @@ def _wanted(s: Any) -> Any:
 
 def _by_table(s: Any, g: Tensor, *_: Any) -> Any:
     rows, dtype = s.meta("weight").shape[0], g.dtype
+    if not g.shape[0]:
+        return g.engine.call("zeros", s.meta("weight").shape, dtype=dtype, device=g.device)
     if s.mode == "max":
         table = g.engine.call("zeros", s.meta("weight").shape, dtype=dtype, device=g.device)
         filled = F.unsqueeze(F.to(s.result2 > 0, dtype=dtype), -1)
@@ -104,7 +110,7 @@ def _by_table(s: Any, g: Tensor, *_: Any) -> Any:
     each = F.index_select(g, 0, s.result1)
     if s.per_sample_weights is not None:
         each = each * F.unsqueeze(s.per_sample_weights, -1)
-    if s.include_last_offset:
+    if s.include_last_offset and s.mode != "mean":
         each = each * F.unsqueeze(F.to(_within(s), dtype=dtype), -1)
     return F.embedding_backward(each, s.indices, rows, s.padding_idx, s.scale_grad_by_freq)
 

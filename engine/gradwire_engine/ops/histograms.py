@@ -42,8 +42,6 @@ def histc(xp: Any, x: Any, bins: int, low: float, high: float) -> Any:
         low, high = low - 1, high + 1
     if not math.isfinite(low) or not math.isfinite(high):
         raise KernelError(f"histc: the range from {low} to {high} is not finite")
-    if low > high:
-        raise KernelError(f"histc: max, {high}, is below min, {low}")
 
     def rounded(value: Any) -> Any:
         """To the precision of the elements: PyTorch finds intervals in it, however coarse it is."""

@@ -356,7 +356,7 @@ def class_weights(
     samples, count, size = (1, shape[0], 1) if len(shape) < 2 else (shape[0], shape[1], prod(shape[2:]))
     classes, counted = _classes(xp, _target(target, samples, size), count, ignore_index)
     factors = _factors(xp, classes, counted, weight, wide)
-    divisor = _safe_denominator(xp, factors, samples * size) if mean else 1
+    divisor = _safe_denominator(xp, factors, max(samples * size, 1)) if mean else 1
     result = xp.zeros((samples, count, size), wide)
     if label_smoothing:
         even = xp.full(count, 1, wide) if weight is None else weight
@@ -387,7 +387,7 @@ def cross_entropy_backward(
     factors = _factors(xp, classes, counted, weight, logs.dtype)
     g = g.astype(logs.dtype).reshape(samples, size) if g.ndim else g.astype(logs.dtype)
     if mean:
-        g = xp.divide(g, _safe_denominator(xp, factors, samples * size))
+        g = xp.divide(g, _safe_denominator(xp, factors, max(samples * size, 1)))
     # Each loss is -(hot * log of its class) - even * (weighted sum of all logs); the softmax gets their sum.
     hot = g * (1 - label_smoothing) if label_smoothing else g
     if factors is not None:

@@ -218,4 +218,10 @@ def _quantile(
         # The quantiles are found along a last dimension that is then moved to the front.
         inner = new((*rest, *lead), self.dtype, self.device).outs[0].stride
         stride = (1, *inner[:-1])
-    return new(shape, self.dtype, self.device, stride=stride)
+    found = new(shape, self.dtype, self.device, stride=stride)
+    return found if isinstance(q, Meta) else found.checking(_check_quantile)
+
+
+def _check_quantile(self: object, q: float, *rest: object) -> None:
+    if not 0 <= q <= 1:
+        raise ArgumentError(f"quantile: q must lie in [0, 1], it is {q}")

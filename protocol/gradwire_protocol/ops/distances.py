@@ -6,7 +6,7 @@ from math import prod
 from typing import Final
 
 from ..dtypes import FLOATING
-from ..errors import ArgumentValueError, DTypeError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..shapes import broadcast, canonical_dim, common_device, like
 from ..table import Float, Real, Tensor, op
@@ -40,7 +40,16 @@ def cdist(x1: Tensor, x2: Tensor, p: Float = 2.0, compute_mode: str | None = Non
     shape = (*broadcast(x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], x2.shape[-2])
     found = new(shape, x1.dtype, common_device(x1, x2))
     found.scratch = _differences(shape, x1)
-    return found
+    return found.checking(_check_cdist)
+
+
+def _check_cdist(x1: object, x2: object, p: float, compute_mode: object) -> None:
+    _check_order("cdist", p)
+
+
+def _check_order(name: str, p: float) -> None:
+    if not p >= 0:
+        raise ArgumentError(f"{name}: the order of a norm is not negative, p is {p}")
 
 
 def _differences(shape: Shape, points: Meta) -> int:
@@ -62,19 +71,30 @@ def pdist(self: Tensor, p: Float = 2.0) -> Inference:
     if self.known:
         # All pairs are computed, and those of the triangle are looked up among them.
         found.scratch = _differences((n, n), self) + 9 * n * n
-    return found
+    return found.checking(_check_pdist)
+
+
+def _check_pdist(self: object, p: float) -> None:
+    _check_order("pdist", p)
 
 
 @op(grad_fn="RenormBackward0", inplace=True)
 def renorm(self: Tensor, p: Real, dim: int, maxnorm: Real) -> Inference:
     """Slices along ``dim`` whose norm of order ``p`` is above ``maxnorm``, scaled down to that norm; others as they
-    are. ``p`` is positive, ``maxnorm`` not negative: RuntimeError, when the result is read."""
+    are. ``p`` is positive, ``maxnorm`` not negative."""
     if self.ndim < 2:
         raise ShapeError(f"renorm needs at least 2 dimensions, got shape {list(self.shape)}")
     canonical_dim(dim, self.ndim)
     if self.dtype.category < FLOATING:
         raise DTypeError(f"renorm needs a floating point or complex tensor, got {self.dtype.name}")
-    return new(self.shape, self.dtype, self.device)
+    return new(self.shape, self.dtype, self.device).checking(_check_renorm)
+
+
+def _check_renorm(self: object, p: float, dim: object, maxnorm: float) -> None:
+    if not p > 0:
+        raise ArgumentError(f"renorm: the order of the norm is positive, p is {p}")
+    if not maxnorm >= 0:
+        raise ArgumentError(f"renorm: maxnorm is not negative, it is {maxnorm}")
 
 
 @op(grad_fn="AliasBackward0", exposed=())

@@ -16,14 +16,21 @@ def histc(self: Tensor, bins: int = 100, min: Real = 0, max: Real = 0) -> Infere
     """How many elements fall into each of ``bins`` intervals of equal width from ``min`` to ``max``, in the dtype of
     the tensor. If both are 0 (or equal), they are the extremes of the elements. What is outside does not count.
 
-    A range that is not finite, or runs downward, is an error when the result is read. Floating point only.
+    Floating point only. Extremes that are not finite are an error when the result is read.
     """
     if bins < 1:
         raise ArgumentError(f"histc: bins is {bins}, at least 1 is needed")
     if ScalarKind.COMPLEX in (min, max):
         raise DTypeError("histc: min and max are real numbers")
     require("histc", self.dtype, (FLOATING,))
-    return new((bins,), self.dtype, self.device, compute=self.dtype)
+    return new((bins,), self.dtype, self.device, compute=self.dtype).checking(_check_bounds)
+
+
+def _check_bounds(self: object, bins: object, min: float, max: float) -> None:
+    if not abs(min) < float("inf") or not abs(max) < float("inf"):
+        raise ArgumentError(f"histc: the range from {min} to {max} is not finite")
+    if min > max:
+        raise ArgumentError(f"histc: max, {max}, is below min, {min}")
 
 
 def _points(name: str, self: Meta, weight: Meta | None, dimensions: int) -> str:

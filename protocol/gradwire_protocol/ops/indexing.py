@@ -66,6 +66,10 @@ class Selection:
             elif index.dtype.category == INTEGRAL and index.dtype in INDICES:
                 covered = (dim,)
                 shapes.append(index.shape)
+                if index.numel > 0 and dim < self_.ndim and self_.shape[dim] == 0:
+                    raise IndexOutOfRange(
+                        f"index {place} names elements of dimension {dim} of {self_!r}, which has none"
+                    )
             else:
                 raise IndexOutOfRange(f"an index must hold integers or bools, index {place} is {index.dtype.name}")
             dims.extend(covered)
@@ -403,6 +407,8 @@ def one_hot(self: Tensor, num_classes: int = -1) -> Inference:
         raise DTypeError(f"one_hot takes int64, got {self.dtype.name}")
     if num_classes < 1 and num_classes != -1:
         raise ArgumentError(f"one_hot: there cannot be {num_classes} classes")
+    if num_classes == -1 and self.numel == 0:
+        raise ArgumentError("one_hot: without integers there is no number of classes to find: pass num_classes")
     return new((*self.shape, num_classes), int64, self.device)
 
 

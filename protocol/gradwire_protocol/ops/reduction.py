@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dtypes import FLOATING, INTEGRAL, DType, bool_, int64, uint8
-from ..errors import DTypeError, Unsupported
+from ..errors import ArgumentError, DTypeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import Promote, promote
 from ..shapes import canonical_dim, like, reduction
@@ -122,7 +122,13 @@ def norm(self: Tensor, p: Real = 2, dim: Dims = None, keepdim: bool = False, dty
     if dtype is not None and (dtype.category < FLOATING or dtype.is_complex != self.dtype.is_complex):
         raise DTypeError(f"norm: dtype {dtype.name} does not fit a {self.dtype.name} tensor: both real or both complex")
     compute = dtype or self.dtype
-    return reduction(self, dim, keepdim, dtype=compute.to_real(), compute=compute)
+    found = reduction(self, dim, keepdim, dtype=compute.to_real(), compute=compute)
+    return found.checking(_check_empty_norm) if self.numel == 0 and found.outs[0].numel else found
+
+
+def _check_empty_norm(self: object, p: float, *rest: object) -> None:
+    if p < 0 or p == float("inf"):
+        raise ArgumentError(f"norm: the {p} norm of no elements is not defined")
 
 
 @op()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwire_protocol.dtypes import int64
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, ShapeError
 
 from ...creation import tensor
 from ...dispatch import call
@@ -82,8 +82,23 @@ def ctc_loss(
         zero_infinity: losses of sequences that cannot be aligned, and their gradients, are 0.
     """
     reduction = chosen_reduction(None, None, reduction)
+    if not isinstance(input_lengths, Tensor) and not isinstance(target_lengths, Tensor):
+        _check_lengths(log_probs, targets, input_lengths, target_lengths)
     lengths = [_lengths("input_lengths", input_lengths), _lengths("target_lengths", target_lengths)]
     return call("ctc_loss", log_probs, targets, *lengths, blank, reduction, zero_infinity)
+
+
+def _check_lengths(log_probs: Tensor, targets: Tensor, inputs: Any, labels: Any) -> None:
+    """Check lengths that are numbers of the program's, as the server checks those in tensors."""
+    times = log_probs.shape[0] if log_probs.ndim else 0
+    if any(type(n) is not int for n in (*inputs, *labels)):
+        return
+    if any(not 0 <= n <= times for n in inputs):
+        raise ArgumentError(f"ctc_loss: input lengths are from 0 to {times}, not {list(inputs)}")
+    if any(n < 0 for n in labels):
+        raise ArgumentError(f"ctc_loss: a target length is negative, {min(labels)}")
+    if targets.ndim == 2 and any(n > targets.shape[1] for n in labels):
+        raise ArgumentError(f"ctc_loss: a target length is {max(labels)}, targets have {targets.shape[1]} columns")
 
 
 def _lengths(name: str, given: Any) -> Tensor:
