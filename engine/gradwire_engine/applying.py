@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from gradwire_protocol.errors import (
+    ArgumentError,
     Cancelled,
     GradwireError,
     InternalError,
@@ -42,7 +43,7 @@ from .backends import native
 from .clients import NESTED_NUMBER_BYTES, Client
 from .deadline import Clock
 from .failures import BACKWARDS, GONE, MOMENTARY, Poison, Poisoned, problem_of, sound
-from .json_values import from_json, to_json
+from .json_values import entries, from_json, to_json
 from .memory import UNLIMITED
 from .registry import row
 from .structures import Known
@@ -329,6 +330,9 @@ class Run(Applying):
             self._failed(op, args, count, error, values, begun, drawn)
         except MemoryError as error:
             self._failed(op, args, count, session.engine.out_of_memory(name, error), values, begun, drawn)
+        except ArithmeticError as error:  # of Python numbers: those of arrays have a result
+            unusable = ArgumentError(f"{name}: there is no result for these numbers ({error})")
+            self._failed(op, args, count, unusable, values, begun, drawn)
         except RecursionError:
             nested = MalformedFrame("the arguments are nested too deeply")
             self._failed(op, args, count, nested, values, begun, drawn)
@@ -485,7 +489,7 @@ class Run(Applying):
         for ref in self.structure.reads:
             try:
                 tensor = self._resolve(ref)
-                total += tensor.numel * NESTED_NUMBER_BYTES if self.human else tensor.meta.nbytes
+                total += entries(tensor.shape) * NESTED_NUMBER_BYTES if self.human else tensor.meta.nbytes
                 self._check_read(total)
                 values.append(self._value(tensor, out))
             except Poisoned as poisoned:

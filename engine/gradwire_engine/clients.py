@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
 from gradwire_protocol.frames import Problem, Reply
 
+from .json_values import entries
 from .tensor import Storage
 
 REPLIES_KEPT: Final = 1024
@@ -66,5 +66,5 @@ class Client:
 
 def _weight(reply: Reply, buffers: Buffers) -> int:
     """About how many bytes a kept reply holds."""
-    listed = sum(math.prod(value.shape) for value in reply.values if value.values is not None)
+    listed = sum(entries(value.shape) for value in reply.values if value.values is not None)
     return sum(b.nbytes for b in buffers) + NESTED_NUMBER_BYTES * listed

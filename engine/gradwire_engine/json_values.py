@@ -21,6 +21,15 @@ SAFE_INTEGER: Final = 2**53
 _SPELLED: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
+def entries(shape: Shape) -> int:
+    """How many lists and numbers the nested lists of a tensor are; without any number there may be many lists."""
+    found = count = 1
+    for extent in shape:
+        count *= extent
+        found += count
+    return found
+
+
 def to_json(array: np.ndarray[Any, Any], dtype: DType) -> Any:
     """Nested lists of an array's values."""
     if dtype.is_complex:

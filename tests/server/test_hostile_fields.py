@@ -74,6 +74,33 @@ def test_a_field_may_be_given_anything(server: LiveServer, http: httpx.Client, n
         http.delete(session)
 
 
+@pytest.mark.parametrize(
+    ("ops", "scalars"),
+    [
+        ([["arange", [False, 3, 1e-320]]], []),
+        ([["arange", [6]], ["resized", [0, [0, 1 << 62, 1 << 40]]]], []),
+        ([["adagrad_step", [[], [], "float", "bool", "int", "float", "int", True]]], ["NaN", True, 5, 0.5, 0]),
+    ],
+    ids=["arange", "resized", "adagrad_step"],
+)
+def test_what_was_found_this_way_has_typed_errors(ops: list[object], scalars: list[object]) -> None:
+    structure = msgspec.Raw(msgspec.json.encode({"ops": ops}))
+    reply, _ = Session().apply(Frame(structure=structure, scalars=scalars), human=True)
+    assert [problem.code for problem in reply.errors] in (["invalid_argument"], ["shape_mismatch"])
+
+
+@pytest.mark.parametrize("name", ["repeat", "tile"])
+def test_what_is_repeated_no_times_in_one_dimension_takes_nothing_in_the_others(name: str) -> None:
+    ops = [["ones", [[3, 2]]], [name, [0, [1 << 31, 0, 7]]], [name, [0, [1, 0]]]]
+    structure = msgspec.Raw(msgspec.json.encode({"ops": ops, "reads": [1, 2]}))
+    packed = msgspec.Raw(msgspec.msgpack.encode({"ops": ops, "reads": [1, 2]}))
+    reply, _ = Session().apply(Frame(structure=packed))
+    assert not reply.errors
+    assert [value.shape for value in reply.values] == [[1 << 31, 0, 14], [3, 0]]
+    told, _ = Session().apply(Frame(structure=structure), human=True)
+    assert {problem.code for problem in told.errors} == {"limit_exceeded"}  # as many empty lists
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("seed", range(4))
 def test_numbers_and_attributes_of_every_op_may_be_anything(seed: int) -> None:

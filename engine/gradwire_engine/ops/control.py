@@ -17,6 +17,7 @@ from gradwire_protocol.errors import (
     InternalError,
     LimitExceeded,
     NotFound,
+    ShapeError,
 )
 from gradwire_protocol.meta import Meta, meta
 from gradwire_protocol.ops.control import (
@@ -239,7 +240,10 @@ def resized(engine: Any, tensor: Tensor, size: tuple[int, ...]) -> Tensor:
 
     def shown(shape: tuple[int, ...]) -> Tensor:
         described = meta(shape, tensor.dtype, tensor.device)
-        array = backend.view(memory, shape, described.stride, tensor.offset, tensor.dtype)
+        try:
+            array = backend.view(memory, shape, described.stride, tensor.offset, tensor.dtype)
+        except (ValueError, OverflowError) as error:  # sizes beyond what the array library counts to
+            raise ShapeError(f"resized: no array has the shape {list(shape)} ({error})") from None
         return Tensor(engine, array, described, tensor.storage, tensor.offset)
 
     if wanted <= room:

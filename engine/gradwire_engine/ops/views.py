@@ -56,6 +56,10 @@ derivative("sum_to_size", self=lambda s, g: F.expand(g, s.meta("self").shape))
 
 @kernel("repeat", "tile", half=True)
 def repeat(xp: Any, x: Any, repeats: tuple[int, ...]) -> Any:
+    if 0 in repeats:  # the library would repeat the dimensions one by one, before one of them empties it all
+        lead = (1,) * (len(repeats) - x.ndim)
+        counts = (1,) * (x.ndim - len(repeats)) + repeats
+        return xp.empty([n * count for n, count in zip(lead + x.shape, counts, strict=True)], x.dtype)
     return xp.tile(x, repeats)
 
 

@@ -133,7 +133,10 @@ def arange_count(start: Number, end: Number, step: Number, dtype: DType | None) 
             raise ArgumentValueError("arange: the step is 0 as an integer")
     if all(isinstance(number, int) for number in (start, end, step)):
         return int(-((start - end) // step))
-    return ceil((end - start) / step)
+    try:
+        return ceil((end - start) / step)
+    except (OverflowError, ValueError):  # infinite, or not a number: both ends are finite, what lies between is not
+        raise ArgumentError(f"arange: too many numbers lie between {start} and {end} in steps of {step}") from None
 
 
 def _steps(name: str, steps: int) -> tuple[int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import msgspec
 from starlette.websockets import WebSocket
 
+from gradwire_engine.json_values import entries
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import Chunk, Message, Reply, Value
 
@@ -30,7 +30,7 @@ _json_encoder = msgspec.json.Encoder()
 
 def weight(reply: Reply, buffers: Buffers) -> int:
     """About how many bytes a reply holds until it is sent. Numbers in JSON form are Python objects."""
-    numbers = sum(math.prod(value.shape) for value in reply.values if value.values is not None)
+    numbers = sum(entries(value.shape) for value in reply.values if value.values is not None)
     told = len(reply.values) + len(reply.errors)
     return sum(b.nbytes for b in buffers) + 64 * numbers + MESSAGE_OVERHEAD * (1 + told)
 
