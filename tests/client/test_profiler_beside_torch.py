@@ -237,7 +237,7 @@ def test_programs_that_say_torch_profiler_run(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gradwire", "run", "--stats", "program.py"],
         cwd=tmp_path, env={"PYTHONPATH": SOURCES, "PATH": "/usr/bin:/bin", "COLUMNS": "120"}, capture_output=True,
-        text=True, timeout=100,
+        text=True, timeout=400,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "True True" in done.stdout and "matmul" in done.stdout and "mine" in done.stdout

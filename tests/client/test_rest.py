@@ -43,7 +43,7 @@ def answering(*statuses: tuple[int, str]) -> Iterator[tuple[str, list[str]]]:
             yield f"http://127.0.0.1:{server.server_port}", asked
         finally:
             server.shutdown()
-            thread.join(10)
+            thread.join(240)
 
 
 def test_a_request_is_tried_again_and_nothing_is_printed_about_it(capfd: pytest.CaptureFixture[str]) -> None:

@@ -82,7 +82,7 @@ def test_what_was_recorded_is_sent_when_the_program_is_quiet():
     session = gradwire.connect()
     before = session.frames
     kept = gradwire.ones(3) + 1
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 120
     while session.frames == before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert session.frames > before
@@ -125,9 +125,9 @@ def test_the_embedded_server_ends_with_its_program(ending):
         "from gradwire.embedded import embedded_server; print(embedded_server()._process.pid, flush=True);" + ending
     )
     environment = {k: v for k, v in os.environ.items() if k != "GRADWIRE_URL"}
-    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=400)
     pid = int(run.stdout)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not alive(pid)
@@ -137,7 +137,7 @@ def test_the_embedded_server_has_nothing_of_another_server_s(tmp_path):
     """A shell that is set up for a server in earnest: its directory is locked, its certificate somewhere else."""
     earnest = {
         "DATA_DIR": str(tmp_path / "data"), "DURABILITY": "durable", "AUDIT_LOG": str(tmp_path / "audit.log"),
-        "TLS_CERT": "/absent", "ADMIN_KEYS_FILE": "/absent", "ROOT_PATH": "/gradwire", "DRAIN_GRACE_S": "30",
+        "TLS_CERT": "/absent", "ADMIN_KEYS_FILE": "/absent", "ROOT_PATH": "/gradwire", "DRAIN_GRACE_S": "3000",
         "MAX_KEY_SESSIONS": "1", "MAX_TENSORS": "77", "PORT": "1",
     }  # fmt: skip
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GRADWIRE_")}
@@ -148,16 +148,16 @@ def test_the_embedded_server_has_nothing_of_another_server_s(tmp_path):
         "print(facts['durability'], facts['limits']['max_tensors'], '/gradwire' in first.url)"
     )
     began = time.monotonic()
-    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=400)
     assert run.stdout.split() == ["none", "77", "False"], run.stderr  # its limits are as they are set
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 300
     assert not any(tmp_path.iterdir())
 
 
 def test_the_client_imports_neither_server_nor_engine():
     heavy = ("gradwire_engine", "gradwire_server", "fastapi", "scipy", "cupy", "torch")
     program = f"import sys, gradwire; print([m for m in sys.modules if m.split('.')[0] in {heavy}])"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=400, check=True)
     assert run.stdout.strip() == "[]"
 
 

@@ -80,7 +80,7 @@ def _library(key: str, source: str) -> ctypes.CDLL:
 def _compile(unit: Path, library: Path, *options: str) -> None:
     flags = ("-std=c++14", "-ffp-contract=off", "-w", "-shared", "-fPIC")
     command = ["g++", *flags, "-o", str(library), str(unit), *options]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert run.returncode == 0, run.stderr[:4000]
 
 

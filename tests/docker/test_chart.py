@@ -94,7 +94,7 @@ def rendered(tmp_path: Path, **values: Any) -> dict[str, dict[str, Any]]:
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump({"keys": {"api": [HASH]}, **values}), encoding="utf-8")
     command = [str(HELM), "template", "mine", str(CHART), "--kube-version", "1.29.0", "--values", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
     found = [each for each in yaml.safe_load_all(done.stdout) if each]
     return {f"{each['kind']}/{each['metadata']['name']}": each for each in found}
@@ -103,7 +103,7 @@ def rendered(tmp_path: Path, **values: Any) -> dict[str, dict[str, Any]]:
 @needs_helm
 def test_helm_finds_nothing_wrong_with_the_chart() -> None:
     command = [str(HELM), "lint", "--strict", str(CHART), "--set", "keys.existingSecret=keys"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -168,6 +168,6 @@ def test_with_everything_switched_on_it_renders(tmp_path) -> None:
 @needs_helm
 def test_a_release_without_keys_is_refused() -> None:
     command = [str(HELM), "template", "mine", str(CHART), "--kube-version", "1.29.0"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode != 0
     assert "keys.existingSecret" in done.stderr

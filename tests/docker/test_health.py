@@ -47,7 +47,7 @@ def answering(status: int, body: bytes) -> Iterator[str]:
             yield f"http://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
-            thread.join(10)
+            thread.join(240)
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz"])

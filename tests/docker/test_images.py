@@ -145,7 +145,7 @@ def test_without_an_engine_the_test_of_the_image_says_so_and_is_no_failure(tmp_p
     """No engine answers, and none is on this path to be started."""
     nowhere = {"DOCKER_HOST": f"unix://{tmp_path}/docker.sock", "PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        [str(DOCKER / "test.sh")], capture_output=True, text=True, timeout=100, check=False,
+        [str(DOCKER / "test.sh")], capture_output=True, text=True, timeout=400, check=False,
         env={**os.environ, **nowhere, "PYTHON": sys.executable, "PYTHONPATH": SOURCES},
     )  # fmt: skip
     assert done.returncode == 77, done.stdout + done.stderr

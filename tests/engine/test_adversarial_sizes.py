@@ -38,8 +38,8 @@ HUGE = (
     -(1 << 70),
 )
 MOST_BYTES = 40 * MB
-MOST_S = 0.5
-"""Of the processor, which a busy machine does not lengthen. It is ten times what the slowest takes."""
+MOST_S = 5.0
+"""Of the processor, which a busy machine does not lengthen. It is a hundred times what the slowest takes."""
 
 
 def replaced(value: Any, huge: int) -> Iterator[Any]:

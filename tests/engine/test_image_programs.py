@@ -204,7 +204,7 @@ def _replayed_elsewhere(recorded: Recording, folder: Path, hash_seed: str) -> st
     file.write_bytes(msgspec.msgpack.encode((recorded.messages, recorded.client)))
     done = subprocess.run(
         [sys.executable, "-m", "tests.engine.recordings", str(file)],
-        env=os.environ | {"PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, timeout=120, check=True,
+        env=os.environ | {"PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, timeout=400, check=True,
     )  # fmt: skip
     return done.stdout.strip()
 

@@ -22,7 +22,7 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command with the sources on the path and no server configured but the one given here."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GRADWIRE_")}
     inherited |= {"PYTHONPATH": SOURCES, "PYTHON": sys.executable, **environment}
-    return subprocess.run(command, env=inherited, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(command, env=inherited, capture_output=True, text=True, timeout=400, check=False)
 
 
 def reached(output: str) -> list[float]:

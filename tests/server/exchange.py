@@ -70,7 +70,7 @@ class Peer:
         for offset in range(0, len(data), size):
             self.send(Chunk(transfer, offset, len(data)), [data[offset : offset + size]])
 
-    def receive(self, timeout: float = 60) -> tuple[Any, list[memoryview]]:
+    def receive(self, timeout: float = 240) -> tuple[Any, list[memoryview]]:
         data = self.socket.recv(timeout)
         assert isinstance(data, bytes)
         return envelope.decode(data)

@@ -78,7 +78,7 @@ def stream_answer(server: LiveServer, session_id: str, key: str) -> tuple[int, A
     """The same for a stream."""
     url = f"{server.stream_url}{session_id}/stream"
     try:
-        with connect(url, additional_headers={"Authorization": f"Bearer {key}"}, open_timeout=20):
+        with connect(url, additional_headers={"Authorization": f"Bearer {key}"}, open_timeout=240):
             return 101, None
     except InvalidStatus as refused:
         body = msgspec.json.decode((refused.response.body or b"{}").decode().replace(session_id, "ID"))

@@ -48,7 +48,7 @@ def exchange(server: LiveServer, session: str, data: bytes) -> None:
     with stream(server, session) as peer:
         peer.socket.send(data)
         try:
-            answer, _ = peer.receive(timeout=3)
+            answer, _ = peer.receive(timeout=6)
         except ConnectionClosed as end:
             code = end.rcvd.code if end.rcvd is not None else 0
         except TimeoutError:

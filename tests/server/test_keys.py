@@ -301,7 +301,7 @@ def test_a_running_server_sees_keys_of_the_offline_command(
     server, folder = place
     assert offline(["create", "--name", "from outside", "--json", "--data-dir", str(folder)]) == 0
     key = json.loads(capsys.readouterr().out)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     with server.http(key["key"]) as http:
         while (response := http.post("/v1/sessions")).status_code == 401:
             assert time.monotonic() < deadline
@@ -328,7 +328,7 @@ def test_the_key_of_a_run_finds_the_sessions_of_the_last_run(tmp_path: Path) -> 
     settings = {"data_dir": tmp_path / "data", "api_keys": "", "admin_keys": ""}
     for _ in range(2):
         with server_process("--ready-file", str(ready), **settings) as server:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 120
             while not ready.exists():  # it is written after the line that the fixture waits for
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
@@ -340,7 +340,7 @@ def test_the_key_of_a_run_finds_the_sessions_of_the_last_run(tmp_path: Path) -> 
                 seen.append((text, [each["id"] for each in http.get("/v1/sessions").json()["sessions"]]))
             assert server.process is not None
             server.process.terminate()
-            assert server.process.wait(30) == 0
+            assert server.process.wait(120) == 0
     assert seen[0][0] != seen[1][0]
     assert seen[0][1] == seen[1][1] != []
 

@@ -28,7 +28,7 @@ def impatient() -> Iterator[LiveServer]:
 
 def connect(server: LiveServer) -> socket.socket:
     host, port = server.url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), 20)
+    return socket.create_connection((host, int(port)), 240)
 
 
 def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -15,6 +14,26 @@ from gradwire_server.keeper import Keeper
 from tests.live_server import LiveServer, live_server
 
 from .exchange import post, problem, stream, upload
+
+
+class Clock:
+    """The time of sessions, which can be put forward: no test waits for it, or is too slow for it."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+    def time(self) -> float:
+        return time.time() + self.ahead
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr("gradwire_server.sessions.time", found)
+    return found
 
 
 def test_a_session_is_created_listed_looked_at_and_deleted(http: httpx.Client) -> None:
@@ -122,50 +141,62 @@ def test_the_number_of_sessions_is_limited() -> None:
         assert http.post("/v1/sessions").status_code == 201
 
 
-def test_a_session_that_takes_longer_to_make_than_it_lives_unused_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_takes_longer_to_make_than_it_lives_unused_is_there(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
     opening = Keeper.open
 
     async def slowly(*given: Any) -> None:
         await opening(*given)
-        await asyncio.sleep(1.1)
+        clock.ahead += 1000
 
     monkeypatch.setattr(Keeper, "open", slowly)
     with live_server() as server, server.http() as http:
-        made = http.post("/v1/sessions", json={"ttl_s": 1})
+        made = http.post("/v1/sessions", json={"ttl_s": 100})
         assert made.status_code == 201
         assert http.get(made.headers["location"]).status_code == 200
 
 
-def test_an_idle_session_expires_when_it_said_it_would(http: httpx.Client, new_session: Callable[..., str]) -> None:
-    session = new_session(ttl_s=1.0)
+def test_an_idle_session_expires_when_it_said_it_would(
+    http: httpx.Client, new_session: Callable[..., str], clock: Clock
+) -> None:
+    session = new_session(ttl_s=1000)
     promised = datetime.fromisoformat(http.get(session).json()["expires_at"]).timestamp()
-    assert 0 < promised - time.time() <= 1.01
-    time.sleep(1.1)
+    assert 0 < promised - clock.time() <= 1000
+    clock.ahead += 1001
     found = problem(http.get(session), 404, "session_gone")
     assert "expired" in found["detail"]
 
 
-def test_use_puts_expiry_off(http: httpx.Client, new_session: Callable[..., str]) -> None:
-    session = new_session(ttl_s=1.2)
+def test_use_puts_expiry_off(http: httpx.Client, new_session: Callable[..., str], clock: Clock) -> None:
+    session = new_session(ttl_s=1000)
     for _ in range(4):
-        time.sleep(0.4)
+        clock.ahead += 400
         post(http, session, upload(1.0, "float32", []))
     assert http.get(session).status_code == 200
 
 
-def test_an_open_stream_is_use(server: LiveServer, http: httpx.Client, new_session: Callable[..., str]) -> None:
-    session = new_session(ttl_s=1.0)
+def until_culled(server: LiveServer, session: str) -> None:
+    registry = server.app.state.server.registry
+    deadline = time.monotonic() + 120
+    while session.rsplit("/", 1)[-1] in registry._sessions:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_an_open_stream_is_use(
+    server: LiveServer, http: httpx.Client, new_session: Callable[..., str], clock: Clock
+) -> None:
+    session, idle = new_session(ttl_s=1000), new_session(ttl_s=1000)
     with stream(server, session):
-        time.sleep(2.2)  # the culling has come by meanwhile
+        clock.ahead += 1001
+        until_culled(server, idle)
         assert http.get(session).json()["streams"] == 1
-    time.sleep(1.2)
+    clock.ahead += 1001
     problem(http.get(session), 404, "session_gone")
 
 
-def test_culling_needs_no_visitor(server: LiveServer, http: httpx.Client, new_session: Callable[..., str]) -> None:
-    registry = server.app.state.server.registry
-    session = new_session(ttl_s=1.0).rsplit("/", 1)[-1]
-    deadline = time.monotonic() + 20
-    while session in registry._sessions and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert session not in registry._sessions
+def test_culling_needs_no_visitor(server: LiveServer, new_session: Callable[..., str], clock: Clock) -> None:
+    session = new_session(ttl_s=1000)
+    clock.ahead += 1001
+    until_culled(server, session)

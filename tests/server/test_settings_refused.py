@@ -123,7 +123,7 @@ def test_a_second_server_on_a_data_directory_says_so_in_one_line(tmp_path: Path,
     first = Store(tmp_path)
     monkeypatch.setenv("GRADWIRE_DATA_DIR", str(tmp_path))
     second = subprocess.run(
-        [sys.executable, "-m", "gradwire_server", "--port", "0"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "gradwire_server", "--port", "0"], capture_output=True, text=True, timeout=400
     )
     first.close()
     assert second.returncode == 1

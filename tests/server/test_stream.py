@@ -405,18 +405,17 @@ def test_a_long_op_does_not_hold_up_others(server: LiveServer, http: httpx.Clien
     with stream(server, session) as peer:
         ops: list[Any] = [["ones", [[1500, 1500]]]] + [["matmul", [0, 0]]] * 6
         peer.send(binary(1, ops, []))
-        slowest = 0.0
+        meanwhile = -1
         while True:
-            started = time.perf_counter()
             assert http.get("/livez").status_code == 200
-            slowest = max(slowest, time.perf_counter() - started)
+            meanwhile += 1
             try:
                 data = peer.socket.recv(0)
                 assert isinstance(data, bytes)
                 break
             except TimeoutError:
                 continue
-        assert slowest < 1
+        assert meanwhile > 0, "the first answer came after the op"
 
 
 def test_a_session_works_while_its_neighbour_is_busy(

@@ -25,7 +25,7 @@ from gradwire_server.tracing import Tracing, TracingUnavailable, open_tracing
 from tests.live_server import API_KEY, SOURCES, LiveServer, live_server
 
 ADDITION = {"ops": [["full", [[2], "float"]], ["add", [0, 0, "int"]]], "reads": [1]}
-PATIENCE_S = 20
+PATIENCE_S = 120
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
@@ -145,7 +145,7 @@ def test_a_server_without_an_endpoint_imports_neither_sdk_nor_exporter() -> None
         "print([m for m in sys.modules if m.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], env={"PYTHONPATH": SOURCES}, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program], env={"PYTHONPATH": SOURCES}, capture_output=True, text=True, timeout=400
     )
     assert done.stdout.strip() == "[]", done.stderr
 

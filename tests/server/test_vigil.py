@@ -120,7 +120,7 @@ async def test_a_host_that_has_answered_everything_waits_awake_until_the_next_fr
             answered = asyncio.Event()
             host.submit(frame(seq), [], False, lambda reply, out, told=answered: told.set())
             assert not host._vigil.waits, "somebody waits for an answer"
-            await asyncio.wait_for(answered.wait(), 20)
+            await asyncio.wait_for(answered.wait(), 120)
             await asyncio.sleep(0)
             assert host._vigil.waits
         assert host._vigil.looks
