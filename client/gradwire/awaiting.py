@@ -52,6 +52,7 @@ class Awaiting(Recording):
             The first error that the server met since the last read, or that one of the tensors depends on.
         """
         with self.lock:
+            self.begin()
             for tensor in tensors:
                 if tensor._levels:
                     refuse_reading(tensor)
@@ -77,6 +78,7 @@ class Awaiting(Recording):
         no round trip.
         """
         with self.lock:
+            self.begin()
             seq = self._ask(tensors)
         values: list[Any] = []
 

@@ -17,7 +17,7 @@ from gradwire_protocol.table import DEFAULT_DTYPE, FLOAT, TABLE, Kind, Op, Param
 from . import mapping
 from .duals import OPEN, propagate
 from .forms import Short, key_of, known, learn, ways_of
-from .inplace import check_inplace, rebase
+from .inplace import Rebasing, check_inplace
 from .iterating import can_shift, shift
 from .lines import user_line
 from .mirror import Node, edge_of
@@ -266,12 +266,17 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     outs = inferred.outs if op.results is None else inferred.outs[: op.results]
     line = user_line()
     edges = _edges(entry, values) if requires else ()  # before the record: a view may refuse
-    if recipe.nowhere:
-        first = session.nowhere(len(outs) or 1)
-    else:
-        first = session.record(op, values, len(outs) if target is None else 0, recipe, line)
     if target is not None:
-        _written(entry, values, recipe, edges if requires else None, line)
+        written = _Written(entry, values, recipe, edges if requires else None, line)
+        if recipe.nowhere:
+            written.note()
+        else:
+            _write(session, op, values, recipe, line, written)
+    elif recipe.nowhere:
+        first = session.nowhere(len(outs) or 1)
+    elif target is None:
+        first = session.record(op, values, len(outs), recipe, line)
+    if target is not None:
         if OPEN:
             propagate(entry, values, [target], recording)
         return target
@@ -320,20 +325,49 @@ def _keep(entry: Entry, node: Node, values: list[Any], overwritten: Any = KEPT) 
     return places
 
 
-def _written(entry: Entry, values: list[Any], recipe: Recipe, edges: tuple[Any, ...] | None, line: Any) -> None:
-    """Note a write to the first operand; with edges, one that is recorded."""
-    target, op = values[0], entry.op
-    if edges is None:
-        target._bump(op.name, line)
-        return
-    node = Node(recipe.node_name, edges, (target._meta,), recipe, line)
-    places = _keep(entry, node, values, target)
-    target._bump(op.name, line)
-    rebase(target, node)
-    if places[1]:
-        entry.keeping.keep_results(node, places, [target])
-    if MODES.packing and target._base_tensor is None:
-        _pack(node, op, places, [None if v is target else v for v in values], [target])
+class _Written:
+    """What a write to the first operand changes in the mirror; with edges, one that is recorded."""
+
+    __slots__ = ("_count", "_entry", "_line", "_node", "_places", "_rebasing", "_saved", "_values")
+
+    def __init__(
+        self, entry: Entry, values: list[Any], recipe: Recipe, edges: tuple[Any, ...] | None, line: Any
+    ) -> None:
+        target = values[0]
+        self._entry, self._values, self._line = entry, values, line
+        self._count = target._cell()[0] + 1
+        self._node: Node | None = None
+        if edges is not None:
+            self._node = Node(recipe.node_name, edges, (target._meta,), recipe, line)
+            self._places = _keep(entry, self._node, values, target)
+            self._saved = self._node.saved
+            self._rebasing = Rebasing(target, self._node)
+
+    def note(self) -> None:
+        """Change it. Done twice, it is done once."""
+        target, node, entry = self._values[0], self._node, self._entry
+        target._cell()[:] = self._count, entry.op.name, self._line
+        if node is None:
+            return
+        node.saved = self._saved
+        self._rebasing.carry_out()
+        if self._places[1]:
+            entry.keeping.keep_results(node, self._places, [target])
+        if MODES.packing and target._base_tensor is None:
+            values = [None if v is target else v for v in self._values]
+            _pack(node, entry.op, self._places, values, [target])
+
+
+def _write(session: Session, op: Op, values: list[Any], recipe: Recipe, line: Any, written: _Written) -> None:
+    """Record a write and note it in the mirror: both, or neither, whatever comes in between."""
+    with session.lock:
+        try:
+            session.record(op, values, 0, recipe, line)
+            written.note()
+        except BaseException:
+            if session.holds(line):
+                written.note()
+            raise
 
 
 def _pack(node: Node, op: Op, places: Any, values: list[Any], results: list[Any]) -> None:

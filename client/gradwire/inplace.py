@@ -81,20 +81,30 @@ def check_expanded(target: Tensor, name: str, allowed: bool = False) -> None:
         )
 
 
-def rebase(target: Tensor, node: Node) -> None:
-    """Let the written tensor's history, and that of its base, begin at ``node``."""
-    base = target._base_tensor
-    if base is None:
-        before = target._node, target._slot
-        target._node, target._slot, target._requires = node, 0, False
-        _keep_watching(target, *before)
-        return
-    copied = Node("CopySlices", (edge_of(base), *node.edges[1:]), (base._meta,))
-    copied.inner = node
-    before = base._node, base._slot
-    base._node, base._slot, base._requires = copied, 0, False
-    _keep_watching(base, *before)
-    regenerate(target)
+class Rebasing:
+    """The written tensor's history, and that of its base, beginning at a node. Prepared, so that it can be carried out
+    a second time where the first was interrupted."""
+
+    __slots__ = ("_before", "_node", "_root", "_target")
+
+    def __init__(self, target: Tensor, node: Node) -> None:
+        base = target._base_tensor
+        self._target = target
+        self._root = root = target if base is None else base
+        self._before = root._node, root._slot
+        if base is not None:
+            copied = Node("CopySlices", (edge_of(base), *node.edges[1:]), (base._meta,))
+            copied.inner = node
+            node = copied
+        self._node = node
+
+    def carry_out(self) -> None:
+        """Change the mirror. Done twice, it is done once."""
+        root = self._root
+        root._node, root._slot, root._requires = self._node, 0, False
+        _keep_watching(root, *self._before)
+        if root is not self._target:
+            regenerate(self._target)
 
 
 def _keep_watching(tensor: Tensor, node: Node | None, slot: int) -> None:

@@ -133,6 +133,16 @@ class Link:
         return self._window.answered
 
     @property
+    def next_frame(self) -> int:
+        """The number that the next frame will get. It rises in the moment in which a frame is certain to be sent."""
+        return self._window.next
+
+    def mend(self) -> None:
+        """Count anew what is on its way, after an exception at any moment."""
+        with self.lock:
+            self._window.count()
+
+    @property
     def unanswered(self) -> int:
         """How many frames were sent, or wait to be sent again, and are not answered."""
         return len(self._window)
@@ -229,8 +239,12 @@ class Link:
         reads: int = 0,
         read_bytes: int = 0,
         note: Travelled | None = None,
+        kept: Callable[[], None] | None = None,
     ) -> int:
         """Send a frame and return its number. ``key`` is the structure's hash, or empty not to remember it.
+
+        ``kept`` is called once the frame is certain to be sent, whatever happens then. Whether an exception came
+        before or after that is told by :attr:`next_frame`.
 
         While the server cannot be reached the frame waits here, as long as there is room.
         """
@@ -244,18 +258,24 @@ class Link:
                 self.watched(frame, structure, key, payloads, lines)
             sent = self._outgoing.pack(frame, structure, payloads, lines, reads, read_bytes)
             sent.note = note
-            if wait:
-                self._wanted.add(frame.seq)
-            self._window.add(sent)
             try:
-                if self._connection is None:
+                self._window.add(sent)
+                if kept is not None:
+                    kept()
+                if wait:
+                    self._wanted.add(frame.seq)
+                try:
+                    if self._connection is None:
+                        self._try_to_reconnect()
+                    else:
+                        self._guarded(self._write, sent)
+                        if not wait and len(self._window) >= LOOK_FROM and not sent.frame.seq % LOOK_EVERY:
+                            self._drain(0)  # whoever waits will look anyway
+                except Disconnected:
                     self._try_to_reconnect()
-                else:
-                    self._guarded(self._write, sent)
-                    if not wait and len(self._window) >= LOOK_FROM and not sent.frame.seq % LOOK_EVERY:
-                        self._drain(0)  # whoever waits will look anyway
-            except Disconnected:
-                self._try_to_reconnect()
+            except BaseException:
+                self._let_go()  # a frame that is kept and was not sent is sent again on the next connection
+                raise
             return frame.seq
 
     def has_answer(self, seq: int) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import GradwireError
@@ -134,18 +135,14 @@ def _spelled(number: int) -> str:
 
 def _near(frame: Frame, buffers: list[memoryview | bytes]) -> list[bytes | memoryview]:
     base = frame.client << ID_BITS
-    whole = frame.first, frame.external, frame.releases
     if not frame.first > base:
         return envelope.encode(frame, buffers)
-    frame.first -= base
-    frame.external = [number - base for number in frame.external]
-    frame.releases = [number - base for number in frame.releases]
-    frame.near = True
-    try:
-        return envelope.encode(frame, buffers)
-    finally:
-        frame.first, frame.external, frame.releases = whole
-        frame.near = False
+    # A copy: the frame is kept to be sent again, and an exception in between must not change it.
+    near = replace(
+        frame, first=frame.first - base, external=[number - base for number in frame.external],
+        releases=[number - base for number in frame.releases], near=True,
+    )  # fmt: skip
+    return envelope.encode(near, buffers)
 
 
 def replace_by_empty(sent: Sent, error: GradwireError) -> None:

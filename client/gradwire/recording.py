@@ -11,8 +11,8 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ConnectionLost, GradwireError, InternalError, Unsupported
 from gradwire_protocol.frames import ID_BITS, Frame, Structure
 from gradwire_protocol.ops.control import GRAD_MODE
-from gradwire_protocol.records import encode_args
-from gradwire_protocol.table import DEFAULT_DTYPE, Op
+from gradwire_protocol.records import encode_args, mentioned
+from gradwire_protocol.table import DEFAULT_DTYPE, TABLE, Op
 
 from .lines import Line, RecentLines, spell_line, user_line
 from .link import Link
@@ -84,12 +84,62 @@ class Recording:
         self._payloads: list[Any] = []
         self._payload_bytes = 0
         self._external: dict[int, int] = {}
+        self._batch: list[int] = []
         self._first = self._next_id
         self._flags = GRAD_MODE
         self._region: Any = None
         self._note: Travelled | None = None
         self._due = self._due_beyond = False
+        self._number = self.link.next_frame
         self._let_through()
+
+    def begin(self) -> None:
+        """Whoever has the lock calls this before anything else: others wait, and what an exception left is mended."""
+        self.lock.hold()
+        if self.lock.broken:
+            self._mend()
+
+    def _mend(self) -> None:
+        """After an exception at any moment: the tables are those of the records that are whole.
+
+        The records decide. One of which not all is there is forgotten, and the other tables, counted anew from the
+        records, are cut to what these mention. Results that were counted and that nobody got are dropped.
+        """
+        self.lock.ready = self.lock.joins = NOBODY
+        if self.link.next_frame != self._number:  # the link had the frame already
+            self._cut()
+        else:
+            ops, lines = self._ops, self._lines
+            whole = min(len(ops), len(lines))
+            del ops[whole:], lines[whole:]
+            numbers = payloads = results = 0
+            for name, args, *count in ops:
+                more = mentioned(name, args)
+                numbers, payloads = numbers + more[0], payloads + more[1]
+                declared = TABLE[name].results
+                results += count[0] if declared is None else declared
+            del self._scalars[numbers:], self._payloads[payloads:]
+            self._payload_bytes = sum(each.nbytes for each in self._payloads)
+            following = self._first + results
+            lost = range(self._next_id, following)
+            self._next_id = following
+            self.dropped += lost
+        self.link.mend()
+        self.lock.broken = False
+
+    def holds(self, line: Line) -> bool:
+        """Whether the last record of the frame is the one that was given this very line. The caller has the lock."""
+        self.begin()
+        return bool(self._lines) and self._lines[-1] is line
+
+    def _cut(self) -> None:
+        """The link has the frame: what was dropped goes with it, and a new one begins. Done twice, it is done once."""
+        batch = self._batch
+        if batch and self.dropped[: len(batch)] == batch:  # an id is dropped once
+            del self.dropped[: len(batch)]
+        self.frames += 1
+        self.ops += len(self._ops)
+        self._fresh()
 
     def _let_through(self) -> None:
         """Let this thread, whose turn it is, take the short way, if an op is nothing but its record now."""
@@ -151,6 +201,7 @@ class Recording:
         A recipe spares the encoding of arguments that were encoded before; a line that is known is not looked for.
         """
         with self.lock:
+            self.begin()
             if self.closed:
                 raise InternalError("the session is closed")
             if len(self._ops) >= self._limit:
@@ -158,41 +209,45 @@ class Recording:
             elif (self._due or (self._due_beyond and not self._goes_on(values))) and not joins(op):
                 self._due = self._due_beyond = False  # where it cannot be sent now, it goes on
                 self.flush()
-            recorder = self.recorder
-            began = 0 if recorder is None else time.perf_counter_ns()
-            flags = MODES.flags
-            if flags != self._flags:
-                self._ops.append(["set_mode", [flags]])
-                self._lines.append(None)
-                self._flags = flags
-            if MODES.region is not self._region:
-                region = self._region = MODES.region
-                self._ops.append(["set_region", [None if region is None else self._ref(region.handle)]])
-                self._lines.append(None)
-            if op.mutates is not None or op.control:
-                self.changes += 1
-            first = self._next_id
-            if recipe is not None and recipe.template is not None:
-                args = recipe.template.copy()
-                for i in recipe.references:
-                    args[i] = self._ref(values[i])
-                for i in recipe.lists:
-                    args[i] = self._refs(values[i])
-                for i in recipe.numbers:
-                    self._scalars.append(values[i])
-            else:
-                args = self._encode(op, values)
-            self._ops.append([op.name, args] if op.results is not None else [op.name, args, results])
-            self._lines.append(user_line() if line is None else line)
-            self._next_id = first + results
-            if recorder is not None:
-                at = len(self._ops) - 1
-                self._note = recorder.recorded(self._note, self, op, values, at, began, self._lines[at])
-            if not self._watched:
-                self._watched = True
-                self._stirred.set()
-            self._let_through()
-            return first
+            try:
+                recorder = self.recorder
+                began = 0 if recorder is None else time.perf_counter_ns()
+                flags = MODES.flags
+                if flags != self._flags:
+                    self._ops.append(["set_mode", [flags]])
+                    self._lines.append(None)
+                    self._flags = flags
+                if MODES.region is not self._region:
+                    region = self._region = MODES.region
+                    self._ops.append(["set_region", [None if region is None else self._ref(region.handle)]])
+                    self._lines.append(None)
+                if op.mutates is not None or op.control:
+                    self.changes += 1
+                first = self._next_id
+                if recipe is not None and recipe.template is not None:
+                    args = recipe.template.copy()
+                    for i in recipe.references:
+                        args[i] = self._ref(values[i])
+                    for i in recipe.lists:
+                        args[i] = self._refs(values[i])
+                    for i in recipe.numbers:
+                        self._scalars.append(values[i])
+                else:
+                    args = self._encode(op, values)
+                self._ops.append([op.name, args] if op.results is not None else [op.name, args, results])
+                self._lines.append(user_line() if line is None else line)
+                self._next_id = first + results
+                if recorder is not None:
+                    at = len(self._ops) - 1
+                    self._note = recorder.recorded(self._note, self, op, values, at, began, self._lines[at])
+                if not self._watched:
+                    self._watched = True
+                    self._stirred.set()
+                self._let_through()
+                return first
+            except BaseException:
+                self.lock.broken = True
+                raise
 
     def _goes_on(self, values: list[Any]) -> bool:
         """Whether these arguments of an op are, or have among them, a result of the frame."""
@@ -274,6 +329,7 @@ class Recording:
             ConnectionLost: as said.
         """
         with self.lock:
+            self.begin()
             ops, link = self._ops, self.link
             if not ops and not reads and not wait:
                 return None
@@ -287,7 +343,6 @@ class Recording:
                 self._note = self._recorder.plain(self)
             first, note = self._first, self._note
             dropped = self.dropped[:]  # others are dropped meanwhile
-            del self.dropped[: len(dropped)]
             drops = [number - first for number in dropped if number >= first]
             releases = [number for number in dropped if 0 < number < first]
             drops.sort()
@@ -304,19 +359,42 @@ class Recording:
             )
             payloads, lines = self._payloads, self._lines
             key = hash_of(structure)
-            self.frames += 1
-            self.ops += len(ops)
             before = 0
             if note is not None:
                 frame.detailed = True
                 note.cut, note.total = time.perf_counter_ns(), len(ops)
                 before = link.bytes_sent
-            self._fresh()
-            seq = link.submit(frame, structure, key, payloads, lines, wait, len(reads or ()), read_bytes, note)
+            seq = self.hand_over(
+                dropped, frame, structure, key, payloads, lines, wait, len(reads or ()), read_bytes, note
+            )
             if note is not None:
                 note.seq, note.sent, note.sent_bytes = seq, time.perf_counter_ns(), link.bytes_sent - before
             self._recent_lines.keep(seq, lines)
             return seq
+
+    def hand_over(
+        self,
+        dropped: list[int],
+        frame: Frame,
+        structure: bytes,
+        key: bytes,
+        payloads: list[memoryview],
+        lines: list[Any],
+        wait: bool = False,
+        reads: int = 0,
+        read_bytes: int = 0,
+        note: Travelled | None = None,
+    ) -> int:
+        """Give the link a frame, with which these ids at the head of ``dropped`` are released, and begin a new one.
+        Returns its number. Whatever comes in between, both is done or neither."""
+        self._batch = dropped
+        try:
+            return self.link.submit(
+                frame, structure, key, payloads, lines, wait, reads, read_bytes, note, kept=self._cut
+            )
+        except BaseException:
+            self.lock.broken = True
+            raise
 
     # For a profile, and for who asks where something was made
 
@@ -331,6 +409,7 @@ class Recording:
     def cut_for(self, recorder: Recorder) -> None:
         """Send what an earlier profile has noted, before this one notes anything: a frame belongs to one profile."""
         with self.lock:
+            self.begin()
             if self._note is not None and self._note not in recorder.frames and not self.closed:
                 self.flush()
 

@@ -196,6 +196,7 @@ class Session(Facts):
         that was recorded, or a warning tells what may not be.
         """
         with self.lock:
+            self.begin()
             if self.closed:
                 return
             try:

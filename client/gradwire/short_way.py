@@ -18,6 +18,7 @@ from .forms import BOTH, LEFT, RIGHT, Short
 from .lines import INSIDE, user_line
 from .mirror import Node, edge_of, next_seq
 from .tensor import Tensor
+from .turns import NOBODY
 
 if TYPE_CHECKING:
     from .session import Session
@@ -54,9 +55,12 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
     turns = session.lock
     if turns.ready != key:
         return LONG
+    count = len(short.visible)
+    results: list[Any] = [_new(Tensor) for _ in range(count)]
     turns.busy = True
     try:
         if turns.ready != key or len(session._ops) >= session._limit or short.largest > session.max_tensor_bytes:
+            turns.busy = False
             return LONG
         args = short.template.copy()
         first = session._first
@@ -66,6 +70,7 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
             at = number - first
             if at < 0:
                 if x._session is not session or number < 0:
+                    turns.busy = False
                     return LONG
                 table = session._external
                 known = table.get(number)
@@ -73,6 +78,7 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
                     known = table[number] = len(table)
                 at = -1 - known
             elif x._session is not session:
+                turns.busy = False
                 return LONG
             args[i] = at
         for i in short.lists:
@@ -84,21 +90,30 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
                     continue
                 number = x._id
                 if x._session is not session or number < 0:
+                    turns.busy = False
                     return LONG
                 references.append(session._ref(x))
             args[i] = references
         for i in short.numbers:
             session._scalars.append(values[i])
-        count = len(short.visible)
         session._ops.append([short.name, args, count] if short.counted else [short.name, args])
         session._lines.append(line)
         number = session._next_id
-        session._next_id = number + count
+        for made in results:
+            made._id = number
+            number += 1
+        session._next_id = number
+        for made in results:
+            made._session = session  # from here on they are released when they go
         if not session._watched:
             session._watched = True
             session._stirred.set()
-    finally:
+    except BaseException:
+        turns.broken = True
+        turns.ready = turns.joins = NOBODY
         turns.busy = False
+        raise
+    turns.busy = False
     node: Node | None = None
     if recorded:
         node = _new(Node)
@@ -111,11 +126,8 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
         node.saved = node.numbers = ()
         node.part = node.inner = node.retained = None
         node.seq = next_seq()
-    results = []
     for slot, out in enumerate(short.visible):
-        made: Any = _new(Tensor)
-        made._session = session
-        made._id = number + slot
+        made = results[slot]
         made._meta = out
         made._base_tensor = made._versions = None
         if recorded and slot in short.floating:
@@ -124,7 +136,6 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
             made._node, made._slot = None, 0
         if short.view:
             made._view_of(values[0], short.with_history, short.counted, bool(key & 1))
-        results.append(made)
     if node is not None:
         keeping = short.keeping
         kept = short.kept or keeping.places(edges, recipe)
@@ -163,10 +174,12 @@ def one(short: Short, session: Session, x: Any, key: int) -> Any:
     turns = session.lock
     if turns.ready != key:
         return LONG
+    made: Any = _new(Tensor)
     turns.busy = True
     try:
         ops = session._ops
         if turns.ready != key or len(ops) >= session._limit or short.largest > session.max_tensor_bytes:
+            turns.busy = False
             return LONG
         name = x._id
         at = name - session._first
@@ -175,6 +188,7 @@ def one(short: Short, session: Session, x: Any, key: int) -> Any:
             known = table.get(name)
             if known is None:
                 if name < 0:
+                    turns.busy = False
                     return LONG
                 known = table[name] = len(table)
             at = -1 - known
@@ -184,14 +198,17 @@ def one(short: Short, session: Session, x: Any, key: int) -> Any:
         session._lines.append(line)
         name = session._next_id
         session._next_id = name + 1
+        made._session = session
+        made._id = name
         if not session._watched:
             session._watched = True
             session._stirred.set()
-    finally:
+    except BaseException:
+        turns.broken = True
+        turns.ready = turns.joins = NOBODY
         turns.busy = False
-    made: Any = _new(Tensor)
-    made._session = session
-    made._id = name
+        raise
+    turns.busy = False
     made._meta = short.out
     made._slot = 0
     made._base_tensor = made._versions = None
@@ -273,10 +290,12 @@ def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
     turns = session.lock
     if turns.ready != key:
         return LONG
+    made: Any = _new(Tensor)
     turns.busy = True
     try:
         ops = session._ops
         if turns.ready != key or len(ops) >= session._limit or short.largest > session.max_tensor_bytes:
+            turns.busy = False
             return LONG
         first = session._first
         name = x._id
@@ -286,14 +305,16 @@ def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
             known = table.get(name)
             if known is None:
                 if name < 0:
+                    turns.busy = False
                     return LONG
                 known = table[name] = len(table)
             at = -1 - known
         if number:
-            ops.append([short.name, [at, short.kind]])
             session._scalars.append(y)
+            ops.append([short.name, [at, short.kind]])
         else:
             if y._session is not session:
+                turns.busy = False
                 return LONG
             name = y._id
             beside = name - first
@@ -302,6 +323,7 @@ def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
                 known = table.get(name)
                 if known is None:
                     if name < 0:
+                        turns.busy = False
                         return LONG
                     known = table[name] = len(table)
                 beside = -1 - known
@@ -309,14 +331,17 @@ def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
         session._lines.append(line)
         name = session._next_id
         session._next_id = name + 1
+        made._session = session
+        made._id = name
         if not session._watched:
             session._watched = True
             session._stirred.set()
-    finally:
+    except BaseException:
+        turns.broken = True
+        turns.ready = turns.joins = NOBODY
         turns.busy = False
-    made: Any = _new(Tensor)
-    made._session = session
-    made._id = name
+        raise
+    turns.busy = False
     made._meta = short.out
     made._slot = 0
     made._base_tensor = made._versions = None

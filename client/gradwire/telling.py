@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .lines import user_line
 from .modes import MODES
+from .turns import NOBODY
 
 if TYPE_CHECKING:
     from .forms import Short
@@ -32,6 +33,7 @@ def tell(x: Tensor, name: str, more: list[Any], listed: bool = False) -> bool:
     try:
         number = x._id
         if turns.ready != key or len(session._ops) >= session._limit or number < 0:
+            turns.busy = False
             return False
         at: Any = number - session._first
         if at < 0:
@@ -40,14 +42,18 @@ def tell(x: Tensor, name: str, more: list[Any], listed: bool = False) -> bool:
             if known is None:
                 known = table[number] = len(table)
             at = -1 - known
+        session.changes += 1
         session._ops.append([name, [[at] if listed else at, *more]])
         session._lines.append(line)
-        session.changes += 1
         if not session._watched:
             session._watched = True
             session._stirred.set()
-    finally:
+    except BaseException:
+        turns.broken = True
+        turns.ready = turns.joins = NOBODY
         turns.busy = False
+        raise
+    turns.busy = False
     return True
 
 
@@ -64,13 +70,16 @@ def told(short: Short, session: Session, values: list[Any], key: int) -> int:
     turns.busy = True
     try:
         if (turns.joins if joins else turns.ready) != key or len(session._ops) >= session._limit:
+            turns.busy = False
             return -1
         for i in short.references:
             if values[i]._session is not session or values[i]._id < 0:
+                turns.busy = False
                 return -1
         for i in short.lists:
             for x in values[i]:
                 if x is not None and (x._session is not session or x._id < 0):
+                    turns.busy = False
                     return -1
         args = short.template.copy()
         for i in short.references:
@@ -79,15 +88,19 @@ def told(short: Short, session: Session, values: list[Any], key: int) -> int:
             args[i] = session._refs(values[i])
         for i in short.numbers:
             session._scalars.append(values[i])
+        session.changes += 1
         session._ops.append([short.name, args])
         session._lines.append(line)
-        session.changes += 1
         number = session._next_id
         if short.out is not None:
             session._next_id = number + 1
         if not session._watched:
             session._watched = True
             session._stirred.set()
-    finally:
+    except BaseException:
+        turns.broken = True
+        turns.ready = turns.joins = NOBODY
         turns.busy = False
+        raise
+    turns.busy = False
     return number

@@ -5,6 +5,11 @@ own key in ``ready``, says that it is ``busy``, looks at ``ready`` again, and re
 lock takes ``ready`` away first, and then waits until nobody is busy. The interpreter runs one thread at a time and in
 the order of the program, so one of the two always sees the other.
 
+An exception may come at any moment: Ctrl-C, a test's timeout, whatever a signal handler or another thread raises. A
+thread that is interrupted while busy says that the record is ``broken`` and takes ``ready`` away; whoever holds the
+lock next mends the tables first. The lock itself is taken by ``with``, in one step of the interpreter, and then
+:meth:`hold` is called: an exception between taking a lock and what follows would leave it taken for ever.
+
 A thread that was kept from running may be late: it remembers that ``ready`` had its key, and since then another one
 has begun to record without the lock. It must not say in that one's place that nobody is busy. So ``ready`` is looked at
 right before ``busy`` is set, without a call in between: CPython changes threads at calls and where loops go back.
@@ -12,62 +17,46 @@ right before ``busy`` is set, without a call in between: CPython changes threads
 
 from __future__ import annotations
 
-from threading import RLock, get_ident
+from _thread import RLock
+from threading import get_ident
 from time import monotonic, sleep
-from types import TracebackType
 from typing import Final
 
 NOBODY: Final = -2
 """A key that no thread has: whoever records takes the lock."""
 BUSY_S: Final = 1.0
-"""An interrupt may have left ``busy`` set. Nobody is busy that long."""
+"""A thread that ended may have left ``busy`` set. Nobody is busy that long."""
 
 
-class Turns:
+class Turns(RLock):  # type: ignore[misc]  # nothing forbids it at run time
     """A reentrant lock, and what goes without it.
 
     Attributes:
         ready: the key of the thread that may record without the lock, in the modes that the frame is in.
         joins: the same for what belongs to the frame also when it is due to end.
         busy: whether it does so at this moment.
+        broken: an exception came in the middle of a record, or of a frame that was cut.
     """
 
-    __slots__ = ("_lock", "_owner", "busy", "joins", "ready")
+    __slots__ = ("_owner", "broken", "busy", "joins", "ready")
 
     def __init__(self) -> None:
-        self._lock = RLock()
         self._owner = 0
-        self.busy = False
+        self.busy = self.broken = False
         self.ready = self.joins = NOBODY
 
-    def acquire(self, blocking: bool = True) -> bool:
-        """Take the lock, and see to it that no other thread records without."""
-        if not self._lock.acquire(blocking):
-            return False
+    def hold(self) -> None:
+        """See to it that no other thread records without the lock. Called by the thread that has it."""
         me = get_ident()
         if self._owner != me:
             self._take_over(me)
-        return True
 
     def _take_over(self, me: int) -> None:
         self.ready = self.joins = NOBODY
-        self._owner = me
         until = monotonic() + BUSY_S
         while self.busy and monotonic() < until:
             sleep(0)
-        self.busy = False
-
-    def release(self) -> None:
-        """Give it back."""
-        self._lock.release()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        me = get_ident()
-        if self._owner != me:
-            self._take_over(me)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.release()
+        if self.busy:
+            self.broken = True
+            self.busy = False
+        self._owner = me

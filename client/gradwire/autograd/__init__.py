@@ -28,7 +28,7 @@ from ..modes import (
 )
 from ..saved import check, executed, free
 from ..telling import tell
-from ..tensor import LATER, Tensor
+from ..tensor import LATER, UNKNOWN_GRAD, Tensor
 from . import batched
 from .driver import Run, arrives, reachable, retained, swept, takes_part
 from .edges import GradientEdge, edges_among, tensors_at
@@ -90,15 +90,28 @@ def _note_retained(
 def _backward(roots: list[Any], nodes: list[Node], leaves: list[Any]) -> None:
     """Record a backward that goes through these nodes to these leaves, and nothing else."""
     session = roots[0]._session
-    if not tell(roots[0], "backward", [[None]], listed=True):
-        session.record(TABLE["backward"], [roots, [None], None, False, False], 0, _Plain(1))
+    try:
+        if not tell(roots[0], "backward", [[None]], listed=True):
+            session.record(TABLE["backward"], [roots, [None], None, False, False], 0, _Plain(1))
+        for leaf in leaves:
+            arrives(leaf, False)
+        for node in nodes:
+            if node.saved and node.edges:
+                node.saved = None
+    except BaseException:
+        _interrupted(nodes, leaves)
+        raise
+    session.frame_ends()
+    _anomalies(session)
+
+
+def _interrupted(nodes: list[Node], leaves: list[Any]) -> None:
+    """After an exception in the middle of a backward, which may be recorded or not: the server knows what there is."""
     for leaf in leaves:
-        arrives(leaf, False)
+        leaf._grad, leaf._grad_history, leaf._grad_state = None, None, UNKNOWN_GRAD
     for node in nodes:
         if node.saved and node.edges:
             node.saved = None
-    session.frame_ends()
-    _anomalies(session)
 
 
 def _anomalies(session: Any) -> None:

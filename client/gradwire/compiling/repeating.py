@@ -220,9 +220,9 @@ class Loop:
         external = [self._externals[n]._id for n in part.external] + self._rows
         moved = copy(part)
         moved.first, moved.releases = 0, []
-        send(session, moved, base, external, scalars, count, self._stacked)
         made = first + variant.made
         skip_ids(session, made + len(self._stacked))
+        send(session, moved, base, external, scalars, count, self._stacked)
         variant.finish(self._externals, variant.later(versions, count - 1), base + first)
         tensors = {}
         for i, reference in enumerate(self._wanted):

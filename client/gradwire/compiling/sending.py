@@ -42,18 +42,16 @@ def send(
     stacked: list[int] | None = None,
 ) -> int:  # fmt: skip
     """Send a frame of a call whose first result gets the id ``base``, with what was dropped since the last frame."""
-    count = len(session.dropped)  # a tensor may be dropped at any moment
-    dropped = [n for n in session.dropped[:count] if n > 0]
-    del session.dropped[:count]
+    batch = session.dropped[:]  # others are dropped meanwhile
+    dropped = [n for n in batch if n > 0]
     frame = Frame(
         first=base + part.first, external=external, scalars=scalars,
         releases=sorted([*dropped, *[base + n for n in part.releases]]),
         repeat=repeat, stacked=stacked or [],
     )  # fmt: skip
-    session.frames += 1
     session.ops += part.records * max(repeat, 1)
     session.changes += part.records
-    seq = session.link.submit(frame, part.structure, part.key, list(part.payloads), part.lines, False)
+    seq = session.hand_over(batch, frame, part.structure, part.key, list(part.payloads), part.lines)
     session._recent_lines.keep(seq, part.lines)
     return seq
 

@@ -204,6 +204,7 @@ class Variant:
         or :data:`MISS`, with nothing changed."""
         session = self.session
         with session.lock:
+            session.begin()
             session.flush(must=True)  # else what waits to be sent would come after it
             session.link.make_room(self._payload_bytes)  # or raise, while nothing has changed
             externals = self.resolve(arguments)
@@ -215,10 +216,10 @@ class Variant:
                 return MISS
             base = session._next_id
             woven = Woven(self.weave, externals, versions, base)
+            skip_ids(session, self.made)  # first: whatever comes in between, no id is given twice
             for part, scalars in zip(self._parts, numbers, strict=True):
                 external = [externals[n]._id if n >= 0 else base + (-1 - n) for n in part.external]
                 send(session, part, base, external, scalars)
-            skip_ids(session, self.made)
             result = self._take_effect(externals, versions, woven, base)
             session.dropped += [base + n for n in self._leftover]
             return result

@@ -1,0 +1,33 @@
+"""An exception at any moment leaves a session that goes on, with right values."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import pytest
+from tests import interrupted_programs
+from tests.soak.interrupts import at_random
+
+TRIALS = 30
+"""Of each program; ``python -m tests.soak interrupts`` tries every place."""
+
+NAMES = list(interrupted_programs.programs(None))
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_exception_at_any_place_leaves_a_session_that_goes_on(name: str, session: Any) -> None:
+    program = interrupted_programs.programs(session)[name]
+    for _ in range(3):
+        length = interrupted_programs.length(program)
+    chance = random.Random(name)
+    numbers = sorted(chance.sample(range(1, length + 1), min(TRIALS, length)))
+    done = interrupted_programs.tried(session, program, numbers)
+    assert done > len(numbers) // 2
+
+
+def test_interrupts_at_random_moments_leave_a_session_that_goes_on(session: Any) -> None:
+    assert at_random(session, 60, time.monotonic() + 60, seed=1) == 60

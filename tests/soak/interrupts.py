@@ -1,0 +1,78 @@
+"""Claim: Ctrl-C at any moment leaves a session that goes on, with right values: every place, and 1,000 random moments.
+
+First each program of :mod:`tests.interrupted_programs` is interrupted at each place at which the interpreter looks for
+signals. Then a loop of forward, backward and reads gets real signals at random moments, a thousand of them, and what it
+computes between them is held against what it must be.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from typing import Any
+
+import gradwire
+from tests import interrupted_programs
+from tests.interrupted_programs import goes_on, tried
+from tests.live_server import live_server
+
+from . import Figures, enough, progress
+
+SECONDS = 1200.0
+INTERRUPTS = 1000
+CHECK_EVERY = 20
+
+
+def run(most_seconds: float) -> Figures:
+    """Interrupt until there were enough, or the time is over."""
+    until = time.monotonic() + most_seconds
+    with live_server() as server:
+        before = gradwire.sessions._current
+        with gradwire.connect(server.url, server.api_key) as session:
+            try:
+                random_ones = at_random(session, INTERRUPTS, until)
+                enough(random_ones, INTERRUPTS, "interrupts")
+                places = 0
+                for name, program in interrupted_programs.programs(session).items():
+                    progress(name)
+                    for _ in range(3):
+                        most = interrupted_programs.length(program)
+                    places += tried(session, program, range(1, most + 1), until)
+                return {"interrupts at random moments": random_ones, "places": places}
+            finally:
+                gradwire.sessions._current = before
+
+
+def at_random(session: Any, most: int, until: float, seed: int | None = None) -> int:
+    """Send this process signals at random moments, while it computes; how many there were."""
+    chance = random.Random(seed)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    done = 0
+    try:
+        while done < most and time.monotonic() < until:
+            timer = threading.Timer(chance.uniform(0.0, 0.02), os.kill, (os.getpid(), signal.SIGINT))
+            y = gradwire.tensor([1.0, 2.0, 3.0], requires_grad=True)
+            total = gradwire.zeros(3)
+            try:
+                timer.start()
+                while True:
+                    (y * 2).sin().sum().backward()
+                    total += 1
+                    if chance.random() < 0.05:
+                        total.tolist()
+            except KeyboardInterrupt:
+                done += 1
+            timer.join()
+            values = total.tolist()
+            assert values == [values[0]] * 3, values
+            assert values[0] == int(values[0])
+            if done % CHECK_EVERY == 0:
+                goes_on(session)
+            progress(f"{done} of {most}")
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    goes_on(session)
+    return done
