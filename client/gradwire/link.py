@@ -15,8 +15,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from gradwire_protocol import envelope
 from gradwire_protocol.awake import SPIN_S
 from gradwire_protocol.errors import (
+    Cancelled,
     GradwireError,
     InternalError,
     MalformedFrame,
@@ -24,6 +26,7 @@ from gradwire_protocol.errors import (
     Superseded,
 )
 from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Refusal, Reply, Welcome
+from gradwire_protocol.frames import Cancel as CancelMessage
 
 from . import endings
 from .clocks import Clock
@@ -66,6 +69,8 @@ class Link:
         epoch: of the last welcome. It rises each time the client resumes.
         durability: what an acknowledged frame survives on this server.
         clock: how far the server's clock is ahead.
+        cancelling: asks the server to cancel all frames of this client that wait or run there, by a way of its own.
+        cancelled: number of the last frame that was sent when frames were cancelled; 0 before.
         stalled: told when recording had to pause for room, with the time at which the pause began.
         watched: told of each frame before it is sent, with its structure, hash, payloads and lines.
     """
@@ -94,6 +99,8 @@ class Link:
         self.resent = 0
         self.clock = Clock()
         self.stalled: Callable[[int], None] | None = None
+        self.cancelling: Callable[[], None] | None = None
+        self.cancelled = 0
         self.watched: Callable[[Frame, bytes, bytes, list[Any], list[Any]], None] | None = None
         self._past_sent = 0
         self._past_received = 0
@@ -221,10 +228,7 @@ class Link:
             began = 0
             while not self._window.fits(size, read_bytes):
                 began = began or time.perf_counter_ns()
-                try:
-                    self._drain(None)
-                except Disconnected as error:
-                    self._reconnect(error)
+                self._wait()
             if began and self.stalled is not None:
                 self.stalled(began)
 
@@ -293,11 +297,8 @@ class Link:
             self.round_trips += counts
             while seq not in self._answers:
                 self._check()
-                try:
-                    # What comes before it is not worth staying awake for: it takes the server as long as it takes.
-                    self._drain(None, awake=len(self._window) == 1)
-                except Disconnected as error:
-                    self._reconnect(error)
+                # What comes before it is not worth staying awake for: it takes the server as long as it takes.
+                self._wait(awake=len(self._window) == 1)
             self._wanted.discard(seq)
             return self._answers.pop(seq)
 
@@ -310,10 +311,30 @@ class Link:
         with self.lock:
             while self._window.answered < seq:
                 self._check()
-                try:
-                    self._drain(None)
-                except Disconnected as error:
-                    self._reconnect(error)
+                self._wait()
+
+    def _wait(self, awake: bool = False) -> None:
+        """Wait for something to arrive. An interrupt cancels what the program has waited for."""
+        try:
+            try:
+                self._drain(None, awake)
+            except Disconnected as error:
+                self._reconnect(error)
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
+
+    def cancel(self) -> None:
+        """Let the server stop what was sent and is not answered. For any thread: it may not wait for one that waits.
+
+        What has not arrived there by now is cancelled when it does. Nothing is raised: a server that cannot be reached
+        now is told when it can be.
+        """
+        if not self._window:
+            return
+        self.cancelled = self._window.next - 1
+        if self.cancelling is not None and self._over is None:
+            self.cancelling()
 
     def give_up(self, seq: int) -> None:
         """Nobody will wait for this answer any more."""
@@ -398,7 +419,11 @@ class Link:
         # In this order an interrupt leaves nothing half done: as long as the frame is kept, it is answered again.
         if reply.seq in self._wanted:
             self._answers[reply.seq] = answer
-        if (reply.errors or sent.refusal is not None) and len(self.failed) < FAILURES_KEPT:
+        # That it was cancelled is no news to the program; what depends on it says so when it is read.
+        expected = sent.refusal is None and reply.seq <= self.cancelled and all(
+            problem.code == Cancelled.code for problem in reply.errors
+        )  # fmt: skip
+        if (reply.errors or sent.refusal is not None) and not expected and len(self.failed) < FAILURES_KEPT:
             self.failed.append(answer)  # the first cause is among the first; a program that never reads needs no more
         self._window.answer(sent)
         for transfer in downloads:
@@ -540,6 +565,11 @@ class Link:
         for sent in self._window:
             self.resent += 1
             self._write(sent)
+        if self._window and self._window.answered < self.cancelled and "cancel" in welcome.capabilities:
+            message = CancelMessage(first=self._window.answered + 1, last=self.cancelled)
+            connection = self._connection
+            assert connection is not None
+            connection.send(envelope.join(envelope.encode(message, [])))
 
     # Ends
 

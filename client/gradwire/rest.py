@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TRIES: Final = 8
 TRYING_S: Final = 20.0
+CANCEL_PATIENCE_S: Final = 2.0
 FILE_PATIENCE_S: Final = 600.0
 """How long a server may take to make a file of a session, or a session of a file."""
 
@@ -50,6 +51,16 @@ class Rest:
     def delete(self, path: str) -> None:
         """DELETE."""
         self._safely("DELETE", path)
+
+    def cancel(self, path: str) -> None:
+        """DELETE, tried once and for a short time: whoever wants it is about to do something else."""
+        import httpx
+
+        try:
+            with unlogged():
+                self._http.delete(path, timeout=CANCEL_PATIENCE_S)
+        except httpx.HTTPError:
+            pass
 
     def post(self, path: str, body: Any) -> Any:
         """POST of JSON, answered by JSON. For routes that know an ``Idempotency-Key``."""

@@ -68,6 +68,7 @@ class Session(Facts):
         self.matmul_precision = "highest"
         self.max_tensor_bytes = link.limits.get("max_tensor_bytes", MAX_ID)
         self.names: dict[str, int] = {}
+        link.cancelling = self._cancel
         self._owned = owned
         threading.Thread(target=self._watch, name="gradwire-quiet", daemon=True).start()
 
@@ -149,6 +150,21 @@ class Session(Facts):
         from .compiling import repeat
 
         return repeat(self, step, times, *args, after=after, **kwargs)
+
+    # Cancelling
+
+    def cancel(self) -> None:
+        """Stop what the server computes for this program, and what waits there. Any thread may call it; a program that
+        is interrupted (Ctrl-C) while it waits does so itself.
+
+        Each frame that was cancelled has had no effect: the session is as it was before it, and what it was to make
+        raises ``Cancelled`` when it is read. What is recorded and was not sent yet is sent as usual.
+        """
+        self.link.cancel()
+
+    def _cancel(self) -> None:
+        self.kept_uploads.clear()  # some may have been in what is cancelled
+        self.rest.cancel(f"/v1/sessions/{self.id}/frames?client={self.link.client}")
 
     # Quiet, and the end
 

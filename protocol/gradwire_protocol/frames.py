@@ -285,6 +285,21 @@ class Chunk(msgspec.Struct, omit_defaults=True, tag_field="type", tag="chunk"):
     buffers: Sizes = []
 
 
+class Cancel(msgspec.Struct, omit_defaults=True, tag_field="type", tag="cancel"):
+    """Stop frames of this client that were sent before this message and are not answered.
+
+    A frame that runs stops between two kernels, one that waits does not begin. Each is answered like any other, with
+    all its results poisoned and an error ``cancelled``: the session is as it was before it. One that is over by then is
+    answered as if nothing had been said.
+
+    Attributes:
+        first, last: numbers of the frames.
+    """
+
+    first: Count
+    last: Count
+
+
 class Hello(msgspec.Struct, omit_defaults=True, tag_field="type", tag="hello"):
     """First message of a client on a stream.
 
@@ -339,7 +354,7 @@ class Refusal(msgspec.Struct, omit_defaults=True, tag_field="type", tag="refusal
     problem: Problem
 
 
-FromClient = Frame | Chunk | Hello
+FromClient = Frame | Chunk | Cancel | Hello
 FromServer = Reply | Chunk | Welcome | Refusal
 Message = FromClient | FromServer
 

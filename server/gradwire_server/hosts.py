@@ -42,11 +42,19 @@ class Host(Protocol):
             JournalDamaged: when what the folder holds cannot be trusted.
         """
 
-    def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer) -> None:
-        """Apply a frame; ``answer`` is called in the event loop, with a refusal rather than an exception.
+    def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer, cancelled: bool = False) -> None:
+        """Apply a frame; ``answer`` is called in the event loop, with a refusal rather than an exception. One that is
+        ``cancelled`` already has its turn like others, and does nothing.
 
         Raises:
             Unavailable: when the server is draining.
+        """
+
+    async def cancel(self, client: int | None, first: int, last: int) -> int:
+        """Cancel those of the frames with these numbers, of one client or of all, that wait or run; how many did.
+
+        One that runs stops between two kernels, and is answered with its results poisoned. So is one that is over
+        before it is asked: what was answered stays.
         """
 
     def add_chunk(self, client: int, chunk: Chunk, data: memoryview, answer: Callable[[Any], None]) -> None:

@@ -58,7 +58,8 @@ class InlineHost:
         self._loop = asyncio.get_running_loop()
         self._draining = False
         self._closed = False
-        self._pending = 0
+        self._frames: dict[FrameJob, None] = {}
+        """What waits or runs, in order."""
         self._idle = asyncio.Event()
         self._idle.set()
         self._looks: dict[str, asyncio.Future[Any]] = {}
@@ -76,7 +77,7 @@ class InlineHost:
 
     @property
     def pending(self) -> int:
-        return self._pending
+        return len(self._frames)
 
     def _put(self, job: Job | FrameJob) -> None:
         if self._closed:
@@ -88,21 +89,23 @@ class InlineHost:
         self._put(Job(run, lambda result, failure: settle(future, result, failure), lasting))
         return await future
 
-    def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer) -> None:
+    def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer, cancelled: bool = False) -> None:
         if self._draining:
             raise Unavailable("the server is stopping: it takes no more frames")
         if self._closed:
             raise self._thread.gone()
         job = FrameJob(frame, buffers, human, answer, self.metrics.knows(frame.hash), self._answered)
+        if cancelled:
+            job.clock.cancel()
         self._vigil.came()
-        self._pending += 1
+        self._frames[job] = None
         self._idle.clear()
         if not self._thread.shared or human or not self._ran_here(job):
             self._put(job)
 
     def _answered(self, job: FrameJob, result: Any, failure: BaseException | None) -> None:
-        self._pending -= 1
-        if not self._pending:
+        del self._frames[job]
+        if not self._frames:
             self._idle.set()
         if failure is None:
             reply, out, told = result
@@ -112,8 +115,22 @@ class InlineHost:
             self.metrics.applied(job.frame.hash, job.whole, reply, told)
         else:
             job.answer(Reply(seq=job.frame.seq, refused=to_problem(self._thread.explained(failure))), [])
-        if not self._pending:
+        if not self._frames:
             self._vigil.answered()
+
+    async def cancel(self, client: int | None, first: int, last: int) -> int:
+        found, due = 0, dict[int, int]()
+        runner = self._thread.runner
+        for job in self._frames:
+            whose = job.frame.client
+            if runner is not None and whose in runner.session.clients:
+                due.setdefault(whose, runner.session.clients[whose].expected)
+            number = job.frame.seq or due.get(whose, 0)
+            due[whose] = number + 1
+            if client in (None, whose) and first <= number <= last:
+                job.clock.cancel()
+                found += 1
+        return found
 
     # The event loop's own runs
 
@@ -237,6 +254,9 @@ class InlineHost:
     async def close(self, keep: bool = False) -> bool:
         if not self._closed:
             self._closed = True
+            if not keep:
+                for job in self._frames:
+                    job.clock.cancel()
             self._thread.end(keep)
         try:
             await asyncio.wait_for(self._thread.finished.wait(), CLOSE_PATIENCE_S)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gradwire_engine.deadline import Clock
 from gradwire_protocol.frames import Frame, Reply
 
 from .foresight import reach_of
@@ -58,11 +59,12 @@ class FrameJob:
         reach, nodes: how much it begins with (:mod:`.foresight`); -1 where nobody has looked.
         worked: seconds of the processor that applying it took.
         here: it is run in the event loop's thread.
+        clock: cancels it, before its turn or while it runs.
     """
 
     __slots__ = (
-        "_buffers", "_finished", "answer", "frame", "here", "human", "known", "nodes", "reach", "received", "whole",
-        "worked",
+        "_buffers", "_finished", "answer", "clock", "frame", "here", "human", "known", "nodes", "reach", "received",
+        "whole", "worked",
     )  # fmt: skip
 
     lasting = True
@@ -88,6 +90,7 @@ class FrameJob:
         self.nodes = 0
         self.worked = 0.0
         self.here = False
+        self.clock = Clock()
         self._finished = finished
 
     def look(self, runner: Runner) -> None:
@@ -103,7 +106,7 @@ class FrameJob:
         started, working = time.perf_counter_ns(), time.thread_time()
         # The session keeps nothing of these, and they must not live until the answer is told.
         buffers, self._buffers = self._buffers, []
-        reply, out = runner.apply(self.frame, buffers, human=self.human)
+        reply, out = runner.apply(self.frame, buffers, human=self.human, clock=self.clock)
         self.worked = time.thread_time() - working
         took = time.perf_counter_ns() - started
         if reply.timing is not None and not reply.timing.received:

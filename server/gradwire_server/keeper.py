@@ -17,7 +17,15 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from gradwire_protocol.errors import GradwireError, InternalError, SessionGone, TimeExceeded, Unavailable, WorkerDied
+from gradwire_protocol.errors import (
+    Cancelled,
+    GradwireError,
+    InternalError,
+    SessionGone,
+    TimeExceeded,
+    Unavailable,
+    WorkerDied,
+)
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from .durable.spec import SessionSpec
@@ -52,11 +60,13 @@ class _Entry:
         given: a host has it.
         deaths: how many workers have died while they had it.
         verdict: why it is refused, unless it turns out to have been applied.
+        cancelled: whichever host has it next shall not compute it.
     """
 
-    __slots__ = ("answer", "deaths", "frame", "give", "given", "verdict")
+    __slots__ = ("answer", "cancelled", "deaths", "frame", "give", "given", "verdict")
 
-    def __init__(self, frame: Frame | None, give: Callable[[Host, Answer], None], answer: Any) -> None:
+    def __init__(self, frame: Frame | None, give: Callable[[Host, Answer, bool], None], answer: Any) -> None:
+        self.cancelled = False
         self.frame = frame
         self.give = give
         self.answer = answer
@@ -104,6 +114,8 @@ class Keeper:
         self._host: Host | None = None
         self._stillborn: tuple[Any, Death] | None = None
         """The last host that died before it was this session's."""
+        self._closing: Host | None = None
+        """The host of a session that has ended, while that may compute on."""
         self._careful = False
         self._entries: dict[int, _Entry] = {}
         self._last = 0
@@ -160,17 +172,31 @@ class Keeper:
 
     # Frames and chunks
 
-    def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer) -> None:
+    def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer, cancelled: bool = False) -> None:
         if self._draining:
             raise Unavailable("the server is stopping: it takes no more frames")
         if self._end is not None:
             raise self._end
         self._pending += 1  # first: the answer may come at once
         self._idle.clear()
-        self._add(_Entry(frame, lambda host, done: host.submit(frame, buffers, human, done), answer))
+        entry = _Entry(frame, lambda host, done, never: host.submit(frame, buffers, human, done, never), answer)
+        entry.cancelled = cancelled
+        self._add(entry)
+
+    async def cancel(self, client: int | None, first: int, last: int) -> int:
+        found = 0
+        for entry in self._entries.values():
+            frame = entry.frame
+            if frame is not None and client in (None, frame.client) and first <= frame.seq <= last:
+                entry.cancelled = True
+                found += not entry.given
+        if (host := self._host) is not None:
+            with contextlib.suppress(Death, SessionGone):  # a worker that is gone computes nothing
+                found += await host.cancel(client, first, last)
+        return found
 
     def add_chunk(self, client: int, chunk: Chunk, data: memoryview, answer: Callable[[Any], None]) -> None:
-        def give(host: Host, done: Any) -> None:
+        def give(host: Host, done: Any, _: bool) -> None:
             host.add_chunk(client, chunk, data, lambda failure: done(failure, []))
 
         self._add(_Entry(None, give, lambda failure, _: answer(failure)))
@@ -204,7 +230,7 @@ class Keeper:
 
         entry.given = True
         try:
-            entry.give(host, done)
+            entry.give(host, done, entry.cancelled)
         except Death:
             pass  # its death is told to all entries at once
         except GradwireError as error:
@@ -404,14 +430,17 @@ class Keeper:
 
     def _blame(self, number: int, entry: _Entry, death: Death) -> None:
         frame = entry.frame
-        if frame is not None and frame is death.overdue:
+        if frame is not None and frame is death.overdue and death.cancelled:
+            if not frame.seq:
+                entry.verdict = Cancelled("the frame was cancelled: the process that ran it was replaced")
+        elif frame is not None and frame is death.overdue:
             most = self.spec.limits.get("max_frame_seconds", 0)
             entry.verdict = TimeExceeded(
                 f"the frame ran far longer than {most} s ({variable('max_frame_seconds')}) and could not be "
                 "interrupted: the process that ran it was replaced",
                 setting=variable("max_frame_seconds"), limit=most,
             )  # fmt: skip
-        elif death.overdue is None:
+        elif death.overdue is None and not death.cancelled:
             entry.deaths += 1
         if frame is not None and not frame.seq:
             self._take(number)
@@ -461,7 +490,8 @@ class Keeper:
             waking.cancel()
         if self._leaving is not None:
             await self._leaving
-        host, self._host = self._host, None
+        host, self._host = self._host or self._closing, None
+        self._closing = host
         over = await host.close(keep) if host is not None else True
         self._refuse_all(self._end)
         return over

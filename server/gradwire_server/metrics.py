@@ -112,8 +112,9 @@ METRICS: Final = (
     Metric(
         "worker_restarts_total",
         Counter,
-        "Worker processes that were lost with sessions in them: they died, or were ended because they hung",
-        (("reason", "`died`, `hung`"),),
+        "Worker processes that were lost with sessions in them: they died, or were ended because they hung "
+        "or did not stop what was cancelled",
+        (("reason", "`cancelled`, `died`, `hung`"),),
     ),
     Metric(
         "build_info", Gauge, "1, for the labels", (("version", "of gradwire"), ("protocol", "the protocol's version"))

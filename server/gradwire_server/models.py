@@ -101,6 +101,12 @@ class MemoryView(BaseModel):
     age_s: float = Field(default=0.0, description="How many seconds earlier.")
 
 
+class CancelledView(BaseModel):
+    """Frames that were asked to stop."""
+
+    frames: int = Field(description="How many of them waited or ran.")
+
+
 class ClientView(BaseModel):
     """A client of a session."""
 

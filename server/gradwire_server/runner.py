@@ -14,11 +14,12 @@ import structlog
 
 from gradwire_engine.backends import Backends, DevicePool
 from gradwire_engine.compiled import toolchain
-from gradwire_engine.failures import MOMENTARY, leaves_traces
+from gradwire_engine.deadline import Clock
+from gradwire_engine.failures import BACKWARDS, MOMENTARY, leaves_traces
 from gradwire_engine.image import Image, NotImageable, detached, restore_foreign, take
 from gradwire_engine.session import Session
 from gradwire_protocol import envelope
-from gradwire_protocol.errors import GradwireError, InternalError, LimitExceeded, MalformedFrame, Unavailable
+from gradwire_protocol.errors import Cancelled, GradwireError, InternalError, LimitExceeded, MalformedFrame, Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Problem, Reply, Structure
 
 from .durable import snapshots
@@ -232,12 +233,14 @@ class Runner:
             if self._journal is not None:
                 self._journal.append(Kind.KERNELS, Notes(compiled=compiled), [])
 
-    def apply(self, frame: Frame, buffers: Buffers, human: bool = False) -> tuple[Reply, Buffers]:
-        """Apply a frame once and answer it; a refused frame has changed nothing."""
+    def apply(
+        self, frame: Frame, buffers: Buffers, human: bool = False, clock: Clock | None = None
+    ) -> tuple[Reply, Buffers]:
+        """Apply a frame once and answer it; a refused frame has changed nothing. ``clock`` is what cancels it."""
         journal = self._journal
         if journal is None:
             self._choose_kernels()
-            return self.session.apply(frame, buffers, human)
+            return self.session.apply(frame, buffers, human, clock=clock)
         client = self.session.clients.get(frame.client)
         if client is None or frame.seq not in (0, client.expected):
             reply, out = self.session.apply(frame, buffers, human)  # it is refused, or answered once more
@@ -256,7 +259,7 @@ class Runner:
             return _refusal(frame.seq, error), []
         self._choose_kernels()
         try:
-            reply, out = self.session.apply(frame, buffers, human)
+            reply, out = self.session.apply(frame, buffers, human, clock=clock)
         except Exception:
             self._go_back()
             raise
@@ -264,7 +267,7 @@ class Runner:
             notes = _HUMAN if human else _PLAIN
             if self.session.failed:
                 failures = {p.index: _plain(p) for p in self.session.failed if p.code in MOMENTARY}
-                if any(leaves_traces(problem.op) for problem in failures.values()):
+                if any(leaves_traces(problem.op) for problem in failures.values()) or _has_freed(reply, self.ran):
                     self._uncertain = True
                 notes = Notes(human=human, failures=failures)
             journal.append(Kind.FRAME, notes, message)
@@ -585,3 +588,10 @@ def _plain(problem: Problem) -> Problem:
 def _refusal(seq: int, error: GradwireError) -> Reply:
     problem = Problem(error.code, error.message, seq=seq, retryable=error.retryable, extra=error.details)
     return Reply(seq=seq, refused=problem)
+
+
+def _has_freed(reply: Reply, structure: Structure | None) -> bool:
+    """Whether a cancelled frame may have freed a graph, the one thing that is not taken back."""
+    if structure is None or not any(problem.code == Cancelled.code for problem in reply.errors):
+        return False
+    return any(record[0] == "grad" or record[0] in BACKWARDS for record in structure.ops if type(record[0]) is str)

@@ -27,6 +27,7 @@ from gradwire_protocol.errors import (
     TooManyRequests,
     Unavailable,
 )
+from gradwire_protocol.frames import MAX_ID
 
 from .access.audit import AuditLog
 from .durable.spec import Durability, SessionSpec
@@ -106,6 +107,14 @@ class Session:
         """Whether somebody uses it at this moment."""
         return bool(self.streams or self.host.pending)
 
+    async def cancel(self, client: int | None = None, first: int = 0, last: int = MAX_ID) -> int:
+        """Cancel the frames with these numbers that wait or run, of one client or of all; how many there were."""
+        found = sum([
+            stream.cancel_waiting(first, last)
+            for number, stream in self.streams.items() if client in (None, number)
+        ])  # fmt: skip
+        return found + await self.host.cancel(client, first, last)
+
     def touch(self) -> None:
         """Count this moment as use."""
         self.used = time.monotonic()
@@ -166,6 +175,8 @@ class Registry:
         self.watch = MemoryWatch()
         metrics.gauges.look = self.standings
         self._sessions: dict[str, Session] = {}
+        self._ending: dict[str, Session] = {}
+        """Sessions that have ended for their owners, and may compute on: until that ends, they count."""
         self._opening = 0
         self._gone: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Why sessions ended, for their owners: id -> (tenant, what happened)."""
@@ -259,6 +270,7 @@ class Registry:
             Unavailable: for one that can only wait until others do.
         """
         live = [each for each in self._sessions.values() if each.host.awake and each is not session]
+        live += self._ending.values()
         if len(live) + self._opening < self.settings.max_sessions:
             return
         full = f"the server has {self.settings.max_sessions} sessions, as many as it may ({variable('max_sessions')})"
@@ -378,8 +390,15 @@ class Registry:
         return sorted(found, key=lambda each: each.spec.created)
 
     def promised(self, tenant: str) -> list[int]:
-        """The memory limits of the tenant's sessions, in bytes: what they may come to use together."""
-        return [each.limits.max_session_bytes for each in self.of(tenant)]
+        """The memory limits of the tenant's sessions, in bytes: what they may come to use together. Those that have
+        ended and still compute are among them.
+        """
+        ending = [each for each in self._ending.values() if each.tenant == tenant]
+        return [each.limits.max_session_bytes for each in (*self.of(tenant), *ending)]
+
+    def ending(self, tenant: str) -> int:
+        """How many sessions of the tenant have ended, and still compute."""
+        return sum(each.tenant == tenant for each in self._ending.values())
 
     async def delete(self, session: Session) -> None:
         """End a session and release what it holds."""
@@ -387,7 +406,28 @@ class Registry:
         await self._end(session)
 
     async def _end(self, session: Session) -> None:
-        await session.host.close(keep=False)
+        # What it computes is cancelled by this. Until that has stopped, or its worker was ended, it is its tenant's.
+        self._ending[session.id] = session
+        try:
+            over = await session.host.close(keep=False)
+        except BaseException:
+            self._ending.pop(session.id, None)
+            raise
+        if over:
+            self._ending.pop(session.id, None)
+        else:
+            self._do(self._outlast(session))
+        await self._remove(session)
+
+    async def _outlast(self, session: Session) -> None:
+        """Wait for the end of what a session computes that was deleted or has expired."""
+        try:
+            while not await session.host.close(keep=False):
+                pass  # it has waited for a while
+        finally:
+            self._ending.pop(session.id, None)
+
+    async def _remove(self, session: Session) -> None:
         if self.store is not None and session.folder is not None:
             try:
                 await asyncio.to_thread(self.store.remove, session.id)

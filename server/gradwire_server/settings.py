@@ -167,6 +167,12 @@ class Settings(BaseSettings):
         description="Steps of work (about a multiply-add each) that one op may take, by an estimate from the shapes of "
         "its operands; 0 for no limit.",
     )
+    cancel_patience_s: float = Field(
+        default=3.0,
+        gt=0,
+        description="Seconds that a cancelled frame, or a deleted session, has to stop by itself; then the worker "
+        "process that runs it is replaced, if that loses no other session.",
+    )
     max_frame_seconds: int = Field(
         default=600, ge=0, description="Seconds after which the ops left of a frame are not run; 0 for no limit."
     )

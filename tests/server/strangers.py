@@ -98,7 +98,7 @@ def furnished(http: httpx.Client) -> tuple[str, dict[str, str]]:
     http.post(f"{path}/frames", json=frame([["set_name", [-1, NAME]]], external=[reply["first"]]))
     # More of them, since ids begin alike in each session: a stranger's own must not be in the way.
     http.post(f"{path}/frames", json=frame([["ones", [[1]]]] * 40))
-    return session_id, {"tensor": str(reply["first"]), "tensor_id": str(reply["first"]), "name": NAME}
+    return session_id, {"tensor": str(reply["first"]), "tensor_id": str(reply["first"]), "name": NAME, "seq": "1"}
 
 
 def frames(owned: int) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:

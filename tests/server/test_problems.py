@@ -181,7 +181,7 @@ def test_what_is_left_is_met_elsewhere(server: LiveServer, session: str) -> None
         "unauthorized", "not_found", "session_gone", "too_many_requests", "unavailable", "internal",
         "out_of_memory", "invalid_request", "method_not_allowed", "not_acceptable", "unsupported_media_type",
         "frame_out_of_order", "reply_forgotten", "unknown_structure", "unsupported", "invalid_value", "forbidden",
-        "superseded", "time_exceeded", "worker_died", "journal_damaged",
+        "superseded", "time_exceeded", "worker_died", "journal_damaged", "cancelled",
     }  # fmt: skip
     with stream(server, session, greet=False) as peer:
         refusal = peer.hello(version=PROTOCOL_VERSION + 1)

@@ -25,18 +25,21 @@ class Quotas:
         self._beginning: dict[str, list[int]] = {}
 
     @contextmanager
-    def room(self, key: Key, promised: list[int], limits: dict[str, int] | None) -> Iterator[dict[str, int] | None]:
+    def room(
+        self, key: Key, promised: list[int], limits: dict[str, int] | None, ending: int = 0
+    ) -> Iterator[dict[str, int] | None]:
         """Make room for one more session while it is made. Gives the limits that it shall have.
 
         Args:
             promised: the memory limits of the tenant's sessions.
             limits: what was asked for.
+            ending: how many of the sessions have ended and still compute.
 
         Raises:
             TooManyRequests: when the key has as much as it may.
         """
         beginning = self._beginning.setdefault(key.tenant, [])
-        wanted = self._promise(key, [*promised, *beginning], limits)
+        wanted = self._promise(key, [*promised, *beginning], limits, ending)
         size = 0 if wanted is None else wanted.get("max_session_bytes", 0)
         beginning.append(size)
         try:
@@ -46,13 +49,16 @@ class Quotas:
             if not beginning:
                 self._beginning.pop(key.tenant, None)
 
-    def _promise(self, key: Key, promised: list[int], limits: dict[str, int] | None) -> dict[str, int] | None:
+    def _promise(
+        self, key: Key, promised: list[int], limits: dict[str, int] | None, ending: int
+    ) -> dict[str, int] | None:
+        still = f", {ending} of them deleted or expired and still computing" if ending else ""
         most = key.quota("max_key_sessions", self.settings)
         if most and len(promised) >= most:
             raise TooManyRequests(
-                f"this key has {len(promised)} sessions, it may have {most} ({variable('max_key_sessions')}): "
+                f"this key has {len(promised)} sessions{still}, it may have {most} ({variable('max_key_sessions')}): "
                 "delete one, or wait for one to expire",
-                setting=variable("max_key_sessions"), limit=most, value=len(promised),
+                setting=variable("max_key_sessions"), limit=most, value=len(promised), ending=ending,
             )  # fmt: skip
         quota = key.quota("max_key_bytes", self.settings)
         if not quota:
@@ -63,9 +69,9 @@ class Quotas:
             wanted = min(self.settings.max_session_bytes, quota // most if most else left)
         if wanted <= 0 or wanted > left:
             raise TooManyRequests(
-                f"the sessions of this key are allowed {sum(promised):,} bytes together, this one wants {wanted:,} "
-                f"more, and the key has {quota:,} ({variable('max_key_bytes')}): ask for less (max_session_bytes), "
-                "or delete a session",
-                setting=variable("max_key_bytes"), limit=quota, value=sum(promised) + wanted,
+                f"the sessions of this key are allowed {sum(promised):,} bytes together{still}, this one wants "
+                f"{wanted:,} more, and the key has {quota:,} ({variable('max_key_bytes')}): ask for less "
+                "(max_session_bytes), or delete a session",
+                setting=variable("max_key_bytes"), limit=quota, value=sum(promised) + wanted, ending=ending,
             )  # fmt: skip
         return (limits or {}) | {"max_session_bytes": wanted}

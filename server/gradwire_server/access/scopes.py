@@ -38,6 +38,8 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
     ("GET", "/v1/sessions/{session_id}/memory"): READ,
     ("DELETE", "/v1/sessions/{session_id}/memory/peak"): SESSION,
     ("POST", "/v1/sessions/{session_id}/frames"): SESSION,
+    ("DELETE", "/v1/sessions/{session_id}/frames"): SESSION,
+    ("DELETE", "/v1/sessions/{session_id}/frames/{seq}"): SESSION,
     ("POST", "/v1/sessions/{session_id}/clients"): SESSION,
     ("GET", "/v1/sessions/{session_id}/tensors"): READ,
     ("GET", "/v1/sessions/{session_id}/tensors/{tensor_id}"): READ,

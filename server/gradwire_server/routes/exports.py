@@ -48,7 +48,7 @@ async def import_(
         raise UnsupportedMediaType(f"{kind!r:.80} is no form of a session: use {SAFETENSORS}", accepted=[SAFETENSORS])
     key = caller_of(request).key
     registry = server.registry
-    with server.access.quotas.room(key, registry.promised(key.tenant), None) as limits:
+    with server.access.quotas.room(key, registry.promised(key.tenant), None, registry.ending(key.tenant)) as limits:
         registry.check_room(key.tenant)
         file = await read_body(request)
         server.metrics.rest_in.inc(len(file))

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 import msgspec
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from gradwire_protocol import bounds, envelope
-from gradwire_protocol.errors import MalformedFrame, UnsupportedMediaType
-from gradwire_protocol.frames import ID_BITS, Frame, Reply
+from gradwire_protocol.errors import MalformedFrame, NotFound, UnsupportedMediaType
+from gradwire_protocol.frames import ID_BITS, MAX_ID, Frame, Reply
 
 from .. import framebuild
 from ..decoding import allowed, decode, decode_json
 from ..framebuild import Built
 from ..http.openapi import FRAME_REQUEST, FRAME_RESPONSE, PROBLEMS
 from ..jobs import Buffers
-from ..models import ClientView
+from ..models import CancelledView, ClientView
 from ..refusals import from_problem
 from ..state import TheServer, TheSession
 from .bodies import Pieces, as_json, read_body
@@ -60,6 +60,31 @@ async def post(
     response = as_json(reply) if human else _pack(reply, out)
     server.metrics.rest_out.inc(int(response.headers["content-length"]))
     return response
+
+
+@router.delete("/frames", status_code=202, response_model=CancelledView)
+async def cancel_all(
+    session: TheSession, client: Annotated[int | None, Query(ge=0, le=MAX_ID >> ID_BITS)] = None
+) -> dict[str, int]:
+    """Cancel all frames of the session that wait or run; those of one client, if it is named.
+
+    Each stops where it is asked next, between two kernels, and is answered with its results poisoned (``cancelled``):
+    the session is as it was before it. Tells how many there were.
+    """
+    return {"frames": await session.cancel(client)}
+
+
+@router.delete("/frames/{seq}", status_code=202, response_model=CancelledView)
+async def cancel(
+    session: TheSession,
+    seq: Annotated[int, Path(ge=1, le=MAX_ID, description="Number of the frame")],
+    client: Annotated[int, Query(ge=0, le=MAX_ID >> ID_BITS, description="Whose frame it is")] = 0,
+) -> dict[str, int]:
+    """Cancel one frame that waits or runs. A frame over REST that has no number of its own has the next of client 0."""
+    found = await session.cancel(client, seq, seq)
+    if not found:
+        raise NotFound(f"frame {seq} of client {client} neither waits nor runs: it was answered, or has not come")
+    return {"frames": found}
 
 
 @router.post("/clients", status_code=201, response_model=ClientView)

@@ -31,7 +31,9 @@ async def create(
     asked = wanted.limits.model_dump(exclude_none=True) if wanted.limits is not None else None
 
     async def make() -> str:
-        with server.access.quotas.room(key, server.registry.promised(key.tenant), asked) as limits:
+        with server.access.quotas.room(
+            key, server.registry.promised(key.tenant), asked, server.registry.ending(key.tenant)
+        ) as limits:
             session = await server.registry.create(
                 key.tenant,
                 device=wanted.device,

@@ -13,7 +13,7 @@ from ..settings import Settings, variable
 from ..version import VERSION
 from .outgoing import CHUNK_BYTES
 
-CAPABILITIES: Final = ("chunks", "json", "structures", "resume")
+CAPABILITIES: Final = ("chunks", "json", "structures", "resume", "cancel")
 
 
 def checked(message: Message, session: Session, most: int) -> Hello:

@@ -36,7 +36,7 @@ from gradwire_protocol.errors import (
     SessionGone,
     Unavailable,
 )
-from gradwire_protocol.frames import Chunk, Frame, Message, Problem, Refusal, Reply
+from gradwire_protocol.frames import Cancel, Chunk, Frame, Message, Problem, Refusal, Reply
 
 from ..access.rates import Meter
 from ..decoding import Decoding, allowed, decode, is_large
@@ -53,6 +53,9 @@ from .ends import End
 from .outgoing import MESSAGE_OVERHEAD, Outgoing, weight
 
 FRAMES_AHEAD: Final = 32
+CANCEL_BYTES: Final = 128
+"""More than a cancellation takes."""
+
 HELLO_PATIENCE_S: Final = 20.0
 
 log = structlog.get_logger("gradwire.stream")
@@ -64,17 +67,19 @@ class Waiting:
 
     Attributes:
         human: it came as JSON.
+        cancelled: it is not to run.
         size: bytes that it holds here.
         records: how many a frame runs.
         refusal: why it is not given to the host but answered with this, when its turn comes.
     """
 
-    message: Frame | Chunk
+    message: Frame | Chunk | Cancel
     buffers: Buffers
     human: bool
     size: int
     records: int | None = None
     refusal: GradwireError | None = None
+    cancelled: bool = False
 
 
 class Stream:
@@ -105,6 +110,9 @@ class Stream:
         self.request_id = problems.request_id(socket.scope)
         self.human = False
         self._waiting: deque[Waiting] = deque()
+        self._seq = 0
+        """Of the last frame that came."""
+        self._cancelling: set[asyncio.Task[int]] = set()
         self._ahead = 0
         self._ready: deque[tuple[Reply, Buffers, bool]] = deque()
         self._held_in = 0
@@ -275,6 +283,8 @@ class Stream:
             message.client = self.client
             message.spelled_out()
             records = self.meter.records(message, human)
+        elif isinstance(message, Cancel):
+            return Waiting(message, [], human, len(data) + MESSAGE_OVERHEAD)
         elif not isinstance(message, Chunk):
             raise MalformedFrame(f"a {type(message).__name__.lower()} has no place here")
         elif len(buffers) != 1:
@@ -300,6 +310,8 @@ class Stream:
         """A message is there. Called by the connection, so a defect ends the stream by way of its task."""
         if self._over:
             return
+        if self._unread and len(data) <= CANCEL_BYTES:
+            self._cancel_early(data)
         self._unread.append(data)
         try:
             self._take_in()
@@ -376,9 +388,39 @@ class Stream:
             self.finish(ends.malformed(waiting))
             return
         self.meter.took(len(data), waiting.size, waiting.records)
+        if isinstance(waiting.message, Cancel):
+            self._cancel(waiting.message)
+            return
+        if isinstance(waiting.message, Frame):
+            self._seq = waiting.message.seq
         self._waiting.append(waiting)
         self._held_in += waiting.size
         self._feed()
+
+    # Cancelling
+
+    def _cancel(self, message: Cancel) -> None:
+        """Cancel frames that have come, here and where they run."""
+        work = self.session.cancel(self.client, message.first, min(message.last, self._seq))
+        task = asyncio.get_running_loop().create_task(work)
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
+
+    def _cancel_early(self, data: bytes | str) -> None:
+        """Heed a cancellation at once that stands behind messages which the key has not paid for, or there is no room
+        for. It is taken again in its turn, since it may concern those, too."""
+        found = self._outcome(data)
+        if isinstance(found, Waiting) and isinstance(found.message, Cancel):  # what is wrong is told in its turn
+            self._cancel(found.message)
+
+    def cancel_waiting(self, first: int, last: int) -> int:
+        """Let frames that wait here not run; how many there are."""
+        found = 0
+        for waiting in self._waiting:
+            if isinstance(waiting.message, Frame) and first <= waiting.message.seq <= last:
+                waiting.cancelled = True
+                found += 1
+        return found
 
     def _feed(self) -> None:
         """Give the host what it may have. It may answer at once."""
@@ -404,8 +446,10 @@ class Stream:
             try:
                 if isinstance(waiting.message, Chunk):
                     host.add_chunk(self.client, waiting.message, waiting.buffers[0], self._took(waiting.size))
-                else:
-                    host.submit(waiting.message, waiting.buffers, waiting.human, self._answer(waiting))
+                elif isinstance(waiting.message, Frame):
+                    host.submit(
+                        waiting.message, waiting.buffers, waiting.human, self._answer(waiting), waiting.cancelled
+                    )
             except (Unavailable, SessionGone) as error:
                 self._ahead -= 1
                 self.finish(ends.not_taken(error))

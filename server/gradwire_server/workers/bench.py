@@ -36,7 +36,7 @@ from .wire import (
     submitted,
 )
 
-METHODS: Final = frozenset({"join", "expected", "describe", "tensors", "memory", "graph", "export", "close"})
+METHODS: Final = frozenset({"join", "expected", "describe", "tensors", "memory", "graph", "export", "cancel", "close"})
 """What of a host can be asked for by name."""
 
 NEIGHBOURS: Final = 2
@@ -147,7 +147,7 @@ class Bench:
             wire.send(Replied(call, reply, counts.take()), out)
 
         counts.known = message.known
-        self._host(message.session).submit(submitted(message), buffers, message.human, answer)
+        self._host(message.session).submit(submitted(message), buffers, message.human, answer, message.cancelled)
 
     def _take_chunk(self, message: Take, buffers: Buffers) -> None:
         call, wire = message.call, self.wire

@@ -11,7 +11,7 @@ from typing import Any, Final
 import structlog
 
 from gradwire_protocol.errors import SessionGone, Unavailable
-from gradwire_protocol.frames import Chunk, Frame, Reply
+from gradwire_protocol.frames import MAX_ID, Chunk, Frame, Reply
 
 from ..durable.spec import SessionSpec
 from ..jobs import Answer, Buffers
@@ -53,6 +53,10 @@ class ProcessHost:
         self._closed = False
         self._over = False
         self._frames: dict[int, tuple[Frame, Answer]] = {}
+        self._cancelled: dict[int, float] = {}
+        """Those of them that were cancelled, and when."""
+        self._closing_since = 0.0
+        self.survives = False
         self._waiting: set[asyncio.Future[Any]] = set()
         self._first_since = 0.0
         self._most_s = 0.0
@@ -70,6 +74,7 @@ class ProcessHost:
         """
         most = spec.limits.get("max_frame_seconds", 0)
         self._most_s = most * OVERTIME + OVERTIME_S if most else 0.0
+        self.survives = folder is not None
         worker = self._worker = await self._pool.worker(self._key)
         if worker.dead.done():
             raise worker.dead.result()
@@ -98,25 +103,38 @@ class ProcessHost:
         assert self._worker is not None
         return self._worker
 
-    def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer) -> None:
+    def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer, cancelled: bool = False) -> None:
         worker, metrics, name = self._working(), self.metrics, self.name
         key, whole = frame.hash, bool(frame.structure)
         known = metrics.knows(key)
 
         def answered(message: Replied, out: Buffers) -> None:
-            del self._frames[number]
+            if self._frames.pop(number, None) is None:
+                return  # the session was deleted meanwhile, which whoever waited was told
             self._first_since = time.monotonic()
+            self._cancelled.pop(number, None)
             if not self._frames:
                 self._idle.set()
             if message.told is not None:
                 metrics.applied(key, whole, message.reply, message.told)
             answer(message.reply, out)
 
-        number = worker.call(lambda call: submission(call, name, frame, human, known), answered, buffers)
+        number = worker.call(lambda call: submission(call, name, frame, human, known, cancelled), answered, buffers)
         if not self._frames:
             self._first_since = time.monotonic()
             self._idle.clear()
         self._frames[number] = frame, answer
+        if cancelled:
+            self._cancelled[number] = time.monotonic()
+
+    async def cancel(self, client: int | None, first: int, last: int) -> int:
+        """Cancel frames. One that does not stop within a grace is ended with its worker, see :meth:`stuck`."""
+        everything = first <= 0 and last >= MAX_ID
+        for number, (frame, _) in self._frames.items():
+            if client in (None, frame.client) and (first <= frame.seq <= last if frame.seq else everything):
+                self._cancelled.setdefault(number, time.monotonic())
+        found: int = await self._call("cancel", client, first, last)
+        return found
 
     async def apply(self, frame: Frame, buffers: Buffers, human: bool = False) -> tuple[Reply, Buffers]:
         future: asyncio.Future[tuple[Reply, Buffers]] = asyncio.get_running_loop().create_future()
@@ -192,6 +210,30 @@ class ProcessHost:
 
     # The end
 
+    def stuck(self) -> bool:
+        """Whether it does not stop computing what nobody wants any more: for longer than a grace it is in one call of
+        a library. What runs first is what may be in it: those behind it wait for their turn."""
+        grace = self._pool.settings.cancel_patience_s
+        if self._closing_since:
+            return time.monotonic() - self._closing_since > grace
+        first = next(iter(self._frames), None)
+        since = None if first is None else self._cancelled.get(first)
+        return since is not None and time.monotonic() - max(since, self._first_since) > grace
+
+    @property
+    def closing(self) -> bool:
+        """Whether the session was deleted, and has not ended."""
+        return bool(self._closing_since)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether a deleted session computes on for longer than any frame may."""
+        return self.closing and bool(self._most_s) and time.monotonic() - self._closing_since > self._most_s
+
+    def running(self) -> Frame | None:
+        """The frame that is due to be answered."""
+        return next(iter(self._frames.values()))[0] if self._frames else None
+
     def overdue(self) -> Frame | None:
         """The frame that has run for far longer than a frame may."""
         if not self._frames or not self._most_s or time.monotonic() - self._first_since < self._most_s:
@@ -202,6 +244,7 @@ class ProcessHost:
         """The worker is gone."""
         self._death = death
         self._frames.clear()
+        self._cancelled.clear()
         self._idle.set()
         for future in list(self._waiting):
             if not future.done():
@@ -216,21 +259,34 @@ class ProcessHost:
 
     async def close(self, keep: bool = False) -> bool:
         worker = self._worker
-        if worker is None or self._death is not None:
+        if worker is None or self._over or self._death is not None:
             self._closed = True
-        if worker is None or self._over or self._closed:
             return True
+        if not keep:
+            self._closing_since = self._closing_since or time.monotonic()
         try:
-            self._over = bool(await asyncio.wait_for(self._call("close", keep), CLOSE_PATIENCE_S))
+            self._over = bool(await asyncio.wait_for(self._told_to_close(worker, keep), CLOSE_PATIENCE_S))
         except Death:
             self._over = True  # nothing is left to close
         except TimeoutError:
             log.warning("a worker does not close a session", session=self.name, pid=worker.pid)
         if self._over or not keep:
             self._closed = True
-            worker.hosts.pop(self.name, None)
             self._refuse(keep)
+        if self._over:
+            worker.hosts.pop(self.name, None)
         return self._over
+
+    async def _told_to_close(self, worker: Worker, keep: bool) -> Any:
+        """Like :meth:`_call`, also once nothing else may be asked."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def answered(message: Result, _: Buffers) -> None:
+            if not future.done():
+                future.set_result(message.problem is not None or message.value)  # it is not there: it is closed
+
+        worker.call(lambda call: Ask(call, self.name, "close", [keep]), answered)
+        return await self._wait(future)
 
     def _refuse(self, keep: bool) -> None:
         for frame, answer in list(self._frames.values()):

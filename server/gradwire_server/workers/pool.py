@@ -55,13 +55,15 @@ class Death(Exception):
         text: how it ended, for people.
         ended: the server ended it.
         overdue: the frame that it was ended for, which ran too long.
+        cancelled: or that was cancelled and did not stop; or it was ended for a session that was deleted.
     """
 
-    def __init__(self, text: str, ended: bool = False, overdue: Frame | None = None) -> None:
+    def __init__(self, text: str, ended: bool = False, overdue: Frame | None = None, cancelled: bool = False) -> None:
         super().__init__(text)
         self.text = text
         self.ended = ended
         self.overdue = overdue
+        self.cancelled = cancelled
 
 
 class Worker:
@@ -83,6 +85,7 @@ class Worker:
         self._silent_s = 0.0
         self._ending = ""
         self._overdue: Frame | None = None
+        self._cancelled = False
         self._wire = Wire(self._take, self._lost)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -179,6 +182,15 @@ class Worker:
                 self._overdue = frame
                 self.kill("a frame ran too long")
                 return
+        self._end_stuck()
+
+    def _end_stuck(self) -> None:
+        """End it, if one of its sessions computes on what nobody wants, and none of the others is lost by that."""
+        hosts = list(self.hosts.values())
+        stuck = next((host for host in hosts if host.stuck()), None)
+        if stuck is not None and (stuck.hopeless or all(host.survives or host.closing for host in hosts)):
+            self._overdue, self._cancelled = stuck.running(), True
+            self.kill("what was cancelled did not stop")
 
     def kill(self, reason: str) -> None:
         """End it now."""
@@ -207,7 +219,7 @@ class Worker:
             process.kill()
             # Its sessions' files are its own until it is really gone.
             code = await asyncio.to_thread(process.wait)
-        death = Death(self._ending or _spelled(code), bool(self._ending), self._overdue)
+        death = Death(self._ending or _spelled(code), bool(self._ending), self._overdue, self._cancelled)
         self._calls.clear()
         self.dead.set_result(death)
         self._died(self, death)
@@ -323,7 +335,8 @@ class Pool:
                 self._spare = None
         hosts, worker.hosts = list(worker.hosts.values()), {}
         if hosts:
-            self.metrics.worker_restarts.labels("hung" if death.ended else "died").inc()
+            how = "cancelled" if death.cancelled else "hung" if death.ended else "died"
+            self.metrics.worker_restarts.labels(how).inc()
             log.warning("a worker died", pid=worker.pid, how=death.text, sessions=len(hosts))
         for host in hosts:
             host.died(death)

@@ -80,6 +80,7 @@ class Submit(msgspec.Struct, tag="submit", array_like=True):
         known: the families of its structure's ops need not be told.
         text: the structure as JSON, of a frame by a person; the frame itself has none then.
         numbers: scalars and payloads as JSON, where MessagePack has no form for an integer among them.
+        cancelled: it was cancelled before it came here.
     """
 
     call: int
@@ -89,6 +90,7 @@ class Submit(msgspec.Struct, tag="submit", array_like=True):
     known: bool = False
     text: bytes = b""
     numbers: str = ""
+    cancelled: bool = False
     buffers: list[int] = []
 
 
@@ -153,12 +155,14 @@ _encoder = msgspec.msgpack.Encoder(enc_hook=repr)  # particulars of an error may
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
-def submission(call: int, session: str, frame: Frame, human: bool, known: bool) -> Submit:
+def submission(call: int, session: str, frame: Frame, human: bool, known: bool, cancelled: bool = False) -> Submit:
     """The message that submits a frame. Its structure stays as it is encoded: one in JSON travels beside it."""
     if not human:
-        return Submit(call, session, frame, False, known)
+        return Submit(call, session, frame, False, known, cancelled=cancelled)
     text = bytes(frame.structure)
-    return Submit(call, session, msgspec.structs.replace(frame, structure=_NOTHING), True, known, text)
+    return Submit(
+        call, session, msgspec.structs.replace(frame, structure=_NOTHING), True, known, text, cancelled=cancelled
+    )
 
 
 def submitted(message: Submit) -> Frame:

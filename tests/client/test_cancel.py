@@ -1,0 +1,160 @@
+"""Ctrl-C while waiting, and ``session.cancel()``: the server stops, the program goes on with what was before."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.live_server import LiveServer, live_server
+
+import gradwire as gw
+from gradwire import sessions
+from gradwire_protocol.errors import Cancelled
+
+PROMPT_S = 8.0
+
+
+@pytest.fixture(scope="module", params=["inline", "process"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    folder = tmp_path_factory.mktemp("data")
+    with live_server(session_host=request.param, data_dir=folder, max_op_work=0, cancel_patience_s=1) as found:
+        yield found
+
+
+@pytest.fixture
+def session(server: LiveServer) -> Iterator[Any]:
+    before = sessions._current
+    found = gw.connect(server.url, server.api_key, seed=1)
+    try:
+        yield found
+    finally:
+        found.close()
+        sessions._current = before
+
+
+def interrupt_after(seconds: float) -> None:
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+def long_chain(x: Any, times: int = 400) -> Any:
+    for _ in range(times):
+        x = x @ x
+    return x
+
+
+def test_an_interrupt_while_waiting_cancels_and_the_session_lives_on(session: Any) -> None:
+    kept = gw.full((3,), 2.0)
+    x = gw.full((900, 900), 1e-3)
+    assert kept.sum().item() == 6
+    y = long_chain(x)
+    interrupt_after(0.5)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        y.sum().item()
+    assert time.monotonic() - began < PROMPT_S
+    began = time.monotonic()
+    assert kept.sum().item() == 6  # neither waits for what was cancelled, nor hears of it
+    assert time.monotonic() - began < PROMPT_S
+    with pytest.raises(Cancelled, match="cancelled"):
+        y.sum().item()
+    assert (kept + 1).tolist() == [3, 3, 3]
+    assert x[0, 0].item() == pytest.approx(1e-3)
+
+
+def test_another_thread_cancels_what_the_program_waits_for(session: Any) -> None:
+    x = gw.full((900, 900), 1e-3)
+    x.sum().item()
+    threading.Timer(0.5, session.cancel).start()
+    began = time.monotonic()
+    with pytest.raises(Cancelled):
+        long_chain(x).sum().item()
+    assert time.monotonic() - began < PROMPT_S
+    assert gw.ones(2).sum().item() == 2
+
+
+def test_nothing_to_cancel_is_no_error(session: Any) -> None:
+    session.cancel()
+    assert gw.ones(2).sum().item() == 2
+    session.cancel()
+    assert gw.ones(3).sum().item() == 3
+
+
+def test_an_interrupted_training_goes_on_from_whole_steps(session: Any) -> None:
+    model = gw.nn.Sequential(gw.nn.Linear(64, 256), gw.nn.BatchNorm1d(256), gw.nn.ReLU(), gw.nn.Linear(256, 1))
+    optimizer = gw.optim.Adam(model.parameters(), lr=1e-3)
+    x = gw.randn(512, 64)
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(4):
+        step().item()
+    choose = random.Random(5)
+    for _ in range(6):
+        interrupt_after(choose.uniform(0.02, 0.3))
+        with pytest.raises(KeyboardInterrupt):
+            while True:
+                step()
+                if choose.random() < 0.2:
+                    session.synchronize()
+            time.sleep(1)
+        loss = step()
+        assert 0 <= loss.item() < 10
+        assert all(bool(gw.isfinite(p).all()) for p in model.parameters())
+
+
+def test_a_loop_of_many_frames_is_cancelled_while_it_waits_for_room(session: Any) -> None:
+    """Recording pauses when too much is on its way. That is waiting, too."""
+    total = gw.zeros(400, 400)
+    x = gw.full((400, 400), 1e-3)
+    assert total.sum().item() == 0
+    interrupt_after(1.0)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(1_000_000):
+            total += x @ x
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_after(0.3)
+        long_chain(x, 4000).sum().item()
+    assert time.monotonic() - began < 4 * PROMPT_S
+    before = total.tolist()
+    assert total.tolist() == before
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_are_those_of_a_prefix_or_poisoned_wherever_it_is_cancelled(session: Any, seed: int) -> None:
+    """A counter and what is computed of it in one frame: they never disagree."""
+    choose = random.Random(seed)
+    heavy = gw.full((500, 500), 1e-4)
+    counter, double = gw.zeros(3), gw.zeros(3)
+    history = gw.zeros(1)
+    session.synchronize()
+    for _ in range(8):
+        interrupt_after(choose.uniform(0.0, 0.4))
+        try:
+            for _ in range(choose.randrange(1, 4)):
+                counter += 1
+                for _ in range(choose.randrange(20)):
+                    heavy @ heavy
+                double += 2
+                session.synchronize()
+            history = counter + double
+            history.tolist()
+            time.sleep(1)
+        except KeyboardInterrupt:
+            pass
+        try:
+            one, two = counter.tolist(), double.tolist()
+            assert two == [2 * v for v in one]
+        except Cancelled:
+            counter, double = gw.zeros(3), gw.zeros(3)
