@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from gradwire_protocol import envelope
 from gradwire_protocol.awake import SPIN_S
 from gradwire_protocol.errors import (
     Cancelled,
@@ -26,7 +25,6 @@ from gradwire_protocol.errors import (
     Superseded,
 )
 from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Refusal, Reply, Welcome
-from gradwire_protocol.frames import Cancel as CancelMessage
 
 from . import endings
 from .clocks import Clock
@@ -70,7 +68,8 @@ class Link:
         durability: what an acknowledged frame survives on this server.
         clock: how far the server's clock is ahead.
         cancelling: asks the server to cancel all frames of this client that wait or run there, by a way of its own.
-        cancelled: number of the last frame that was sent when frames were cancelled; 0 before.
+        recorded: whether something is recorded and not sent yet.
+        cancelled: number of the last frame that is cancelled; 0 before.
         stalled: told when recording had to pause for room, with the time at which the pause began.
         watched: told of each frame before it is sent, with its structure, hash, payloads and lines.
     """
@@ -100,6 +99,7 @@ class Link:
         self.clock = Clock()
         self.stalled: Callable[[int], None] | None = None
         self.cancelling: Callable[[], None] | None = None
+        self.recorded: Callable[[], bool] | None = None
         self.cancelled = 0
         self.watched: Callable[[Frame, bytes, bytes, list[Any], list[Any]], None] | None = None
         self._past_sent = 0
@@ -153,6 +153,11 @@ class Link:
     def unanswered(self) -> int:
         """How many frames were sent, or wait to be sent again, and are not answered."""
         return len(self._window)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a small frame can be sent without waiting for answers to others."""
+        return self._window.fits(0, 0)
 
     @property
     def doubtful(self) -> str:
@@ -314,14 +319,18 @@ class Link:
                 self._wait()
 
     def _wait(self, awake: bool = False) -> None:
-        """Wait for something to arrive. An interrupt cancels what the program has waited for."""
+        """Wait for something to arrive. An interrupt cancels what the program has waited for, unless that was for a
+        way to the server: then nothing is lost, and all is sent when there is one."""
         try:
-            try:
-                self._drain(None, awake)
-            except Disconnected as error:
-                self._reconnect(error)
+            self._drain(None, awake)
+        except Disconnected as error:
+            self._reconnect(error)
         except KeyboardInterrupt:
             self.cancel()
+            # What was recorded before the interrupt goes in one frame more. The next hello tells, since an interrupt
+            # costs the connection.
+            if self._window and self.recorded is not None and self.recorded():
+                self.cancelled = self._window.next
             raise
 
     def cancel(self) -> None:
@@ -529,6 +538,7 @@ class Link:
             instance=self.instance,
             epoch=self.epoch,
             trace=traceparent(),
+            cancelled=self.cancelled,
         )
         asked = time.perf_counter_ns()
         try:
@@ -565,11 +575,6 @@ class Link:
         for sent in self._window:
             self.resent += 1
             self._write(sent)
-        if self._window and self._window.answered < self.cancelled and "cancel" in welcome.capabilities:
-            message = CancelMessage(first=self._window.answered + 1, last=self.cancelled)
-            connection = self._connection
-            assert connection is not None
-            connection.send(envelope.join(envelope.encode(message, [])))
 
     # Ends
 

@@ -68,7 +68,7 @@ class Session(Facts):
         self.matmul_precision = "highest"
         self.max_tensor_bytes = link.limits.get("max_tensor_bytes", MAX_ID)
         self.names: dict[str, int] = {}
-        link.cancelling = self._cancel
+        link.cancelling, link.recorded = self._cancel, lambda: bool(self._ops)
         self._owned = owned
         threading.Thread(target=self._watch, name="gradwire-quiet", daemon=True).start()
 
@@ -195,8 +195,9 @@ class Session(Facts):
                 self._stirred.set()
 
     def _send_quietly(self) -> None:
-        """Send what was recorded, unless somebody records."""
-        if not self.lock.acquire(blocking=False):
+        """Send what was recorded, unless somebody records. To wait for room is left to the program, which may be
+        interrupted then; it would wait for this thread's lock otherwise."""
+        if not self.link.has_room or not self.lock.acquire(blocking=False):
             return
         try:
             self.flush()

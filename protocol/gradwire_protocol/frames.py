@@ -311,6 +311,7 @@ class Hello(msgspec.Struct, omit_defaults=True, tag_field="type", tag="hello"):
         instance: a random name of the program that speaks, the same for all its connections.
         epoch: the client's epoch as this program knows it; 0 to take the client's place over from another program.
         trace: a W3C ``traceparent``, for a server that traces.
+        cancelled: frames up to this number that come on this stream are cancelled (:class:`Cancel`) as they arrive.
     """
 
     version: Whole
@@ -320,6 +321,7 @@ class Hello(msgspec.Struct, omit_defaults=True, tag_field="type", tag="hello"):
     instance: Name = ""
     epoch: Count = 0
     trace: Name = ""
+    cancelled: Count = 0
 
 
 class Welcome(msgspec.Struct, omit_defaults=True, tag_field="type", tag="welcome"):

@@ -113,8 +113,9 @@ def test_an_interrupted_training_goes_on_from_whole_steps(session: Any) -> None:
         assert all(bool(gw.isfinite(p).all()) for p in model.parameters())
 
 
-def test_a_loop_of_many_frames_is_cancelled_while_it_waits_for_room(session: Any) -> None:
+def test_a_program_that_waits_for_room_is_interrupted_too(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recording pauses when too much is on its way. That is waiting, too."""
+    monkeypatch.setattr("gradwire.window.IN_FLIGHT_FRAMES", 3)
     total = gw.zeros(400, 400)
     x = gw.full((400, 400), 1e-3)
     assert total.sum().item() == 0
@@ -123,10 +124,8 @@ def test_a_loop_of_many_frames_is_cancelled_while_it_waits_for_room(session: Any
     with pytest.raises(KeyboardInterrupt):
         for _ in range(1_000_000):
             total += x @ x
-    with pytest.raises(KeyboardInterrupt):
-        interrupt_after(0.3)
-        long_chain(x, 4000).sum().item()
-    assert time.monotonic() - began < 4 * PROMPT_S
+    assert gw.ones(2).sum().item() == 2
+    assert time.monotonic() - began < PROMPT_S
     before = total.tolist()
     assert total.tolist() == before
 

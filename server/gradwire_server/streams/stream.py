@@ -112,6 +112,7 @@ class Stream:
         self._waiting: deque[Waiting] = deque()
         self._seq = 0
         """Of the last frame that came."""
+        self._cancelled = 0
         self._cancelling: set[asyncio.Task[int]] = set()
         self._ahead = 0
         self._ready: deque[tuple[Reply, Buffers, bool]] = deque()
@@ -230,6 +231,7 @@ class Stream:
             return False
         if self.tracing is not None:
             self._parent = self.tracing.parent(hello.trace)
+        self._cancelled = hello.cancelled
         bind_contextvars(client=self.client)  # before the tasks that read and write are made
         log.info("stream opened", session=self.session.id, client=self.client, agent=hello.agent[:100])
         welcome = handshake.welcome(self.session, self.settings, self.devices, self.client, expected, self.epoch)
@@ -393,6 +395,7 @@ class Stream:
             return
         if isinstance(waiting.message, Frame):
             self._seq = waiting.message.seq
+            waiting.cancelled = self._seq <= self._cancelled
         self._waiting.append(waiting)
         self._held_in += waiting.size
         self._feed()
