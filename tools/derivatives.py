@@ -76,7 +76,8 @@ def _saves(entry: Row) -> dict[str, list[str]]:
         return {"": list(entry.saves)}
     if entry.has_lists:
         return {"": list(dict.fromkeys(name for needs, _ in entry.rules.values() for name in needs))}
-    return {parameter: list(needs) for parameter, (needs, _) in entry.rules.items() if needs}
+    told = {p: [name for name in needs if name not in entry.dispensable] for p, (needs, _) in entry.rules.items()}
+    return {parameter: names for parameter, names in told.items() if names}
 
 
 def _composite(entry: Row) -> dict[str, Any]:

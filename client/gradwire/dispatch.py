@@ -289,7 +289,7 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     if op.constant and node is not None:
         for i in op.constant:
             results[i]._node, results[i]._slot = None, 0
-    if inferred.offsets is not None:
+    if inferred.offsets is not None and not op.untracked:
         for result in results:
             result._view_of(values[0], op.grad_fn is not None, op.results is None, recording)
     elif flags & 2:

@@ -79,7 +79,7 @@ class Short:
         self.differentiable = entry.differentiable
         self.keeping = entry.keeping
         self.kept: Any = self.keeping.whole
-        self.view = recipe.inferred.offsets is not None
+        self.view = recipe.inferred.offsets is not None and not op.untracked
         self.with_history = op.grad_fn is not None
         self.largest = recipe.largest
         self.single = self.is_single

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, DTypeError, ShapeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, DTypeError, ShapeError
 from gradwire_protocol.table import TABLE, Op
 
 from .creation import empty as make_empty
@@ -85,7 +85,7 @@ def function_of(op: Op) -> Callable[..., Any]:
             kwargs["device"] = place(None)
         try:
             return run(entry, bind(args, kwargs))
-        except ArgumentTypeError:
+        except (ArgumentTypeError, ArgumentError):
             again = respelled(op, args, kwargs)
             if again is None:
                 raise

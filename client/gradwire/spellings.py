@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
 
 from gradwire_protocol.errors import ArgumentTypeError
 from gradwire_protocol.promotion import ScalarKind
-from gradwire_protocol.table import Op
+from gradwire_protocol.table import Kind, Op
 
 NUMPY: Final = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 """NumPy's names of arguments and PyTorch's."""
@@ -26,6 +27,10 @@ NUMBER_FIRST: Final = {"add", "bitwise_left_shift", "bitwise_right_shift", "div"
 """Functions whose first operand may be a number where the second is a tensor. Others of the table declare it."""
 
 
+FACTORS_FIRST: Final = {"add", "sub", "addcmul", "addcdiv", "addmm", "addmv", "addr", "addbmm", "baddbmm"}
+"""Ops whose factors PyTorch once took before the tensors that they go with, and still takes there with a warning."""
+
+
 def respelled(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """A call that the table's op did not take, as it takes it; None where it cannot be written another way."""
     known = NUMPY | OF_ONE.get(op.name, {})
@@ -36,6 +41,10 @@ def respelled(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tu
         kwargs = {changed.get(k, k): v for k, v in kwargs.items()}
         if "input" in kwargs and op.params and op.params[0].name == "self":
             kwargs["self"] = kwargs.pop("input")
+    if not kwargs and (op if op.base is None else op.base).name in FACTORS_FIRST:
+        again = _factors_last(op, args)
+        if again is not None:
+            return again
     spare = {k for k, v in ONE_VALUE.get(op.name, {}).items() if kwargs.get(k, ...) == v}
     if spare:
         kwargs = {k: v for k, v in kwargs.items() if k not in spare}
@@ -45,6 +54,24 @@ def respelled(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tu
     elif number:
         args = (tensor_of_number(args[0], args[1] if len(args) > 1 else kwargs.get("other")), *args[1:])
     return (args, kwargs) if changed or spare or number else None
+
+
+def _factors_last(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """A call whose factors come before the tensors that they go with, as the table's op takes it."""
+    names = [p.name for p in op.params if p.kind is Kind.SCALAR]
+    numbers = [arg for arg in args if ScalarKind.of(arg) is not None]
+    tensors = [arg for arg in args if ScalarKind.of(arg) is None]
+    last = ScalarKind.of(args[-1]) is not None if args else True
+    if last or not numbers or len(numbers) > len(names):
+        return None
+    if len(tensors) != len(op.params) - len(names):
+        return None
+    warnings.warn(
+        f"{op.name}: factors before the tensors that they go with are an old form: pass {' and '.join(names)} by name",
+        UserWarning,
+        stacklevel=4,
+    )
+    return tuple(tensors), dict(zip(names, numbers))
 
 
 def tensor_of_number(number: Any, other: Any) -> Any:

@@ -404,7 +404,7 @@ class Engine:
         backend = self.backends[source.device]
         memory = source.storage.memory(backend)
         tracked = self.grad_enabled and entry.has_derivative and source.requires_grad
-        differentiable = entry.op.grad_fn is not None
+        differentiable = entry.op.grad_fn is not None and not entry.op.untracked
         node: Node | None = None
         if tracked:
             node = make_node(self, entry, rule_args, values, inferred, inferred.outs)
@@ -424,7 +424,8 @@ class Engine:
                 array = backend.view(memory, out.shape, out.stride, offset, out.dtype)
             except (ValueError, OverflowError) as error:  # sizes beyond what the array library counts to
                 raise ShapeError(f"{entry.op.name}: no array has the shape {list(out.shape)} ({error})") from None
-            result = Tensor(self, array, out, source.storage, offset)
+            storage = source.storage.unversioned() if entry.op.untracked else source.storage
+            result = Tensor(self, array, out, storage, offset)
             result.inference = source.inference
             if differentiable and not source.inference:
                 result.base = source.base if source.base is not None else source
@@ -595,7 +596,7 @@ def lay_out(array: Any, out: Meta, backend: Any, operands: list[Tensor]) -> Any:
         in_order = array.flags.c_contiguous
     else:
         in_order = array.strides == tuple(s * out.dtype.itemsize for s in out.stride)
-    if in_order and (array.base is None or _is_own(array, operands)):
+    if in_order and (array.base is None or (getattr(array.flags, "writeable", True) and _is_own(array, operands))):
         return array
     fresh = backend.view(backend.empty_bytes(out.nbytes), out.shape, out.stride, 0, out.dtype)
     fresh[...] = array

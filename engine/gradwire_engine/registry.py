@@ -37,6 +37,8 @@ class Row:
         rules: per operand, what its gradient needs saved and the function that computes it.
         joint: computes the gradients of all operands at once, where they share work.
         saves: what ``joint`` needs saved.
+        dispensable: the results among what is saved that a derivative can do without: once they were changed in place,
+            it finds ``None`` there.
         tensor_at, scalar_at, ...: positions of the parameters that the pipeline treats alike.
         undefined: the derivative accepts ``None`` for a result that received no gradient.
         writes: whether the kernel of an in-place form writes into its first array itself, and returns nothing.
@@ -46,9 +48,9 @@ class Row:
     """
 
     __slots__ = (
-        "_keeps_results", "_kept", "across", "announced", "compiled", "composite", "differentiable", "half",
-        "has_lists", "joint", "kernel", "measure", "number_at", "number_like_at", "op", "payload_at", "rules", "saves",
-        "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "uses", "writes",
+        "_keeps_results", "_kept", "across", "announced", "compiled", "composite", "differentiable", "dispensable",
+        "half", "has_lists", "joint", "kernel", "measure", "number_at", "number_like_at", "op", "payload_at", "rules",
+        "saves", "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:
@@ -63,6 +65,7 @@ class Row:
         self.rules: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {}
         self.joint: Callable[..., Any] | None = None
         self.saves: tuple[str, ...] = ()
+        self.dispensable: frozenset[str] = frozenset()
         self.undefined = False
         self.composite: Callable[..., Any] | None = None
         self.measure: Callable[..., tuple[int, int]] | None = None
@@ -241,7 +244,8 @@ def derivative(name: str, /, **rules: Callable[..., Any] | tuple[str, Callable[.
     """Register gradients operand by operand: ``derivative("mul", self=("other", lambda s, g: g * s.other), ...)``.
 
     A rule is ``f(saved, *gradients)``, written in differentiable ops; the string before it names what it needs
-    saved (operands, ``result``, or ``result0``, ``result1``, ...). Shapes, dtypes and reality are the driver's
+    saved (operands, ``result``, or ``result0``, ``result1``, ...); a result with a question mark is dispensable (see
+    :class:`Row`). Shapes, dtypes and reality are the driver's
     business: a rule may return a gradient that is still broadcast, in another dtype, or complex.
     """
     entry = row(name)
@@ -249,7 +253,9 @@ def derivative(name: str, /, **rules: Callable[..., Any] | tuple[str, Callable[.
         needs, function = rule if isinstance(rule, tuple) else ("", rule)
         if operand not in entry.op.differentiable:
             raise ValueError(f"{name} does not declare {operand!r} differentiable")
-        entry.rules[operand] = (tuple(needs.split()), function)
+        names = needs.split()
+        entry.dispensable |= {name[:-1] for name in names if name.endswith("?")}
+        entry.rules[operand] = (tuple([name.removesuffix("?") for name in names]), function)
 
 
 def joint_derivative(name: str, saves: str = "", undefined: bool = False) -> Callable[[Kernel], Kernel]:

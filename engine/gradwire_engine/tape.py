@@ -188,6 +188,8 @@ class Saved:
         if kept is not None and name in kept:
             entry = kept[name]
             if type(entry) is SavedTensor:
+                if name in node.row.dispensable and entry.tensor.storage.version != entry.version:
+                    return None
                 return entry.unpack(node, name)
             if type(entry) is list:
                 return [e.unpack(node, name) if type(e) is SavedTensor else e for e in entry]

@@ -164,6 +164,8 @@ class Op:
         apart: for an in-place form, whether operands must have no memory in common with the tensor that is written
             to; otherwise they may be the very same view.
         copied: for an in-place form, the operands that may share any memory with it, since PyTorch does not look.
+        untracked: for an op that returns views, whether autograd takes them for tensors of their own, with a version
+            each and no base.
         expanded: for an in-place form, whether it may write to an expanded tensor.
         base: for an in-place form, the operation it is derived from.
         control: it acts on the session (graph, names, random state) rather than computing a value.
@@ -191,6 +193,7 @@ class Op:
         self.apart: bool = facts["apart"]
         self.copied: frozenset[str] = frozenset(facts["copied"])
         self.expanded: Expanded = facts["expanded"]
+        self.untracked: bool = facts["untracked"]
         self.control: bool = facts["control"]
         self.random: bool = facts["random"]
         self.dynamic: bool = facts["dynamic"]
@@ -376,6 +379,7 @@ def op(
     apart: bool = False,
     copied: Sequence[str] = (),
     expanded: Expanded = Expanded.REFUSED,
+    untracked: bool = False,
 ) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
     """Declare an operation; see the module's docstring and :class:`Op` for the facts.
 
@@ -389,7 +393,7 @@ def op(
         facts = {
             "grad_fn": grad_fn, "differentiable": differentiable, "results": results, "mutates": mutates,
             "base": None, "control": control, "random": random, "dynamic": dynamic,
-            "apart": apart, "copied": copied, "expanded": expanded,
+            "apart": apart, "copied": copied, "expanded": expanded, "untracked": untracked,
             "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "underivable": underivable,
             "constant": tuple(constant),
         }  # fmt: skip

@@ -161,6 +161,50 @@ def an_expanded_view_of_a_changed_base(torch):
     return wide, x.grad, history(wide)
 
 
+# Parts that autograd takes for tensors of their own
+
+UNSAFE = {
+    "unsafe_split": lambda torch, x: torch.unsafe_split(x, 2),
+    "unsafe_split of a rest": lambda torch, x: x.unsafe_split(4, 0),
+    "unsafe_split_with_sizes": lambda torch, x: x.unsafe_split_with_sizes([1, 5]),
+    "unsafe_chunk": lambda torch, x: torch.unsafe_chunk(x, 3),
+}
+
+
+@pytest.mark.parametrize("how", UNSAFE)
+@pytest.mark.parametrize("again", range(3))
+def test_parts_of_an_unsafe_split_are_changed_in_place(how, again):
+    def changed(torch):
+        x = leaf(torch, 6)
+        y = x * 2
+        first, *_, last = UNSAFE[how](torch, y)
+        facts = [(p._base is None, p._is_view(), p._version, history(p)) for p in (first, last)]
+        first.mul_(3)
+        last[0] = 7.0
+        version = y._version
+        (first.sum() + (last * last).sum() + y.sum()).backward()
+        return facts, version, first, last, y, x.grad
+
+    same(changed)
+
+
+@claim
+def parts_of_an_unsafe_split_of_a_leaf(torch):
+    x = leaf(torch, 6)
+    first, last = x.unsafe_split(3)
+    first.add_(1)
+    (first * last).sum().backward()
+    return x, x.grad
+
+
+@claim
+def an_unsafe_split_without_gradients(torch):
+    x = torch.arange(6.0)
+    first, last = x.unsafe_chunk(2)
+    first.copy_(last)
+    return x, [list(p.shape) for p in torch.unsafe_chunk(torch.zeros(0, 2), 3)]
+
+
 @pytest.mark.parametrize("claim", claim, ids=name_of)
 def test_claim(claim):
     same(claim)

@@ -151,6 +151,28 @@ def a_memory_order_can_be_asked_for(lib: Any) -> Any:
     ]
 
 
+OLD = {
+    "addcmul": (0.5, "vector", "vector"), "addcdiv": (0.5, "vector", "vector"), "add": (0.5, "vector"),
+    "sub": (2, "vector"), "addmv": (0.5, "matrix", "vector"), "addr": (0.5, 3, "vector", "vector"),
+    "addmm": (0.5, 2, "matrix", "matrix"), "addbmm": (0.5, "batch", "batch"), "baddbmm": (0.5, 3, "batch", "batch"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["", "_"])
+@pytest.mark.parametrize("name", OLD)
+def test_factors_may_come_before_the_tensors_that_they_go_with(name: str, form: str) -> None:
+    def called(lib: Any) -> Any:
+        given = {"vector": lib.arange(1.0, 4.0), "matrix": lib.arange(9.0).reshape(3, 3)}
+        given["batch"] = lib.arange(18.0).reshape(2, 3, 3)
+        written = {"addmm": "matrix", "addr": "matrix", "addbmm": "matrix", "baddbmm": "batch"}.get(name, "vector")
+        target = given[written].clone() + 0.5
+        found = getattr(target, name + form)(*[given.get(arg, arg) for arg in OLD[name]])
+        return found, (getattr(lib, name)(given["vector"], 0.5, given["vector"], given["vector"])
+                       if name.startswith("addc") else lib.add(2, given["vector"]))  # fmt: skip
+
+    same(called)
+
+
 @pytest.mark.parametrize("claim", claims, ids=name_of)
 def test_the_same_as_torch(claim: Claim) -> None:
     same(claim)

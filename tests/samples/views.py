@@ -253,7 +253,7 @@ def detach(make):
     yield Sample(make(4, 3, transposed=True))
 
 
-@samples("split", dtypes=SOME)
+@samples("split", "unsafe_split", dtypes=SOME)
 def split(make):
     yield Sample(make(5, 2), 2)
     yield Sample(make(2, 5), 5, 1)

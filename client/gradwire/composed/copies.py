@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradwire_protocol.errors import ArgumentError
+
 from ..dispatch import call
 from ..layouts import contiguous_format
 from ..methods import FUNCTIONS, offer
@@ -57,18 +59,23 @@ def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
 
 
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
-    """Like :func:`chunk`. Here it shares memory, too, and is as safe."""
-    return call("chunk", input, chunks, dim)
+    """:func:`chunk` without autograd's knowledge that the parts share memory: they may be changed in place."""
+    if chunks < 1:
+        raise ArgumentError(f"unsafe_chunk: there are at least 1 chunks, not {chunks}")
+    extent = input.shape[dim]
+    if extent == 0:
+        return call("unsafe_split", input, (0,) * chunks, dim)
+    return call("unsafe_split", input, -(-extent // chunks), dim)
 
 
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> Any:
-    """Like :func:`split`. Here it shares memory, too, and is as safe."""
-    return call("split", input, split_size, dim)
+    """:func:`split` without autograd's knowledge that the parts share memory: they may be changed in place."""
+    return call("unsafe_split", input, split_size, dim)
 
 
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
-    """Like :func:`split_with_sizes`. Here it shares memory, too, and is as safe."""
-    return split_with_sizes(input, split_sizes, dim)
+    """:func:`unsafe_split` into parts of the given extents."""
+    return call("unsafe_split", input, tuple(split_sizes), dim)
 
 
 offer(split_with_sizes)

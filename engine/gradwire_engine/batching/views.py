@@ -100,7 +100,7 @@ def diagonal_scatter(x: Level, tensor: Tensor, source: Tensor, offset: int, firs
     return x.call(x.front(tensor), x.front(source), offset, *dims)
 
 
-@rule("split", "chunk", "unbind")
+@rule("split", "chunk", "unbind", "unsafe_split")
 def parts(x: Level, tensor: Tensor, *options: Any) -> Any:
     *rest, dim = options
     return x.call(x.inside(tensor), *rest, shifted(dim, tensor.ndim))

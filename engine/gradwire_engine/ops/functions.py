@@ -128,7 +128,7 @@ derivative("sigmoid", self=("result", lambda s, g: F.sigmoid_backward(g, s.resul
 derivative("logit", self=("self", _by_logit))
 derivative("erf", self=("self", lambda s, g: g * (F.exp(-s.self * s.self) * _ERF_SLOPE)))
 derivative("erfc", self=("self", lambda s, g: g * (F.exp(-s.self * s.self) * -_ERF_SLOPE)))
-derivative("erfinv", self=("result", lambda s, g: g * (F.exp(s.result * s.result) / _ERF_SLOPE)))
+derivative("erfinv", self=("self", lambda s, g: g * (F.exp(F.square(F.erfinv(s.self))) / _ERF_SLOPE)))
 derivative("deg2rad", self=lambda s, g: g * (math.pi / 180))
 derivative("rad2deg", self=lambda s, g: g * (180 / math.pi))
 

@@ -17,7 +17,7 @@ from .indexing import zeros_for
 @kernel("cat", half=True)
 def cat(xp: Any, tensors: list[Any], dim: int) -> Any:
     real = [t for t in tensors if t.shape != (0,)]
-    return xp.concatenate(real or tensors[:1], axis=dim)
+    return xp.concatenate(real, axis=dim) if real else tensors[0].copy()  # any dim fits empty vectors
 
 
 def _cat_gradient(s: Any, g: Tensor) -> list[Any]:

@@ -172,15 +172,19 @@ def _register_max(count: int) -> None:
         windows = windows_of(count, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
         return _with_indices(xp, x, windows)
 
-    def gradient(s: Any, g: Tensor, result: Tensor) -> Tensor:
+    def gradient(s: Any, g: Tensor, result: Tensor | None) -> Tensor:
+        if result is None:  # it was changed in place: the maxima are found once more
+            result = g.engine.call(
+                f"max_pool{count}d", s.self, s.kernel_size, s.stride, s.padding, s.dilation, s.ceil_mode
+            )
         windows = windows_of(count, s.self.shape, s.kernel_size, s.stride, s.padding, s.dilation, s.ceil_mode)
         found: Tensor = F.max_pool_backward(
             g, s.self, result, windows.kernel, windows.stride, windows.padding, windows.dilation
         )
         return found
 
-    derivative(f"max_pool{count}d", self=("self result", lambda s, g: gradient(s, g, s.result)))
-    derivative(f"max_pool{count}d_with_indices", self=("self result0", lambda s, g, _: gradient(s, g, s.result0)))
+    derivative(f"max_pool{count}d", self=("self result?", lambda s, g: gradient(s, g, s.result)))
+    derivative(f"max_pool{count}d_with_indices", self=("self result0?", lambda s, g, _: gradient(s, g, s.result0)))
 
 
 for _count in (1, 2, 3):

@@ -129,7 +129,7 @@ def _only(grads: tuple[Tensor | None, ...]) -> int | None:
     return present[0] if len(present) == 1 else None
 
 
-for _name in ("split", "chunk"):
+for _name in ("split", "chunk", "unsafe_split"):
 
     @joint_derivative(_name, undefined=True)
     def _(s: Any, *grads: Tensor | None) -> Any:

@@ -48,7 +48,6 @@ def cat(tensors: list[Tensor], dim: int = 0) -> Inference:
     real = [t for t in tensors if t.shape != (0,)]
     dtype, device = joined_dtype(tensors), common_device(*tensors)
     if not real:
-        canonical_dim(dim, 1)
         return new((0,), dtype, device, compute=dtype)
     first = real[0]
     at = canonical_dim(dim, first.ndim)

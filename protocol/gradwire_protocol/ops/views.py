@@ -446,6 +446,15 @@ def split(self: Tensor, split_size_or_sections: Ints | int, dim: int = 0) -> Inf
     return _pieces(self, at, sizes).named("SplitWithSizesBackward0")
 
 
+@op(grad_fn="UnsafeSplitBackward0", results=None, untracked=True, exposed=())
+def unsafe_split(self: Tensor, split_size_or_sections: Ints | int, dim: int = 0) -> Inference:
+    """:func:`split` without autograd's knowledge that the parts share memory: they may be changed in place, and whether
+    that spoils what others have saved for backward goes unnoticed."""
+    named = split(self, split_size_or_sections, dim)
+    sizes = split_size_or_sections
+    return named.named("UnsafeSplitBackward0" if isinstance(sizes, int) else "UnsafeSplitWithSizesBackward0")
+
+
 def chunk_sizes(extent: int, chunks: int) -> Ints:
     """The extents of at most ``chunks`` parts of nearly equal size."""
     if extent == 0:
