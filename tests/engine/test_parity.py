@@ -127,7 +127,7 @@ class Trial:
             if wanted.requires_grad and self.samples.grad_fn:
                 given = mine.grad_fn.name if mine.grad_fn is not None else None
                 assert given == node_name(wanted), f"{which}grad_fn {given} instead of {node_name(wanted)}"
-            if mine.storage in [t.storage for t in ours.leaves]:
+            if any(mine.storage.array is t.storage.array for t in ours.leaves):
                 assert shares(wanted, theirs.leaves), f"{which}memory is shared with an operand"
             else:
                 mine_array = plain(mine)

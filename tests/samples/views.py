@@ -253,7 +253,20 @@ def detach(make):
     yield Sample(make(4, 3, transposed=True))
 
 
-@samples("split", "unsafe_split", dtypes=SOME)
+def _unsafe_split(x, sizes, dim=0):
+    return (torch.unsafe_split if isinstance(sizes, int) else torch.unsafe_split_with_sizes)(x, sizes, dim)
+
+
+@samples("unsafe_split", dtypes=SOME, ref=_unsafe_split)
+def unsafe_split(make):
+    yield Sample(make(5, 2), 2)
+    yield Sample(make(2, 5), 3, -1)
+    yield Sample(make(5, 2), (1, 0, 4))
+    yield Sample(make(0, 2), 3)
+    yield Sample(make(5, 2), 0).fails()
+
+
+@samples("split", dtypes=SOME)
 def split(make):
     yield Sample(make(5, 2), 2)
     yield Sample(make(2, 5), 5, 1)
