@@ -167,6 +167,8 @@ class Run(Applying):
                 raise
             finally:
                 engine.undo = None
+                if alone:
+                    undo.forget()
 
         failed = len(self.client.failed_writes)
         withdrawn = next((p for p in (self.failures or {}).values() if p.code == Cancelled.code), None)

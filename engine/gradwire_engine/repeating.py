@@ -119,6 +119,8 @@ class Repetition(Applying):
                     problem.detail += f" (in iteration {iteration} of {times})"
             if self.errors:
                 break
+        undo.forget()
+        self.clock.undo = []
         made = len(run.made)
         for i, tensor in enumerate(self._stacks(wanted)):
             session.ids[run.first + made + i] = tensor

@@ -119,6 +119,7 @@ class UndoLog:
         if (known is not None and known() is tensor) or self.lost:
             return
         fields = list(_fields(tensor))
+        engine = self._engine  # the log itself would be a cycle, and what it holds would outlive the frame
         held = self._noted[id(tensor)] = ref(tensor, lambda _: fields.clear())
         gradient = None if tensor.grad is None else _Gradient(tensor.grad)
 
@@ -127,7 +128,7 @@ class UndoLog:
                 return
             for name, value in zip(_FIELDS, fields, strict=True):
                 setattr(there, name, value)
-            there.grad = None if gradient is None else gradient.restored(self._engine)
+            there.grad = None if gradient is None else gradient.restored(engine)
 
         self.entries.append(restore)
 
@@ -147,6 +148,14 @@ class UndoLog:
                 elif type(tensor) is Tensor and tensor.grad is not None:
                     self.write(tensor.grad)
 
+    def forget(self) -> None:
+        """The frame is over, and stays."""
+        self.entries.clear()
+        self._noted.clear()
+        self._copied.clear()
+        self._handles.clear()
+        self._duals.clear()
+
     def later(self, restore: Callable[[], Any]) -> None:
         """Something else is about to change, which ``restore`` takes back."""
         if not self.lost:
@@ -161,9 +170,6 @@ class UndoLog:
         engine = self._engine
         for restore in reversed(self.entries):
             restore()
-        self.entries.clear()
-        self._noted.clear()
-        self._copied.clear()
         if engine.default_dtype is not self._modes[0]:
             engine.forget_rules()
         engine.default_dtype, engine.coarse_products, engine.dual_levels = self._modes
@@ -172,7 +178,8 @@ class UndoLog:
                 del engine.handles[number]
                 if hasattr(named, "close"):
                     named.close()
-        engine.duals = self._duals
+        engine.duals = dict(self._duals)
         engine.region = None
         engine._seq, engine.position = self._numbers
+        self.forget()
         engine.generator.set_state(self._random)

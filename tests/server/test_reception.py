@@ -101,21 +101,6 @@ def test_a_packed_body_is_not_unpacked(impatient: LiveServer, encoding: str) -> 
     assert found["extra"]["accepted"] == ["identity"]
 
 
-def test_connections_beyond_the_limit_are_told(impatient: LiveServer) -> None:
-    held = []
-    try:
-        for _ in range(30):
-            held.append(connect(impatient))
-            held[-1].sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
-        with closing(connect(impatient)) as late:
-            status, found = answer(late)
-        assert (status, found["code"], found["retryable"]) == (503, "unavailable", True)
-        assert found["extra"]["setting"] == "GRADWIRE_MAX_CONNECTIONS"
-    finally:
-        for each in held:
-            each.close()
-
-
 UNREADABLE = ("malformed_frame", "invalid_request")
 DEEP = {5_000: UNREADABLE, 200_000: (*UNREADABLE, "limit_exceeded")}
 """How deep, and what it is refused with: what is too much is not looked at."""

@@ -306,6 +306,8 @@ class Plans:
             run.clock.undo = [] if run.undo is None else run.undo.entries
         account.peak = max(peak, live + plan.peak)
         if error is None:
+            if noted is not None and noted is not run.undo:
+                noted.forget()
             engine._seq += plan.seq
             engine.position = begin + len(run.structure.ops) - 1
             return ""

@@ -1,5 +1,9 @@
 """Connections before they are requests: how many there may be, and how long and how large a request's head may be.
 
+Strangers can open as many connections as there may be, so having one is no claim to it. A connection is *known* once a
+request on it was authenticated; with no place left, the one that has been idle for longest and is not known makes room.
+Where none is, a few more are taken for probes and for whoever presents a key (:data:`RESERVED`).
+
 uvicorn waits for the end of a request's head for ever, and keeps whatever comes of it. Its protocols are extended here.
 """
 
@@ -27,6 +31,16 @@ MAX_HEAD_BYTES: Final = 64 << 10
 MAX_FRAGMENTS: Final = 4096
 """Of one message of a stream. The Python client sends one."""
 
+RESERVED: Final = 16
+"""Connections beyond ``max_connections``. The first half is for requests that present a key and for probes, the other
+for probes alone."""
+
+RESERVED_HEAD_S: Final = 2.0
+"""How long one of these may take to say what it wants."""
+
+PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
+_CREDENTIALS: Final = frozenset({b"authorization", b"x-api-key"})
+
 _REASONS: Final = {413: "Content Too Large", 503: "Service Unavailable"}
 
 log = structlog.get_logger("gradwire.reception")
@@ -36,24 +50,82 @@ class Reception(HttpToolsProtocol):
     """HTTP as uvicorn speaks it, with a bound on connections, and on what a request's head takes."""
 
     settings: Settings
+    strangers: dict[Reception, None]
+    """Connections that are not known, those that have been idle for longest first."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._head_bytes = 0
         self._late: asyncio.TimerHandle | None = None
-        most = self.settings.max_connections
-        if len(self.connections) > most:
-            self._turn_away(
-                Unavailable(
-                    f"the server has {most} connections, as many as it may ({variable('max_connections')})",
-                    setting=variable("max_connections"),
-                    limit=most,
-                )
-            )
-            return
+        self._reserved = False
+        if self._beyond > 0 and not self._make_room():
+            if self._beyond > RESERVED:
+                self._turn_away(self._full())
+                return
+            self._reserved = True
+        self.strangers[self] = None
         self._expect_head()
 
+    @property
+    def _beyond(self) -> int:
+        """How many connections there are beyond those that there may be."""
+        return len(self.connections) - self.settings.max_connections
+
+    def _full(self) -> Unavailable:
+        most = self.settings.max_connections
+        return Unavailable(
+            f"the server has {most} connections, as many as it may ({variable('max_connections')})",
+            setting=variable("max_connections"), limit=most,
+        )  # fmt: skip
+
+    def _make_room(self) -> bool:
+        """Close the stranger that has been idle for longest. Returns whether there was one."""
+        for each in self.strangers:
+            if each.cycle is None or each.cycle.response_complete:
+                each._turn_away(self._full())
+                return True
+        return False
+
+    def on_headers_complete(self) -> None:
+        """Let a request begin, unless its connection is not for it."""
+        if self._reserved and not self._may_begin():
+            self._turn_away(self._full())
+            return
+        super().on_headers_complete()
+
+    def _may_begin(self) -> bool:
+        """Whether a request may use the reserve."""
+        path, _, query = self.url.partition(b"?")
+        if path.decode("latin-1").removeprefix(self.settings.root_path) in PROBES:
+            return True
+        presents = b"ticket=" in query or any(name in _CREDENTIALS for name, _ in self.headers)
+        return presents and self._beyond <= RESERVED // 2
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a request that was let begin."""
+        if not self.transport.is_closing():
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The end of a request that was let begin."""
+        if not self.transport.is_closing():
+            super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        """Let a stream begin."""
+        self.strangers.pop(self, None)  # the routes let nobody open one who is not known
+        if not self.transport.is_closing():
+            super().handle_websocket_upgrade()
+
+    def on_response_complete(self) -> None:
+        """Note who asked, and that the connection is idle."""
+        self.strangers.pop(self, None)
+        if "caller" not in self.cycle.scope["state"] and not self.transport.is_closing():
+            self.strangers[self] = None
+        super().on_response_complete()
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self.strangers.pop(self, None)
         self._head_is_there()
         super().connection_lost(exc)
 
@@ -78,7 +150,10 @@ class Reception(HttpToolsProtocol):
 
     def _expect_head(self) -> None:
         if self._late is None:
-            self._late = self.loop.call_later(self.settings.head_patience_s, self._too_late)
+            patience = self.settings.head_patience_s
+            self._late = self.loop.call_later(
+                min(patience, RESERVED_HEAD_S) if self._reserved else patience, self._too_late
+            )
 
     def _head_is_there(self) -> None:
         self._head_bytes = 0
@@ -102,6 +177,8 @@ class Reception(HttpToolsProtocol):
     def _turn_away(self, error: GradwireError) -> None:
         """Answer what never became a request, and close."""
         self._head_is_there()
+        self.strangers.pop(self, None)
+        self.connections.discard(self)
         log.info("connection turned away", code=error.code, client=self.client[0] if self.client else "")
         body = json.dumps(document(error, {"path": ""})).encode()
         retry = f"retry-after: {RETRY_AFTER_S}\r\n" if error.retryable else ""
@@ -199,4 +276,4 @@ class StreamReception(WebSocketsSansIOProtocol):
 
 def protocols(settings: Settings) -> dict[str, Any]:
     """The protocol classes for uvicorn's configuration, ``http`` and ``ws``."""
-    return {"http": type("Reception", (Reception,), {"settings": settings}), "ws": StreamReception}
+    return {"http": type("Reception", (Reception,), {"settings": settings, "strangers": {}}), "ws": StreamReception}
