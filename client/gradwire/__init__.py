@@ -41,7 +41,7 @@ from gradwire_protocol.errors import (
     VersionMismatch,
 )
 
-from . import attributes, autograd, composed, methods, operators, reshaping
+from . import attributes, autograd, composed, methods, operators, reshaping, subclasses
 from .aio import AsyncSession
 from .creation import (
     arange,

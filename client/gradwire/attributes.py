@@ -155,7 +155,7 @@ for _function in (get_device, is_signed, is_same_size):
     offer(_function)
 
 LACKING = (
-    "as_subclass", "ccol_indices", "chalf", "coalesce", "col_indices", "const_data_ptr", "crow_indices", "data_ptr",
+    "ccol_indices", "chalf", "coalesce", "col_indices", "const_data_ptr", "crow_indices", "data_ptr",
     "dense_dim", "dequantize", "dim_order", "eig", "index", "indices", "int_repr", "ipu", "is_coalesced",
     "is_distributed", "is_set_to", "lstsq", "map2_", "module_load", "mtia", "q_per_channel_axis",
     "q_per_channel_scales", "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "reinforce", "resize",

@@ -234,6 +234,10 @@ LATER["grad_of"] = grad_of
 def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     """The long way. The form of the call, where it has one, is learnt by it."""
     op = entry.op
+    if (MODES.classes or MODES.functions) and not op.control:
+        made = LATER["left_to_classes"](entry, values)
+        if made is not NotImplemented:
+            return made
     levels: Any = ()
     if MODES.casts is not None:
         values = MODES.casts(entry, values)

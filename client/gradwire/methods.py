@@ -32,7 +32,7 @@ from .places import PLACES
 from .short_way import LONG, one
 from .size import device as Device
 from .spellings import by_numpy_names, respelled
-from .tensor import Tensor
+from .tensor import LATER, Tensor
 
 SINGLES_KEPT: Final = 4096
 """Metas of tensors that a function of one tensor remembers."""
@@ -86,6 +86,9 @@ def function_of(op: Op) -> Callable[..., Any]:
         try:
             return run(entry, bind(args, kwargs))
         except (ArgumentTypeError, ArgumentError):
+            made = LATER["left_to_others"](function, args, kwargs)
+            if made is not NotImplemented:
+                return made
             again = respelled(op, args, kwargs)
             if again is None:
                 raise
@@ -97,6 +100,8 @@ def function_of(op: Op) -> Callable[..., Any]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
+GENERATED: dict[str, Callable[..., Any]] = {}
+"""The functions and methods of ops as the table has them, by the names of the ops."""
 
 
 PLAIN_IN_PLACE = {
@@ -113,7 +118,7 @@ PLAIN_IN_PLACE = {
 def _install() -> None:
     for op in TABLE.values():
         if "function" in op.exposed or "method" in op.exposed:
-            made = function_of(op)
+            made = GENERATED[op.name] = function_of(op)
             if "function" in op.exposed or (op.base is not None and op.base.name in PLAIN_IN_PLACE):
                 FUNCTIONS[op.name] = made
             if "method" in op.exposed and op.name not in vars(Tensor):
@@ -451,6 +456,8 @@ def _new(name: str, make: Callable[..., Any]) -> None:
         options.setdefault("dtype", self.dtype)
         options.setdefault("device", self.device)
         made = make(*size, **options)
+        if type(self) is not Tensor:
+            made = LATER["like"](made, self)
         return with_samples_of(made, self) if self._levels else made
 
     method.__name__, method.__doc__ = name, f"Like gradwire.{name[4:]}, with this tensor's dtype and device."

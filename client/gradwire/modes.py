@@ -22,7 +22,8 @@ _THREADS: Final = count(1).__next__
 
 class _Modes(threading.local):
     """``key`` is one number for the thread and its flags, or below 0 while an operation is more than its record: while
-    it is mapped, cast, packed, watched or repeated. So one comparison tells whether the short way may be taken."""
+    it is mapped, cast, packed, watched, repeated, or left to a class of the program's. So one comparison tells whether
+    the short way may be taken."""
 
     flags = GRAD_MODE
     key: int
@@ -35,19 +36,28 @@ class _Modes(threading.local):
     casts: Any = None  # what autocast puts before operations, while it is on
     no_packing: str | None = None  # why such hooks are not allowed here
     capture: Any = None  # the call that is being recorded for replays
+    classes = False  # whether there are tensors of the program's own classes, which ops may be left to; in all threads
+    functions: tuple[Any, ...] = ()  # the modes that ops are left to, the innermost last
+    without_classes = False  # whether ops are not left to classes just now
     multithreading = True  # whether the program lets backward use several threads
 
     def __init__(self) -> None:
         super().__setattr__("thread", _THREADS() << 1)
-        super().__setattr__("key", self.thread | GRAD_MODE)
+        super().__setattr__("key", _SPECIAL if self.classes else self.thread | GRAD_MODE)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         special = (
             self.flags & ~GRAD_MODE or self.maps or self.packing or self.casts is not None
             or self.mutations is not None or self.region is not None or self.capture is not None
+            or self.classes or self.functions
         )  # fmt: skip
         super().__setattr__("key", _SPECIAL if special else self.thread | self.flags)
+
+    def leave_to_classes(self) -> None:
+        """From now on, look at each op for tensors of the program's own classes."""
+        type(self).classes = True
+        self.flags = self.flags
 
 
 MODES = _Modes()

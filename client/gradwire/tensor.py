@@ -91,7 +91,8 @@ class Tensor(Readable):
         if args or kwargs:
             from .creation import legacy_tensor
 
-            return legacy_tensor(cls, *args, **kwargs)
+            made = legacy_tensor(cls, *args, **kwargs)
+            return made if cls is Tensor else LATER["as_class"](made, cls)
         raise ArgumentTypeError("use gradwire.tensor(data) or gradwire.empty(size) to make a tensor")
 
     @classmethod

@@ -10,6 +10,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 from ..creation import empty
 from ..sessions import get_default_dtype
 from ..size import device as Device
+from ..subclasses import refuses_overrides
 from ..tensor import Tensor
 from .parameter import Parameter
 
@@ -20,6 +21,7 @@ class _Shapeless:
     __slots__ = ()
 
     _has_shape = False
+    __torch_function__: Any = classmethod(refuses_overrides)
     _FINAL: type[Tensor]
 
     def _describe(self, requires_grad: bool, device: Any, dtype: DType | None) -> None:

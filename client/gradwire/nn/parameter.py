@@ -12,6 +12,7 @@ from ..creation import empty
 from ..dispatch import call, entry_of, run
 from ..modes import no_grad
 from ..printing import format_parameter
+from ..subclasses import refuses_overrides
 from ..tensor import NO_GRAD, Tensor
 
 _ZERO_GRAD: Final = entry_of(TABLE["zero_grad"])
@@ -48,6 +49,8 @@ class Parameter(Tensor):
     """
 
     __slots__ = ()
+
+    __torch_function__: Any = classmethod(refuses_overrides)
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
