@@ -160,7 +160,10 @@ class Connection:
         self._await(PINGS_MISSED)
         message, _ = self._messages.popleft()
         if isinstance(message, Refusal):
-            raise error_of(message.problem)
+            refusal = error_of(message.problem)
+            if isinstance(refusal, Unavailable):  # it starts, stops, or is about to be there again
+                raise Disconnected(f"the server is not ready ({refusal.message})")
+            raise refusal
         if not isinstance(message, Welcome) or message.version != PROTOCOL_VERSION:
             raise VersionMismatch(f"this client speaks version {PROTOCOL_VERSION} of the protocol, the server another")
         return message

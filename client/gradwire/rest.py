@@ -33,11 +33,17 @@ class Rest:
     """A small HTTP client that turns problem+json into typed errors.
 
     Requests are tried again, with growing pauses and jitter, when the server says that this may help, or was not heard
-    of. A POST brings a key of its own by which the server knows it again, so that it has its effect once.
+    of: a few times, or for ``patience`` seconds where that is given. A POST brings a key of its own by which the server
+    knows it again, so that it has its effect once.
     """
 
-    def __init__(self, url: str, api_key: str | None, timeout: float = 30.0) -> None:
+    def __init__(
+        self, url: str, api_key: str | None, timeout: float = 30.0, patience: float | None = None
+    ) -> None:  # fmt: skip
         import httpx
+
+        self._timeout = timeout
+        self._patience = patience
 
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         # Without TLS there is nothing to verify, and reading all the world's authorities would take 20 ms.
@@ -46,11 +52,11 @@ class Rest:
 
     def get(self, path: str) -> Any:
         """GET, decoded from JSON."""
-        return self._safely("GET", path)
+        return self._safely("GET", path, patience_s=self._patience)
 
     def delete(self, path: str) -> None:
-        """DELETE."""
-        self._safely("DELETE", path)
+        """DELETE. Tried a few times only: it is the last that a program does, and sessions expire by themselves."""
+        self._safely("DELETE", path, patience_s=None)
 
     def cancel(self, path: str) -> None:
         """DELETE, tried once and for a short time: whoever wants it is about to do something else."""
@@ -64,7 +70,8 @@ class Rest:
 
     def post(self, path: str, body: Any) -> Any:
         """POST of JSON, answered by JSON. For routes that know an ``Idempotency-Key``."""
-        return self._safely("POST", path, body, {"Idempotency-Key": secrets.token_urlsafe(18)})
+        headers = {"Idempotency-Key": secrets.token_urlsafe(18)}
+        return self._safely("POST", path, body, headers, patience_s=self._patience)
 
     @contextmanager
     def download(self, path: str) -> Iterator[tuple[int | None, Iterator[bytes]]]:
@@ -108,14 +115,19 @@ class Rest:
         with unlogged():
             self._http.close()
 
-    def _safely(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
-        patience = Patience(TRYING_S)
+    def _safely(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, *,
+        patience_s: float | None,
+    ) -> Any:  # fmt: skip
+        patience = Patience(TRYING_S if patience_s is None else patience_s)
         while True:
             try:
-                return self._request(method, path, body, headers)
+                with patience.trying(self._timeout):
+                    return self._request(method, path, body, headers)
             except (Unavailable, TooManyRequests) as error:
                 pause = _pause(error)
-                if pause is None or patience.tries + 1 >= TRIES or not patience.pause(pause):
+                few = patience_s is None and patience.tries + 1 >= TRIES
+                if pause is None or few or not patience.pause(pause):
                     raise
 
     def _request(self, method: str, path: str, body: Any, headers: dict[str, str] | None = None) -> Any:
@@ -152,6 +164,8 @@ def _pause(error: Unavailable | TooManyRequests) -> float | None:
     asked = float(error.details.get("retry_after", 0))
     if isinstance(error, TooManyRequests) and not asked:
         return None  # such as too many sessions: waiting alone does not end that
+    if error.details.get("status", 500) < 500:
+        return None  # what answers there is no gradwire server
     return min(asked, LONGEST_PAUSE_S)
 
 
@@ -161,4 +175,5 @@ def problem_error(response: httpx.Response) -> GradwireError:
         body = response.json()
         return from_code(str(body["code"]), str(body.get("detail", body.get("title", ""))), **body.get("extra", {}))
     except (ValueError, KeyError, TypeError):
-        return Unavailable(f"the server answered with HTTP {response.status_code} and no explanation")
+        text = f"the server answered with HTTP {response.status_code} and no explanation"
+        return Unavailable(text, status=response.status_code)

@@ -59,7 +59,7 @@ class Session(Facts):
         heartbeat: float = HEARTBEAT_S, owned: bool = False, device: str = "cpu", client: int = 0,
         spin: float = SPIN_S, kept_uploads: float = KEPT_BYTES,
     ) -> None:  # fmt: skip
-        rest = Rest(url, api_key)
+        rest = Rest(url, api_key, patience=patience)
         link = Link(url, session, api_key, patience, heartbeat, client, spin)
         most = link.limits.get("max_session_bytes", KEPT_BYTES * SHARE) // SHARE
         super().__init__(session, link, bool(client), KeptUploads(min(int(kept_uploads), most)), rest)

@@ -70,7 +70,9 @@ def connect(
         ttl: of a new session: seconds without use after which it expires; by default what the server is set to.
         patience: seconds to keep trying to reconnect before ``ConnectionLost``, 120 unless ``GRADWIRE_PATIENCE`` says
             otherwise. Time during which the machine sleeps does not count, and a try that has begun is not cut short
-            (40 s at most). After ``ConnectionLost`` nothing is lost: the next use of the session tries again.
+            (40 s at most). After ``ConnectionLost`` nothing is lost: the next use of the session tries again. Given
+            here or by the variable, it is also how long a server that is not there yet is asked for a new session;
+            otherwise it is asked a few times.
         heartbeat: seconds of silence after which a connection that the program waits for is pinged, 15 unless
             ``GRADWIRE_HEARTBEAT`` says otherwise; 0 for never. When two pings stay unanswered the session reconnects.
         ca: file with the authority behind the server's certificate (PEM), where it is none that the system knows; by
@@ -121,7 +123,8 @@ def open_session(
         trust.believe(url or os.environ.get("GRADWIRE_URL") or "", ca)
     drawn = random.getstate()
     try:
-        return _open(url, api_key, session, client, wanted, keep, limits)
+        patient = patience is not None or bool(os.environ.get("GRADWIRE_PATIENCE"))
+        return _open(url, api_key, session, client, wanted, keep, limits, limits["patience"] if patient else None)
     finally:
         # Some libraries draw from Python's generator as they are imported, and it is the program's to seed.
         random.setstate(drawn)
@@ -139,7 +142,7 @@ def _check_arguments(session: str | None, client: int, **new: Any) -> None:
 
 def _open(
     url: str | None, api_key: str | None, session: str | None, client: int, wanted: dict[str, Any], keep: bool,
-    limits: dict[str, float],
+    limits: dict[str, float], opening_patience: float | None,
 ) -> Session:  # fmt: skip
     url = url or os.environ.get("GRADWIRE_URL") or None
     api_key = api_key or os.environ.get("GRADWIRE_API_KEY")
@@ -148,7 +151,7 @@ def _open(
         url, api_key = server.url, server.api_key
     owned = session is None and not keep
     if session is None:
-        rest = Rest(url, api_key)
+        rest = Rest(url, api_key, patience=opening_patience)
         try:
             body = {name: value for name, value in wanted.items() if value is not None}
             session = str(rest.post("/v1/sessions", body)["id"])

@@ -47,25 +47,36 @@ def run(most_seconds: float) -> Figures:
 
 
 def at_random(session: Any, most: int, until: float, seed: int | None = None) -> int:
-    """Send this process signals at random moments, while it computes; how many there were."""
+    """Send this process signals at random moments, while it computes; how many arrived."""
     chance = random.Random(seed)
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    done = 0
+    done, armed, over = 0, False, threading.Event()
+
+    def interrupt(*_: object) -> None:
+        if armed:
+            raise KeyboardInterrupt
+
+    def send() -> None:
+        # Again and again: Python ignores what is raised while an object is being destroyed.
+        while not over.wait(chance.uniform(0.0, 0.02)):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    handler = signal.signal(signal.SIGINT, interrupt)
+    sender = threading.Thread(target=send)
+    sender.start()
     try:
         while done < most and time.monotonic() < until:
-            timer = threading.Timer(chance.uniform(0.0, 0.02), os.kill, (os.getpid(), signal.SIGINT))
             y = gradwire.tensor([1.0, 2.0, 3.0], requires_grad=True)
             total = gradwire.zeros(3)
             try:
-                timer.start()
+                armed = True
                 while True:
                     (y * 2).sin().sum().backward()
                     total += 1
                     if chance.random() < 0.05:
                         total.tolist()
             except KeyboardInterrupt:
+                armed = False
                 done += 1
-            timer.join()
             values = total.tolist()
             assert values == [values[0]] * 3, values
             assert values[0] == int(values[0])
@@ -73,6 +84,9 @@ def at_random(session: Any, most: int, until: float, seed: int | None = None) ->
                 goes_on(session)
             progress(f"{done} of {most}")
     finally:
+        armed = False
+        over.set()
+        sender.join()
         signal.signal(signal.SIGINT, handler)
     goes_on(session)
     return done
