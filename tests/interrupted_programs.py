@@ -13,9 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -46,17 +47,18 @@ class _Watch:
         if not code.co_filename.startswith(_OURS):
             return None
         frame.f_trace_opcodes = True
-        looks = False
+        looked = -1
 
         def instruction(frame: FrameType, event: str, _: Any) -> Any:
-            nonlocal looks
+            nonlocal looked
             if event == "opcode":
-                opcode = code.co_code[frame.f_lasti]
-                if looks or opcode == _RESUME:
+                at = frame.f_lasti
+                opcode = code.co_code[at]
+                if opcode == _RESUME or (looked >= 0 and _handler(code, looked) == _handler(code, at)):
                     self.count += 1
                     if self.count == self.number:
                         raise Interrupted
-                looks = opcode in _LOOKING
+                looked = at if opcode in _LOOKING else -1
             return instruction
 
         return instruction
@@ -74,6 +76,15 @@ _RESUME = dis.opmap["RESUME"]
 _LOOKING = {code for name, code in dis.opmap.items() if name.startswith(("CALL", "JUMP_BACKWARD"))}
 """Behind these instructions, and at the beginning of a function, CPython looks whether a signal has come. Nowhere else:
 a lock that ``with`` takes is let go of."""
+
+
+@lru_cache(None)
+def _handler(code: CodeType, at: int) -> int:
+    """Where an exception of this instruction goes. What raises behind a call counts as the call itself."""
+    for start, end, target, _, _ in dis._parse_exception_table(code):  # type: ignore[attr-defined]
+        if start <= at < end:
+            return int(target)
+    return -1
 
 
 def interrupted_at(number: int, statement: Callable[[], Any]) -> bool:
