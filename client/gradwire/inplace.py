@@ -53,6 +53,11 @@ def check_inplace(op: Op, values: list[Any], requires: bool) -> None:
                 UserWarning,
                 stacklevel=4,
             )
+    if MODES.scopes and not MODES.scopes[-1].holds(target):
+        raise GraphError(
+            f"{name}: a function that is differentiated changes a {described!r} tensor from outside of it in place: "
+            "the derivative would not know of it. Return the new value, or clone the tensor inside of the function"
+        )
     if target._inference and not MODES.flags & INFERENCE_MODE:
         raise GraphError(f"{name}: a tensor made in inference mode cannot be changed outside of it: clone it first")
     if not requires:

@@ -35,6 +35,7 @@ class _Modes(threading.local):
     mutations: Any = None  # what is copied before it is changed in place
     casts: Any = None  # what autocast puts before operations, while it is on
     no_packing: str | None = None  # why such hooks are not allowed here
+    scopes: tuple[Any, ...] = ()  # the function transforms being run, the innermost last
     capture: Any = None  # the call that is being recorded for replays
     classes = False  # whether there are tensors of the program's own classes, which ops may be left to; in all threads
     functions: tuple[Any, ...] = ()  # the modes that ops are left to, the innermost last

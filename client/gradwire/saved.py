@@ -169,6 +169,7 @@ def check(nodes: Sequence[Node], session: Any, targets: Sequence[Node] | None = 
             no derivative.
         Unsupported: where it lacks the derivative by an operand.
     """
+    detached = session.detached
     for outer in nodes:
         node = outer.inner or outer
         if node.saved is None:
@@ -186,6 +187,11 @@ def check(nodes: Sequence[Node], session: Any, targets: Sequence[Node] | None = 
         if node.part is not None and node.part.region is not None:
             continue  # what it needs is computed again
         for cell, version, at, number, meta in node.saved:
+            if detached and at >= 0 and detached.get(number, 0) > node.seq:
+                raise GraphError(
+                    f"{_described(node)} keeps {_what(node, at, number, meta, session)}, for backward; it was "
+                    "detached in place since. Use detach(), which returns another tensor"
+                )
             if cell is not None and cell[0] != version:
                 if cell is MISSING[0]:
                     _check_derivative(node, None if targets is None else {*nodes, *targets})

@@ -14,24 +14,36 @@ from .dispatch import call
 from .duals import duals_of
 from .mapping import materialize
 from .mirror import AccumulateGrad, edge_of
-from .modes import enable_grad
+from .modes import MODES, enable_grad
 from .tensor import Tensor
 
 
 class Scope:
-    """The extent of a transform: its leaves count as outside for the transforms inside of it."""
+    """The extent of a transform: its leaves count as outside for the transforms inside of it.
 
-    __slots__ = ("active",)
+    Attributes:
+        first: the first tensor that the transform made. What was there before has smaller ids.
+    """
+
+    __slots__ = ("active", "first")
 
     def __init__(self) -> None:
         self.active = False
+        self.first: Any = None
 
     def __enter__(self) -> Scope:
         self.active = True
+        MODES.scopes = (*MODES.scopes, self)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.active = False
+        MODES.scopes = MODES.scopes[:-1]
+
+    def holds(self, tensor: Any) -> bool:
+        """Whether the tensor's memory was made since the transform made its first tensor."""
+        memory, first = tensor if tensor._base_tensor is None else tensor._base_tensor, self.first
+        return first is None or memory._session is not first._session or memory._id < 0 or memory._id >= first._id
 
 
 ENDED: Final = Scope()
@@ -54,6 +66,8 @@ def alias(tensor: Any, scope: Scope) -> Any:
     if not made.requires_grad:
         made.requires_grad_()
         made._scope = scope
+    if scope.first is None:
+        scope.first = made
     return made
 
 

@@ -39,6 +39,10 @@ LOOKS_IN_VAIN: Final = 100
 PAYLOAD_BYTES_PER_FRAME: Final = 8 << 20
 
 
+DETACHED_KEPT: Final = 4096
+"""Tensors that were detached in place and are remembered."""
+
+
 class Session(Facts):
     """A session on a server. All tensors belong to one.
 
@@ -68,11 +72,18 @@ class Session(Facts):
         self.matmul_precision = "highest"
         self.max_tensor_bytes = link.limits.get("max_tensor_bytes", MAX_ID)
         self.names: dict[str, int] = {}
+        self.detached: dict[int, float] = {}  # ids of results that were detached in place, and since which node
         link.cancelling, link.recorded = self._cancel, lambda: bool(self._ops)
         self._owned = owned
         threading.Thread(target=self._watch, name="gradwire-quiet", daemon=True).start()
 
     # Tensors
+
+    def note_detached(self, number: int, seq: float) -> None:
+        """Note that a result was cut from its history in place, for the nodes before ``seq`` that keep it."""
+        if len(self.detached) >= DETACHED_KEPT:
+            del self.detached[next(iter(self.detached))]
+        self.detached[number] = seq
 
     def upload(self, array: np.ndarray[Any, Any], dtype: DType, device: str) -> int:
         """Send values; returns the id of the new tensor. The array must not change afterwards: it may be sent again."""

@@ -26,7 +26,7 @@ from .hooks import RemovableHandle
 from .inplace import Path, path_of, regenerate
 from .iterating import Rows, Shifted, rows
 from .layouts import lies_in
-from .mirror import AccumulateGrad, Node, shown
+from .mirror import AccumulateGrad, Node, next_seq, shown
 from .modes import MODES
 from .participation import Part, register_accumulated_hook, register_tensor_hook, remember_origin
 from .reading import Readable
@@ -469,6 +469,8 @@ class Tensor(Readable):
         if self._base_tensor is not None:
             raise GraphError("a view cannot be detached in place: use detach()")
         self._tell("detach_")
+        if self._node is not None:
+            self._session.note_detached(self._id, next_seq())
         self._node, self._requires, self._slot = None, False, 0
         return self
 

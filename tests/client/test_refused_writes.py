@@ -73,6 +73,97 @@ def a_view_of_a_saved_base_that_changed(torch):
     return x.grad
 
 
+# Saved tensors that were detached in place
+
+DETACHED = {
+    "an operand": lambda torch, x: (y := x * 2, (y * y).sum()),
+    "an operand of another": lambda torch, x: (y := x * 2, (y * x).sum()),
+    "a result that its own node keeps": lambda torch, x: (y := x.exp(), y.sum()),
+    "a leaf": lambda torch, x: (x, (x * x).sum()),
+    "one that nobody keeps": lambda torch, x: (y := x * 2, (y + y).sum()),
+    "a tensor without gradient": lambda torch, x: (y := torch.ones(3), (y * x).sum()),
+    "one that an operation keeps by a view": lambda torch, x: (y := x * 2, (y[:2] * y[1:]).sum()),
+    "one that an operation keeps by a copy": lambda torch, x: (y := x * 2, (y.clone() * x).sum()),
+}
+
+
+@pytest.mark.parametrize("how", DETACHED)
+@pytest.mark.parametrize("by", ["backward", "grad", "backward twice", "backward with a graph", "backward for inputs"])
+def test_a_saved_tensor_that_was_detached_in_place(how, by):
+    def attempt(torch):
+        x = leaf(torch, 3)
+        kept, total = DETACHED[how](torch, x)
+        kept.detach_()
+        if by == "grad":
+            return torch.autograd.grad(total, [x], allow_unused=True)
+        if by == "backward twice":
+            total.backward(retain_graph=True)
+        total.backward(
+            **{"backward with a graph": {"create_graph": True}, "backward for inputs": {"inputs": [x]}}.get(by, {})
+        )
+        return x.grad
+
+    same(attempt)
+
+
+@claim
+def a_state_detached_in_place_at_each_step(torch):
+    w, h, found = leaf(torch, 3), torch.ones(3), []
+    for _ in range(3):
+        h = (h * w).sin()
+        (h * h).sum().backward()
+        h.detach_()
+        found.append(w.grad.clone())
+    return found
+
+
+# Leaves that moved, graphs that were freed
+
+
+@claim
+def a_saved_constant_that_a_leaf_is_written_into(torch):
+    base, w, a = torch.zeros(3), leaf(torch, 3), leaf(torch, 1)
+    z = base * w
+    base[0] = a[0]
+    z.sum().backward()
+    return w.grad
+
+
+@claim
+def a_leaf_with_a_gradient_that_moved_into_the_graph(torch):
+    base = torch.zeros(3).requires_grad_()
+    z = base.sin()
+    with torch.no_grad():
+        base[0] = 2.0
+    z.sum().backward()
+    return base.grad
+
+
+def freed(torch, second):
+    x = leaf(torch, 3)
+    y = x.exp()
+    w = y * 1
+    z = (w * w).sum()
+    z.backward(inputs=[w])
+    second(torch, x, y, w, z)
+    return x.grad, w.grad
+
+
+FREED = {
+    "for the same input": lambda torch, x, y, w, z: z.backward(inputs=[w]),
+    "for a leaf": lambda torch, x, y, w, z: z.backward(inputs=[x]),
+    "for one in between": lambda torch, x, y, w, z: z.backward(inputs=[y]),
+    "for everything": lambda torch, x, y, w, z: z.backward(),
+    "by grad": lambda torch, x, y, w, z: torch.autograd.grad(z, [w]),
+    "of what was not passed": lambda torch, x, y, w, z: w.sum().backward(),
+}
+
+
+@pytest.mark.parametrize("how", FREED)
+def test_a_second_backward_after_one_for_inputs(how):
+    same(lambda torch: freed(torch, FREED[how]))
+
+
 # Refusals
 
 REFUSED = {

@@ -135,6 +135,36 @@ def saved_tensors_may_be_changed_where_that_is_allowed(torch: Any) -> Any:
     return found, raises(out.backward), nested, a, z, len(kept.cloned)
 
 
+def hooked(torch: Any, change: Any, forward: Any) -> Any:
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+
+    def pack(tensor: Any) -> Any:
+        change(torch, tensor)
+        return tensor.clone()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        y = forward(x)
+    y.sum().backward()
+    return x.grad
+
+
+CHANGES = {
+    "in place": lambda torch, t: t.mul_(2), "by index": lambda torch, t: t.__setitem__(0, 1.0),
+    "through detach": lambda torch, t: t.detach().add_(1), "through a view": lambda torch, t: t[1:].zero_(),
+    "not at all": lambda torch, t: t * 2,
+}  # fmt: skip
+FORWARDS = {
+    "a result": lambda x: (x * 1).square(), "a leaf": lambda x: x * x, "its own result": lambda x: x.exp(),
+    "one of several": lambda x: (x * 1) * x.sin(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("forward", FORWARDS)
+def test_a_pack_hook_must_not_change_what_it_is_given(change: str, forward: str) -> None:
+    same(lambda torch: hooked(torch, CHANGES[change], FORWARDS[forward]))
+
+
 @pytest.mark.parametrize("run", claim.all, ids=name_of)
 def test_as_in_pytorch(run: Any) -> None:
     same(run)

@@ -153,6 +153,8 @@ def backward(
     if grad_tensors is None and inputs is None and not retain_graph and not create_graph and len(starts) == 1:
         ordinary = swept(starts[0][0])
         if ordinary is not None:
+            if roots[0]._session.detached:
+                check(ordinary[0], roots[0]._session)
             _backward(roots, *ordinary)
             return
     if inputs is not None:

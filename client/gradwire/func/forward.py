@@ -52,8 +52,9 @@ def jvp(
             if not isinstance(value, Tensor):
                 raise ArgumentError(f"jvp: {what} must be made of tensors, they have {type(value).__name__}")
     recording = is_grad_enabled()
-    with duals.Level() as level:
+    with duals.Level() as level, Scope() as scope:
         inputs = [dual(p, t, level) for p, t in zip(leaves, directions, strict=True)]
+        scope.first = inputs[0]
         output, aux = split_aux("jvp", func(*tree_unflatten(inputs, spec)), has_aux)
         outputs, out_spec = results_of("jvp", output)
         values, slopes = [], []
