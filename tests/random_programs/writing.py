@@ -10,6 +10,7 @@ import random
 import re
 import textwrap
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -25,7 +26,7 @@ MODES = ["torch.no_grad()"] * 4 + ["torch.enable_grad()"] * 2 + [
 
 FIXED: set[str] = {"inputs", "expanded", "retained", "materialize", "detach_"}
 """What was different and is not any more, of: inputs, overlap, expanded, retained, materialize, inference, copies,
-warning, detach_. The generator leaves out what is not in here yet."""
+warning, detach_, roots. The generator leaves out what is not in here yet."""
 
 MOST_TENSORS = 24
 """So many are enough to choose from: older ones are rarely used after that."""
@@ -50,12 +51,11 @@ class Writer:
             text = self.statement()
             self.add(text)
             if "create_graph=True" in text:
-                self.cut()
+                self.cut(text)
         return self.program
 
-    def cut(self) -> None:
+    def cut(self, text: str) -> None:
         """Detach the gradients that torch keeps no graph of: gradwire may keep one that only zeros flow through."""
-        text = self.program.statements[-1]
         for name, x in self.torch.tensors().items():
             if holds(lambda x: x.is_leaf, x) and x.grad is not None and not x.grad.requires_grad:
                 self.add(f"{name}.grad = {name}.grad.detach()")
@@ -65,7 +65,17 @@ class Writer:
 
     def add(self, text: str) -> None:
         self.torch.do(text)
-        self.program.statements.append(text)
+        if "a leaf Variable that requires grad" in str(self.torch.error) and not self.names_a_leaf(text):
+            self.torch.steps.pop()  # torch takes a stale view of a former constant for a leaf, gradwire writes to it
+        else:
+            self.program.statements.append(text)
+
+    def names_a_leaf(self, text: str) -> bool:
+        named = self.torch.tensors()
+        return any(
+            name in named and holds(lambda x: x.is_leaf and x.requires_grad and x._base is None, named[name])
+            for name in re.findall(r"\bt\d+", text)
+        )
 
     # Choosing
 
@@ -317,8 +327,10 @@ class Writer:
         v = self.view_of(u)
         if "copies" not in FIXED and not (x.is_floating_point() or x.is_complex()):
             u, v = f"{u}.detach()", f"{v}.detach()"
-        if at.endswith((f"{t}[:]", "[...]", "[()]")):  # a number is written as a tensor there
-            return f"{at} = {v}"
+        if not any(part.lstrip("-").isdigit() for part in at[:-1].replace("[", ", ").split(", ")):
+            return self.draw.choice(
+                [f"{at} = {v}", f"{at} *= 0.5", f"{at} += {v}"]
+            )  # a number would fill with a tensor
         return self.draw.choice(
             [
                 f"{at} = 0.75",
@@ -338,7 +350,7 @@ class Writer:
         if t is None:
             return None
         options = []
-        inputs = self.inputs()
+        inputs = self.inputs(t)
         if "inputs" not in FIXED and not holds(lambda x: not x.is_leaf, self.tensor(t)):
             inputs = []
         if self.draw.random() < 0.6:
@@ -363,20 +375,22 @@ class Writer:
             return t
         return f"{t}.sum()" if self.draw.random() < 0.6 else f"({t} * {t}).sum()"
 
-    def inputs(self) -> list[str]:
+    def inputs(self, t: str) -> list[str]:
         """Tensors to differentiate with respect to: leaves, results, views."""
         found = []
         for _ in range(self.draw.randint(1, 3)):
             name = self.one(lambda x: x.requires_grad and ((x.is_leaf and x._base is None) or "inputs" in FIXED))
             if name is not None and (name not in found or self.draw.random() < 0.1):
                 found.append(name)
+        if "roots" not in FIXED and not reaches(self.tensor(t), [self.tensor(name) for name in found]):
+            return []
         return found
 
     def grad(self) -> str | None:
         t = self.one(lambda x: x.requires_grad and not x.is_leaf)
         if t is None:
             return None
-        inputs = self.inputs()
+        inputs = self.inputs(t)
         if not inputs:
             return None
         options = [f"[{', '.join(inputs)}]"]
@@ -430,14 +444,15 @@ class Writer:
         return self.draw.choice(options)
 
     def flags(self) -> str | None:
-        t = self.one(lambda x: x._base is None)
+        t = self.one(lambda x: x._base is None and not x.retains_grad)
         if t is None:
             return None
         x = self.tensor(t)
         views = any(y._base is x for y in self.torch.tensors().values())
-        if "detach_" not in FIXED and (views or holds(lambda x: x.is_leaf and x.requires_grad, x)):
+        if "detach_" not in FIXED and views:
             return None
-        return self.draw.choice([f"{t}.detach_()", f"{t}.requires_grad_()", f"{t}.requires_grad = True"])
+        flags = ["detach_()", "requires_grad_()", "requires_grad = True", "requires_grad_(False)"]
+        return f"{t}.{self.draw.choice(flags)}"
 
     def function(self) -> str | None:
         t = self.one(lambda x: x.is_floating_point() or x.is_complex())  # a view made without gradients is a leaf
@@ -529,6 +544,24 @@ def holds(wanted: Callable[[torch.Tensor], bool], x: torch.Tensor) -> bool:
         return wanted(x)
     except RuntimeError:
         return False
+
+
+def reaches(root: torch.Tensor, inputs: list[torch.Tensor]) -> bool:
+    """Whether the history of a tensor leads to one of the inputs."""
+    wanted = {id(x.grad_fn) for x in inputs if x.grad_fn is not None}
+    leaves = [x for x in inputs if x.grad_fn is None]
+    seen: set[Any] = set()
+    ahead = [root.grad_fn]
+    while ahead:
+        node = ahead.pop()
+        if node is None or node in seen:
+            continue
+        variable = getattr(node, "variable", None)
+        if id(node) in wanted or any(variable is x for x in leaves):
+            return True
+        seen.add(node)
+        ahead += [following for following, _ in node.next_functions]
+    return False
 
 
 def writable(x: torch.Tensor) -> bool:
