@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from functools import cached_property
 from typing import Any, Final
 
@@ -247,6 +248,9 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
         levels = mapping.prepare(entry, values)
     described, session = _describe(entry, values)
     recipe = _recipe(entry, described, values, session.default_dtype)
+    if op.casts and _loses_imaginary(op, described, recipe):
+        form = None  # it warns each time
+        warnings.warn("complex numbers become real ones: their imaginary parts are lost", UserWarning, stacklevel=3)
     if form is not None and session.default_dtype is DEFAULT_DTYPE:
         learn(form, entry, recipe)
     inferred = recipe.inferred
@@ -257,6 +261,8 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     recording = flags & GRAD_ONLY == 1
     requires = recording and op.grad_fn is not None and _any_requires(entry, values)
     if target is not None:
+        if op.casts and target._meta.dtype.category < 2:
+            requires = False
         check_inplace(op, values, requires)
         if MODES.mutations is not None:
             MODES.mutations.before_change(target)
@@ -312,6 +318,12 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     if OPEN:
         propagate(entry, values, results, recording)
     return results[0] if op.results == 1 else tuple(results)
+
+
+def _loses_imaginary(op: Op, described: Any, recipe: Recipe) -> bool:
+    """Whether a cast is one of complex numbers to floats or integers."""
+    source, into = (described[1], described[0]) if op.mutates is not None else (described[0], recipe.inferred.outs[0])
+    return source.dtype.is_complex and not into.dtype.is_complex and into.dtype.category > 0
 
 
 def _keep(entry: Entry, node: Node, values: list[Any], overwritten: Any = KEPT) -> Any:

@@ -44,7 +44,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if isinstance(value, Tensor):
         while value.ndim > viewed.ndim and value.shape[0] == 1:
             value = call("select", value, 0, 0)
-        if viewed.ndim and not value.ndim:
+        if viewed.ndim and not value.ndim and (viewed.is_complex() or not value.is_complex()):
             call("fill_", viewed, value)
             return
         if value._versions is viewed._versions is not None and value._meta.shape != viewed._meta.shape:

@@ -467,6 +467,8 @@ class Engine:
     ) -> Tensor:
         target: Tensor = values[0]
         requires = self.grad_enabled and entry.has_derivative and any_requires_grad(entry, values)
+        if entry.op.casts and target.meta.dtype.category < 2:
+            requires = False
         inplace.check_writable(target, entry.op, len(tensors), self, requires)
         readable = inplace.separate(self, entry, values) if len(tensors) > 1 else values
         node = None

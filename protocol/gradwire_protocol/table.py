@@ -167,6 +167,8 @@ class Op:
         untracked: for an op that returns views, whether autograd takes them for tensors of their own, with a version
             each and no base.
         expanded: for an in-place form, whether it may write to an expanded tensor.
+        casts: it takes values of any dtype into one that is given: the imaginary part of complex numbers may be lost,
+            and what becomes integers has no history.
         base: for an in-place form, the operation it is derived from.
         control: it acts on the session (graph, names, random state) rather than computing a value.
         random: it draws from the session's generator.
@@ -194,6 +196,7 @@ class Op:
         self.copied: frozenset[str] = frozenset(facts["copied"])
         self.expanded: Expanded = facts["expanded"]
         self.untracked: bool = facts["untracked"]
+        self.casts: bool = facts["casts"]
         self.control: bool = facts["control"]
         self.random: bool = facts["random"]
         self.dynamic: bool = facts["dynamic"]
@@ -380,6 +383,7 @@ def op(
     copied: Sequence[str] = (),
     expanded: Expanded = Expanded.REFUSED,
     untracked: bool = False,
+    casts: bool = False,
 ) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
     """Declare an operation; see the module's docstring and :class:`Op` for the facts.
 
@@ -393,7 +397,7 @@ def op(
         facts = {
             "grad_fn": grad_fn, "differentiable": differentiable, "results": results, "mutates": mutates,
             "base": None, "control": control, "random": random, "dynamic": dynamic,
-            "apart": apart, "copied": copied, "expanded": expanded, "untracked": untracked,
+            "apart": apart, "copied": copied, "expanded": expanded, "untracked": untracked, "casts": casts,
             "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "underivable": underivable,
             "constant": tuple(constant),
         }  # fmt: skip

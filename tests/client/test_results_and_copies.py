@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 from tests.side_by_side import Claims, leaf, name_of, raises, same
 
@@ -138,6 +140,36 @@ def is_leaf_looks_at_the_history_of_a_view_and_grad_does_not(torch):
     view = base[1:]
     base.mul_(leaf(torch, 3))
     return raises(lambda: several[1].is_leaf), several[1].grad, view.is_leaf
+
+
+@claim
+def imaginary_parts_are_copied_with_a_warning(torch):
+    z = torch.ones(3, dtype=torch.complex64)
+    torch.zeros(3).copy_(z)
+    return z.to(torch.complex128)
+
+
+@claim
+def imaginary_parts_are_lost_with_a_warning_at_each_cast(torch):
+    z, x = torch.ones(3, dtype=torch.complex64), torch.zeros(3)
+    found = []
+    for cast in (lambda: z.float(), lambda: z.long(), lambda: z.bool(), lambda: z.double()) * 2:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            cast()
+        found.append(len(caught))
+    x[0], x[:] = z[0], z[0]
+    return found
+
+
+@claim
+def a_copy_into_integers_has_no_history(torch):
+    x = leaf(torch, 3) * 1
+    i, b = torch.zeros(3, dtype=torch.int64), torch.zeros(3, dtype=torch.bool)
+    i.copy_(x), b.copy_(x)
+    j = torch.zeros(3, dtype=torch.int64)
+    j[:2] = x[:2]
+    return i, b, j
 
 
 @claim

@@ -24,9 +24,9 @@ MODES = ["torch.no_grad()"] * 4 + ["torch.enable_grad()"] * 2 + [
     "torch.autograd.set_multithreading_enabled(False)",
 ]  # fmt: skip
 
-FIXED: set[str] = {"inputs", "expanded", "retained", "materialize", "detach_"}
+FIXED: set[str] = {"copies", "warning", "inputs", "expanded", "retained", "materialize", "detach_"}
 """What was different and is not any more, of: inputs, overlap, expanded, retained, materialize, inference, copies,
-warning, detach_, roots. The generator leaves out what is not in here yet."""
+warning, detach_, roots, accumulated, leaf views. The generator leaves out what is not in here yet."""
 
 MOST_TENSORS = 24
 """So many are enough to choose from: older ones are rarely used after that."""
@@ -94,6 +94,8 @@ class Writer:
             return None
         if "inference" not in FIXED:
             names = [n for n in names if not self.tensor(n).is_inference()]
+        if "leaf views" not in FIXED:
+            names = [n for n in names if not holds(is_leaf_view, self.tensor(n))]
         if not names:
             return None
         if self.draw.random() < 0.4:
@@ -382,7 +384,8 @@ class Writer:
             name = self.one(lambda x: x.requires_grad and ((x.is_leaf and x._base is None) or "inputs" in FIXED))
             if name is not None and (name not in found or self.draw.random() < 0.1):
                 found.append(name)
-        if "roots" not in FIXED and not reaches(self.tensor(t), [self.tensor(name) for name in found]):
+        behind = [self.tensor(name) for name in found]
+        if "roots" not in FIXED and not holds(lambda root: reaches(root, behind), self.tensor(t)):
             return []
         return found
 
@@ -447,9 +450,7 @@ class Writer:
         t = self.one(lambda x: x._base is None and not x.retains_grad)
         if t is None:
             return None
-        x = self.tensor(t)
-        views = any(y._base is x for y in self.torch.tensors().values())
-        if "detach_" not in FIXED and views:
+        if self.tensor(t)._post_accumulate_grad_hooks and "accumulated" not in FIXED:
             return None
         flags = ["detach_()", "requires_grad_()", "requires_grad = True", "requires_grad_(False)"]
         return f"{t}.{self.draw.choice(flags)}"
@@ -536,6 +537,11 @@ class Writer:
         if t is None:
             return None
         return self.draw.choice([f"del {t}", f"{self.name()} = {t}", f"{t} = {t}.sin()", f"{t} = {self.view_of(t)}"])
+
+
+def is_leaf_view(x: torch.Tensor) -> bool:
+    """Whether it was made without gradients as a view of a leaf: it requires grad then, and receives none."""
+    return x.requires_grad and x.is_leaf and x._base is not None
 
 
 def holds(wanted: Callable[[torch.Tensor], bool], x: torch.Tensor) -> bool:

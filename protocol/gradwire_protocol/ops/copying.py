@@ -31,7 +31,7 @@ def contiguous(self: Tensor) -> Inference:
     return new(self.shape, self.dtype, self.device)
 
 
-@op(grad_fn="ToCopyBackward0", exposed=())
+@op(grad_fn="ToCopyBackward0", exposed=(), casts=True)
 def to(self: Tensor, dtype: DType | None = None, device: str | None = None, copy: bool = False) -> Inference:
     """A copy of ``self`` in another dtype or on another device, in the same memory order.
 
@@ -41,7 +41,7 @@ def to(self: Tensor, dtype: DType | None = None, device: str | None = None, copy
     return new(self.shape, dtype or self.dtype, device or self.device, stride=_order_of(self))
 
 
-@op(grad_fn="CopyBackwards", mutates=0, results=0, exposed=("method",))
+@op(grad_fn="CopyBackwards", mutates=0, results=0, exposed=("method",), casts=True)
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Inference:
     """Write the values of ``src`` into ``self``: it broadcasts, and is cast to the dtype and device of ``self``."""
     if broadcast(self.shape, src.shape) != self.shape:
