@@ -24,9 +24,9 @@ MODES = ["torch.no_grad()"] * 4 + ["torch.enable_grad()"] * 2 + [
     "torch.autograd.set_multithreading_enabled(False)",
 ]  # fmt: skip
 
-FIXED: set[str] = {"copies", "warning", "inputs", "expanded", "retained", "materialize", "detach_"}
+FIXED: set[str] = {"copies", "inputs", "expanded", "retained", "materialize", "detach_"}
 """What was different and is not any more, of: inputs, overlap, expanded, retained, materialize, inference, copies,
-warning, detach_, roots, accumulated, leaf views. The generator leaves out what is not in here yet."""
+detach_, roots, accumulated, leaf views. The generator leaves out what is not in here yet."""
 
 MOST_TENSORS = 24
 """So many are enough to choose from: older ones are rarely used after that."""
@@ -108,7 +108,7 @@ class Writer:
     def goes_into(self, u: str, x: torch.Tensor) -> bool:
         """Whether a write of one tensor into another is compared."""
         y = self.tensor(u)
-        if y.is_complex() and not x.is_complex() and "warning" not in FIXED:
+        if y.is_complex() and not (x.is_complex() or x.is_floating_point()):
             return False
         return "overlap" in FIXED or not shared(x, y)
 
@@ -120,9 +120,6 @@ class Writer:
             if found is not None:
                 return found
         return self.one() or name
-
-    def maybe(self, share: float, text: str, otherwise: str = "") -> str:
-        return text if self.draw.random() < share else otherwise
 
     # Statements
 
