@@ -1,7 +1,8 @@
 """The time that a frame may take, and its cancellation: what asks is told to stop.
 
 It is asked between the records of a frame, between the nodes of a backward, and in those kernels that go round a loop
-in Python. One call of the array library is not interrupted: :mod:`.work` bounds what one op can cost.
+in Python. One call of the array library is not interrupted: :mod:`.work` bounds what one op can cost, and
+:mod:`.matmul` cuts products of matrices, which may cost most, into pieces.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from gradwire_engine import deadline
 from gradwire_engine.deadline import Clock
 from gradwire_engine.engine import Engine
 from gradwire_engine.image import take
+from gradwire_engine.matmul import matmul
 from gradwire_engine.memory import Limits
 from gradwire_engine.session import Session
 from gradwire_protocol import envelope
@@ -267,3 +268,32 @@ def test_a_clock_that_nobody_cancelled_lets_an_engine_alone() -> None:
     deadline.begin(0)
     deadline.check("an op")
     assert Engine().clock.cancelled is False
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((50, 8), (8, 30)), ((1, 8), (8, 3000)), ((6, 50, 8), (6, 8, 30)), ((6, 50, 8), (1, 8, 30)), ((50, 8), (6, 8, 30)),
+     ((2, 1, 50, 8), (3, 8, 30)), ((1, 50, 8), (1, 8, 30))],
+)  # fmt: skip
+def test_a_large_product_is_computed_in_pieces(
+    left: tuple[int, ...], right: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.random.default_rng(0)
+    a, b = values.random(left, np.float32), values.random(right, np.float32)
+    monkeypatch.setattr("gradwire_engine.matmul.PIECE_STEPS", 1000)
+    checks: list[str] = []
+    monkeypatch.setattr(deadline, "check", checks.append)
+    found = matmul(np, a, b)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, a @ b, rtol=1e-5)
+    assert checks
+
+
+def test_one_large_product_stops_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradwire_engine.matmul.PIECE_STEPS", 10_000)
+    session, program = prepared()
+    program.run(["full", [[100, 100], "float"]], scalars=[1.0])
+    late = Late(20)
+    reply = program.run(["matmul", [-1, -1]], external=[7], clock=late)
+    assert [e.code for e in reply.errors] == ["cancelled"]
+    assert late.asked < 40

@@ -15,6 +15,7 @@ from gradwire_protocol.ops.contraction import (
     tensordot_labels,
 )
 
+from .. import matmul as products
 from ..functional import F, conj
 from ..registry import derivative, kernel
 from ..tensor import Tensor
@@ -67,7 +68,7 @@ def _product(xp: Any, a: Any, a_labels: Labels, b: Any, b_labels: Labels, step: 
     inner = count(step.summed)
     rows = left.reshape(count(step.batch), count(step.left), inner)
     cols = right.reshape(count(step.batch), inner, count(step.right))
-    return xp.matmul(rows, cols).reshape([sizes[label] for label in step.result])
+    return products.matmul(xp, rows, cols).reshape([sizes[label] for label in step.result])
 
 
 def _sum_out(xp: Any, x: Any, labels: Labels, needed: Labels) -> tuple[Any, Labels]:

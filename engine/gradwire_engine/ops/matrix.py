@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from .. import matmul as products
 from ..functional import F, conj
 from ..registry import derivative, kernel
 from ..tensor import Tensor
@@ -34,13 +35,13 @@ def rows_of(x: Any) -> Any:
 def matmul(xp: Any, a: Any, b: Any) -> Any:
     if a.ndim > 2 and b.ndim == 2:
         # One large product instead of a small one per batch entry.
-        return xp.matmul(rows_of(a), b).reshape((*a.shape[:-1], b.shape[1]))
-    return xp.matmul(a, b)
+        return products.matmul(xp, rows_of(a), b).reshape((*a.shape[:-1], b.shape[1]))
+    return products.matmul(xp, a, b)
 
 
 @kernel("mm", "bmm", "mv", "dot")
 def product(xp: Any, a: Any, b: Any) -> Any:
-    return xp.matmul(a, b)
+    return products.matmul(xp, a, b)
 
 
 @kernel("vdot")
@@ -97,7 +98,7 @@ derivative("vdot", self=("other", lambda s, g: conj(g) * s.other), other=("self"
 def inner(xp: Any, a: Any, b: Any) -> Any:
     if a.ndim == 0 or b.ndim == 0:
         return xp.multiply(a, b)
-    rows = xp.matmul(rows_of(a), rows_of(b).T)
+    rows = products.matmul(xp, rows_of(a), rows_of(b).T)
     return rows.reshape((*a.shape[:-1], *b.shape[:-1]))
 
 
@@ -160,7 +161,7 @@ def _blend(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 @kernel("addmm", "baddbmm")
 def addmm(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    return _blend(xp, self, xp.matmul(a, b), beta, alpha)
+    return _blend(xp, self, products.matmul(xp, a, b), beta, alpha)
 
 
 @kernel("addmv")
@@ -173,7 +174,7 @@ def addbmm(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     batch, n, k = a.shape
     # Summing over the batch is one more contracted dimension.
     rows = a.transpose(1, 0, 2).reshape(n, batch * k)
-    return _blend(xp, self, xp.matmul(rows, b.reshape(batch * k, b.shape[2])), beta, alpha)
+    return _blend(xp, self, products.matmul(xp, rows, b.reshape(batch * k, b.shape[2])), beta, alpha)
 
 
 @kernel("addr")
@@ -289,7 +290,7 @@ derivative(
 
 @kernel("linear")
 def linear(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
-    out = xp.matmul(rows_of(x), weight.T)
+    out = products.matmul(xp, rows_of(x), weight.T)
     if bias is not None:
         shape = (*x.shape[:-1], *weight.shape[:-1])
         out = out.reshape(shape)
@@ -325,7 +326,7 @@ def bilinear(xp: Any, x: Any, y: Any, weight: Any, bias: Any) -> Any:
     outs, n, m = weight.shape
     rows = rows_of(x)
     # (rows @ weight) holds, for each row, a vector per output that is still to be contracted with y.
-    half = xp.matmul(rows, weight.transpose(1, 0, 2).reshape(n, outs * m)).reshape(rows.shape[0], outs, m)
+    half = products.matmul(xp, rows, weight.transpose(1, 0, 2).reshape(n, outs * m)).reshape(rows.shape[0], outs, m)
     out = xp.matmul(half, rows_of(y)[..., None]).reshape((*x.shape[:-1], outs))
     if bias is not None:
         out += bias
