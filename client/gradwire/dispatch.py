@@ -275,9 +275,11 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     # What a rule lists beyond the declared results is for backward, and stays on the server.
     outs = inferred.outs if op.results is None else inferred.outs[: op.results]
     line = user_line()
-    edges = _edges(entry, values) if requires else ()  # before the record: a view may refuse
+    # Before the record: a view may refuse, and so does what was made in inference mode.
+    edges = _edges(entry, values) if requires else ()
+    kept = _held(entry, edges, recipe, values, target) if requires and (recipe.carries or target is not None) else None
     if target is not None:
-        written = _Written(entry, values, recipe, edges if requires else None, line)
+        written = _Written(entry, values, recipe, edges, kept, line)
         if recipe.nowhere:
             written.note()
         else:
@@ -291,10 +293,9 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
             propagate(entry, values, [target], recording)
         return target
     node = None
-    places: Any = ((), ())
-    if requires and recipe.carries:
+    if kept is not None:
         node = Node(recipe.node_name, edges, inferred.outs, recipe, line)
-        places = _keep(entry, node, values)
+        _keep(entry, node, values, kept)
     results = [Tensor._make(session, first + i, out, node, i) for i, out in enumerate(outs)]
     if op.constant and node is not None:
         for i in op.constant:
@@ -305,7 +306,8 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     elif flags & 2:
         for result in results:
             result._inference = True
-    if node is not None:
+    if node is not None and kept is not None:
+        places = kept[0]
         if places[1]:
             entry.keeping.keep_results(node, places, results)
         if MODES.packing:
@@ -326,36 +328,41 @@ def _loses_imaginary(op: Op, described: Any, recipe: Recipe) -> bool:
     return source.dtype.is_complex and not into.dtype.is_complex and into.dtype.category > 0
 
 
-def _keep(entry: Entry, node: Node, values: list[Any], overwritten: Any = KEPT) -> Any:
-    """Note what a node keeps of its operands; returns the places of all that it keeps."""
+def _held(entry: Entry, edges: tuple[Any, ...], recipe: Recipe, values: list[Any], target: Any) -> Any:
+    """The places of all that a node will keep, and what it keeps of its operands."""
     keeping = entry.keeping
-    places = keeping.whole or keeping.places(node.edges, node.recipe)
-    if places[0]:
-        keeping.keep(node, places, values, overwritten)
+    places = keeping.whole or keeping.places(edges, recipe)
+    return places, keeping.held(places, values, KEPT if target is None else target) if places[0] else ()
+
+
+def _keep(entry: Entry, node: Node, values: list[Any], kept: Any) -> None:
+    """Note what a node keeps of its operands."""
+    keeping = entry.keeping
+    node.saved = kept[1]
     if keeping.numbers:
         keeping.keep_numbers(node, values)
     if node.recipe.missing is not None:
         refuse_derivative(node)
     if MODES.region is not None:
         MODES.region.note(node)
-    return places
 
 
 class _Written:
-    """What a write to the first operand changes in the mirror; with edges, one that is recorded."""
+    """What a write to the first operand changes in the mirror, one that is recorded if something is ``kept``."""
 
     __slots__ = ("_count", "_entry", "_line", "_node", "_places", "_rebasing", "_saved", "_values")
 
     def __init__(
-        self, entry: Entry, values: list[Any], recipe: Recipe, edges: tuple[Any, ...] | None, line: Any
+        self, entry: Entry, values: list[Any], recipe: Recipe, edges: tuple[Any, ...], kept: Any, line: Any
     ) -> None:
         target = values[0]
         self._entry, self._values, self._line = entry, values, line
         self._count = target._cell()[0] + 1
         self._node: Node | None = None
-        if edges is not None:
+        if kept is not None:
             self._node = Node(recipe.node_name, edges, (target._meta,), recipe, line)
-            self._places = _keep(entry, self._node, values, target)
+            self._places = kept[0]
+            _keep(entry, self._node, values, kept)
             self._saved = self._node.saved
             self._rebasing = Rebasing(target, self._node)
 

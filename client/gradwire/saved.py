@@ -90,29 +90,31 @@ class Keeping:
             tuple(int(n.removeprefix("result") or 0) for n in unique if n not in positions),
         )
 
-    def keep(self, node: Node, places: _Places, values: list[Any], overwritten: Any = KEPT) -> None:
-        """Note what a node keeps of its operands. What is about to be overwritten is kept as a copy."""
+    def held(self, places: _Places, values: Sequence[Any], overwritten: Any = KEPT) -> tuple[Saved, ...]:
+        """What a node keeps of its operands. What is about to be overwritten is kept as a copy.
+
+        Raises:
+            GraphError: for a tensor made in inference mode.
+        """
         if len(places[0]) == 1:
             at = places[0][0]
             value = values[at]
             if type(value) not in _NO_TENSOR and value is not overwritten:
-                cell = value._versions or value._cell()
-                node.saved = ((cell, cell[0], at, value._id, value._meta),)
-                return
+                cell = value._versions or value._kept_cell()
+                return ((cell, cell[0], at, value._id, value._meta),)
         saved: list[Saved] = []
         for at in places[0]:
             value = values[at]
-            if type(value) is list:
+            if type(value) is list or type(value) is tuple:
                 saved.extend([_watched(item, at) for item in value if item is not None])
             elif value is overwritten:
                 saved.append(KEPT)
             elif hasattr(value, "_meta"):
-                cell = value._versions or value._cell()
+                cell = value._versions or value._kept_cell()
                 saved.append((cell, cell[0], at, value._id, value._meta))
             elif self._wraps and value is not None:
                 saved.append(KEPT)
-        if saved:
-            node.saved = tuple(saved)
+        return tuple(saved)
 
     def keep_numbers(self, node: Node, values: list[Any]) -> None:
         """Note the numbers that decide how the derivative goes."""
@@ -130,7 +132,7 @@ class Keeping:
 
 
 def _watched(tensor: Any, at: int) -> Saved:
-    cell = tensor._versions or tensor._cell()
+    cell = tensor._versions or tensor._kept_cell()
     return cell, cell[0], at, tensor._id, tensor._meta
 
 

@@ -51,6 +51,11 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
                 recorded |= edge is not None
             found.append(edge)
         edges = tuple(found)
+    saved: Any = ()
+    if recorded:  # before the record: what was made in inference mode is refused
+        kept = short.kept or short.keeping.places(edges, short.recipe)
+        if kept[0]:
+            saved = short.keeping.held(kept, values)
     line = user_line()
     turns = session.lock
     if turns.ready != key:
@@ -138,9 +143,7 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
             made._view_of(values[0], short.with_history, short.counted, bool(key & 1))
     if node is not None:
         keeping = short.keeping
-        kept = short.kept or keeping.places(edges, recipe)
-        if kept[0]:
-            keeping.keep(node, kept, values)
+        node.saved = saved
         if keeping.numbers:
             keeping.keep_numbers(node, values)
         if kept[1]:
@@ -278,6 +281,24 @@ def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
                 right = edge_of(y)
             if left is not None or right is not None:
                 edges = (left, right)
+    saved: Any = ()
+    if edges is not None:  # before the record: what was made in inference mode is refused
+        kept = short.kept
+        if kept is None:  # it was worked out before, or is now
+            recipe = short.recipe
+            kept = recipe.kept.get((left is None) + 2 * (right is None)) or short.keeping.places(edges, recipe)
+        places = kept[0]
+        if places == BOTH and not number:
+            cell, other = x._versions or x._kept_cell(), y._versions or y._kept_cell()
+            saved = ((cell, cell[0], 0, x._id, x._meta), (other, other[0], 1, y._id, y._meta))
+        elif places == LEFT:
+            cell = x._versions or x._kept_cell()
+            saved = ((cell, cell[0], 0, x._id, x._meta),)
+        elif places == RIGHT and not number:
+            cell = y._versions or y._kept_cell()
+            saved = ((cell, cell[0], 1, y._id, y._meta),)
+        elif places:
+            saved = short.keeping.held(kept, [x, y])
     frame = _getframe(2)
     code = frame.f_code
     try:
@@ -358,23 +379,7 @@ def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
     node.numbers = ()
     node.part = node.inner = node.retained = None
     node.seq = next_seq()
-    kept = short.kept
-    if kept is None:  # it was worked out before, or is now
-        kept = recipe.kept.get((left is None) + 2 * (right is None)) or short.keeping.places(edges, recipe)
-    places = kept[0]
-    if places == BOTH and not number:
-        cell, other = x._versions or x._cell(), y._versions or y._cell()
-        node.saved = ((cell, cell[0], 0, x._id, x._meta), (other, other[0], 1, y._id, y._meta))
-    elif places == LEFT:
-        cell = x._versions or x._cell()
-        node.saved = ((cell, cell[0], 0, x._id, x._meta),)
-    elif places == RIGHT and not number:
-        cell = y._versions or y._cell()
-        node.saved = ((cell, cell[0], 1, y._id, y._meta),)
-    else:
-        node.saved = ()
-        if places:
-            short.keeping.keep(node, kept, [x, y])
+    node.saved = saved
     if short.asked is not None:
         node.numbers = short.asked
     elif asked := short.keeping.numbers:

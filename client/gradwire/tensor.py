@@ -44,6 +44,16 @@ LATER: Final[dict[str, Callable[..., Any]]] = {}
 """Functions of modules that need this one, which put them here: to look one up is faster than to import it."""
 
 
+class InferenceCell(list[Any]):
+    """The version of memory made in inference mode, which no node may keep. It is false, so that whoever looks for a
+    version to keep asks the tensor (:meth:`Tensor._kept_cell`)."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return False
+
+
 class Tensor(Readable):
     """A tensor on the server. Created by :func:`gradwire.tensor` and by operations, never by its constructor alone."""
 
@@ -311,8 +321,18 @@ class Tensor(Readable):
 
     def _cell(self) -> list[Any]:
         if self._versions is None:
-            self._versions = [0]
+            self._versions = InferenceCell([0]) if self._inference else [0]
         return self._versions
+
+    def _kept_cell(self) -> list[Any]:
+        """The same, of a tensor that a node is about to keep for backward.
+
+        Raises:
+            GraphError: for one made in inference mode, which has no version.
+        """
+        if self._inference:
+            raise GraphError("a tensor made in inference mode cannot be saved for backward: clone it outside first")
+        return self._cell()
 
     def _bump(self, op: str | None = None, line: Line | None = None) -> None:
         """Note a write to its memory; by which op and where, for the error that may come of it."""

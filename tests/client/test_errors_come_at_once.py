@@ -241,3 +241,59 @@ def test_a_missing_derivative_is_found_by_backward(session: Any, what: str) -> N
     for _ in range(2):
         assert place_of(lines, gradwire) == place_of(lines, torch)
     session.synchronize()
+
+
+def made_inside(t: Any, *shape: int) -> Any:
+    with t.inference_mode():
+        return t.ones(*(shape or (3,))) * 2
+
+
+def multiplied(t: Any) -> Any:
+    x, y, z = leaf(t), t.ones(3), made_inside(t)
+    for _ in range(3):  # a form of call that is known
+        yield x * y
+    yield y * 2
+    yield z * x
+
+
+def added_to(t: Any) -> Any:
+    x, z = leaf(t), made_inside(t)
+    for _ in range(3):
+        yield x + z
+    (x + z).sum().backward()
+    yield x.grad
+
+
+def a_layer(t: Any) -> Any:
+    layer = t.nn.Linear(3, 2)
+    for _ in range(3):
+        yield layer(t.ones(4, 3))
+    yield layer(made_inside(t, 4, 3))
+
+
+def in_place(t: Any) -> Any:
+    h = leaf(t) * 1
+    yield h.mul_(t.ones(3))
+    yield h.mul_(made_inside(t))
+
+
+def of_a_list(t: Any) -> Any:
+    x = leaf(t)
+    yield t.cat([x, made_inside(t)])
+    yield x * made_inside(t)[:]
+
+
+def of_three(t: Any) -> Any:
+    x, b = leaf(t).reshape(1, 3), t.ones(2)
+    for _ in range(3):
+        yield t.addmm(b, x, t.ones(3, 2))
+    yield t.addmm(b, x, made_inside(t, 3, 2))
+
+
+@pytest.mark.parametrize(
+    "lines", [multiplied, added_to, a_layer, in_place, of_a_list, of_three], ids=lambda f: f.__name__
+)
+def test_saving_what_was_made_in_inference_mode_is_refused_on_its_line(session: Any, lines: Any) -> None:
+    for _ in range(2):
+        assert place_of(lines, gradwire) == place_of(lines, torch)
+    session.synchronize()
