@@ -12,7 +12,7 @@ from typing import Any
 from weakref import ref
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import CheckpointError
+from gradwire_protocol.errors import CheckpointError, GraphError
 from gradwire_protocol.meta import meta
 from gradwire_protocol.table import TABLE
 
@@ -65,6 +65,7 @@ class Region:
         # Inside another region the inputs are that region's to compute again.
         inside = self.parent is not None and outside.source is None
         self.inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None if inside else (args, kwargs)
+        self._versions = [(a, a._version) for a in args if _has_version(a)] if source is None else []
         self._state = control(session, "get_rng_state", []) if preserve_rng_state and source is None else None
         self.handle: Any = control(session, "new_region", [None if source is None else source.handle])
         self._nodes: list[Any] = []
@@ -111,7 +112,15 @@ class Region:
 
         Raises:
             CheckpointError: when the function did not do the same again.
+            GraphError: when an argument was changed in place since.
         """
+        for argument, version in self._versions:
+            if argument._version != version:
+                raise GraphError(
+                    f"a {argument._meta!r} argument of the checkpointed function has been changed in place since (it "
+                    f"is at version {argument._version}, and was passed at {version}): backward would run the "
+                    "function on other numbers. Clone it first, or change it out of place"
+                )
         if self.inputs is not None:
             args, kwargs = self.inputs
         else:
@@ -180,6 +189,10 @@ class Region:
             context = reference()
             if context is not None:
                 context.let_go()
+
+
+def _has_version(value: Any) -> bool:
+    return hasattr(value, "_meta") and not value._inference
 
 
 def _casts_as_now() -> AbstractContextManager[None]:

@@ -111,6 +111,18 @@ def double_backward_through_a_checkpoint(torch: Any) -> Any:
 
 
 @claim
+def an_argument_that_is_changed_in_place_before_backward_is_an_error(torch: Any) -> Any:
+    def attempt(form: bool, change: Any, among: int) -> Any:
+        constant, x = torch.arange(3.0), torch.ones(3, requires_grad=True) * 2
+        out = checkpointing(torch)(lambda a, b: (a * b).sin(), constant[:], x, use_reentrant=form)
+        change((constant, x)[among])
+        return raises(lambda: out.sum().backward())
+
+    changes = (lambda t: t.add_(1), lambda t: t[:1].zero_(), lambda t: t.data.add_(1), lambda t: t.detach().add_(1))
+    return [attempt(form, change, among) for form in (False, True) for change in changes for among in (0, 1)]
+
+
+@claim
 def other_operations_in_the_second_run_are_an_error(torch: Any) -> Any:
     found = []
     for other in (lambda x: x.sin().sin(), lambda x: x.exp()[:1]):

@@ -65,17 +65,8 @@ class Writer:
 
     def add(self, text: str) -> None:
         self.torch.do(text)
-        if "a leaf Variable that requires grad" in str(self.torch.error) and not self.names_a_leaf(text):
-            self.torch.steps.pop()  # torch takes a stale view of a former constant for a leaf, gradwire writes to it
-        else:
+        if not self.torch.took_for_leaf(text):
             self.program.statements.append(text)
-
-    def names_a_leaf(self, text: str) -> bool:
-        named = self.torch.tensors()
-        return any(
-            name in named and holds(lambda x: x.is_leaf and x.requires_grad and x._base is None, named[name])
-            for name in re.findall(r"\bt\d+", text)
-        )
 
     # Choosing
 

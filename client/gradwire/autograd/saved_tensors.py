@@ -71,10 +71,6 @@ class SavedTensor:
                     f"a pack hook changed the {tensor._meta!r} tensor that it was given in place: an operation keeps "
                     "it for backward. Return a changed copy instead"
                 )
-            if tensor._version != self._version:
-                raise GraphError(
-                    f"a pack hook changed the {tensor._meta!r} tensor that it was given in place: let it change a clone"
-                )
             self._kept: Any = None
         elif is_result:
             with no_grad():
