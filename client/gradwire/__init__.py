@@ -63,6 +63,7 @@ from .creation import (
     randn,
     randn_like,
     randperm,
+    range,
     tensor,
     zeros,
     zeros_like,

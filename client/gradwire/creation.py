@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
@@ -176,14 +177,18 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
 
 
+def _is_sequence(data: Any) -> bool:
+    """Whether it has entries by position, as lists have."""
+    known = hasattr(type(data), "__len__") and hasattr(type(data), "__getitem__")
+    return known and not isinstance(data, (str, bytes, Mapping, Tensor, np.ndarray, np.generic))
+
+
 def _flatten(data: Any, arrays: set[DType]) -> tuple[tuple[int, ...], list[Any]]:
     """The shape of nested sequences, and their entries. The dtypes of arrays among them are added to ``arrays``."""
     if isinstance(data, Tensor) and data.ndim > 0:
         arrays.add(data.dtype)
         data = data.tolist()
-    if not isinstance(data, (list, tuple, range)) and not (
-        isinstance(data, Sequence) and not isinstance(data, (str, bytes))
-    ):
+    if not isinstance(data, (list, tuple)) and not _is_sequence(data):
         if isinstance(data, (np.ndarray, np.generic)):
             array = np.asarray(data)
             if isinstance(data, np.ndarray) and array.dtype in DTYPES:
@@ -195,6 +200,8 @@ def _flatten(data: Any, arrays: set[DType]) -> tuple[tuple[int, ...], list[Any]]
         return (), [data]
     if not len(data):
         return (0,), []
+    if not isinstance(data, (list, tuple)):
+        data = list(data)
     if isinstance(data[0], str):
         raise ArgumentValueError(f"a tensor is made from numbers, not from strings as in {list(data)!r:.60}")
     if all(type(v) in (int, float, bool) for v in data):
@@ -345,10 +352,37 @@ def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Any:
 
 
 @accepts_out
+def range(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Any:
+    """Values from ``start`` to ``end``, the end included where a step meets it. Deprecated: use :func:`arange`.
+
+    Raises:
+        ArgumentError: for a step of 0, or one away from the end.
+    """
+    if end is None:
+        raise ArgumentTypeError("range needs an end")
+    warnings.warn("range is deprecated, as it includes its end: use arange", UserWarning, stacklevel=3)
+    dtype, device, requires = _options("range", options)
+    first, last, distance = (v.item() if hasattr(v, "item") else v for v in (start, end, step))
+    if distance == 0 or (last - first) * distance < 0:
+        raise ArgumentError(f"range: no steps of {distance} lead from {first} to {last}")
+    count = int((last - first) / distance) + 1
+    made = call("arange", 0, count, 1, dtype=dtypes.float64, device=place(device)) * distance + first
+    return finish(made.to(_float_default(dtype)), requires)
+
+
+def _between_default(dtype: DType | None, start: Any, end: Any) -> DType:
+    """The dtype of numbers between two: complex where one of them is."""
+    default = _float_default(dtype)
+    complexes = (isinstance(v, complex) or (isinstance(v, Tensor) and v.is_complex()) for v in (start, end))
+    return default.to_complex() if dtype is None and any(complexes) else default
+
+
+@accepts_out
 def linspace(start: Any, end: Any, steps: int, **options: Any) -> Any:
     """``steps`` values from ``start`` to ``end``, both included."""
     dtype, device, requires = _options("linspace", options)
-    made = call("linspace", start, end, steps, dtype=_float_default(dtype), device=place(device))
+    dtype = _between_default(dtype, start, end)
+    made = call("linspace", start, end, steps, dtype=dtype, device=place(device))
     return finish(made, requires)
 
 
@@ -356,7 +390,8 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> Any:
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Any:
     """``steps`` powers of ``base`` with exponents from ``start`` to ``end``."""
     dtype, device, requires = _options("logspace", options)
-    made = call("logspace", start, end, steps, base, dtype=_float_default(dtype), device=place(device))
+    dtype = _between_default(dtype, start, end)
+    made = call("logspace", start, end, steps, base, dtype=dtype, device=place(device))
     return finish(made, requires)
 
 

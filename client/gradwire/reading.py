@@ -121,11 +121,19 @@ class Readable:
             raise ArgumentValueError(f"a tensor of shape {list(self.shape)} is no number: it must have one element")
         return self.item()
 
+    def _real(self: Any) -> Any:
+        value = self._only()
+        if isinstance(value, complex):
+            if value.imag:
+                raise ArgumentError(f"{value} is no real number: look at real, imag or abs()")
+            return value.real
+        return value
+
     def __float__(self: Any) -> float:
-        return float(self._only())
+        return float(self._real())
 
     def __int__(self: Any) -> int:
-        return int(self._only())
+        return int(self._real())
 
     def __complex__(self: Any) -> complex:
         return complex(self._only())

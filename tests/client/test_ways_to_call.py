@@ -109,6 +109,65 @@ def full_takes_no_number_with_a_history(lib):
 
 
 @claim
+def ranges_include_their_end(lib):
+    return [
+        lib.range(0, 4), lib.range(1, 4, 0.5), lib.range(4, 0, -1), lib.range(0, 3, dtype=lib.int64), lib.range(0, 3.5),
+        lib.range(0, 3, out=lib.zeros(2, 2)), raises(lambda: lib.range(0, 2, -1)), raises(lambda: lib.range(1, 2, 0)),
+        raises(lambda: lib.range(3)), lib.range(0.0, 2.0, requires_grad=True),
+    ]  # fmt: skip
+
+
+@claim
+def grids_are_of_vectors_of_one_kind(lib):
+    one = lib.tensor([1])
+    return [
+        raises(lambda given=given: lib.meshgrid(*given, indexing="ij")) for given in (
+            (), ([],), (one, lib.tensor([1.0])),
+            (one, lib.tensor([[1]])), (one, lib.ones(1, dtype=lib.int64, device="meta")),
+            (one, lib.tensor(2)),
+        )
+    ]  # fmt: skip
+
+
+@claim
+def numbers_between_complex_ones_are_complex(lib):
+    return [lib.linspace(1j, 2, 3), lib.logspace(1j, 2, 3), raises(lambda: lib.linspace(0, 1j, 3, dtype=lib.float32))]
+
+
+@claim
+def a_permutation_of_more_than_the_dtype_holds_is_refused(lib):
+    kinds = (lib.uint8, lib.int8, lib.int16, lib.float16, lib.bfloat16)
+    counts = (128, 129, 256, 257, 2049, 2050, 32768, 32769)
+    return [raises(lambda n=n, kind=kind: lib.randperm(n, dtype=kind)) for kind in kinds for n in counts]
+
+
+@claim
+def complex_tensors_are_numbers_where_they_are_real(lib):
+    z = lib.tensor(2 + 1j)
+    return (
+        float(lib.tensor(2 + 0j)),
+        int(lib.tensor(2 + 0j)),
+        raises(lambda: float(z)),
+        raises(lambda: int(z)),
+        complex(z),
+    )
+
+
+@claim
+def anything_with_a_length_and_entries_is_a_sequence(lib):
+    class Pair:
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            if i > 1:
+                raise IndexError
+            return i
+
+    return lib.tensor(Pair()), lib.tensor([Pair(), Pair()]), lib.tensor(range(3)), raises(lambda: lib.tensor({1: 2}))
+
+
+@claim
 def a_batch_norm_that_stops_tracking_stops_counting(lib):
     norm = lib.nn.BatchNorm1d(3)
     norm(lib.arange(6.0).reshape(2, 3))

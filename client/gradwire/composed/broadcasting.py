@@ -17,11 +17,21 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
     """Coordinates of a grid: one tensor per axis, expanded to the shape of the grid.
 
     Raises:
-        ArgumentError: for an ``indexing`` other than "ij" and "xy".
+        ArgumentError: for an ``indexing`` other than "ij" and "xy", no tensors, and ones that are not alike.
     """
     if indexing not in ("ij", "xy"):
         raise ArgumentError(f"indexing is 'ij' or 'xy', not {indexing!r}")
     axes = tensors_of(tensors)
+    if not axes:
+        raise ArgumentError("meshgrid takes at least one tensor")
+    for axis in axes:
+        if axis.ndim > 1:
+            raise ArgumentError(f"meshgrid takes vectors, one of the tensors has shape {list(axis.shape)}")
+        if axis.dtype is not axes[0].dtype or axis.device != axes[0].device:
+            raise ArgumentError(
+                f"meshgrid takes tensors of one dtype on one device, not {axes[0].dtype!r} on {axes[0].device} and "
+                f"{axis.dtype!r} on {axis.device}"
+            )
     swapped = indexing == "xy" and len(axes) > 1
     if swapped:
         axes[0], axes[1] = axes[1], axes[0]

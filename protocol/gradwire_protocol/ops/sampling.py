@@ -138,6 +138,8 @@ def randperm(n: int, dtype: DType = int64, device: str = "cpu") -> Inference:
         raise ShapeError(f"randperm: {n} numbers cannot be put in order")
     if dtype.is_complex:
         raise DTypeError(f"randperm makes no {dtype.name} numbers")
+    if dtype is not bfloat16 and n > whole_numbers(dtype):
+        raise ArgumentError(f"randperm: {dtype.name} does not hold all the numbers from 0 to {n - 1}")
     return new((n,), dtype, device)
 
 
