@@ -7,6 +7,7 @@ an integer beyond 2**53 is a decimal string.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +22,7 @@ SAFE_INTEGER: Final = 2**53
 _SPELLED: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def entries(shape: Shape) -> int:
+def entries(shape: Sequence[int]) -> int:
     """How many lists and numbers the nested lists of a tensor are; without any number there may be many lists."""
     found = count = 1
     for extent in shape:
