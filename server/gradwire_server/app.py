@@ -25,6 +25,7 @@ from .routes import ROUTERS
 from .sessions import Registry
 from .settings import Settings, variable
 from .state import Server
+from .streams.backlog import Backlogs
 from .threads import SHARED as THREADS
 from .tracing import open_tracing
 from .tuning import SWITCH_INTERVAL_S
@@ -55,7 +56,8 @@ def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -
     store = _store(settings)
     access = Access(settings, keys)
     tracing = open_tracing(settings, metrics)
-    server = Server(settings, access, metrics, Registry(settings, metrics, store, access.audit), tracing)
+    registry = Registry(settings, metrics, store, access.audit)
+    server = Server(settings, access, metrics, registry, Backlogs(settings.max_key_backlog_bytes), tracing)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

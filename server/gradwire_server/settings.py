@@ -192,6 +192,11 @@ class Settings(BaseSettings):
         description="Bytes that one stream may hold in memory, as frames that wait to run and replies that wait to "
         "be read; beyond it, the server stops reading from the stream.",
     )
+    max_key_backlog_bytes: PositiveInt = Field(
+        default=256 * MB,
+        description="Bytes that all streams of one key may hold in memory, likewise, and as messages that are not "
+        "whole yet; beyond it, the server reads from one of them at a time, and what is small from the others.",
+    )
     max_graph_export: PositiveInt = Field(
         default=100_000, description="Nodes of a graph that is asked for as JSON or DOT."
     )

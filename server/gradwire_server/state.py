@@ -16,6 +16,7 @@ from .decoding import Decoding
 from .metrics import Metrics
 from .sessions import Registry, Session
 from .settings import Settings
+from .streams.backlog import Backlogs
 from .tracing import Tracing
 
 
@@ -27,6 +28,7 @@ class Server:
     access: Access
     metrics: Metrics
     registry: Registry
+    backlogs: Backlogs
     tracing: Tracing | None = None
     decoding: Decoding = field(default_factory=Decoding)
 

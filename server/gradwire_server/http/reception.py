@@ -41,6 +41,9 @@ RESERVED_HEAD_S: Final = 2.0
 PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
 _CREDENTIALS: Final = frozenset({b"authorization", b"x-api-key"})
 
+MAX_FIRST_BYTES: Final = 128 << 10
+"""Of a message before a stream's first one is there, which is a hello."""
+
 _REASONS: Final = {413: "Content Too Large", 503: "Service Unavailable"}
 
 log = structlog.get_logger("gradwire.reception")
@@ -202,6 +205,8 @@ class StreamReception(WebSocketsSansIOProtocol):
     """
 
     _deliver: Callable[[bytes | str], None] | None = None
+    _coming: Callable[[int], None] = staticmethod(lambda size: None)
+    _any = False
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
@@ -209,15 +214,27 @@ class StreamReception(WebSocketsSansIOProtocol):
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions[DIRECT] = self
 
-    def take_over(self, deliver: Callable[[bytes | str], None]) -> bool:
-        """From now on call ``deliver`` with each message; False, and nothing is changed, while ASGI has some to give.
+    def data_received(self, data: bytes) -> None:
+        """Take bytes, tell how much of a message is there that is not whole yet, and bound the first one."""
+        super().data_received(data)
+        part = len(self.conn.reader.buffer) + sum(map(len, self.frames))
+        if self._deliver is not None:
+            self._coming(part)
+        elif part > MAX_FIRST_BYTES and not self._any and not self.transport.is_closing():
+            self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a first message of more than {MAX_FIRST_BYTES:,} bytes")
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
+
+    def take_over(self, deliver: Callable[[bytes | str], None], coming: Callable[[int], None]) -> bool:
+        """From now on call ``deliver`` with each message, and ``coming`` with how much there is of the next one; False,
+        and nothing is changed, while ASGI has some to give.
 
         The end of the connection is still told by ASGI.
         """
         if self._deliver is None:
             if not self.queue.empty():
                 return False
-            self._deliver = deliver
+            self._deliver, self._coming = deliver, coming
             self.go_on()
         return True
 
@@ -243,6 +260,7 @@ class StreamReception(WebSocketsSansIOProtocol):
 
     def send_receive_event_to_app(self) -> None:
         """Give a whole message to whom it may concern."""
+        self._any = True
         if self._deliver is None or self.close_sent:
             super().send_receive_event_to_app()
             return

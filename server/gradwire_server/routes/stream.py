@@ -31,9 +31,8 @@ async def stream(socket: WebSocket, session_id: str) -> None:
     await socket.accept()
     who, access = caller_of(socket), server.access
     meter = access.rates.meter(who.key)
-    connection = Stream(
-        socket, session, server.settings, server.metrics, server.registry.devices, meter, server.decoding
-    )
+    backlog, devices = server.backlogs.of(session.tenant), server.registry.devices
+    connection = Stream(socket, session, server.settings, server.metrics, devices, meter, server.decoding, backlog)
     connection.tracing = server.tracing
     bind_contextvars(session=session.id)
     access.audit.note("stream_opened", session=session.id)

@@ -7,7 +7,8 @@ the client's next stream.
 
 Memory is bounded by ``max_stream_backlog_bytes``: beyond it, in frames that wait or in replies that wait to be read,
 the server stops reading. A message counts with its bytes and with what its values take once it is decoded. One that is
-large is decoded in a thread (:mod:`..decoding`), and those behind it wait: their order is kept. At most
+large is decoded in a thread (:mod:`..decoding`), and those behind it wait: their order is kept. The streams of a tenant
+have a bound together (:mod:`.backlog`), in which what has come of a message counts before it is whole. At most
 ``FRAMES_AHEAD`` frames are given to the host at a time, so that a client that does not read replies cannot have more
 than those computed.
 """
@@ -49,6 +50,7 @@ from ..sessions import Session
 from ..settings import Settings
 from ..tracing import Tracing
 from . import ends, handshake
+from .backlog import SMALL_BYTES, Backlog
 from .ends import End
 from .outgoing import MESSAGE_OVERHEAD, Outgoing, weight
 
@@ -94,6 +96,7 @@ class Stream:
         devices: list[str],
         meter: Meter,
         decoding: Decoding,
+        backlog: Backlog,
     ) -> None:
         self.socket = socket
         self.meter = meter
@@ -118,6 +121,11 @@ class Stream:
         self._ready: deque[tuple[Reply, Buffers, bool]] = deque()
         self._held_in = 0
         self._held_out = 0
+        self._coming = 0
+        self._unread_bytes = 0
+        self.held = 0
+        """All of this together, as its tenant's :class:`Backlog` knows it."""
+        self._backlog = backlog
         self._end: End | None = None
         self._over = False
         self._direct: StreamReception | None = socket.scope.get("extensions", {}).get(DIRECT)
@@ -167,6 +175,7 @@ class Stream:
             self._waiting.clear()
             self._unread.clear()
             self._ready.clear()
+            self._backlog.leave(self)
             self.metrics.streams.dec()
             if session.streams.get(self.client) is self:
                 del session.streams[self.client]
@@ -302,7 +311,7 @@ class Stream:
 
         while True:
             if self._direct is not None:
-                self._direct.take_over(deliver)
+                self._direct.take_over(deliver, self._arriving)
             self._arrived(await self._arrival())
             while self._unread:  # without a protocol of ours, not asking for more is what stops the client
                 self._room.clear()
@@ -315,6 +324,7 @@ class Stream:
         if self._unread and len(data) <= CANCEL_BYTES:
             self._cancel_early(data)
         self._unread.append(data)
+        self._unread_bytes += len(data)
         try:
             self._take_in()
         except Exception as error:
@@ -336,15 +346,20 @@ class Stream:
                 self._later = asyncio.get_running_loop().call_later(left, self._paid, time.monotonic())
                 break
             if is_large(self._unread[0]):
+                self._tally()
+                if not self._backlog.room(self):
+                    break
                 self._apart = asyncio.create_task(self._take_apart(self._unread[0]))
                 break
-            self._take(self._unread.popleft())
+            self._take(self._next())
         if self._end is not None:
             self._unread.clear()
         if not self._unread:
+            self._unread_bytes = 0
             self._room.set()
+        self._tally()
         if self._direct is not None and self._end is None:
-            if self._unread or self._full:
+            if self._unread or self._full or not self._backlog.room(self):
                 self._direct.hold()
             else:
                 self._direct.go_on()
@@ -352,6 +367,27 @@ class Stream:
     @property
     def _full(self) -> bool:
         return self._held_in + self._held_out > self.settings.max_stream_backlog_bytes
+
+    def _next(self) -> bytes | str:
+        data = self._unread.popleft()
+        self._unread_bytes -= len(data)
+        return data
+
+    def _tally(self) -> None:
+        if not self._over:
+            self._backlog.tell(self, self._coming + self._unread_bytes + self._held_in + self._held_out)
+
+    def _arriving(self, part: int) -> None:
+        """So much has come of a message that is not whole yet."""
+        self._coming = part
+        self._tally()
+        if part > SMALL_BYTES and self._direct is not None and not self._backlog.room(self):
+            self._direct.hold()
+
+    def read_on(self) -> None:
+        """The other streams of the tenant hold less."""
+        if not self._over:
+            self._take_in()
 
     def _paid(self, since: float) -> None:
         """The key may have paid by now: until then its client found the network slower."""
@@ -366,8 +402,7 @@ class Stream:
             self._apart = None
             if self._over or self._end is not None:
                 return
-            self._unread.popleft()
-            self._put(data, found)
+            self._put(self._next(), found)
             self._take_in()
         except Exception as error:
             self._fail(error)
@@ -514,6 +549,7 @@ class Stream:
     def _step(self) -> None:
         if self._over:
             return
+        self._tally()
         self._feed()
         if self._unread or (self._direct is not None and self._direct.read_paused):
             self._take_in()

@@ -1,0 +1,132 @@
+"""What the streams of one tenant hold together is bounded, and still each of them gets on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from gradwire_server.streams.backlog import SMALL_BYTES, Backlog, Backlogs
+from tests.live_server import LiveServer, live_server
+
+from .exchange import binary, stream
+
+MOST = 2 << 20
+LARGE = 3 << 20
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.held = 0
+        self.told = 0
+
+    def read_on(self) -> None:
+        self.told += 1
+
+
+async def test_beyond_the_bound_one_large_message_is_read_at_a_time() -> None:
+    backlog, first, second, small = Backlog(100 * SMALL_BYTES), Holder(), Holder(), Holder()
+    backlog.tell(first, 60 * SMALL_BYTES)
+    assert backlog.room(first)
+    backlog.tell(second, 60 * SMALL_BYTES)
+    backlog.tell(small, SMALL_BYTES)
+    assert backlog.room(second)  # it was the first to be asked
+    assert not backlog.room(first)
+    assert backlog.room(small)
+    backlog.tell(second, 70 * SMALL_BYTES)
+    assert backlog.room(second)
+    backlog.tell(second, 0)
+    await asyncio.sleep(0)
+    assert first.told
+    assert backlog.room(first)
+    backlog.leave(first)
+    assert (backlog.held, first.held) == (SMALL_BYTES, 0)
+
+
+async def test_a_stream_that_ends_makes_room_for_those_that_wait() -> None:
+    backlog, ends, waits = Backlog(SMALL_BYTES), Holder(), Holder()
+    backlog.tell(ends, 3 * SMALL_BYTES)
+    backlog.tell(waits, 3 * SMALL_BYTES)
+    assert backlog.room(ends)
+    assert not backlog.room(waits)
+    backlog.leave(ends)
+    await asyncio.sleep(0)
+    assert waits.told
+    assert backlog.room(waits)
+
+
+def test_tenants_do_not_wait_for_each_other() -> None:
+    backlogs = Backlogs(1)
+    one = backlogs.of("one")
+    assert backlogs.of("one") is one
+    assert backlogs.of("other") is not one
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LiveServer]:
+    with live_server(max_key_backlog_bytes=MOST) as found:
+        yield found
+
+
+@pytest.fixture
+def http(server: LiveServer) -> Iterator[httpx.Client]:
+    with server.http() as client:
+        yield client
+
+
+def test_streams_that_send_more_together_than_they_may_hold_all_get_on(server: LiveServer, http: httpx.Client) -> None:
+    session = http.post("/v1/sessions").headers["location"]
+    failures: list[BaseException] = []
+
+    def send() -> None:
+        try:
+            with stream(server, session) as peer:
+                for seq in range(1, 4):
+                    peer.send(
+                        binary(seq, [["upload", ["payload", "uint8", [LARGE]]]], [0], payloads=[{"buffer": 0}]),
+                        [bytes(LARGE)],
+                    )
+                assert [peer.reply()[0].errors for _ in range(3)] == [[]] * 3
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=send) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures
+    http.delete(session)
+
+
+def test_a_stream_with_small_frames_goes_on_beside_others_that_hold_all_there_may_be(
+    server: LiveServer, http: httpx.Client
+) -> None:
+    session = http.post("/v1/sessions").headers["location"]
+    with stream(server, session) as one, stream(server, session) as other, stream(server, session) as small:
+        for peer in (one, other):  # the beginning of a large message, whose end does not come
+            peer.socket.socket.sendall(b"\x82\xff" + (1 << 24).to_bytes(8, "big") + bytes(4) + bytes(LARGE))
+        for seq in range(1, 20):
+            assert small.apply(seq, [["ones", [[2]]]], [0])[0].refused is None
+        one.socket.socket.close()
+        other.socket.socket.close()
+    with stream(server, session) as again:
+        assert again.apply(1, [["ones", [[2]]]], [0])[0].refused is None
+    http.delete(session)
+
+
+def test_what_comes_before_a_hello_is_not_collected(server: LiveServer, http: httpx.Client) -> None:
+    session = http.post("/v1/sessions").headers["location"]
+    url = server.stream_url + session.rsplit("/", 1)[-1] + "/stream"
+    with connect(url, additional_headers=server.headers, compression=None) as peer:
+        peer.socket.sendall(b"\x82\xff" + (1 << 24).to_bytes(8, "big") + bytes(4) + bytes(1 << 20))
+        with pytest.raises(ConnectionClosed) as closed:
+            peer.recv(timeout=20)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1009
+    http.delete(session)
