@@ -323,6 +323,9 @@ class Run(Applying):
                 raise Poisoned(self.client.failed_backward)
             begun = True
             self._take(session.engine.run(entry, values), count)
+            failed = self.client.failed_backward
+            if failed is not None and failed.code == Cancelled.code and name in BACKWARDS:
+                self.client.failed_backward = None  # who cancelled knows, and there are gradients again
         except Poisoned as poisoned:
             self._fail(op, args, count, poisoned.problem, values)
         except Cancelled:

@@ -157,3 +157,32 @@ def test_values_are_those_of_a_prefix_or_poisoned_wherever_it_is_cancelled(sessi
             assert two == [2 * v for v in one]
         except Cancelled:
             counter, double = gw.zeros(3), gw.zeros(3)
+
+
+def test_training_after_an_interrupt_is_as_if_the_cancelled_steps_had_not_been(session: Any) -> None:
+    def run(interrupted: bool) -> list[float]:
+        gw.manual_seed(7)
+        weight = gw.randn(600, 600, requires_grad=True)
+        optimizer = gw.optim.SGD([weight], lr=1e-3)
+        heavy = gw.full((600, 600), 1e-4)
+
+        def step(times: int) -> Any:
+            optimizer.zero_grad()
+            hidden = weight
+            for _ in range(times):
+                hidden = hidden @ heavy
+            loss = (weight * weight).mean() + hidden.sum() * 0
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        losses = [step(1).item() for _ in range(2)]
+        if interrupted:
+            interrupt_after(0.4)
+            with pytest.raises(KeyboardInterrupt):
+                step(400).item()
+        for _ in range(3):
+            step(1)
+        return [*losses, step(1).item(), weight.sum().item()]
+
+    assert run(True) == run(False)

@@ -202,6 +202,15 @@ def test_steps_behind_a_cancelled_backward_are_skipped_until_the_next_read() -> 
     assert program.values(1) != before
 
 
+def test_a_backward_after_one_that_was_cancelled_lets_steps_go_on() -> None:
+    session, program = prepared()
+    ops, external, _ = FRAMES["gradients"]
+    program.run(*ops, external=external, clock=Late(1))
+    step = ["sgd_step", [[-1], [None], "float", "float", "float", "float", False, False, []]]
+    program.run(*ops[:3], step, external=external, scalars=[0.1, 0.0, 0.0, 0.0])
+    assert program.values(1) != [[2.0] * 4]
+
+
 def test_a_frame_whose_memory_cannot_be_kept_twice_is_not_cancelled_behind_its_write() -> None:
     session = Session(Limits(max_session_bytes=3000, plans=0))
     program = Program(session)
