@@ -10,10 +10,10 @@ import numpy as np
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import GradwireError
-from gradwire_protocol.frames import Problem
+from gradwire_protocol.frames import Problem, position_of
 
 from .kept_uploads import KeptUploads
-from .lines import quote_line, spell_line
+from .lines import quote_line, spell_line, user_line
 from .link import Link
 from .mapping import refuse_reading
 from .modes import MODES
@@ -147,7 +147,17 @@ class Awaiting(Recording):
 
     def _error(self, problem: Problem) -> GradwireError:
         where = self._lines_of.get((problem.seq, problem.index))
-        text = problem.detail if where is None else f"{problem.detail}\n  issued by {problem.op} at {where}"
+        if where is None and problem.seq:  # it was one of very many
+            line = self._recent_lines.at(position_of(self.link.client, problem.seq, problem.index))
+            where = None if line is None else spell_line(line)
+        text = problem.detail
+        if problem.op:
+            operands = problem.extra.get("operands")
+            of = f" of {', '.join(map(str, operands))}" if isinstance(operands, list | tuple) else ""
+            text += f"\n  issued by {problem.op}{of}" + ("" if where is None else f" at {where}")
+            reader = spell_line(user_line())
+            if where != reader:
+                text += f"\n  met by a later read, at {reader}"
         position = problem.extra.get("position", 0)
         made = self._recent_lines.at(position) if isinstance(position, int) else None
         if made is not None:

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("gradwire.session")
 
 FRAME_SECONDS: Final = "GRADWIRE_MAX_FRAME_SECONDS"
+OPERANDS_TOLD: Final = 8
+"""Of an op that failed."""
 
 _SETTLING: Final = frozenset({"zero_grad", "set_grad", "grad_of", "requires_grad_", "set_mode"})
 
@@ -343,7 +345,9 @@ class Run(Applying):
             self._failed(op, args, count, nested, values, begun, drawn)
         except Exception as error:
             log.exception("op %s failed in the engine", name)
-            internal = InternalError(f"{name} failed inside the engine: {type(error).__name__}: {error}")
+            internal = InternalError(
+                f"{name} failed inside the engine ({type(error).__name__}); the server's log has the details"
+            )
             self._failed(op, args, count, internal, values, begun, drawn)
 
     def _failed(
@@ -364,6 +368,9 @@ class Run(Applying):
         timed_out = error.details.get("setting") == FRAME_SECONDS
         if timed_out:
             error.details["begun"] = begun
+        operands = [repr(value.meta) for value in values if isinstance(value, Tensor)]
+        if operands:
+            error.details["operands"] = operands[:OPERANDS_TOLD]
         problem = self._note(error, name)
         for tensor in error.half_done:
             self._poison(tensor, problem)

@@ -46,6 +46,15 @@ if TYPE_CHECKING:
     from .plans.tracing import Tracer
     from .undo_log import UndoLog
 
+_WHY_UNDEFINED: Final = {
+    "Singular matrix": "a matrix is singular",
+    "Matrix is not positive definite": "a matrix is not positive definite",
+    "Array must not contain infs or NaNs": "a matrix has infinities or NaN",
+    "SVD did not converge": "the singular values do not converge",
+    "Eigenvalues did not converge": "the eigenvalues do not converge",
+    "SVD did not converge in Linear Least Squares": "the singular values do not converge",
+}
+"""What the array library says of matrices, in words of ours."""
 _TOO_LARGE: Final = ("array is too big", "imum supported dimension", "imum allowed dimension")
 """What array libraries say of a shape with more dimensions, or extents, than they count to."""
 
@@ -358,7 +367,7 @@ class Engine:
         except OverflowError as error:
             raise ArgumentError(f"{entry.op.name}: a number that no element holds ({error})") from None
         except np.linalg.LinAlgError as error:
-            raise LinAlgError(f"{entry.op.name}: {error}") from None
+            raise LinAlgError(f"{entry.op.name}: {_WHY_UNDEFINED.get(str(error), str(error))}") from None
         except ValueError as error:
             if any(said in str(error) for said in _TOO_LARGE):
                 raise ShapeError(f"{entry.op.name}: no array can be made for it ({error})") from None

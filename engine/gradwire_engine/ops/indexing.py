@@ -67,11 +67,17 @@ def index(xp: Any, x: Any, indices: list[Any]) -> Any:
         if len(found) == 1:
             return xp.take(x, found[0], axis=dims[0])
         return x[selector(x.ndim, dims, found)]
-    except IndexError as error:
-        raise IndexOutOfRange(f"index: {error}") from None
+    except IndexError:
+        for dim, named in zip(dims, found, strict=True):
+            check_range(xp, "index", named, dim, x.shape[dim], IndexOutOfRange, wrap=True)
+        raise KernelError(f"index: {_shapes(found)} indices cannot be used together") from None
 
 
 derivative("index", self=("indices", lambda s, g: F.index_backward(g, s.meta("self").shape, s.indices)))
+
+
+def _shapes(indices: list[Any]) -> str:
+    return " and ".join(str(list(index.shape)) for index in indices)
 
 
 @writer("index_put")
@@ -80,10 +86,13 @@ def index_put(xp: Any, target: Any, indices: list[Any], values: Any, accumulate:
     if not accumulate:
         try:
             target[selector(target.ndim, dims, found)] = values
-        except IndexError as error:
-            raise IndexOutOfRange(f"index_put: {error}") from None
-        except ValueError as error:
-            raise KernelError(f"index_put: {error}") from None
+        except (IndexError, ValueError):
+            for dim, named in zip(dims, found, strict=True):
+                check_range(xp, "index_put", named, dim, target.shape[dim], IndexOutOfRange, wrap=True)
+            raise KernelError(
+                f"index_put: values of shape {list(values.shape)} do not fit what {_shapes(found)} indices select of "
+                f"shape {list(target.shape)}"
+            ) from None
         return
     for dim, named in zip(dims, found, strict=True):
         check_range(xp, "index_put", named, dim, target.shape[dim], IndexOutOfRange, wrap=True)
