@@ -282,6 +282,10 @@ def keys_that_an_optimizer_does_not_know_are_kept(lib):
     state["param_groups"][0]["more"] = 3
     state["state"] = {"elsewhere": {"a": lib.ones(1)}, 0: {"b": lib.ones(2), "c": 4}}
     optimizer.load_state_dict(state)
+    optimizer.state["count"] = 1
+    again = optimizer.state_dict()["state"]
+    optimizer.load_state_dict(optimizer.state_dict())
+    assert again["count"] == optimizer.state["count"] == 1 and again["elsewhere"]["a"].tolist() == [1.0]
     return optimizer.param_groups[0]["more"], optimizer.state[weight]["c"], optimizer.state["elsewhere"]["a"]
 
 

@@ -228,7 +228,9 @@ class Optimizer:
             packed = {name: value for name, value in group.items() if name != "params"}
             packed["params"] = [numbers.setdefault(p, len(numbers)) for p in group["params"]]
             groups.append(packed)
-        state = {numbers.get(key, key): dict(kept) for key, kept in self.state.items()}
+        state = {
+            numbers.get(key, key): dict(kept) if isinstance(kept, Mapping) else kept for key, kept in self.state.items()
+        }
         found: dict[str, Any] = {"state": state, "param_groups": groups}
         for hook in list(self._after_saving.values()):
             changed = hook(self, found)
