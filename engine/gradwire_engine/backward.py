@@ -18,6 +18,7 @@ from gradwire_protocol.shapes import is_dense
 
 from . import deadline
 from .functional import F
+from .inplace import CopySlices
 from .pauses import Call, Pauses, with_replaced
 from .regions import Hold
 from .tape import Edge, Node, Saved, edge_of
@@ -63,6 +64,7 @@ def backward(
     for (node, slot), gradient in roots:
         _deliver(pending, node, slot, gradient)
     del roots
+    written: list[CopySlices] = []
     stops: Any = ()
     for node in order:
         if type(node) is Hold:
@@ -151,7 +153,14 @@ def backward(
         given = None
         del gradients
         if not retain_graph:
-            node.free()
+            # A write into a view has a node of its own inside that of its base. Where it kept its result, whose history
+            # that node is, a derivative of a derivative goes through it once more.
+            if type(node) is CopySlices:
+                written.append(node)
+            else:
+                node.free()
+    for node in written:
+        node.free()
     for i, (node, slot) in enumerate(captures or ()):
         if (captured_gradient := results[i]) is not None:
             results[i] = _handed_out(captured_gradient, node, slot)

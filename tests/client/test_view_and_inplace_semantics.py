@@ -319,6 +319,31 @@ def set_data_of_another_kind(torch):
     return raises(lambda: setattr(x, "data", torch.ones(3, dtype=torch.int64))), raises(lambda: setattr(x, "data", 1))
 
 
+WRITTEN = {
+    "a view of it all": lambda torch, x: (x * 0.1 - 0.3).view(12).relu_(),
+    "a view that keeps its result": lambda torch, x: (x * 0.1).view(12).exp_(),
+    "a row": lambda torch, x: (y := x * 0.1, y[0].tanh_())[0],
+    "rows one after the other": lambda torch, x: (y := x * 0.1, y[0].tanh_(), y[:, 1].sigmoid_())[0],
+    "an instance norm": lambda torch, x: torch.nn.functional.relu_(torch.nn.functional.instance_norm(x[None])),
+    "a normalization of a batch": lambda torch, x: torch.relu_(
+        torch.nn.functional.batch_norm(x[:, :, None], None, None, training=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+@pytest.mark.parametrize("again", [False, True])
+def test_second_derivatives_of_results_kept_by_a_write_into(how, again):
+    def differentiated_twice(torch):
+        x = (torch.arange(12.0, dtype=torch.float64).sin() * 2).reshape(2, 6).detach().requires_grad_()
+        y = WRITTEN[how](torch, x)
+        g = torch.autograd.grad((y**3).sum(), [x], create_graph=True)[0]
+        found = torch.autograd.grad((g**2).sum(), [x], retain_graph=again)[0]
+        return (found * 1, torch.autograd.grad((g**2).sum(), [x])[0] * 1) if again else found * 1
+
+    same(differentiated_twice)
+
+
 @pytest.mark.parametrize("claim", claim, ids=name_of)
 def test_claim(claim):
     same(claim)
