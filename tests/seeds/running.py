@@ -71,10 +71,10 @@ def run(code: str, library: str, before: str = "") -> Ran:
         warnings.simplefilter("always")
         try:
             exec(compile(translated("import torch\n" + code, library), "<block>", "exec"), space)  # noqa: S102
-            if library == "gradwire":
-                gradwire.current_session().synchronize()  # an error that depends on values is raised at a read
         except Exception as error:
             raised = built_in(error)
+    if library == "gradwire":
+        gradwire.current_session().synchronize()  # no error of a block waits for what comes after it
     return Ran(normalised(out.getvalue()), sorted({w.category.__name__ for w in caught}), raised)
 
 

@@ -87,6 +87,21 @@ with torch.inference_mode():
     y = torch.ones(2)
 y.requires_grad_()
 """,
+    # The use of y in autograd, which the comment speaks of, is not in the document.
+    "what inference mode forbids later": """
+import torch
+x = torch.tensor([1., 2., 3.], requires_grad=True)
+with torch.inference_mode():
+    y = torch.ones(3) * 2
+try:
+    (x * y).sum().backward()
+except RuntimeError:
+    print("y was made in inference mode")
+try:
+    y.sum().backward()
+except RuntimeError:
+    print("y has no history")
+""",
     # given for randn.
     "gradcheck": """
 import torch
@@ -123,6 +138,18 @@ with torch.autograd.detect_anomaly():
     z.backward()
     # If NaN/Inf detected, provides detailed error
 print(x.grad)
+""",
+    # The error that the comment above speaks of, handled where backward is called; not in the document.
+    "an anomaly that a program handles": """
+import torch
+import warnings
+warnings.simplefilter("ignore")
+x = torch.zeros(2, requires_grad=True)
+with torch.autograd.detect_anomaly():
+    try:
+        (x.sqrt() * 0).sum().backward()
+    except RuntimeError:
+        print("NaN in backward")
 """,
     # What follows the call is not in the document; the mode is turned off again. Where the operation was called, torch
     # tells in a warning, gradwire in the error.
