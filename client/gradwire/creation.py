@@ -132,7 +132,10 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
         return _gather(np.asarray(data), dtype)
     else:
         arrays: set[DType] = set()
-        shape, flat = _flatten(data, arrays)
+        try:
+            shape, flat = _flatten(data, arrays)
+        except RecursionError:
+            raise ArgumentValueError("the sequences are nested too deeply, or one contains itself") from None
         found = dtype or _dtype_of(flat, arrays)
         try:
             array = np.array([_plain(v) for v in flat], dtype=_carrier(found)).reshape(shape)

@@ -168,6 +168,13 @@ def anything_with_a_length_and_entries_is_a_sequence(lib):
 
 
 @claim
+def a_list_that_contains_itself_is_refused(lib):
+    nested = []
+    nested.append((nested, nested))
+    return lib.tensor(nested)
+
+
+@claim
 def a_batch_norm_that_stops_tracking_stops_counting(lib):
     norm = lib.nn.BatchNorm1d(3)
     norm(lib.arange(6.0).reshape(2, 3))
