@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from gradwire_engine.registry import row
@@ -176,6 +178,35 @@ def test_a_durable_session_that_cancelled_comes_back_the_same(server: LiveServer
     kill(server, session)
     assert http.get(f"{session}/tensors").json() == before
     assert [row["has_grad"] for row in before["tensors"]] == [False]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_frames_cancelled_at_random_moments_are_applied_as_a_whole_or_not_at_all_also_after_a_kill(
+    server: LiveServer, http: httpx.Client, seed: int
+) -> None:
+    choose = random.Random(seed)
+    session, applied = new_session(http), 0
+    with stream(server, session) as peer:
+        base = peer.welcome.client << 32
+        made = [["full", [[2], "float"]], ["full", [[2], "float"]], ["full", [[300, 300], "float"]]]
+        peer.apply(1, made, scalars=[0.0, 0.0, 1e-4])
+        for seq in range(2, 22):
+            ops = [["add_", [-1, "float"]], *[["matmul", [-3, -3]]] * choose.randrange(60), ["add_", [-2, "float"]],
+                   ["add_", [-1, "float"]]]  # fmt: skip
+            peer.send(binary(seq, ops, external=[base | 1, base | 2, base | 3], scalars=[1.0, 2.0, 1.0]))
+            time.sleep(choose.uniform(0, 0.08))
+            peer.send(Cancel(first=seq, last=seq))
+            reply, _ = peer.receive(60)
+            assert [error.code for error in reply.errors] in ([], ["cancelled"])
+            applied += not reply.errors
+        found, buffers = peer.apply(22, [], [-1, -2], external=[base | 1, base | 2])
+        assert [np.frombuffer(buffers[i], np.float32).tolist() for i in (0, 1)] == [[2.0 * applied] * 2] * 2
+        assert found.errors == []
+    if server.app.state.server.registry.pool is not None:
+        kill(server, session)
+        http.get(f"{session}/tensors")  # on the next worker: unlike a frame without a number, a question is asked again
+    for tensor in (base | 1, base | 2):
+        assert http.get(f"{session}/tensors/{tensor}").json()["values"] == [2.0 * applied] * 2
 
 
 # Deleted sessions
