@@ -63,10 +63,13 @@ def header_of(data: bytes | bytearray | memoryview) -> memoryview:
     Raises:
         MalformedFrame: when it is not there whole.
     """
-    whole = memoryview(data).toreadonly()
+    return _header(memoryview(data).toreadonly())
+
+
+def _header(whole: memoryview) -> memoryview:
+    size = int.from_bytes(whole[:_PREFIX], "little")
     if len(whole) < _PREFIX:
         raise MalformedFrame(f"{len(whole)} bytes are too few for a message")
-    size = header_size(whole)
     if _PREFIX + size > len(whole):
         raise MalformedFrame(f"the header should have {size} bytes, {len(whole) - _PREFIX} arrived")
     return whole[_PREFIX : _PREFIX + size]
@@ -81,7 +84,8 @@ def decode(
     Raises:
         MalformedFrame: saying what does not fit.
     """
-    whole, header = memoryview(data).toreadonly(), header_of(data)
+    whole = memoryview(data).toreadonly()
+    header = _header(whole)
     try:
         message = decoder.decode(header)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -64,7 +64,9 @@ def decode(data: bytes | str | memoryview, most: int) -> Decoded:
     if isinstance(data, str):
         weight = bounds.check_json(data, most)
         return Decoded(decode_json(data, _json_decoder, "the text is not a message"), [], weight)
-    weight = bounds.check(envelope.header_of(data), most)
+    weight = envelope.header_size(data) * bounds.MOST_OF_A_BYTE
+    if weight > min(most, bounds.SMALL_BYTES * bounds.MOST_OF_A_BYTE):
+        weight = bounds.check(envelope.header_of(data), most)
     message, buffers = envelope.decode(data)
     return Decoded(message, buffers, weight)
 
