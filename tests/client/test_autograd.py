@@ -328,3 +328,23 @@ def test_fetch_reads_several_values_at_once(round_trips):
     assert round_trips() == 1
     np.testing.assert_array_equal(first, [3.0, 3.0])
     assert second == 1.5
+
+
+@pytest.mark.parametrize("zeros", [(0.0, 0.0), (0.0, 4.0), (3.0, 4.0)])
+def test_second_derivatives_of_scattered_products_with_zeros_in_one_place(zeros):
+    def derivatives(lib, product):
+        options = {"dtype": lib.float64, "requires_grad": True}
+        src, x = lib.tensor([*zeros, 2.0, 3.0, 5.0], **options), lib.tensor([2.0, 7.0], **options)
+        y = product(lib, x, src) * lib.tensor([1.0, 2.0], dtype=lib.float64)
+        first = lib.autograd.grad(y.sum(), [src, x], create_graph=True)
+        total = (first[0] * lib.arange(1.0, 6.0, dtype=lib.float64)).sum() + first[1].sum()
+        return [g.tolist() for g in (*first, *lib.autograd.grad(total, [src, x]))]
+
+    def written_out(lib, x, src):  # torch refuses the second derivative of its own op
+        return lib.stack([x[0] * src[0] * src[1] * src[3], x[1] * src[2] * src[4]])
+
+    def scattered(lib, x, src):
+        return x.scatter_reduce(0, lib.tensor([0, 0, 1, 0, 1]), src, "prod")
+
+    for found, wanted in zip(derivatives(gradwire, scattered), derivatives(torch, written_out), strict=True):
+        assert found == pytest.approx(wanted)

@@ -286,7 +286,14 @@ def _scattered_products(s: Any, g: Tensor, added: Callable[[Tensor], Tensor]) ->
     alone = zero & (F.gather(added(zero), dim, at) == 1)
     without = F.gather(g * product(x, F.masked_fill(src, alone, 1)), dim, at)
     divided = F.gather(g * s.result, dim, at) / F.masked_fill(src, zero, 1)
-    return by_self, F.where(alone, without, divided)
+    by_src = F.where(alone, without, divided)
+    if g.engine.differentiates:
+        # Of two zeros in one place, each has a gradient of 0 that depends on the other.
+        paired = zero & (F.gather(added(zero), dim, at) == 2)
+        rest = F.gather(g * product(x, F.masked_fill(src, zero, 1)), dim, at)
+        other = F.gather(added(F.masked_fill(src, zero == 0, 0)), dim, at) - src
+        by_src = by_src + F.masked_fill(rest * other, paired == 0, 0)
+    return by_self, by_src
 
 
 for _name in ("scatter_reduce", "scatter_reduce_"):
