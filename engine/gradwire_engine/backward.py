@@ -159,8 +159,8 @@ def backward(
                 written.append(node)
             else:
                 node.free()
-    for node in written:
-        node.free()
+    for copied in written:
+        copied.free()
     for i, (node, slot) in enumerate(captures or ()):
         if (captured_gradient := results[i]) is not None:
             results[i] = _handed_out(captured_gradient, node, slot)
