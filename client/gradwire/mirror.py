@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from weakref import ref
 
 from gradwire_protocol.errors import ArgumentTypeError
@@ -20,6 +20,8 @@ from .hooks import RemovableHandle
 if TYPE_CHECKING:
     from .participation import Part
 
+LATER: Final[dict[str, Callable[..., Any]]] = {}
+"""Functions of modules that need this one, which put them here."""
 _NAMESPACED = ("AccumulateGrad", "CopyBackwards", "CopySlices")
 
 Edge = tuple["Node", int]
@@ -131,6 +133,14 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self._name} object at {id(self):#x}>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("_saved_", "_raw_saved_")) and "saved" in LATER:
+            return LATER["saved"](self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *LATER["names"](self)]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise ArgumentTypeError(f"a node of the graph is neither copied nor pickled: {self._name}")

@@ -84,11 +84,14 @@ def remember_way(node: Node, source: Node, edge: int) -> None:
 
 
 def remember_origin(node: Node, tensor: Any) -> None:
-    """Note that the program came to ``node`` through this tensor's ``grad_fn``."""
+    """Note that the program came to ``node`` through this tensor's ``grad_fn``, which may outlive it."""
     if node.part is None:
         node.part = Part()
     if node.part.place is None:
-        node.part.way = ref(tensor), None
+        if tensor._id < 0 or tensor._levels or tensor._session.closed:
+            node.part.way = ref(tensor), None
+        else:
+            node.part.place = _record(tensor, "place_of", [tensor])
 
 
 def remember_tensor(node: Node, tensor: Any) -> None:

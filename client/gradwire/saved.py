@@ -159,7 +159,7 @@ def _check_derivative(node: Node, leading: set[Node] | None) -> None:
             named = zip(entry.differentiable, node.edges, strict=False)
             if not any(e is not None and e[0] in leading and op.params[i].name in operands for i, e in named):
                 return
-    text = f"{op.name}: {why}; {_described(node)} is on the way of the gradients"
+    text = f"{op.name}: {why}; {describe(node)} is on the way of the gradients"
     raise Unsupported(text) if operands or op.internal else GraphError(text)
 
 
@@ -176,12 +176,12 @@ def check(nodes: Sequence[Node], session: Any, targets: Sequence[Node] | None = 
         node = outer.inner or outer
         if node.saved is None:
             raise GraphError(
-                f"an earlier backward went through {_described(node)} and freed what it had kept: pass "
+                f"an earlier backward went through {describe(node)} and freed what it had kept: pass "
                 "retain_graph=True there to go through it again"
             )
         if outer is not node and outer.edges[0] is not None and repeats(node.outs[0]):
             raise GraphError(
-                f"{_described(node)} wrote to an expanded tensor: which of its elements stayed in memory is not "
+                f"{describe(node)} wrote to an expanded tensor: which of its elements stayed in memory is not "
                 "known, so there is no gradient for what was there before. Clone the tensor before it is written to"
             )
         if outer.part is not None and (outer.part.region is not None or outer.part.packed):
@@ -191,7 +191,7 @@ def check(nodes: Sequence[Node], session: Any, targets: Sequence[Node] | None = 
         for cell, version, at, number, meta in node.saved:
             if detached and at >= 0 and detached.get(number, 0) > node.seq:
                 raise GraphError(
-                    f"{_described(node)} keeps {_what(node, at, number, meta, session)}, for backward; it was "
+                    f"{describe(node)} keeps {_what(node, at, number, meta, session)}, for backward; it was "
                     "detached in place since. Use detach(), which returns another tensor"
                 )
             if cell is not None and cell[0] != version:
@@ -230,7 +230,8 @@ def _seq(node: Node) -> float:
     return node.seq
 
 
-def _described(node: Node) -> str:
+def describe(node: Node) -> str:
+    """A node for the text of an error: its name, its op, and the line that recorded it."""
     op = f" ({node.recipe.entry.op.name})" if node.recipe is not None else ""
     return f"{node.label}{op}" + (f", recorded at {spell_line(node.line)}," if node.line is not None else "")
 
@@ -247,6 +248,6 @@ def _what(node: Node, at: int, number: int, meta: Any, session: Any) -> str:
 def _changed(node: Node, cell: list[Any], version: int, what: str) -> str:
     how = f"{cell[1]} changed it in place at {spell_line(cell[2])}" if len(cell) > 1 else "it was changed in place"
     return (
-        f"{_described(node)} keeps {what}, for backward; {how} (it is at version {cell[0]}, and was kept at "
+        f"{describe(node)} keeps {what}, for backward; {how} (it is at version {cell[0]}, and was kept at "
         f"{version}). Use the operation that is not in place, or clone the tensor first"
     )

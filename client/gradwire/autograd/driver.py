@@ -312,7 +312,7 @@ class Run:
             self._advance([])
             with self._modes():
                 for hook in list(part.accumulated.values()):
-                    if hook(node.variable) is not None:  # type: ignore[attr-defined]
+                    if hook(node.variable) is not None:
                         raise GraphError("a hook that runs after accumulation returns nothing: change .grad instead")
         if AFTER in stages:
             self._after(node, given, arrived)

@@ -9,6 +9,7 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
+from .. import saved_attributes  # noqa: F401  (which adds to nodes)
 from ..hooks import RemovableHandle
 from ..mirror import Node, edge_of
 from ..modes import MODES

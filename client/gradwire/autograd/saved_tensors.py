@@ -141,6 +141,19 @@ class Packed:
         names, at = tuple([i[0] for i in self._items]), tuple([i[1] for i in self._items])
         self._place._session.record(TABLE["let_go"], [self._place, names, at], 0)
 
+    def add(self, name: str, at: int, saved: SavedTensor) -> None:
+        """Keep one more; the server forgets it."""
+        self._items.append((name, at, saved))
+        self._place._session.record(TABLE["let_go"], [self._place, (name,), (at,)], 0)
+
+    def find(self, name: str, at: int) -> Any:
+        """The tensor that was saved under a name, from the program's hook; ``None`` where that is not among these."""
+        return next((saved.unpack() for n, i, saved in self._items if (n, i) == (name, at)), None)
+
+    def has(self, name: str, at: int) -> bool:
+        """Whether a tensor saved under this name is among these."""
+        return any((n, i) == (name, at) for n, i, _ in self._items)
+
     def bring_back(self) -> None:
         """Give the tensors to the server again, from the program's unpack hooks."""
         session = self._place._session

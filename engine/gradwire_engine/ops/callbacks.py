@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, GraphError, LimitExceeded
 
 from ..backward import backward
@@ -12,7 +13,7 @@ from ..batching.functions import as_mapped
 from ..pauses import Backward, ClientNode, Pauses
 from ..regions import Region
 from ..registry import control
-from ..tape import AccumulateGrad, SavedTensor, edge_of
+from ..tape import AccumulateGrad, Node, SavedTensor, edge_of
 from ..tensor import Tensor
 from .control import edges_of, receive_gradients, roots_of, wanted_gradients
 
@@ -173,6 +174,31 @@ def _region_of(engine: Any, handle: Tensor) -> Region:
 def _place_named(engine: Any, place: Tensor) -> Any:
     found = engine.handles.get(id(place))
     return found[1] if found is not None and type(found[1]) is Region else _node_of(place)
+
+
+@control("saved_of")
+def saved_of(
+    engine: Any, place: Tensor, name: str, shape: tuple[int, ...], stride: tuple[int, ...], dtype: DType, at: int
+) -> Tensor:
+    node = _node_of(place)
+    node = getattr(node, "inner", node)
+    saved: dict[str, Any] | None = getattr(node, "saved", {})
+    if saved is None:
+        raise GraphError(f"what {node.name} saved was freed by an earlier backward: pass retain_graph=True there")
+    name = _saved_name(saved, name)
+    kept = saved.get(name)
+    if type(kept) is list:
+        kept = kept[at] if 0 <= at < len(kept) else None
+    if type(kept) is SavedTensor:
+        kept = kept.unpack(node, name)
+    position = node.row.op.positions.get(name) if isinstance(node, Node) else None
+    if kept is None and position is not None:
+        kept = node.values[position]
+    if isinstance(kept, (bool, int, float, complex)):
+        kept = engine.call("full", (), kept, dtype=dtype, device=place.device)
+    if not isinstance(kept, Tensor) or (kept.shape, kept.meta.stride, kept.dtype) != (shape, stride, dtype):
+        raise ArgumentError(f"{node.name} keeps nothing of shape {list(shape)} under the name {name!r} at {at}")
+    return kept
 
 
 @control("let_go")

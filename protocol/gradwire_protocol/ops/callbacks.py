@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..dtypes import float32, uint8
+from ..dtypes import DType, float32, uint8
 from ..errors import ArgumentError
 from ..meta import Inference, new, nothing
 from ..table import Ints, Strings, Tensor, op
@@ -82,6 +82,15 @@ def attach_function(
     if not inputs:
         raise ArgumentError("a function without tensor inputs has nothing to differentiate by")
     return new((0,), inputs[0].dtype, inputs[0].device)
+
+
+@op(control=True, exposed=())
+def saved_of(place: Tensor, name: str, shape: Ints, stride: Ints, dtype: DType, at: int = -1) -> Inference:
+    """What a node keeps for backward under the name of an operand or result, or a number that it was called with. It
+    must have this shape and dtype; ``at`` counts in a list of tensors, -1 elsewhere."""
+    if len(shape) != len(stride):
+        raise ArgumentError(f"{len(shape)} extents come with {len(stride)} strides")
+    return new(shape, dtype, place.device, stride=stride)
 
 
 @op(control=True, results=0, exposed=())
