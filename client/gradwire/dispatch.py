@@ -248,9 +248,9 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
         levels = mapping.prepare(entry, values)
     described, session = _describe(entry, values)
     recipe = _recipe(entry, described, values, session.default_dtype)
-    if op.casts and _loses_imaginary(op, described, recipe):
-        form = None  # it warns each time
-        warnings.warn("complex numbers become real ones: their imaginary parts are lost", UserWarning, stacklevel=3)
+    warns = op.casts and _loses_imaginary(op, described, recipe)
+    if warns:
+        form = None  # each time, so that it is never learnt
     if form is not None and session.default_dtype is DEFAULT_DTYPE:
         learn(form, entry, recipe)
     inferred = recipe.inferred
@@ -266,6 +266,8 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
         check_inplace(op, values, requires)
         if MODES.mutations is not None:
             MODES.mutations.before_change(target)
+    if warns:
+        warnings.warn("complex numbers become real ones: their imaginary parts are lost", UserWarning, stacklevel=3)
     if recipe.largest > session.max_tensor_bytes:
         raise LimitExceeded(
             f"{op.name}: the result would take {recipe.largest:,} bytes, a tensor on this server may take "
@@ -276,7 +278,8 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     outs = inferred.outs if op.results is None else inferred.outs[: op.results]
     line = user_line()
     # Before the record: a view may refuse, and so does what was made in inference mode.
-    edges = _edges(entry, values) if requires else ()
+    # Before the record: a view may refuse. What has no history, a mask say, does not look at that of its operands.
+    edges = _edges(entry, values) if requires and (target is not None or recipe.carries) else ()
     kept = _held(entry, edges, recipe, values, target) if requires and (recipe.carries or target is not None) else None
     if target is not None:
         written = _Written(entry, values, recipe, edges, kept, line)
@@ -325,7 +328,7 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
 def _loses_imaginary(op: Op, described: Any, recipe: Recipe) -> bool:
     """Whether a cast is one of complex numbers to floats or integers."""
     source, into = (described[1], described[0]) if op.mutates is not None else (described[0], recipe.inferred.outs[0])
-    return source.dtype.is_complex and not into.dtype.is_complex and into.dtype.category > 0
+    return source.dtype.is_complex and not into.dtype.is_complex and into.dtype.category > 0 and into.numel != 0
 
 
 def _held(entry: Entry, edges: tuple[Any, ...], recipe: Recipe, values: list[Any], target: Any) -> Any:

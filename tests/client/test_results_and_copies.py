@@ -143,6 +143,19 @@ def is_leaf_looks_at_the_history_of_a_view_and_grad_does_not(torch):
 
 
 @claim
+def what_has_no_history_does_not_look_at_that_of_a_stale_view(torch):
+    x = leaf(torch, 3)
+    with torch.no_grad():
+        view = x[:1]
+    y = x[:] * 1
+    several = y.split(1)
+    with torch.no_grad():
+        y.mul_(0.5)
+    looks = (lambda t: t.long(), lambda t: t > 0, lambda t: t.argmax(), lambda t: t.sin())
+    return [raises(lambda look=look, t=t: look(t)) for t in (view, several[0]) for look in looks * 2]
+
+
+@claim
 def imaginary_parts_are_copied_with_a_warning(torch):
     z = torch.ones(3, dtype=torch.complex64)
     torch.zeros(3).copy_(z)

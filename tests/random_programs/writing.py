@@ -133,7 +133,7 @@ class Writer:
         return f"{self.name()} = numbers({given}){requires}"
 
     def result(self) -> str | None:
-        t = self.one()
+        t = self.one(lambda x: x.dtype is not torch.bool)
         if t is None:
             return None
         x = self.tensor(t)
@@ -280,12 +280,11 @@ class Writer:
             "mul_(0.5)", "add_(0.25)", "neg_()", "sin_()", "zero_()", "fill_(0.75)", "sigmoid_()", "tanh_()", "cos_()",
             "sub_(0.5)", "mul_(2)", f"masked_fill_({t} > 0, 0.5)", "square_()",
         ]  # fmt: skip
-        if x.ndim and x.shape[0]:
+        if x.ndim and x.shape[0] and target == t:
             options += [
                 "index_fill_(0, torch.tensor([0]), 0.5)", "cumsum_(-1)",
+                f"index_add_(0, torch.tensor([0]), {t}[:1].detach().clone())",
             ]  # fmt: skip
-            if target == t:
-                options.append(f"index_add_(0, torch.tensor([0]), {t}[:1].detach().clone())")
         if self.draw.random() < 0.55:
             u = self.partner(t)
             if not self.goes_into(u, x):
@@ -438,7 +437,8 @@ class Writer:
         t = self.one(lambda x: x._base is None and not x.retains_grad)
         if t is None:
             return None
-        if self.tensor(t)._post_accumulate_grad_hooks and "accumulated" not in FIXED:
+        x = self.tensor(t)
+        if (x._post_accumulate_grad_hooks or x._backward_hooks) and "accumulated" not in FIXED:
             return None
         flags = ["detach_()", "requires_grad_()", "requires_grad = True", "requires_grad_(False)"]
         return f"{t}.{self.draw.choice(flags)}"
