@@ -440,7 +440,9 @@ class Writer:
         x = self.tensor(t)
         if (x._post_accumulate_grad_hooks or x._backward_hooks) and "accumulated" not in FIXED:
             return None
-        flags = ["detach_()", "requires_grad_()", "requires_grad = True", "requires_grad_(False)"]
+        flags = ["detach_()", "requires_grad_()", "requires_grad = True"]
+        if not any(y._base is x for y in self.torch.tensors().values()):
+            flags.append("requires_grad_(False)")
         return f"{t}.{self.draw.choice(flags)}"
 
     def function(self) -> str | None:
@@ -463,7 +465,7 @@ class Writer:
             f"{self.name()}, {self.name()} = Scaled.apply({t}, {u})",
             f"{self.name()}, {self.name()} = Unfilled.apply({t})",
             f"{self.name()} = Doubled.apply({t} * 1)",
-            f"{self.name()} = Doubled.apply({t if x._base is None else f'{t} * 2'})",
+            f"{self.name()} = Doubled.apply({t if x._base is None and not x.retains_grad else f'{t} * 2'})",
             f"{self.name()}, {self.name()} = Split.apply({t})", f"{self.name()} = Kept.apply({t})",
             f"{self.name()} = Broken.apply({t})", f"{self.name()} = checkpoint({fn}, use_reentrant=False)",
             f"{self.name()} = checkpoint({fn}, use_reentrant={self.draw.random() < 0.4})",
@@ -563,6 +565,7 @@ def writable(x: torch.Tensor) -> bool:
     return (
         x.dtype is not torch.bool
         and not x.is_inference()
+        and x.numel() > 0
         and len({offset(x, i) for i in range(x.numel())}) == x.numel()
     )
 
