@@ -238,10 +238,12 @@ def describe(node: Node) -> str:
 
 def _what(node: Node, at: int, number: int, meta: Any, session: Any) -> str:
     name = next((name for name, held in session.names.items() if held == number), None)
+    op = node.recipe.entry.op if node.recipe is not None else node.op
+    assert op is not None
     if at < 0:
-        place = "its result" if node.recipe.entry.op.results == 1 else f"its result {-1 - at}"
+        place = "its result" if op.results == 1 else f"its result {-1 - at}"
     else:
-        place = f"its operand {node.recipe.entry.op.params[at].name!r}"
+        place = f"its operand {op.params[at].name!r}"
     return f"{place}, {f'the tensor named {name!r}' if name is not None else f'a {meta!r} tensor'}"
 
 

@@ -25,7 +25,7 @@ from ..modes import MODES
 from ..participation import Part, place_of
 from ..regions import Region
 from ..tensor import NO_GRAD, PRESENT, Tensor
-from .history import CONSTANT, Gradient, accumulated, added, attach, begin, step
+from .history import CONSTANT, Given, Gradient, accumulated, added, attach, begin, step
 from .saved_tensors import Packed
 
 Gradients = list[Any]
@@ -426,8 +426,7 @@ def _pre_hooks(part: Part, values: list[Any]) -> list[Any]:
 
 
 def _history(tensor: Any) -> Gradient:
-    edge = edge_of(tensor)
-    return CONSTANT if edge is None else edge
+    return Given.of(tensor)
 
 
 def _in_order(nodes: list[Node]) -> list[Node]:

@@ -6,46 +6,97 @@ take the same steps without values: whether a gradient requires grad, what it de
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from gradwire_protocol.derivatives import Facts, leaves
-from gradwire_protocol.errors import GradwireError
+from gradwire_protocol.errors import GradwireError, GraphError
 from gradwire_protocol.meta import Meta, meta
 from gradwire_protocol.table import TABLE, Kind, Op
 
 from ..dispatch import entry_of
 from ..mirror import AccumulateGrad, Edge, Node, edge_of
-from ..saved import KEPT, MISSING, executed
+from ..participation import Part
+from ..saved import KEPT, MISSING, Saved, executed
 
 CONSTANT: Final = ()
 """A gradient that is there and depends on nothing. ``None`` is one that is not there, an edge one with a history."""
 
-Gradient = Edge | tuple[()] | None
+
+class Given(tuple[Any, ...]):
+    """A gradient (an edge, or ``CONSTANT``) whose memory is known: the program may write to it, and nodes keep it."""
+
+    memory: Saved
+
+    @staticmethod
+    def of(tensor: Any) -> Given:
+        """The gradient that a tensor is."""
+        found = Given(edge_of(tensor) or CONSTANT)
+        cell = tensor._cell()
+        found.memory = cell, cell[0], 0, tensor._id, tensor._meta
+        return found
+
+    @staticmethod
+    def constant(described: Meta) -> Given:
+        """A gradient in new memory that depends on nothing."""
+        found = Given()
+        found.memory = [0], 0, -1, 0, described
+        return found
+
+
+Gradient = Edge | tuple[()] | Given | None
 Histories = dict[Node, list[Gradient]]
 """What arrives at nodes, by output."""
 _LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+_VIEWS: Final = frozenset({
+    "alias", "as_strided", "broadcast_to", "diagonal", "expand", "imag", "movedim", "narrow", "permute", "real",
+    "reshape", "select", "slice", "spread", "squeeze", "t", "transpose", "unfold", "unsqueeze", "view",
+    "view_as_complex", "view_as_real",
+})  # fmt: skip
+"""Steps whose result lies in the memory of what they are made of."""
+
+Input = tuple[Edge | None, Saved | None]
+"""An operand of a step: where gradients for it go, and the memory it lies in, where a write could change that."""
 
 
 class Told(Node):
-    """A node of a gradient's own history, which the facts tell of. ``op`` is what the server recorded."""
+    """A node of a gradient's own history, which the facts tell of. ``op`` is what the server recorded, ``memory`` what
+    its result lies in. ``operands`` are the memories of its operands: what it keeps of them, a write must not change.
+    """
 
-    __slots__ = ("op",)
+    __slots__ = ("memory", "op")
 
     told = True
 
-    def __init__(self, told: str, edges: Iterable[Edge | None], outs: tuple[Meta, ...]) -> None:
+    def __init__(
+        self, told: str, edges: Iterable[Edge | None], outs: tuple[Meta, ...], operands: Sequence[Saved | None] = ()
+    ) -> None:
         op, _, name = told.partition(":")
         self.op: Op | None = TABLE.get(op)
         if not name:
             name = (self.op.grad_fn if self.op is not None else None) or op
         super().__init__(name, tuple(edges), outs)
+        views = op in _VIEWS and bool(operands)
+        self.memory: Saved | None = operands[0] if views else ([0], 0, -1, 0, outs[0])
         if self.op is not None and self.op.grad_fn is not None:
             keeping = entry_of(self.op).keeping
-            if len(self.edges) == len(keeping.at) and any(keeping.places(self.edges, None)):
-                self.saved = (KEPT,)
+            if len(self.edges) == len(keeping.at):
+                at, results = keeping.places(self.edges, None)
+                memories = dict(zip(keeping.at, operands, strict=False))
+                kept = [_at_operand(memories.get(i), i) for i in at]
+                self.saved = (*kept, *(self.memory if i == 0 and self.memory is not None else KEPT for i in results))
             if self.op.underivable is not None:
                 self.saved = (MISSING,)
+
+
+def _at_operand(memory: Saved | None, at: int) -> Saved:
+    """What is kept of an operand that lies in this memory."""
+    if memory is None:
+        return KEPT
+    cell, _, _, number, described = memory
+    if not cell:
+        raise GraphError("a gradient made in inference mode cannot be saved for the next derivative: clone it outside")
+    return cell, cell[0], at, number, described
 
 
 def play(
@@ -83,10 +134,10 @@ def begin(root: Any, gradient: Any) -> Gradient:
     """The gradient that backward starts with at a root."""
     if gradient is None:
         return CONSTANT
+    if gradient.dtype is root.dtype:
+        return Given.of(gradient)
     edge = edge_of(gradient)
-    if edge is None:
-        return CONSTANT
-    return edge if gradient.dtype is root.dtype else (Told("to", (edge,), (root._meta,)), 0)
+    return CONSTANT if edge is None else (Told("to", (edge,), (root._meta,)), 0)
 
 
 def accumulated(leaf: Any, gradient: Gradient) -> Gradient:
@@ -107,7 +158,7 @@ def added(first: Gradient, second: Gradient, described: Meta) -> Gradient:
     if first is None or second is None:
         return second if first is None else first
     if first == CONSTANT and second == CONSTANT:
-        return CONSTANT
+        return Given.constant(described)
     return Told("add", (first or None, second or None), (described,)), 0
 
 
@@ -119,12 +170,18 @@ def _of_grad(leaf: Any) -> Gradient:
 
 def attach(tensor: Any, gradient: Gradient) -> Any:
     """Give a proxy for a gradient its history. Returns the gradient: where a leaf was passed on, that leaf."""
-    if not gradient or tensor.dtype.category < 2:
+    if tensor.dtype.category < 2:
+        return tensor
+    if not gradient:
+        if isinstance(gradient, Given) and gradient.memory[2] < 0:
+            tensor._versions = gradient.memory[0]
         return tensor
     node, slot = gradient
     if isinstance(node, AccumulateGrad):
         return node.variable
     tensor._node, tensor._slot = node, slot
+    if isinstance(node, Told) and node.memory is not None and node.memory[2] < 0:
+        tensor._versions = node.memory[0]
     return tensor
 
 
@@ -151,6 +208,10 @@ def step(node: Node, arrived: list[Gradient], needed: list[bool]) -> list[Gradie
     """The gradients that a node's derivative makes of those that arrived, one per edge."""
     if node.inner is not None:
         return _through_slice(node, node.inner, arrived, needed)
+    return _by_facts(node, arrived, needed, node.part)
+
+
+def _by_facts(node: Node, arrived: list[Gradient], needed: list[bool], part: Part | None) -> list[Gradient]:
     op = node.recipe.entry.op if node.recipe is not None else node.op
     facts = entry_of(op).keeping.facts if op is not None else None
     if op is None or facts is None:
@@ -159,7 +220,8 @@ def step(node: Node, arrived: list[Gradient], needed: list[bool]) -> list[Gradie
         arrived = [CONSTANT if a is None else a for a in arrived]
     elif arrived[0] is None:
         return [None] * len(node.edges)
-    return _Play(node, op, facts, arrived).all(needed)
+    again = part is not None and (part.region is not None or part.packed is not None)
+    return _Play(node, op, facts, arrived, () if again else node.saved or ()).all(needed)
 
 
 def _anything(node: Node, arrived: list[Gradient], needed: list[bool]) -> list[Gradient]:
@@ -180,7 +242,7 @@ def _through_slice(node: Node, inner: Node, arrived: list[Gradient], needed: lis
     if gradient is None:
         return [None] * len(node.edges)
     part: Gradient = (Told("as_strided", (gradient,), inner.outs), 0) if gradient else CONSTANT
-    found = step(inner, [part], [True, *needed[1:]])
+    found = _by_facts(inner, [part], [True, *needed[1:]], node.part)
     first: Gradient = None
     if needed[0]:
         replaced = found[0]
@@ -191,14 +253,18 @@ def _through_slice(node: Node, inner: Node, arrived: list[Gradient], needed: lis
 
 
 class _Play:
-    """The steps of one node's derivative."""
+    """The steps of one node's derivative, which uses what the node has ``saved``."""
 
-    def __init__(self, node: Node, op: Op, facts: Facts, arrived: list[Gradient]) -> None:
+    def __init__(self, node: Node, op: Op, facts: Facts, arrived: list[Gradient], saved: tuple[Saved, ...]) -> None:
         self.node = node
         self.op = op
         self.facts = facts
         self.arrived = arrived
         self.recipe = node.recipe
+        self.memories: dict[int, list[Saved]] = {}
+        for entry in saved:
+            if entry[0] is not None and entry is not MISSING:
+                self.memories.setdefault(entry[2], []).append(entry)
         self.places: list[tuple[str, int, int | None]] = []
         self.edges: dict[str, list[Edge | None]] = {}
         keeping = entry_of(op).keeping
@@ -248,43 +314,74 @@ class _Play:
         if outcome is None:
             return None
         if type(outcome) is str:
-            found = self._leaf(outcome, name, item)
-            return (found[0] if found else None) or CONSTANT
+            return self._passed(outcome, name, item)
         outs = (operand if operand is not None else self.node.outs[0],)
-        made: list[Edge | None] = []
+        made: list[Input] = []
         for told, *inputs in outcome:
-            edges: list[Edge | None] = []
+            operands: list[Input] = []
             for i in inputs:
                 if type(i) is str:
-                    edges.extend(self._leaf(i, name, item))
+                    operands.extend(self._leaf(i, name, item))
                 elif type(i) is list:
-                    step = made[i[0]]
-                    edges.append(None if step is None else (step[0], i[1]))
+                    edge = made[i[0]][0]
+                    operands.append((None if edge is None else (edge[0], i[1]), None))
                 else:
-                    edges.append(None if i is None else made[i])
+                    operands.append((None, None) if i is None else made[i])
             if told == ":":
-                made.append(edges[0])
+                made.append(operands[0])
+            elif any(edge is not None for edge, _ in operands):
+                node = Told(told, [edge for edge, _ in operands], outs, [memory for _, memory in operands])
+                made.append(((node, 0), node.memory))
             else:
-                made.append((Told(told, edges, outs), 0) if any(e is not None for e in edges) else None)
-        return (made[-1] if made else None) or CONSTANT
+                made.append((None, operands[0][1] if told.partition(":")[0] in _VIEWS else None))
+        return (made[-1][0] if made else None) or Given.constant(outs[0])
 
-    def _leaf(self, leaf: str, name: str, item: int | None) -> list[Edge | None]:
+    def _passed(self, leaf: str, name: str, item: int | None) -> Gradient:
+        """The gradient that is a leaf."""
+        if leaf == "grad0":
+            return self.arrived[0] or CONSTANT if not isinstance(self.arrived[0], Given) else self.arrived[0]
+        found = self._leaf(leaf, name, item)
+        return (found[0][0] if found else None) or CONSTANT
+
+    def _leaf(self, leaf: str, name: str, item: int | None) -> list[Input]:
         if leaf == "grads":
-            return [a or None for a in self.arrived]
+            return [_arriving(a) for a in self.arrived]
         if leaf[-1] in ".!":
             listed = self.edges.get(leaf[:-1], [])
+            memories = self._memories(leaf[:-1], len(listed))
             same = leaf[:-1] == name
             if leaf[-1] == ".":
-                return [listed[item]] if same and item is not None and item < len(listed) else [None]
-            return [e for k, e in enumerate(listed) if not same or k != item]
+                return (
+                    [(listed[item], memories[item])] if same and item is not None and item < len(listed) else [_NOTHING]
+                )
+            return [(e, memories[k]) for k, e in enumerate(listed) if not same or k != item]
         if leaf in self.edges:
-            return [self.edges[leaf][0]]
+            return [(self.edges[leaf][0], self._memories(leaf, 1)[0])]
         number = int(leaf.lstrip("gradesult") or 0) if leaf[-1].isdigit() else 0
         if leaf.startswith("grad"):
-            return [(self.arrived[number] or None) if number < len(self.arrived) else None]
+            return [_arriving(self.arrived[number]) if number < len(self.arrived) else _NOTHING]
         outs = self.node.outs
         carries = number < len(outs) and outs[number].dtype.category >= 2
-        return [(self.node, number) if carries else None]
+        kept = self.memories.get(-1 - number)
+        return [((self.node, number) if carries else None, kept[0] if kept else None)]
+
+    def _memories(self, name: str, count: int) -> list[Saved | None]:
+        """The memories of an operand, or of the tensors of a list: none where not all are known."""
+        found = self.memories.get(self.op.positions[name], [])
+        return list(found) if len(found) == count else [None] * count
+
+
+_NOTHING: Final[Input] = (None, None)
+
+
+def _arriving(gradient: Gradient) -> Input:
+    """A gradient as an operand."""
+    if isinstance(gradient, Given):
+        return (gradient[0], gradient[1]) if gradient else None, gradient.memory
+    if not gradient:
+        return _NOTHING
+    node = gradient[0]
+    return gradient, node.memory if isinstance(node, Told) and gradient[1] == 0 else None
 
 
 def _fitted(gradient: Gradient, operand: Any, out: Meta) -> Gradient:

@@ -269,6 +269,8 @@ class Woven:
             made.inner = None if template.inner is None else nodes[template.inner]
             if template.cls is Told or template.op is not None:
                 made.op = template.op
+            if isinstance(made, Told):
+                made.memory = None
             self._fill(made, template, nodes)
             nodes.append(made)
         self._nodes = nodes
