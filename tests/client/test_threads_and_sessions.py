@@ -105,6 +105,8 @@ MIXTURES = {
     "two roots": lambda here, there: gradwire.autograd.backward([here.sum(), there.sum()]),
     "inputs": lambda here, there: here.sum().backward(inputs=[there]),
     "grad": lambda here, there: gradwire.autograd.grad(here.sum(), there, allow_unused=True),
+    "grad that materializes": lambda here, there: gradwire.autograd.grad(here.sum(), there, materialize_grads=True),
+    "one of grad's inputs": lambda here, there: gradwire.autograd.grad(here.sum(), [here, there], allow_unused=True),
     "grad_outputs": lambda here, there: gradwire.autograd.grad(here * 2, here, there),
     "an assigned grad": lambda here, there: setattr(here, "grad", there.detach()),
     "assigned data": lambda here, there: setattr(here, "data", there.detach()),
