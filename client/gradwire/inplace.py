@@ -119,8 +119,8 @@ def _keep_watching(tensor: Tensor, node: Node | None, slot: int) -> None:
     if node is not None and node.retained:
         node.retained.pop(slot, None)
     made = tensor._node
-    assert made is not None
-    made.retained = {**(made.retained or {}), tensor._slot: ref(tensor)}
+    if made is not None:
+        made.retained = {**(made.retained or {}), tensor._slot: ref(tensor)}
 
 
 def path_of(source: Tensor, described: Meta) -> Path | None:
@@ -148,14 +148,15 @@ def regenerate(view: Tensor) -> None:
     if view._creation != PLAIN:
         raise GraphError(WHY_NOT[view._creation])
     edge: Edge | None = edge_of(base)
-    for name, described in view._path or (("AsStridedBackward0", view._meta),):
-        node = Node(name, (edge,), (described,))
-        node.op = _SHOWN[name]
-        edge = node, 0
-    assert edge is not None
+    path = view._path
+    if path is None or edge is not None:  # a path is recorded anew: a base without history gives it none
+        for name, described in path or (("AsStridedBackward0", view._meta),):
+            node = Node(name, (edge,), (described,))
+            node.op = _SHOWN[name]
+            edge = node, 0
     before = view._node, view._slot
-    view._node, view._slot, view._requires = edge[0], 0, False
+    view._node, view._slot, view._requires = None if edge is None else edge[0], 0, False
     view._seen = view._version
     _keep_watching(view, *before)
-    if view._retains:
+    if view._retains and edge is not None:
         view._tell("retain_grad")  # the server gives a view its new history when it is asked for it

@@ -234,8 +234,8 @@ def _keep_watching(tensor: Tensor, node: Any, slot: int) -> None:
     if node is not None and node.watchers is not None:
         node.watchers.pop(slot, None)
     made = tensor._grad_fn
-    assert made is not None
-    made.watchers = {tensor.slot: ref(tensor), **(made.watchers or {})}
+    if made is not None:  # a view of what was detached since may have lost its history
+        made.watchers = {tensor.slot: ref(tensor), **(made.watchers or {})}
 
 
 _CROSSINGS: Final = ("view_as_real", "view_as_complex", "real", "imag")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from tests.side_by_side import Claims, history, leaf, name_of, same
 
@@ -49,6 +51,36 @@ def a_real_view_of_a_part_of_a_changed_complex_base(torch):
     z.mul_(1j)
     (part * part).sum().backward()
     return part, x.grad
+
+
+@claim
+def a_real_view_of_a_complex_base_that_was_detached_and_changed(torch):
+    found = []
+    for retains in (False, True):
+        base = torch.ones(1, 2, dtype=torch.complex128).requires_grad_()
+        part = base[0:1]
+        views = [part.imag, part.real, torch.view_as_real(part), part[0]]
+        if retains:
+            for view in views:
+                view.retain_grad()
+        base.detach_()
+        base.mul_(2)
+        for view in views:
+            with suppress(RuntimeError):
+                view.grad_fn  # PyTorch's first look fails an assertion of its own
+            found += [view, view.is_leaf, (view * view).requires_grad]
+    return found
+
+
+@claim
+def a_complex_view_of_a_real_base_that_was_detached_and_changed(torch):
+    base = torch.ones(3, 2, dtype=torch.float64).requires_grad_()
+    view = torch.view_as_complex(base[1:])
+    base.detach_()
+    base.mul_(2)
+    with suppress(RuntimeError):
+        view.grad_fn
+    return view, view.is_leaf, (view * view).requires_grad
 
 
 @claim

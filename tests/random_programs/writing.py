@@ -10,10 +10,10 @@ import random
 import re
 import textwrap
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
+from .predicates import exact, fits, holds, is_leaf_view, reaches, shape_of, shared, writable
 from .running import Program, Run
 
 SHAPES = [(2, 3), (2, 3), (4,), (4,), (3, 4), (2, 2), (2, 3, 2), (1, 3), (4, 4), (), (0, 3)]
@@ -220,7 +220,7 @@ class Writer:
             options += [f"{t}.t()", f"{t}.T"]
         if x.numel() >= 4 and x.is_contiguous() and x.storage_offset() == 0 and not x.is_complex():
             options += [f"{t}.as_strided((2, 2), (2, 1))", f"{t}.as_strided((3,), (1,), 1)"]
-        if x.is_complex():
+        if x.is_complex() and x.numel():  # torch's derivative refuses gradients that are empty and expanded
             options += [f"{t}.real", f"{t}.imag", f"torch.view_as_real({t})"] * 2
         elif x.ndim and x.shape[-1] == 2 and x.storage_offset() % 2 == 0 and x.dtype in (torch.float64, torch.float32):
             options += [f"torch.view_as_complex({t})"] * 2
@@ -257,9 +257,8 @@ class Writer:
                 (f"{t}.tensor_split(2, {d})", 2), (f"{t}.split([1, {extent - 1}], {d})", 2),
             ]  # fmt: skip
         if not x.is_complex():
+            options += [(f"{t}.sort({d})", 2), (f"{t}.max({d})", 2)] if exact(x) else []
             options += [
-                (f"{t}.sort({d})", 2),
-                (f"{t}.max({d})", 2),
                 (f"torch.var_mean({t} * 1.0, {d}, correction=0)", 2),
             ]
             options += [(f"torch.frexp({t} * 1.0)", 2)] if x.dtype.is_floating_point else []
@@ -517,7 +516,8 @@ class Writer:
                      self.cast, self.flags, self.function, self.out, self.hooking]  # fmt: skip
             text = self.draw.choices(kinds, [4, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1])[0]()
             if text is not None and not (
-                "torch.inference_mode()" in modes and ("backward(" in text or "detach_(" in text)
+                "torch.inference_mode()" in modes
+                and any(part in text for part in ("backward(", "detach_(", "create_graph=True"))
             ):
                 body.append(textwrap.indent(text, "    "))
         return "\n".join([f"with {', '.join(modes)}:", *body]) if body else None
@@ -527,69 +527,6 @@ class Writer:
         if t is None:
             return None
         return self.draw.choice([f"del {t}", f"{self.name()} = {t}", f"{t} = {t}.sin()", f"{t} = {self.view_of(t)}"])
-
-
-def is_leaf_view(x: torch.Tensor) -> bool:
-    """Whether it was made without gradients as a view of a leaf: it requires grad then, and receives none."""
-    return x.requires_grad and x.is_leaf and x._base is not None
-
-
-def holds(wanted: Callable[[torch.Tensor], bool], x: torch.Tensor) -> bool:
-    """Whether a tensor is wanted. A stale view refuses to tell its history, and is not."""
-    try:
-        return wanted(x)
-    except RuntimeError:
-        return False
-
-
-def reaches(root: torch.Tensor, inputs: list[torch.Tensor]) -> bool:
-    """Whether the history of a tensor leads to one of the inputs."""
-    wanted = {id(x.grad_fn) for x in inputs if x.grad_fn is not None}
-    leaves = [x for x in inputs if x.grad_fn is None]
-    seen: set[Any] = set()
-    ahead = [root.grad_fn]
-    while ahead:
-        node = ahead.pop()
-        if node is None or node in seen:
-            continue
-        variable = getattr(node, "variable", None)
-        if id(node) in wanted or any(variable is x for x in leaves):
-            return True
-        seen.add(node)
-        ahead += [following for following, _ in node.next_functions]
-    return False
-
-
-def writable(x: torch.Tensor) -> bool:
-    """Whether no element lies in two places: such writes are different on purpose, or refused."""
-    return (
-        x.dtype is not torch.bool
-        and not x.is_inference()
-        and x.numel() > 0
-        and len({offset(x, i) for i in range(x.numel())}) == x.numel()
-    )
-
-
-def offset(x: torch.Tensor, i: int) -> int:
-    """Where in memory the i-th element lies."""
-    at = 0
-    for extent, stride in zip(reversed(x.shape), reversed(x.stride()), strict=True):
-        at, i = at + i % extent * stride, i // extent
-    return at
-
-
-def shared(x: torch.Tensor, y: torch.Tensor) -> bool:
-    """Whether they are in the same memory."""
-    return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
-
-
-def fits(y: torch.Tensor, x: torch.Tensor) -> bool:
-    """Whether they broadcast."""
-    return all(a == b or 1 in (a, b) for a, b in zip(reversed(y.shape), reversed(x.shape), strict=False))
-
-
-def shape_of(x: torch.Tensor) -> str:
-    return "".join(f"{extent}, " for extent in x.shape)
 
 
 def written(seed: int) -> Program:

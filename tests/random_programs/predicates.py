@@ -1,0 +1,76 @@
+"""What a tensor of torch is like, as the writer of programs has to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def is_leaf_view(x: torch.Tensor) -> bool:
+    """Whether it was made without gradients as a view of a leaf: it requires grad then, and receives none."""
+    return x.requires_grad and x.is_leaf and x._base is not None
+
+
+def holds(wanted: Callable[[torch.Tensor], bool], x: torch.Tensor) -> bool:
+    """Whether a tensor is wanted. A stale view refuses to tell its history, and is not."""
+    try:
+        return wanted(x)
+    except RuntimeError:
+        return False
+
+
+def reaches(root: torch.Tensor, inputs: list[torch.Tensor]) -> bool:
+    """Whether the history of a tensor leads to one of the inputs."""
+    wanted = {id(x.grad_fn) for x in inputs if x.grad_fn is not None}
+    leaves = [x for x in inputs if x.grad_fn is None]
+    seen: set[Any] = set()
+    ahead = [root.grad_fn]
+    while ahead:
+        node = ahead.pop()
+        if node is None or node in seen:
+            continue
+        variable = getattr(node, "variable", None)
+        if id(node) in wanted or any(variable is x for x in leaves):
+            return True
+        seen.add(node)
+        ahead += [following for following, _ in node.next_functions]
+    return False
+
+
+def writable(x: torch.Tensor) -> bool:
+    """Whether no element lies in two places: such writes are different on purpose, or refused."""
+    return (
+        x.dtype is not torch.bool
+        and not x.is_inference()
+        and x.numel() > 0
+        and len({offset(x, i) for i in range(x.numel())}) == x.numel()
+    )
+
+
+def exact(x: torch.Tensor) -> bool:
+    """Whether it has numbers that no rounding led to: among others, rounding decides which of equal ones is larger."""
+    return bool((x.detach() * 64 % 1 == 0).all())
+
+
+def offset(x: torch.Tensor, i: int) -> int:
+    """Where in memory the i-th element lies."""
+    at = 0
+    for extent, stride in zip(reversed(x.shape), reversed(x.stride()), strict=True):
+        at, i = at + i % extent * stride, i // extent
+    return at
+
+
+def shared(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """Whether they are in the same memory."""
+    return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
+
+
+def fits(y: torch.Tensor, x: torch.Tensor) -> bool:
+    """Whether they broadcast."""
+    return all(a == b or 1 in (a, b) for a, b in zip(reversed(y.shape), reversed(x.shape), strict=False))
+
+
+def shape_of(x: torch.Tensor) -> str:
+    return "".join(f"{extent}, " for extent in x.shape)
