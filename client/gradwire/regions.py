@@ -6,8 +6,8 @@ the first time; nothing is waited for. The server hands what the second run save
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 from weakref import ref
 
@@ -37,7 +37,8 @@ class Region:
 
     Attributes:
         parent: the region inside which it was called.
-        children: of a repetition, the regions that were called inside it.
+        called: how many regions were called inside it.
+        children: of a repetition, those regions.
         inner: regions called inside, whose inputs are known again after a repetition.
         handle: the tensor by which the server knows it.
     """
@@ -58,10 +59,13 @@ class Region:
         self.parent: Region | None = None
         self.number = 0
         self.children: list[Region] = []
+        self.called = 0
         if outside is not None and source is None:
             self.parent = outside.source if outside.source is not None else outside
-            self.number = len(outside.children)
-            outside.children.append(self)
+            self.number = outside.called
+            outside.called += 1
+            if outside.source is not None:
+                outside.children.append(self)
         # Inside another region the inputs are that region's to compute again.
         inside = self.parent is not None and outside.source is None
         self.inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None if inside else (args, kwargs)
@@ -71,12 +75,39 @@ class Region:
         self._nodes: list[Any] = []
         self._described: list[tuple[str, Any]] = []
         self._contexts: list[Any] = []
+        self._outside: Region | None = None  # while it runs, the one that ran before
+        self._running = False
+        # Of a repetition: how many nodes and children the first run has had so far, where that has not ended.
+        self._enough: tuple[int, int] | None = None
 
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function with what it records noted here."""
-        before, MODES.region = MODES.region, self
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], within: AbstractContextManager[Any]) -> Any:
+        """Call the function, inside a context of the program's, with what it records noted here."""
+        self._outside, packing = MODES.region, MODES.packing
+        # The innermost of those that want what operations save has it: this region, and hooks entered inside.
+        MODES.region, MODES.packing = self, ()
+        self._running = True
         try:
-            return self._function(*args, **kwargs)
+            with within:
+                return self._function(*args, **kwargs)
+        finally:
+            MODES.region, MODES.packing = self._outside, packing
+            self._outside, self._running = None, False
+
+    @contextmanager
+    def left_for_backward(self) -> Iterator[None]:
+        """While a backward runs inside: what that records is kept, as it is outside.
+
+        Raises:
+            _Enough: in a repetition for a backward that the first run has called, once that has what it needs.
+        """
+        region: Region | None = self
+        while region is not None:
+            if region._enough is not None and (len(region._described), region.called) == region._enough:
+                raise _Enough(region)
+            region = region._outside
+        before, MODES.region = MODES.region, None
+        try:
+            yield
         finally:
             MODES.region = before
 
@@ -95,15 +126,15 @@ class Region:
         self.note(context)
         if self.source is None:
             self._contexts.append(ref(context))
-            context.let_go()
+            context.give_up()
         else:
             self._contexts.append(context)
 
     @property
     def chain(self) -> list[Region]:
-        """This region and those around it, the outermost first."""
+        """This region and those around it, the outermost first, as far as they are needed for its inputs."""
         found = [self]
-        while (parent := found[-1].parent) is not None:
+        while found[-1].inputs is None and (parent := found[-1].parent) is not None:
             found.append(parent)
         return found[::-1]
 
@@ -138,6 +169,8 @@ class Region:
         again = Region(
             session, self._function, args, kwargs, preserve_rng_state=self._preserve, compare=self._compare, source=self
         )
+        if self._running:
+            again._enough = len(self._described), self.called
         repetitions[self] = again
         now = control(session, "get_rng_state", []) if self._state is not None else None
         if self._state is not None:
@@ -146,11 +179,10 @@ class Region:
         MODES.region = None
         try:
             with enable_grad(), self._casts:
-                if self._again is not None:
-                    with self._again:
-                        results = again.run(args, kwargs)
-                else:
-                    results = again.run(args, kwargs)
+                again.run(args, kwargs, nullcontext() if self._again is None else self._again)
+        except _Enough as enough:
+            if enough.region is not again:
+                raise
         finally:
             MODES.flags, MODES.region = flags, region
             if now is not None:
@@ -163,7 +195,6 @@ class Region:
                 known.take_over(context)
         again._nodes.clear()
         again._contexts.clear()
-        del results
 
     def _check(self, again: Region) -> None:
         before, after = self._described, again._described
@@ -189,6 +220,14 @@ class Region:
             context = reference()
             if context is not None:
                 context.let_go()
+
+
+class _Enough(BaseException):
+    """Ends a repetition early. No ``Exception``: the program's function is not to catch it."""
+
+    def __init__(self, region: Region) -> None:
+        super().__init__()
+        self.region = region
 
 
 def _has_version(value: Any) -> bool:

@@ -11,6 +11,9 @@ from weakref import ref
 
 from gradwire_protocol.errors import CheckpointError
 
+from .tape import Edge, SavedTensor, join
+from .tensor import Tensor
+
 
 class Region:
     """The nodes made while it was open, in order.
@@ -83,13 +86,44 @@ class Region:
                     f"{[list(m.shape) for m in node.outs]}, and is {again.name} with "
                     f"{[list(m.shape) for m in again.outs]} when backward runs it again"
                 )
-            node.saved = again.saved
+            node.saved = _with_edges_of(node, again)
         self._nodes.clear()
 
     def forget(self) -> None:
         """Give up again what was handed over."""
         for node in self.nodes():
             node.free()
+
+
+def _with_edges_of(node: Any, again: Any) -> dict[str, Any] | None:
+    """What ``again`` saved, with the history that the operands of ``node`` have.
+
+    A derivative that is itself recorded leads on through what was saved: into the graph of the first computation,
+    since that of the second ends with it.
+    """
+    if again.saved is None or node.edges == again.edges:
+        found: dict[str, Any] | None = again.saved
+        return found
+    saved: dict[str, Any] = dict(again.saved)
+    for (name, item), edge, former in zip(node.row.targets(node), node.edges, again.edges, strict=True):
+        entry = saved.get(name)
+        if edge == former:
+            continue
+        if type(entry) is SavedTensor:
+            saved[name] = _with_edge(entry, edge)
+        elif type(entry) is list and type(entry[item]) is SavedTensor:
+            saved[name] = [*entry[:item], _with_edge(entry[item], edge), *entry[item + 1 :]]
+    return saved
+
+
+def _with_edge(kept: SavedTensor, edge: Edge | None) -> SavedTensor:
+    tensor = kept.tensor
+    alias = Tensor(tensor.engine, tensor.array, tensor.meta, tensor.storage, tensor.offset)
+    alias.tangents = tensor.tangents
+    join(alias, edge)
+    found = SavedTensor(alias)
+    found.version = kept.version
+    return found
 
 
 def _gone() -> None:

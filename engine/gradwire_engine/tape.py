@@ -235,4 +235,16 @@ def edge_of(tensor: Tensor) -> Edge | None:
     return found, 0
 
 
+def join(tensor: Tensor, edge: Edge | None) -> None:
+    """Let a tensor without history stand where the edge leads."""
+    if edge is None:
+        return
+    node: Any = edge[0]
+    if isinstance(node, AccumulateGrad):
+        accumulator: Any = node
+        tensor.requires_grad_flag, tensor.accumulator = True, ref(accumulator)
+    else:
+        tensor.grad_fn, tensor.slot = node, edge[1]
+
+
 Derivative = Callable[..., Any]

@@ -142,6 +142,10 @@ def backward(
     """
     if MODES.maps:
         raise GraphError("backward() inside vmap is not possible: use gradwire.func.grad, or call it outside")
+    if MODES.region is not None:
+        with MODES.region.left_for_backward():
+            backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+        return
     if grad_variables is not None:
         warnings.warn("grad_variables is the former name of grad_tensors", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
@@ -229,6 +233,12 @@ def grad(
         GraphError: when an input is unused or does not require grad, or there is nothing to differentiate.
         ArgumentValueError: for ``materialize_grads=True`` with ``allow_unused=False``.
     """
+    if MODES.region is not None:
+        with MODES.region.left_for_backward():
+            return grad(
+                outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,
+                materialize_grads,
+            )  # fmt: skip
     inputs = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs)
     roots, sources = tensors_at(outputs), tensors_at(inputs)
     gradients = [None] * len(roots) if grad_outputs is None else tensors_at(grad_outputs)

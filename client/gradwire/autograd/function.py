@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentTypeError, GraphError, ShapeError
+from gradwire_protocol.errors import ArgumentTypeError, CheckpointError, GraphError, ShapeError
 from gradwire_protocol.history import MADE_IN_FUNCTION
 from gradwire_protocol.meta import meta
 from gradwire_protocol.shapes import broadcast
@@ -48,6 +48,8 @@ class FunctionCtx(Node):
         self.jvp_tensors: tuple[Any, ...] | None = None
         self._saved: list[SavedTensor | None] | None = None
         self._released = False
+        self._freed = False  # for good: not to be computed again
+        self._histories: list[Edge | None] = []  # inside a checkpointed function
         self._tensor_at: tuple[bool, ...] = ()
         self._kinds: tuple[bool, ...] = ()
         self._attached: tuple[int, ...] = ()
@@ -124,15 +126,35 @@ class FunctionCtx(Node):
         if self._saved:
             self._saved, self._released = None, True
 
+    def give_up(self) -> None:
+        """Forget what was saved until it is computed again, but not where gradients for it go."""
+        self._histories = [None if s is None else s.history for s in self._saved or ()]
+        for saved in self._saved or ():
+            if saved is not None:
+                saved.place(self)
+        self.let_go()
+
     def take_over(self, again: FunctionCtx) -> None:
-        """Use what another run of the same call has saved."""
-        self._saved, self._released = again._saved, again._released
-        self.__dict__.update({k: v for k, v in again.__dict__.items() if k not in _OWN})
+        """Use what another run of the same call has saved, with the history it had here.
+
+        Raises:
+            CheckpointError: when that run saved another number of tensors.
+        """
+        if len(again._saved or ()) != len(self._histories):
+            raise CheckpointError(
+                f"{self.label} saved {len(self._histories)} tensors in the checkpointed function, and "
+                f"{len(again._saved or ())} when backward ran it again: it has to do the same each time"
+            )
+        if again._saved is not None and not self._freed:
+            pairs = zip(again._saved, self._histories, strict=True)
+            self._saved = [None if s is None else s.moved(self, edge) for s, edge in pairs]
+            self._released = again._released
 
     # What the driver calls
 
     def free(self) -> None:
         self.let_go()
+        self._freed = True
         self.to_save = None
 
     def differentiate(self, gradients: list[Any], arrived: list[bool]) -> list[Any]:
@@ -188,10 +210,6 @@ class FunctionCtx(Node):
                 f"{list(wanted)}"
             )
         return gradient
-
-
-# What belongs to one node rather than to what the program keeps on its context.
-_OWN = frozenset(FunctionCtx("").__dict__)
 
 
 def _derivative_of(function: Any) -> Callable[..., Any]:

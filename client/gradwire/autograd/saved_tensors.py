@@ -10,9 +10,9 @@ from weakref import ref
 from gradwire_protocol.errors import ArgumentTypeError, GraphError
 from gradwire_protocol.table import TABLE, Op
 
-from ..mirror import AccumulateGrad, edge_of
+from ..mirror import AccumulateGrad, Edge, edge_of
 from ..modes import MODES, no_grad
-from ..participation import place_of, remember_tensor
+from ..participation import place_of, remember_tensor, remember_way
 from ..saved import KEPT
 from ..tensor import Tensor
 
@@ -27,17 +27,22 @@ class saved_tensors_hooks:
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
+        self._regions: list[Any] = []
 
     def __enter__(self) -> None:
         if MODES.no_packing is not None:
             raise GraphError(MODES.no_packing)
         MODES.packing = (*MODES.packing, (self.pack_hook, self.unpack_hook))
+        # What they pack inside a checkpointed function is theirs to keep: it is not computed again.
+        self._regions.append(MODES.region)
+        MODES.region = None
 
     def __exit__(
         self, kind: type[BaseException] | None = None, error: BaseException | None = None,
         trace: TracebackType | None = None,
     ) -> None:  # fmt: skip
         MODES.packing = MODES.packing[:-1]
+        MODES.region = self._regions.pop()
 
 
 class SavedTensor:
@@ -56,7 +61,7 @@ class SavedTensor:
         self._unpack: Callable[[Any], Any] | None = None
         self._packed: Any = None
         self._slot: int = tensor._slot
-        self._seen = ref(tensor)
+        self._seen: Callable[[], Any] = ref(tensor)
         self._own: Any = ref(node) if is_result else None
         edge = None if is_result else edge_of(tensor)
         self._node = None if edge is None else edge[0]
@@ -93,9 +98,39 @@ class SavedTensor:
                 f"version {self._kept._version}, saved at {self._version}): clone it first, or change it out of place"
             )
         if self._own is None:
-            return self._kept
+            return self._rejoined(self._kept, self._node)
         alive = self._seen()
         return alive if alive is not None else self._rejoined(self._kept, self._own())
+
+    @property
+    def history(self) -> Edge | None:
+        """Where a gradient for the tensor goes; for a result of the node itself that is to be had from the node."""
+        return None if self._own is not None or self._kept is None else edge_of(self._kept)
+
+    def place(self, node: Any) -> None:
+        """Let the server know where the tensor stands, unless that can be had from ``node``."""
+        edge = self.history
+        if edge is not None and not isinstance(edge[0], AccumulateGrad) and edge not in node.edges:
+            remember_tensor(edge[0], self._kept)
+
+    def moved(self, node: Any, edge: Edge | None) -> SavedTensor:
+        """What was saved here, as ``node`` saved it when the tensor had the history ``edge``."""
+        if self._own is None and (self._kept is None or edge == edge_of(self._kept)):
+            return self
+        found: SavedTensor = SavedTensor.__new__(SavedTensor)
+        for name in SavedTensor.__slots__:
+            setattr(found, name, getattr(self, name))
+        if self._own is not None:
+            found._own, found._seen = ref(node), lambda: None
+            return found
+        with no_grad():
+            found._kept = self._kept.detach()
+        if edge is not None:
+            found._node, found._slot = edge
+            at = next((i for i, e in enumerate(node.edges) if e is not None and e[0] is edge[0]), None)
+            if at is not None:
+                remember_way(edge[0], node, at)
+        return found
 
     def value(self) -> Any:
         """What the hooks give back, for the server to put in its place: a result of the node without its history."""

@@ -96,8 +96,7 @@ def checkpoint(
         _session_of(args, kwargs), function, args, kwargs, preserve_rng_state=preserve_rng_state,
         compare=determinism_check == "default", again=again if context_fn is not noop_context_fn else None,
     )  # fmt: skip
-    with first:
-        return region.run(args, kwargs)
+    return region.run(args, kwargs, first)
 
 
 def _session_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from ..batching.functions import as_mapped
 from ..pauses import Backward, ClientNode, Pauses
 from ..regions import Region
 from ..registry import control
-from ..tape import AccumulateGrad, Node, SavedTensor, edge_of
+from ..tape import Node, SavedTensor, edge_of, join
 from ..tensor import Tensor
 from .control import edges_of, receive_gradients, roots_of, wanted_gradients
 
@@ -56,11 +56,7 @@ def rejoin(engine: Any, tensor: Tensor, place: Tensor, slot: int) -> Tensor:
     if not 0 <= slot < len(node.outs) or node.outs[slot].shape != tensor.shape:
         raise ArgumentError(f"{node.name} has no output {slot} of shape {list(tensor.shape)}")
     joined = Tensor(engine, tensor.array, tensor.meta, tensor.storage, tensor.offset)
-    if isinstance(node, AccumulateGrad):
-        accumulator: Any = node
-        joined.requires_grad_flag, joined.accumulator = True, ref(accumulator)
-    else:
-        joined.grad_fn, joined.slot = node, slot
+    join(joined, (node, slot))
     return joined
 
 
