@@ -5,17 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 from gradwire_protocol.errors import GraphError
+from gradwire_protocol.history import PLAIN, WHY_NOT
 
 from .dispatch import call
 from .methods import attach
-from .modes import is_grad_enabled
+from .modes import enable_grad, is_grad_enabled
 from .tensor import Tensor, hand_over
 
 
 def _becomes(self: Tensor, op: str, *args: Any) -> Any:
-    """Let the proxy stand for a view of what it stood for."""
-    if self.is_leaf and self.requires_grad and is_grad_enabled():
+    """Let the proxy stand for a view of what it stood for.
+
+    With gradients off a leaf stays a leaf, of other memory, and any other tensor keeps its history: that of the view
+    goes through it.
+
+    Raises:
+        GraphError: for a leaf that requires grad, and a view that cannot take part in history, with gradients on.
+    """
+    leaf = self.is_leaf and self._requires
+    if not is_grad_enabled():
+        if leaf:
+            self.data = call(op, self.data, *args)
+            return self
+        if self.requires_grad:
+            with enable_grad():
+                hand_over(call(op, self, *args), self)
+            return self
+    elif leaf:
         raise GraphError(f"{op}_: a leaf that requires grad cannot become a view of itself; use {op}, or detach() it")
+    elif self._base_tensor is not None and self._creation != PLAIN and self._base_tensor.requires_grad:
+        raise GraphError(f"{op}_: {WHY_NOT[self._creation]}")
     hand_over(call(op, self, *args), self)
     return self
 
