@@ -59,6 +59,8 @@ def backward(
         wanted = _leading_to(order, set(capturing))
     if pauses is not None:
         order = pauses.order(order)
+    elif engine.anomaly:
+        order = _leaves_early(order)
     pending: dict[int, Gradients] = {}
     received: list[tuple[Tensor, Tensor | None]] = []  # leaves that have accumulated, and what they had before
     for (node, slot), gradient in roots:
@@ -206,6 +208,22 @@ def _reachable(starts: list[Any]) -> list[Any]:
     inner = [n for n in seen.values() if n.edges]
     inner.sort(key=_seq, reverse=True)
     return inner + [n for n in seen.values() if not n.edges]
+
+
+def _leaves_early(order: list[Any]) -> list[Any]:
+    """The same nodes, each leaf as soon as nothing more feeds it, as in PyTorch: what has arrived when an anomaly is
+    found stays there."""
+    following: dict[int, list[Any]] = {}
+    last = {id(e[0]): i for i, node in enumerate(order) for e in node.edges if e is not None}
+    for node in order:
+        if not node.edges:
+            following.setdefault(last.get(id(node), -1), []).append(node)
+    found = following.get(-1, [])
+    for i, node in enumerate(order):
+        if node.edges:
+            found.append(node)
+            found.extend(following.get(i, ()))
+    return found
 
 
 def _seq(node: Any) -> int:

@@ -14,7 +14,7 @@ from gradwire_protocol.table import TABLE
 from ..creation import zeros_like
 from ..duals import OPEN, inherit
 from ..mapping import Levels, unbatch
-from ..mirror import Edge, Node, arrivals_of, edge_of, receiving_leaves, retaining
+from ..mirror import AccumulateGrad, Edge, Node, arrivals_of, edge_of, receiving_leaves, retaining
 from ..modes import (
     MODES,
     detect_anomaly,
@@ -28,7 +28,7 @@ from ..modes import (
 )
 from ..saved import check, executed, free
 from ..telling import tell
-from ..tensor import LATER, UNKNOWN_GRAD, Tensor
+from ..tensor import LATER, NO_GRAD, UNKNOWN_GRAD, Tensor
 from . import batched
 from .driver import Run, arrives, reachable, retained, swept, takes_part
 from .edges import GradientEdge, edges_among, tensors_at
@@ -90,6 +90,7 @@ def _note_retained(
 def _backward(roots: list[Any], nodes: list[Node], leaves: list[Any]) -> None:
     """Record a backward that goes through these nodes to these leaves, and nothing else."""
     session = roots[0]._session
+    before = _receiving(nodes) if MODES.anomaly[0] else ()
     try:
         if not tell(roots[0], "backward", [[None]], listed=True):
             session.record(TABLE["backward"], [roots, [None], None, False, False], 0, _Plain(1))
@@ -102,7 +103,7 @@ def _backward(roots: list[Any], nodes: list[Node], leaves: list[Any]) -> None:
         _interrupted(nodes, leaves)
         raise
     session.frame_ends()
-    _anomalies(session)
+    _anomalies(session, before)
 
 
 def _interrupted(nodes: list[Node], leaves: list[Any]) -> None:
@@ -114,12 +115,38 @@ def _interrupted(nodes: list[Node], leaves: list[Any]) -> None:
             node.saved = None
 
 
-def _anomalies(session: Any) -> None:
-    """Under anomaly mode, wait for what backward finds: who turned it on wants to know where."""
-    if MODES.anomaly[0]:
-        if MODES.capture is not None:
-            MODES.capture.refuse("anomaly mode waits for each backward")
+def _receiving(nodes: Iterable[Node], leaves: bool = True) -> list[tuple[Any, int]]:
+    """The tensors whose ``grad`` a backward through these nodes may change, and what is known of it now: one that is
+    retained is a new tensor each time."""
+    found: list[tuple[Any, int]] = []
+    for node in nodes:
+        if leaves and isinstance(node, AccumulateGrad):
+            found.append((node.variable, node.variable._grad_state))
+        for reference in (node.retained or {}).values():
+            tensor = reference()
+            if tensor is not None:
+                found.append((tensor, NO_GRAD))
+    return found
+
+
+def _anomalies(session: Any, before: Iterable[tuple[Any, int]], create_graph: bool = False) -> None:
+    """Under anomaly mode, wait for what backward finds: who turned it on wants to know where.
+
+    Args:
+        before: of the tensors that were to receive a gradient, whether they had one. Which of them it came to before
+            backward ended, the server knows.
+    """
+    if not MODES.anomaly[0]:
+        return
+    if MODES.capture is not None:
+        MODES.capture.refuse("anomaly mode waits for each backward")
+    try:
         session.synchronize()
+    except BaseException:
+        for tensor, state in before:
+            if create_graph or state == NO_GRAD:
+                tensor._grad, tensor._grad_history, tensor._grad_state = None, None, UNKNOWN_GRAD
+        raise
 
 
 def backward(
@@ -183,10 +210,11 @@ def backward(
     wanted = None if targets is None else [node for node, _ in targets]
     passed = executed(nodes, wanted, including=True)
     check(passed, roots[0]._session, wanted)
+    before = _receiving(nodes) if MODES.anomaly[0] else ()
     if takes_part(nodes):
         Run(roots, gradients, nodes, inputs, accumulate=True, retain_graph=keep, create_graph=create_graph)()
         roots[0]._session.frame_ends()
-        _anomalies(roots[0]._session)
+        _anomalies(roots[0]._session, before, create_graph)
         return
     session = roots[0]._session
     histories: Histories = play(roots, gradients, nodes, targets)[1] if create_graph else {}
@@ -203,7 +231,7 @@ def backward(
     if not keep:
         free(passed)
     session.frame_ends()
-    _anomalies(session)
+    _anomalies(session, before, create_graph)
 
 
 LATER["backward"] = backward
@@ -280,6 +308,7 @@ def grad(
     nodes_reached = {node for node, _ in arrivals}
     reached = [i for i, edge in enumerate(edges) if edge is not None and edge[0] in nodes_reached]
     found: dict[int, Any] = {}
+    before = _receiving(nodes, leaves=False) if MODES.anomaly[0] else ()
     if reached:
         keep = create_graph if retain_graph is None else retain_graph
         called = _Call(
@@ -301,7 +330,7 @@ def grad(
         results.append(made)
     if OPEN:
         inherit(results, [*roots, *(g for g in gradients if g is not None)])
-    _anomalies(session)
+    _anomalies(session, before, create_graph)
     return tuple(results)
 
 
