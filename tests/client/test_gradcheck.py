@@ -180,3 +180,98 @@ def test_a_check_is_one_round_trip(check, round_trips):
 def test_the_name_is_the_function_as_in_torch():
     assert gradwire.autograd.gradcheck is gradcheck
     assert issubclass(GradcheckError, RuntimeError)
+
+
+def needs_gradients(lib, x):
+    copy = x.clone()
+    copy.register_hook(lambda gradient: gradient.undefined if gradient is None else None)
+    return copy
+
+
+def refuses_none(lib, x):
+    def hook(gradient):
+        if gradient is None:
+            raise RuntimeError("no gradient")
+
+    copy = x.clone()
+    copy.register_hook(hook)
+    return copy
+
+
+def makes_one_up(lib, x):
+    class MakesOneUp(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return lib.ones(3, dtype=lib.float64) if gradient is None else gradient * 2
+
+    return MakesOneUp.apply(x)
+
+
+def wants_one_of_two(lib, x):
+    class WantsOneOfTwo(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, one, two):
+            if one is None and two is None:
+                return None
+            return (0 if one is None else one * 2) + (0 if two is None else two * 3)
+
+    return WantsOneOfTwo.apply(x)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("func", [needs_gradients, refuses_none, makes_one_up, wants_one_of_two])
+@pytest.mark.filterwarnings("ignore")
+def test_backward_must_stand_gradients_that_are_undefined(func, fast):
+    found = []
+    for lib in (torch, gradwire):
+        for undefined in (True, False):
+            try:
+                passed = lib.autograd.gradcheck(
+                    lambda x, lib=lib: func(lib, x), (leaf(lib, X),), fast_mode=fast, check_undefined_grad=undefined
+                )
+                found.append(passed)
+            except Exception as error:
+                found.append(type(error).__name__)
+    assert found[:2] == found[2:]
+
+
+@BOTH
+def test_a_mismatch_is_told_before_an_undefined_gradient_that_fails(lib):
+    def func(x):
+        copy = x.clone()
+        copy.register_hook(lambda gradient: gradient + 0.01)
+        return copy
+
+    with pytest.raises(error_of(lib), match="mismatch"):
+        lib.autograd.gradcheck(func, (leaf(lib, X),))
+
+
+@BOTH
+def test_batched_forward_mode_maps_the_jvp_of_a_function(lib):
+    calls = []
+
+    class Pair(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x.clone(), y.clone()
+
+        @staticmethod
+        def jvp(ctx, x, y):
+            calls.append(1)
+            return x, y
+
+    inputs = leaf(lib, X[:1]), leaf(lib, X[1:2])
+    assert lib.autograd.gradcheck(
+        Pair.apply, inputs, check_forward_ad=True, check_backward_ad=False, check_batched_forward_grad=True
+    )
+    assert len(calls) == 12

@@ -53,6 +53,7 @@ class FunctionCtx(Node):
         self._tensor_at: tuple[bool, ...] = ()
         self._kinds: tuple[bool, ...] = ()
         self._attached: tuple[int, ...] = ()
+        self._changed: dict[int, int] = {}
 
     def __repr__(self) -> str:
         # As PyTorch prints it, with the place of its class there.
@@ -296,7 +297,7 @@ class Function(metaclass=_FunctionMeta):
         separate = cls.setup_context is not Function.setup_context
         if separate or kwargs:
             args = _bound(cls, args, kwargs, separate)
-        if MODES.maps and (rule := rule_of(cls, Function)) is not None:
+        if MODES.maps and not _tangents_alone(args) and (rule := rule_of(cls, Function)) is not None:
             return apply_rule(cls, rule, args)
         return cls._called(args, separate)[1]
 
@@ -319,6 +320,12 @@ class Function(metaclass=_FunctionMeta):
         recording = MODES.flags & GRAD_ONLY == 1 and any(context.needs_input_grad)
         results = _wrap(cls, context, inputs, outputs, recording)
         return context, tuple(results) if isinstance(output, tuple) else results[0]
+
+
+def _tangents_alone(args: tuple[Any, ...]) -> bool:
+    """Whether all that a map has a part in are tangents: then ``jvp`` is mapped, and forward runs once."""
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    return bool(OPEN) and not any(t._levels for t in tensors) and _innermost_level(args) is not None
 
 
 def _innermost_level(args: tuple[Any, ...]) -> Level | None:
@@ -349,6 +356,7 @@ def _with_tangents(cls: type[Function], args: tuple[Any, ...], separate: bool, l
     tangents = returned if isinstance(returned, tuple) else (returned,)
     if len(tangents) != len(results):
         raise GraphError(f"the jvp of {cls.__name__} returned {len(tangents)} tangents for {len(results)} results")
+    operands = [(p, g if d else None) for p, g, d in zip(plain, given, dual, strict=True) if isinstance(p, Tensor)]
     made = []
     for i, (value, tangent) in enumerate(zip(results, tangents, strict=True)):
         if not isinstance(value, Tensor) or value._meta.dtype.category < 2:
@@ -356,8 +364,42 @@ def _with_tangents(cls: type[Function], args: tuple[Any, ...], separate: bool, l
             continue
         if not isinstance(tangent, Tensor):
             raise GraphError(f"the jvp of {cls.__name__} returned {type(tangent).__name__} as tangent {i}: a tensor")
+        _check_tangent(f"the jvp of {cls.__name__}", context._changed.get(i), value, tangent, operands)
         made.append(make_dual(value, tangent, level))
     return context, tuple(made) if isinstance(result, tuple) else made[0]
+
+
+def _check_tangent(name: str, changed: int | None, value: Any, tangent: Any, operands: list[tuple[Any, Any]]) -> None:
+    """Check that a tangent came to be as its result did.
+
+    Args:
+        changed: which operand the result is, if it was changed in place.
+        operands: the tensors that forward took, each with its tangent.
+
+    Raises:
+        GraphError: for an operand that was changed in place when its tangent was not, and for a view of an operand
+            when the tangent is no view of that operand's.
+    """
+    if changed is not None:
+        given = operands[changed][1]
+        if given is not None and tangent is not given:
+            raise GraphError(
+                f"{name} must change the tangent of the input that forward changes in place, and return that tangent"
+            )
+        return
+    root = value._base_tensor
+    if root is None:
+        return
+    shown = [g for p, g in operands if g is not None and (p is root or p._base_tensor is root)]
+    if shown and not any(tangent is g or tangent._base_tensor is _root(g) for g in shown):
+        raise GraphError(
+            f"{name} must return a view of the input's tangent, since forward returns a view of that input (or the "
+            "input as it is)"
+        )
+
+
+def _root(tensor: Any) -> Any:
+    return tensor if tensor._base_tensor is None else tensor._base_tensor
 
 
 def _bound(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool) -> tuple[Any, ...]:
@@ -431,6 +473,12 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
         if MODES.region is not None:
             MODES.region.note_function(context)
     context.to_save = None if recording else context.to_save
+    if dirty:
+        context._changed = {
+            i: next(k for k, t in enumerate(inputs) if t is output)
+            for i, output in enumerate(outputs)
+            if _among(output, dirty) and _among(output, inputs)
+        }
     # The results hold the context; it must not hold them.
     context.dirty_tensors = context.non_differentiable = ()
     return results

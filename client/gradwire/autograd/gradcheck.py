@@ -19,7 +19,7 @@ from ..scopes import anchored
 from ..tensor import Tensor
 from . import grad
 from .functional import upload_like
-from .gradcheck_modes import Batched, ForwardMode, GradcheckError, compare_slopes
+from .gradcheck_modes import Batched, ForwardMode, GradcheckError, compare_slopes, undefined_gradients
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -201,7 +201,17 @@ def _check(func: Callable[..., Any], inputs: tuple[Any, ...], limits: _Limits, u
             )  # fmt: skip
     for value in zeros:
         if np.any(value != 0):
-            raise GradcheckError("backward was not multiplied by the output's gradient: zeros gave something else")
+            raise GradcheckError(
+                "backward was not multiplied by the output's gradient: zeros, or gradients that are undefined, gave "
+                "something else"
+            )
+    if recorded.failure is not None:
+        warnings.warn(
+            "gradcheck: backward fails without a gradient; check_undefined_grad=False leaves this check out",
+            UserWarning,
+            stacklevel=4,
+        )
+        raise recorded.failure
 
 
 def _probes(tensor: Any, fast: bool) -> Array:
@@ -223,6 +233,7 @@ class _Recorded:
     def __init__(self, first: Any) -> None:
         self._session = first._session
         self._wanted: list[Any] = []
+        self.failure: Exception | None = None
 
     def perturbed(
         self, func: Callable[..., Any], inputs: tuple[Any, ...], outputs: tuple[Any, ...], source: Any, steps: Array
@@ -264,15 +275,15 @@ class _Recorded:
                 self._gradients([root], sources, [table[i]])
 
     def zero_gradients(self, outputs: list[Any], sources: list[Any], undefined: bool) -> int:
-        """The gradients where the outputs' are zero, and where moreover one of them is undefined. Returns how many."""
-        groups = [outputs] if outputs else []
-        if undefined and len(outputs) > 1:
-            groups += [outputs[:k] + outputs[k + 1 :] for k in range(len(outputs))]
-        for group in groups:
-            self._gradients(
-                [anchored(o) for o in group], sources, [upload_like(o, np.zeros(tuple(o.shape))) for o in group]
-            )
-        return len(groups) * len(sources)
+        """The gradients where the outputs' are zero, or undefined. Returns how many."""
+        before = len(self._wanted)
+        if outputs:
+            vectors = [upload_like(o, np.zeros(tuple(o.shape))) for o in outputs]
+            self._gradients([anchored(o) for o in outputs], sources, vectors)
+            if undefined:
+                found, self.failure = undefined_gradients(outputs, sources, vectors)
+                self._wanted += found
+        return len(self._wanted) - before
 
     def _gradients(self, roots: list[Any], sources: list[Any], vectors: list[Any]) -> None:
         self._wanted += grad(

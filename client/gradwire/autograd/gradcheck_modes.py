@@ -16,10 +16,10 @@ from ..dispatch import call
 from ..scopes import anchored
 from ..tensor import Tensor
 from . import grad
+from .function import Function
 from .functional import upload_like
 
 Array = np.ndarray[Any, Any]
-Function = Callable[..., Any]
 
 
 class GradcheckError(RuntimeError):
@@ -34,7 +34,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 
-def slopes(func: Function, inputs: tuple[Any, ...], tangents: dict[int, Any]) -> list[Any]:
+def slopes(func: Callable[..., Any], inputs: tuple[Any, ...], tangents: dict[int, Any]) -> list[Any]:
     """The tangents of the outputs that can have one, given those of some inputs; zeros where there is none."""
     plain = [t.detach() if isinstance(t, Tensor) else t for t in inputs]
     with duals.Level() as level:
@@ -49,7 +49,12 @@ class ForwardMode:
     """Derivatives along each direction, and with tangents left out."""
 
     def __init__(
-        self, func: Function, inputs: tuple[Any, ...], positions: list[int], directions: list[Array], undefined: bool
+        self,
+        func: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        positions: list[int],
+        directions: list[Array],
+        undefined: bool,
     ) -> None:
         self.wanted: list[Any] = []
         self._counts = [len(table) for table in directions]
@@ -105,6 +110,40 @@ def compare_slopes(numerical: Sequence[Array], forward: Sequence[Array], where: 
     )
 
 
+class _Undefined(Function):
+    """A view whose gradient never arrives at what it shows."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any) -> Any:
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return None
+
+
+def undefined_gradients(
+    outputs: list[Any], sources: list[Any], vectors: list[Any]
+) -> tuple[list[Any], Exception | None]:
+    """The gradients that are defined where those of the outputs are not: of all outputs, then of each one of several.
+    With them the error of a backward that cannot do without, to be raised once the values have been compared."""
+    found: list[Any] = []
+    missing = [set(range(len(outputs))), *({k} for k in range(len(outputs)) if len(outputs) > 1)]
+    for group in missing:
+        roots = [anchored(_Undefined.apply(o) if k in group else o) for k, o in enumerate(outputs)]
+        try:
+            gradients = grad(roots, sources, vectors, retain_graph=True, allow_unused=True)
+        except RuntimeError as error:
+            which = "every output" if len(group) == len(outputs) else f"output {min(group)}"
+            refusal = GradcheckError(f"backward fails where the gradient of {which} is undefined: {error}")
+            refusal.__cause__ = error
+            return found, refusal
+        except Exception as error:
+            return found, error
+        found += [g for g in gradients if g is not None]
+    return found, None
+
+
 class Batched:
     """Derivatives for two random vectors, one after the other and under ``vmap``."""
 
@@ -128,7 +167,7 @@ class Batched:
             is_grads_batched=batched,
         )  # fmt: skip
 
-    def forward(self, func: Function, inputs: tuple[Any, ...], position: int) -> None:
+    def forward(self, func: Callable[..., Any], inputs: tuple[Any, ...], position: int) -> None:
         """Record derivatives along directions of an input."""
         from ..func.vmap import vmap
 
