@@ -434,7 +434,17 @@ def randperm(n: int, **options: Any) -> Any:
 def _like(name: str, self: Tensor, options: dict[str, Any], *more: Any) -> Any:
     dtype, device, requires = _options(name, options)
     where = None if device is None else place(device)
+    if where is not None and self.is_meta and where != "meta":
+        self = _stand_in(self, where)
     return finish(call(name, self, *more, dtype=dtype, device=where), requires)
+
+
+def _stand_in(tensor: Tensor, where: str) -> Tensor:
+    """Memory laid out like a meta tensor, on a device that has memory."""
+    order = [dim for _, dim in sorted((-stride, dim) for dim, stride in enumerate(tensor.stride()))]
+    made = call("empty", tuple(tensor.shape[dim] for dim in order), dtype=tensor.dtype, device=where)
+    stand_in: Tensor = call("permute", made, tuple(order.index(dim) for dim, _ in enumerate(order)))
+    return stand_in
 
 
 def zeros_like(input: Tensor, **options: Any) -> Any:

@@ -415,7 +415,8 @@ def _describe(entry: Entry, values: list[Any]) -> tuple[list[Any], Session]:
             elif value._session is not session:
                 _refuse_mixture(session, value, op)
         elif value is None:
-            continue
+            if not params[i].optional:
+                raise wrong_type(op, params[i], value)
         elif params[i].kind in _LISTS:
             items = values[i] = list(value)
             for item in items:

@@ -30,9 +30,9 @@ from .modes import MODES
 from .outputs import computed_in, into
 from .places import PLACES
 from .short_way import LONG, one
-from .size import device as Device
 from .spellings import by_numpy_names, respelled
 from .tensor import LATER, Tensor
+from .to_arguments import to_arguments
 
 SINGLES_KEPT: Final = 4096
 """Metas of tensors that a function of one tensor remembers."""
@@ -372,26 +372,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     """In another dtype, on another device, or like another tensor; itself where nothing changes."""
-    dtype, device, copy = kwargs.pop("dtype", None), kwargs.pop("device", None), kwargs.pop("copy", False)
-    for name in ("non_blocking", "memory_format"):
-        kwargs.pop(name, None)
-    if type(dtype) is type:
-        dtype = OF_PYTHON_TYPES.get(dtype, dtype)
-    if kwargs:
-        raise ArgumentTypeError(f"to() got an unexpected argument {sorted(kwargs)[0]!r}")
-    flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
-    copy = copy or (len(flags) > 1 and flags[1])
-    for arg in args:
-        if isinstance(arg, DType):
-            dtype = arg
-        elif isinstance(arg, Tensor):
-            dtype, device = arg.dtype, arg.device
-        elif isinstance(arg, (str, Device)) or (isinstance(arg, int) and not isinstance(arg, bool)):
-            device = arg
-        elif type(arg) is type and arg in OF_PYTHON_TYPES:
-            dtype = OF_PYTHON_TYPES[arg]
-        elif arg is not None and not isinstance(arg, bool):
-            raise ArgumentTypeError(f"to() takes a dtype, a device or a tensor, not {arg!r:.60}")
+    device, dtype, copy = to_arguments("to()", args, kwargs)
     where = None if device is None else place(device)
     if (dtype is None or dtype is self.dtype) and (where is None or where == self._meta.device) and not copy:
         return self

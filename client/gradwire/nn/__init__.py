@@ -1,6 +1,7 @@
 """``torch.nn``: modules, parameters, layers and losses."""
 
 from . import functional, init, utils
+from . import grad as grad
 from .activation import (
     CELU,
     ELU,

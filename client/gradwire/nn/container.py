@@ -60,7 +60,7 @@ class _Numbered(Module):
     def insert(self, index: int, module: Module) -> Self:
         """Put a module before the one at ``index``; those behind it move up."""
         if not isinstance(module, Module):
-            raise ArgumentTypeError(f"insert takes a module, not {type(module).__name__}")
+            raise AssertionError(f"insert takes a module, not {type(module).__name__}")
         if not -len(self) <= index <= len(self):
             raise IndexOutOfRange(f"index {index} is out of range for {len(self)} entries")
         entries = list(self)
@@ -211,6 +211,8 @@ class ModuleDict(Module):
             raise ArgumentTypeError(f"update takes a mapping or pairs, not {type(modules).__name__}")
         pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
         for pair in pairs:
-            if not isinstance(pair, Iterable) or len(entry := tuple(pair)) != 2:
+            if not isinstance(pair, Iterable):
+                raise ArgumentTypeError(f"update takes pairs of a name and a module, not {type(pair).__name__}")
+            if len(entry := tuple(pair)) != 2:
                 raise ArgumentValueError(f"update takes pairs of a name and a module, not {pair!r:.60}")
             self[entry[0]] = entry[1]

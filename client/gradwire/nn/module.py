@@ -7,13 +7,13 @@ from typing import Any, Self
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
 from ..creation import empty, place
 from ..dispatch import call
 from ..modes import no_grad
-from ..size import device as Device
 from ..tensor import NO_GRAD, Tensor
+from ..to_arguments import to_arguments
 from .global_hooks import BUFFERS, MODULES, PARAMETERS, replaced
 from .hooked import Hooked
 from .parameter import Buffer, Parameter, clear_gradients
@@ -326,23 +326,9 @@ class Module(Hooked, Stateful):
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device and/or floating point dtype, or those of a tensor. Integer members keep their dtype."""
-        target, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-        other = kwargs.pop("tensor", None)
-        for name in ("non_blocking", "memory_format"):
-            kwargs.pop(name, None)
-        if kwargs:
-            raise ArgumentTypeError(f"Module.to() got an unexpected argument {sorted(kwargs)[0]!r}")
-        for arg in (*args, other):
-            if isinstance(arg, Tensor):
-                target, dtype = arg.device, arg.dtype
-            elif isinstance(arg, DType):
-                dtype = arg
-            elif type(arg) is type and arg in dtypes.OF_PYTHON_TYPES:
-                dtype = dtypes.OF_PYTHON_TYPES[arg]
-            elif isinstance(arg, (str, Device)) or (isinstance(arg, int) and not isinstance(arg, bool)):
-                target = arg
-            elif arg is not None and not isinstance(arg, bool):
-                raise ArgumentTypeError(f"Module.to() takes a device, a dtype or a tensor, not {arg!r:.60}")
+        target, dtype, copy = to_arguments("Module.to()", args, kwargs)
+        if copy is not None:
+            raise ArgumentError("Module.to() changes the module in place, it takes no copy: use copy.deepcopy before")
         if dtype is not None and dtype.category < dtypes.FLOATING:
             raise ArgumentTypeError(f"a module can be floating point or complex, not {dtype.name}")
         where = None if target is None else place(target)

@@ -180,6 +180,10 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     function = "adaptive_max_pool3d"
 
 
+def _each(value: Any, count: int) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
+
+
 class _FractionalMaxPool(Module):
     dimensions: ClassVar[int]
 
@@ -192,8 +196,9 @@ class _FractionalMaxPool(Module):
         self.kernel_size = per_dimension(kernel_size, count)
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
-        self.output_size = None if output_size is None else per_dimension(output_size, count)
-        self.output_ratio = None if output_ratio is None else per_dimension(output_ratio, count)
+        # How many there are is for forward to check, as in PyTorch.
+        self.output_size = None if output_size is None else _each(output_size, count)
+        self.output_ratio = None if output_ratio is None else _each(output_ratio, count)
         if (self.output_size is None) == (self.output_ratio is None):
             raise ArgumentValueError(f"{name} takes output_size or output_ratio, and not both")
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):

@@ -110,7 +110,7 @@ class Stateful:
         for name, value in self._persistent().items():
             if value is not None:
                 destination[prefix + name] = value if keep_vars else call("detach", value)
-        if _has_extra(self):
+        if type(self).get_extra_state is not Stateful.get_extra_state:
             destination[prefix + EXTRA] = self.get_extra_state()
 
     def _persistent(self) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Stateful:
 
     def set_extra_state(self, state: Any) -> None:
         """Take back what :meth:`get_extra_state` gave."""
-        raise ArgumentError(f"{type(self).__name__} has no extra state: its class defines no get_extra_state")
+        raise ArgumentError(f"{type(self).__name__} takes no extra state: its class defines no set_extra_state")
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -195,7 +195,8 @@ class Stateful:
                 with no_grad():
                     call("copy_", current, value)
         extra = prefix + EXTRA
-        if _has_extra(self):
+        takes_extra = type(self).set_extra_state is not Stateful.set_extra_state
+        if takes_extra:
             if extra in state_dict:
                 self.set_extra_state(state_dict[extra])
             else:
@@ -204,7 +205,7 @@ class Stateful:
             if key.startswith(prefix):
                 head = key[len(prefix) :].split(".", 1)
                 known = head[0] in self._modules if len(head) > 1 else head[0] in own
-                if not known and not (key == extra and _has_extra(self)):
+                if not known and not (key == extra and takes_extra):
                     unexpected_keys.append(key)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -222,10 +223,6 @@ class Stateful:
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> Any:
         """:meth:`register_load_state_dict_pre_hook` of a hook that does not take the module, unless it says so."""
         return self._hooked_state("_load_state_dict_pre_hooks", partial(hook, self) if with_module else hook)
-
-
-def _has_extra(module: Stateful) -> bool:
-    return type(module).get_extra_state is not Stateful.get_extra_state
 
 
 def _assignable(value: Tensor, current: Tensor) -> Tensor:

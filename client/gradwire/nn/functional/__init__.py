@@ -6,6 +6,7 @@ whose arguments in PyTorch are others than the op's, and functions made of sever
 
 from typing import TYPE_CHECKING, Any
 
+from .. import grad as grad
 from . import (
     attention,
     dropping,

@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any
 
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, Unsupported
 
 from ...dispatch import call
 from ...tensor import Tensor
@@ -27,9 +27,13 @@ def _sizes(size: Any, count: int) -> tuple[int, ...]:
     if len(size) != count:
         raise ArgumentValueError(f"interpolate: size {list(size)} is not for {count} spatial dimensions")
     for n in size:
-        if isinstance(n, bool) or not hasattr(n, "__index__"):
+        if isinstance(n, bool) or not hasattr(n, "__index__") or (isinstance(n, Tensor) and not _is_int(n)):
             raise ArgumentTypeError(f"interpolate: size is int or a sequence of them, got {n!r:.40} in it")
     return tuple(int(n) for n in size)
+
+
+def _is_int(tensor: Tensor) -> bool:
+    return tensor.ndim == 0 and not tensor.is_floating_point() and not tensor.is_complex()
 
 
 def _factors(scale_factor: Any, count: int) -> tuple[float, ...]:
@@ -40,6 +44,13 @@ def _factors(scale_factor: Any, count: int) -> tuple[float, ...]:
             f"interpolate: scale_factor {list(scale_factor)} is not for {count} spatial dimensions"
         )
     return tuple(float(f) for f in scale_factor)
+
+
+def _scaled(extent: int, factor: float) -> int:
+    scaled = extent * factor
+    if not abs(scaled) < 2.0**63:
+        raise ArgumentError(f"interpolate: an extent of {extent} times {factor} is {scaled}, which is no extent")
+    return math.floor(scaled)
 
 
 def interpolate(
@@ -73,7 +84,7 @@ def interpolate(
         outputs = _sizes(size, count)
     else:
         factors = _factors(scale_factor, count)
-        outputs = tuple(math.floor(n * f) for n, f in zip(input.shape[2:], factors, strict=True))
+        outputs = tuple(_scaled(n, f) for n, f in zip(input.shape[2:], factors, strict=True))
         if recompute_scale_factor or mode == "area":
             factors = None
     if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
@@ -157,6 +168,13 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         )
     if min(size) <= 0:
         raise ArgumentValueError(f"affine_grid: extents must be positive, got {list(size)}")
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            f"affine_grid: along an extent of 1 in size {list(size)}, align_corners=True puts the only point at the "
+            "center, coordinate 0",
+            UserWarning,
+            stacklevel=2,
+        )
     return call("affine_grid_generator", theta, size, bool(align_corners))
 
 

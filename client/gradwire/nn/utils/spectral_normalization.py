@@ -74,6 +74,28 @@ class SpectralNorm:
         """Tell in the state dict's metadata which names it has."""
         metadata.setdefault("spectral_norm", {})[f"{self.name}.version"] = self._version
 
+    def upgrade(
+        self, state: dict[str, Any], prefix: str, metadata: dict[str, Any], strict: bool, missing: list[str], *_: Any
+    ) -> None:
+        """Bring a state dict of before version 1 to today's names: it has the normalized weight in place of ``v``."""
+        if (metadata.get("spectral_norm", {}).get(f"{self.name}.version") or 0) >= 1:
+            return
+        key = prefix + self.name
+        if key not in state and all(key + part in state for part in ("_orig", "_u", "_v")):
+            return  # today's names, without the metadata
+        lacking = [key + part for part in ("_orig", "", "_u") if key + part not in state]
+        if lacking:
+            missing.extend(lacking if strict else ())
+            return
+        with no_grad():
+            weight, u = state[key + "_orig"], state[key + "_u"]
+            sigma = call("mean", call("div", weight, state.pop(key)))
+            matrix = as_matrix(weight, self.dim)
+            # The v with which u is a fixed point of the iteration, as long as makes sigma what it was.
+            square = call("linalg_pinv", call("matmul", call("t", matrix), matrix))
+            v = call("mv", square, call("mv", call("t", matrix), u))
+            state[key + "_v"] = call("mul", v, call("div", sigma, call("dot", u, call("mv", matrix, v))))
+
 
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
@@ -107,6 +129,7 @@ def spectral_norm(
     module.register_buffer(f"{name}_v", direction(columns, weight, eps))
     module.register_forward_pre_hook(hook)
     module.register_state_dict_post_hook(hook.note_version)
+    module._register_load_state_dict_pre_hook(hook.upgrade)
     return module
 
 
@@ -136,6 +159,9 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     for number, (noted, _) in list(module._state_dict_hooks.items()):
         if getattr(noted, "__self__", None) is hook:
             del module._state_dict_hooks[number]
+    for number, added in list(module._load_state_dict_pre_hooks.items()):
+        if getattr(added, "__self__", None) is hook:
+            del module._load_state_dict_pre_hooks[number]
     return module
 
 
