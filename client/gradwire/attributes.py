@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
+from gradwire_protocol.promotion import ScalarKind
 
 from .absent import AbsentAttribute
 from .creation import empty, tensor
@@ -77,7 +78,17 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     """Uninitialised of a size, or of data, in the tensor's dtype and on its device. PyTorch's old form of
-    :meth:`new_empty` and :meth:`new_tensor`."""
+    :meth:`new_empty` and :meth:`new_tensor`.
+
+    Raises:
+        ArgumentError: for a tensor and a device.
+    """
+    if not args and "size" in kwargs:
+        args = (type(self.shape)(kwargs.pop("size")),)
+    elif not args and "data" in kwargs:
+        args = (kwargs.pop("data"),)
+    if kwargs.get("device") is not None and args and isinstance(args[0], Tensor):
+        raise ArgumentError("new() of a tensor takes no device: use torch.as_tensor, or .to()")
     data = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray, Tensor)) else None
     if data is not None and not isinstance(data, type(self.shape)):
         return tensor(data, dtype=self.dtype, device=self.device)
@@ -131,24 +142,69 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Any:
     """Replace each element by what a function of the program makes of it. One round trip; nothing is recorded."""
     values = [callable(v) for v in self.detach().reshape(-1).tolist()]
-    return _overwrite(self, values)
+    return _overwrite("apply_", self, values)
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Any:
     """Replace each element by what a function makes of it and the other tensor's, which broadcasts. Like
     :meth:`apply_`."""
     other = call("expand", tensor, tuple(self.shape)).detach().reshape(-1).tolist()
-    return _overwrite(self, [callable(a, b) for a, b in zip(self.detach().reshape(-1).tolist(), other)])
+    return _overwrite("map_", self, [callable(a, b) for a, b in zip(self.detach().reshape(-1).tolist(), other)])
 
 
-def _overwrite(self: Tensor, values: list[Any]) -> Any:
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Any:
+    """:meth:`map_` with a function of three elements."""
+    shape = tuple(self.shape)
+    others = [call("expand", t, shape).detach().reshape(-1).tolist() for t in (x, y)]
+    return _overwrite("map2_", self, [callable(*v) for v in zip(self.detach().reshape(-1).tolist(), *others)])
+
+
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the one with the largest stride to the one with the smallest; 0 strides and extents of one
+    element stay where they are.
+
+    Raises:
+        ArgumentError: when other orders have the same strides, where ``ambiguity_check``.
+    """
+    order: list[int] = []  # from the smallest stride on
+    for dim in reversed(range(self.ndim)):
+        at = here = len(order)
+        while at:
+            later = _further(self, order[at - 1], dim)
+            if later is None and ambiguity_check:
+                raise ArgumentError(
+                    f"dim_order: dimensions {dim} and {order[at - 1]} of {self._meta!r} can be exchanged"
+                )
+            if later is False:
+                break
+            at -= 1
+            if later:
+                here = at
+        order.insert(here, dim)
+    return tuple(reversed(order))
+
+
+def _further(self: Tensor, one: int, other: int) -> bool | None:
+    """Whether a dimension comes after another one; None where their strides do not tell."""
+    near, far = self.stride(one), self.stride(other)
+    if not near or not far:
+        return None
+    if near != far:
+        return bool(near > far)
+    return True if self.shape[one] > self.shape[other] else None
+
+
+def _overwrite(name: str, self: Tensor, values: list[Any]) -> Any:
+    for value in values:
+        if ScalarKind.of(value) is None and not isinstance(value, Tensor):
+            raise ArgumentTypeError(f"{name}: the function returned {value!r:.60}, which is no number")
     with no_grad():
         return self.copy_(tensor(values, dtype=self.dtype, device=self.device).reshape(tuple(self.shape)))
 
 
 for _method in (
     ndimension, storage_offset, new, pin_memory, is_pinned, share_memory_, is_shared, record_stream, fill_diagonal_,
-    apply_, map_,
+    apply_, dim_order, map2_, map_,
 ):  # fmt: skip
     attach(_method.__name__, _method)
 for _function in (get_device, is_signed, is_same_size):
@@ -156,8 +212,8 @@ for _function in (get_device, is_signed, is_same_size):
 
 LACKING = (
     "ccol_indices", "chalf", "coalesce", "col_indices", "const_data_ptr", "crow_indices", "data_ptr",
-    "dense_dim", "dequantize", "dim_order", "eig", "index", "indices", "int_repr", "ipu", "is_coalesced",
-    "is_distributed", "is_set_to", "lstsq", "map2_", "module_load", "mtia", "q_per_channel_axis",
+    "dense_dim", "dequantize", "eig", "index", "indices", "int_repr", "ipu", "is_coalesced",
+    "is_distributed", "is_set_to", "lstsq", "module_load", "mtia", "q_per_channel_axis",
     "q_per_channel_scales", "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "reinforce", "resize",
     "resize_as", "resize_as_sparse_", "row_indices", "set_", "slice_inverse", "smm", "solve", "sparse_dim",
     "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "storage", "storage_type", "symeig",

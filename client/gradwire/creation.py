@@ -209,6 +209,8 @@ def _flatten(data: Any, arrays: set[DType]) -> tuple[tuple[int, ...], list[Any]]
         raise ArgumentValueError(f"a tensor is made from numbers, not from strings as in {list(data)!r:.60}")
     if all(type(v) in (int, float, bool) for v in data):
         return (len(data),), list(data)
+    if isinstance(data[0], Tensor) or not hasattr(type(data[0]), "__len__"):
+        data = [_element(v) if isinstance(v, Tensor) else v for v in data]
     parts = [_flatten(v, arrays) for v in data]
     first = parts[0][0]
     for i, (shape, _) in enumerate(parts):
@@ -217,6 +219,18 @@ def _flatten(data: Any, arrays: set[DType]) -> tuple[tuple[int, ...], list[Any]]
                 f"nested sequences must have equal lengths: entry 0 has shape {list(first)}, entry {i} {list(shape)}"
             )
     return (len(data), *first), [v for _, flat in parts for v in flat]
+
+
+def _element(tensor: Tensor) -> Any:
+    """A tensor among numbers is one itself, whatever its shape.
+
+    Raises:
+        ArgumentTypeError, ArgumentValueError: for one that has not just one element, of integers or others.
+    """
+    if tensor.numel() != 1:
+        kind = ArgumentValueError if tensor.is_floating_point() else ArgumentTypeError
+        raise kind(f"a tensor among numbers has one element, not {tensor._meta!r}: use torch.stack for more")
+    return tensor.detach().reshape(()) if tensor.ndim else tensor
 
 
 def _dtype_of(flat: list[Any], arrays: set[DType]) -> DType:
@@ -254,10 +268,16 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Any:
 
 
 def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:
-    """``Tensor(2, 3)`` and ``Tensor([1, 2])``: uninitialised of a size, or from data, in the default dtype."""
+    """``Tensor(2, 3)`` and ``Tensor([1, 2])``: uninitialised of a size, or from data, in the default dtype.
+
+    Raises:
+        ArgumentError: for a tensor and a device.
+    """
     if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not isinstance(args[0], Size):
         return tensor(args[0], dtype=current_session().default_dtype, **kwargs)
     if len(args) == 1 and isinstance(args[0], Tensor):
+        if kwargs.get("device") is not None:
+            raise ArgumentError("Tensor() of a tensor takes no device: use torch.as_tensor, or .to()")
         return args[0].detach()
     return empty(*args, **kwargs)
 

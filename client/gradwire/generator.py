@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from gradwire_protocol.dtypes import uint8
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 from gradwire_protocol.meta import meta
 
 from .dispatch import call
@@ -172,14 +172,14 @@ def checked_seed(seed: Any) -> int:
 
     Raises:
         ArgumentTypeError: for what is no number.
-        ArgumentError: for one that 64 bits do not hold.
+        ArgumentValueError: for one that 64 bits do not hold.
     """
     try:
         found = int(seed)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"a seed is an int, not {seed!r:.60}") from None
     if not _LOWEST <= found <= _HIGHEST:
-        raise ArgumentError(f"the seed {found} is outside of -2**63 to 2**64 - 1")
+        raise ArgumentValueError(f"the seed {found} is outside of -2**63 to 2**64 - 1")
     return found
 
 

@@ -15,6 +15,8 @@ import numpy as np
 from gradwire_protocol import dtypes
 from gradwire_protocol.meta import Meta
 
+from .modes import MODES
+
 if TYPE_CHECKING:
     from .dispatch import Recipe
     from .tensor import Tensor
@@ -99,7 +101,27 @@ def shift(recipe: Recipe, values: list[Any], result: Tensor) -> None:
 
 
 def rows(source: Tensor) -> Iterator[Tensor]:
-    """Views of every index along the first dimension, to be read together where they are small."""
+    """Views of every index along the first dimension, to be read together where they are small. They are made in
+    stretches: a vector of a million elements would else be a million tensors, of which a session has a limit."""
+    if source.ndim and source.shape[0] > MOST_ROWS:
+        return _stretches(source)
+    return _together(source)
+
+
+def _stretches(source: Tensor) -> Iterator[Tensor]:
+    from .dispatch import call
+
+    flags = MODES.flags  # those at the begin of the iteration
+    for start in range(0, source.shape[0], MOST_ROWS):
+        now, MODES.flags = MODES.flags, flags
+        try:
+            made = _together(call("narrow", source, 0, start, min(MOST_ROWS, source.shape[0] - start)))
+        finally:
+            MODES.flags = now
+        yield from made
+
+
+def _together(source: Tensor) -> Iterator[Tensor]:
     from .dispatch import call
 
     made: tuple[Tensor, ...] = call("unbind", source, 0)

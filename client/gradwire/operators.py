@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import TABLE
 
@@ -162,6 +162,10 @@ attach("__delitem__", indexing.delitem)
 
 
 def _contains(self: Tensor, value: Any) -> bool:
+    if not _usable(value):
+        raise ArgumentError(
+            f"only a number or a tensor can be in a tensor, not {value!r:.60} of type {type(value).__name__}"
+        )
     return bool(call("any", call("eq", self, value)).item())
 
 

@@ -18,7 +18,7 @@ def manual_seed(seed: int) -> Generator:
     """Restart the session's random numbers, on all devices; the same seed gives the same numbers.
 
     Raises:
-        ArgumentError: for a seed outside of -2**63 to 2**64 - 1.
+        ArgumentValueError: for a seed outside of -2**63 to 2**64 - 1.
     """
     return default_generator.manual_seed(seed)
 

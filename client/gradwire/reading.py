@@ -146,7 +146,7 @@ class Readable:
     def __format__(self: Any, spec: str) -> str:
         from .tensor import Tensor
 
-        if self.ndim == 0 and (spec or type(self) is Tensor):
+        if self.ndim == 0 and not self.is_meta and (spec or type(self) is Tensor):
             return format(self.item(), spec)
         return object.__format__(self, spec)
 

@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import Any, Final
 
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
 from .places import PLACES
 from .size import device as Device
@@ -65,6 +65,7 @@ def set_default_tensor_type(t: Any) -> None:
     dtype = getattr(kind, "dtype", None)
     if dtype is None or not dtype.is_floating_point:
         raise ArgumentTypeError(f"a floating point tensor type is expected, not {t!r:.60}")
+    warnings.warn("set_default_tensor_type is PyTorch's former set_default_dtype: use that", UserWarning, stacklevel=2)
     set_default_dtype(dtype)
 
 
@@ -105,8 +106,14 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
     On a GPU, sums that scatter into the same place (``index_add``, ``embedding`` backward) are in no fixed order, and
     there is no other algorithm: asking for one there gets a warning.
+
+    Raises:
+        ArgumentTypeError: for anything but bools.
     """
-    _State.deterministic, _State.warn_only = bool(mode), bool(warn_only)
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            raise ArgumentTypeError(f"use_deterministic_algorithms: {name} is a bool, not {value!r:.60}")
+    _State.deterministic, _State.warn_only = mode, warn_only
     if mode and PLACES.current not in (None, "cpu"):
         warnings.warn(
             "on a GPU of the server, sums that scatter into one place are not deterministic; everything else is",
@@ -149,6 +156,8 @@ def _checked_count(name: str, count: int) -> int:
         raise ArgumentError(f"{name} takes an int, not {type(count).__name__}")
     if count < 1:
         raise ArgumentError(f"{name} takes a positive number, not {count}")
+    if count >= 1 << 31:
+        raise ArgumentValueError(f"{name}: {count} is outside of 1 to 2**31 - 1")
     return count
 
 

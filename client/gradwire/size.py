@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import operator
+import re
+from collections.abc import Iterable
 from math import prod
-from typing import Any
+from typing import Any, Final
 
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GradwireError
 
 from .places import PLACES
 
 
 class Size(tuple[int, ...]):
-    """A shape. A tuple of ints with :meth:`numel`."""
+    """A shape. A tuple of ints with :meth:`numel`.
+
+    Raises:
+        ArgumentTypeError: for anything but ints.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, entries: Iterable[Any] = ()) -> Size:
+        return tuple.__new__(cls, [_extent(at, entry) for at, entry in enumerate(entries)])
 
     def numel(self) -> int:
         """The number of elements of a tensor of this shape."""
@@ -22,12 +32,35 @@ class Size(tuple[int, ...]):
     def __repr__(self) -> str:
         return f"torch.Size([{', '.join(map(str, self))}])"
 
-    def __add__(self, other: Any) -> Size:
-        return Size(tuple(self) + tuple(other))
+    def __add__(self, other: Any) -> Any:
+        return Size(tuple(self) + other) if isinstance(other, tuple) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return Size(other + tuple(self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, times: Any) -> Any:
+        return shape_of(tuple(self) * times)
+
+    __rmul__ = __mul__
 
     def __getitem__(self, key: Any) -> Any:
         found = tuple.__getitem__(self, key)
-        return Size(found) if isinstance(key, slice) else found
+        return shape_of(found) if isinstance(key, slice) else found
+
+
+def _extent(at: int, entry: Any) -> int:
+    try:
+        return entry if type(entry) is int else operator.index(entry)
+    except (TypeError, GradwireError):
+        raise ArgumentTypeError(f"a Size is made of ints, entry {at} is {entry!r:.60}") from None
+
+
+def shape_of(extents: Iterable[int]) -> Size:
+    """The :class:`Size` of what is known to be ints."""
+    return tuple.__new__(Size, extents)
+
+
+_DEVICE: Final = re.compile(r"(cpu|cuda|meta)(?::(0|[1-9][0-9]*))?", re.ASCII)
 
 
 class device:
@@ -47,10 +80,10 @@ class device:
         text = f"cuda:{type}" if isinstance(type, int) and not isinstance(type, bool) else str(type)
         if not isinstance(type, (str, int, device)):
             raise ArgumentTypeError(f"a device is given as a string or an index, not as {type!r:.40}")
-        kind, _, number = text.partition(":")
-        if kind not in ("cpu", "cuda", "meta") or (number and not number.isdigit()):
+        found = _DEVICE.fullmatch(text)
+        if found is None:
             raise ArgumentError(f"{text!r} is not a device: expected 'cpu', 'cuda', 'cuda:N' or 'meta'")
-        self.type = kind
+        self.type, number = found.group(1), found.group(2)
         self.index = int(number) if number else index
 
     @property

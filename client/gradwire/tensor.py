@@ -30,7 +30,7 @@ from .mirror import AccumulateGrad, Node, next_seq, shown
 from .modes import MODES
 from .participation import Part, register_accumulated_hook, register_tensor_hook, remember_origin
 from .reading import Readable
-from .size import Size, device
+from .size import Size, device, shape_of
 from .telling import tell
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Tensor(Readable):
         """The extents. Where one depends on data not looked at yet, asking costs a round trip."""
         if not self._meta.known:
             self._known_meta()
-        return Size(self._meta.shape)
+        return shape_of(self._meta.shape)
 
     def _known_meta(self) -> Meta:
         if not self._meta.known:

@@ -8,11 +8,12 @@ import numpy as np
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
 from .creation import empty, tensor
 from .methods import attach, to
 from .size import Size
+from .size import device as Device
 from .tensor import Tensor
 
 
@@ -25,9 +26,22 @@ class TensorType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == cls.device
 
-    def __call__(cls, *args: Any, device: Any = None) -> Any:
-        """Uninitialised of a size given as ints, or the values of a sequence, an array or a tensor."""
-        where = cls.device if device is None else device
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> TensorType:
+        if bases:
+            raise ArgumentTypeError(f"{bases[0].__name__} is a name for tensors of one dtype: derive from Tensor")
+        return super().__new__(cls, name, bases, namespace)
+
+    def __call__(cls, *args: Any, device: Any = None, size: Any = None) -> Any:
+        """Uninitialised of a size given as ints, or the values of a sequence, an array or a tensor.
+
+        Raises:
+            ArgumentError: for a device of another kind.
+        """
+        where = Device(cls.device if device is None else device)
+        if where.type != cls.device:
+            raise ArgumentError(f"{cls.__module__}.{cls.__name__} is for tensors on {cls.device}, not on {where}")
+        if size is not None and not args:
+            args = (Size(size),)
         if len(args) == 1 and isinstance(args[0], Tensor):
             if args[0].dtype is not cls.dtype:
                 raise ArgumentTypeError(f"{cls.__name__} takes {cls.dtype!r}, not {args[0].dtype!r}")

@@ -40,6 +40,43 @@ def one_line(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lines
 
 
+def none(t: Any) -> Any:
+    return t.ones(0, 3)
+
+
+def two(t: Any) -> Any:
+    return t.tensor([0, 1])
+
+
+def row(t: Any) -> Any:
+    return t.zeros(1, 3, dtype=t.int64)
+
+
+EMPTY = {
+    "gather": lambda t: t.gather(none(t), 0, row(t)),
+    "gather of nothing": lambda t: t.gather(none(t), 1, t.zeros(0, 2, dtype=t.int64)),
+    "scatter": lambda t: t.scatter(none(t), 0, row(t), 1.0),
+    "scatter_add_": lambda t: none(t).scatter_add_(0, row(t), t.ones(1, 3)),
+    "scatter_reduce": lambda t: none(t).scatter_reduce(0, row(t), t.ones(1, 3), "sum"),
+    "index_select": lambda t: none(t).index_select(0, two(t)),
+    "index_select of nothing": lambda t: none(t).index_select(0, t.zeros(0, dtype=t.int64)),
+    "index_select of another dimension": lambda t: none(t).index_select(1, two(t)),
+    "index_copy": lambda t: none(t).index_copy(0, two(t), t.ones(2, 3)),
+    "index_fill": lambda t: none(t).index_fill(0, two(t), 1.0),
+    "take": lambda t: t.take(none(t), two(t)),
+    "put_": lambda t: none(t).put_(two(t), t.ones(2)),
+    "take_along_dim without dim": lambda t: t.take_along_dim(none(t), two(t)),
+    "embedding": lambda t: t.nn.functional.embedding(two(t), none(t)),
+    "an index": lambda t: none(t)[two(t)],
+}
+"""What names elements where there are none, whatever the values of the index."""
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_index_into_nothing_is_refused_at_the_line(name: str) -> None:
+    assert place_of(one_line(EMPTY[name]), gradwire) == place_of(one_line(EMPTY[name]), torch)
+
+
 NUMBERS = {
     "an integer to a negative power": lambda t: t.tensor([2, 3]) ** -2,
     "an integer to a negative power in place": lambda t: t.tensor([2, 3]).pow_(-2),

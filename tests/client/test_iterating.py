@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 from weakref import ref
 
@@ -112,6 +113,18 @@ def rows_of_as_many_elements_as_the_data_say(lib: Any) -> Any:
     return runs, [[int(v) for v in row[row > 1]] for row in x], [len(row[row > 1]) for row in x]
 
 
+@claims
+def rows_of_a_long_tensor_are_views_with_history(lib: Any) -> Any:
+    x = lib.arange(10_000.0).reshape(5000, 2).requires_grad_()
+    rows = iter(x)
+    with lib.no_grad():  # what an iteration records does not depend on where its later rows are asked for
+        rest = list(rows)
+    first, last = next(iter(x)), [*x][-1]
+    (first.sum() + 2 * last.sum()).backward()
+    x.data[4999] = 7.0
+    return len(rest), x.grad.sum(0), x.grad[[0, 1, 4998, 4999]], last, type(last.grad_fn).__name__
+
+
 @pytest.mark.parametrize("claim", list(claims), ids=name_of)
 def test_as_in_pytorch(claim: Any) -> None:
     same(claim)
@@ -156,3 +169,10 @@ def test_rows_do_not_keep_each_other() -> None:
     gone = ref(first)
     del first, rows
     assert gone() is None
+
+
+def test_a_long_vector_is_not_as_many_tensors_at_once() -> None:
+    rows = iter(gradwire.arange(20_000))
+    assert [int(next(rows)) for _ in range(3)] == [0, 1, 2]
+    alive = sum(type(each) is gradwire.Tensor for each in gc.get_objects())
+    assert alive < 10_000

@@ -361,3 +361,19 @@ def test_a_named_result_prints_as_pytorch_does() -> None:
         return repr(lib.linalg.slogdet(lib.eye(2)))
 
     assert outcome(printed, torch) == outcome(printed, gradwire)
+
+
+@pytest.mark.parametrize("order", ["iiw", "wii", "iwi", "iiiw"])
+def test_a_chain_is_multiplied_in_the_order_of_torch(order: str) -> None:
+    """Seen by what is saved: a tensor made in inference mode is refused where a product keeps it."""
+
+    def made(lib: Any) -> Any:
+        with lib.inference_mode():
+            i = lib.eye(3)
+        w = lib.ones(3, 3, requires_grad=True)
+        try:
+            return lib.linalg.multi_dot([{"i": i, "w": w}[x] for x in order]).tolist()
+        except RuntimeError:
+            return "refused"
+
+    assert made(gradwire) == made(torch)

@@ -105,7 +105,8 @@ def cheapest(extents: Sequence[int]) -> dict[tuple[int, int], int]:
             costs = [
                 (cost[i, k] + cost[k + 1, j] + extents[i] * extents[k + 1] * extents[j + 1], k) for k in range(i, j)
             ]
-            cost[i, j], split[i, j] = min(costs)
+            # Of two orders that cost the same, PyTorch multiplies three matrices from the left.
+            cost[i, j], split[i, j] = min(costs) if count != 3 else min(costs, key=lambda found: (found[0], -found[1]))
     return split
 
 

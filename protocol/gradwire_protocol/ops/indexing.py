@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from ..dtypes import INTEGRAL, DType, bool_, float32, float64, int32, int64, uint8
-from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, Unsupported
+from ..errors import ArgumentError, DTypeError, GradwireError, IndexOutOfRange, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..promotion import ScalarKind
 from ..shapes import broadcast, canonical_dim, common_device, elementwise_stride, like
@@ -32,6 +32,12 @@ def need_vector(name: str, index: Meta) -> int:
     if index.ndim > 1:
         raise IndexOutOfRange(f"{name}: the index must be a vector, got shape {list(index.shape)}")
     return extent_of(index, 0)
+
+
+def need_extent(name: str, of: Meta, extent: int, index: Meta, kind: type[GradwireError] = ShapeError) -> None:
+    """Whatever the values of an index, it names nothing where there is nothing."""
+    if extent == 0 and index.known and index.numel:
+        raise kind(f"{name}: {index.numel} indices name elements of {of!r} along an extent of 0")
 
 
 def need_same_dtype(name: str, self: Meta, other: Meta | ScalarKind, what: str) -> None:
@@ -169,6 +175,7 @@ def check_along(name: str, self: Meta, dim: int, index: Meta, src: Meta | Scalar
     if index.numel == 0:
         return at
     need_index(name, index)
+    need_extent(name, self, extent_of(self, at), index)
     shape, wanted = self.shape or (1,), index.shape or (1,)
     if len(shape) != len(wanted):
         raise ShapeError(f"{name}: the index has {index.ndim} dimensions, the tensor {self.ndim}")
@@ -198,10 +205,12 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Inf
     """Like :func:`gather`, with ``self`` and ``indices`` broadcast in the other dimensions; flat without ``dim``."""
     need_index("take_along_dim", indices, (int64,))
     if dim is None:
+        need_extent("take_along_dim", self, self.numel, indices)
         return new((indices.numel,), self.dtype, self.device)
     if self.ndim != indices.ndim:
         raise ShapeError(f"take_along_dim: the tensor has {self.ndim} dimensions, the indices {indices.ndim}")
     at = canonical_dim(dim, self.ndim)
+    need_extent("take_along_dim", self, extent_of(self, at), indices)
     shape = broadcast(with_entry(self.shape, at, 1), with_entry(indices.shape, at, 1)) if self.shape else ()
     return new(with_entry(shape, at, indices.shape[at]) if shape else (), self.dtype, self.device)
 
@@ -255,6 +264,7 @@ def index_select(self: Tensor, dim: int, index: Tensor) -> Inference:
     at = canonical_dim(dim, self.ndim)
     length = need_vector("index_select", index)
     need_index("index_select", index)
+    need_extent("index_select", self, extent_of(self, at), index)
     if not self.shape:
         if length != 1:
             raise IndexOutOfRange(f"index_select: a 0-dim tensor has one element, the index names {length}")
@@ -291,6 +301,7 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inferen
     """A copy with the slices of ``source`` written at the indices along ``dim``."""
     need_index("index_copy", index, (int64,))
     _check_slices("index_copy", self, dim, index, source)
+    need_extent("index_copy", self, extent_of(self, canonical_dim(dim, self.ndim)), index)
     return new(self.shape, self.dtype, self.device)
 
 
@@ -304,11 +315,12 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inferen
 )
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Element) -> Inference:
     """A copy with the slices at the indices along ``dim`` filled with one number or a 0-dim tensor."""
-    canonical_dim(dim, self.ndim)
+    at = canonical_dim(dim, self.ndim)
     if index.dtype is not int64:
         raise IndexOutOfRange(f"index_fill: the index must be int64, got {index.dtype.name}")
     if index.ndim > 1:
         raise ShapeError(f"index_fill: the index must be a vector, got shape {list(index.shape)}")
+    need_extent("index_fill", self, extent_of(self, at), index)
     if isinstance(value, Meta):
         if value.ndim:
             raise ShapeError(f"index_fill: value must be a number or a 0-dim tensor, got shape {list(value.shape)}")
@@ -326,6 +338,7 @@ def take(self: Tensor, index: Tensor) -> Inference:
     """The elements that ``index`` names in the flattened tensor, in the shape of ``index``. Negative indices count
     from the end."""
     need_index("take", index, (int64,))
+    need_extent("take", self, self.numel, index, IndexOutOfRange)
     return new(index.shape, self.dtype, self.device)
 
 
@@ -333,6 +346,7 @@ def take(self: Tensor, index: Tensor) -> Inference:
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Inference:
     """A copy with ``source`` written to (or added at) the places that ``index`` names in the flattened tensor."""
     need_index("put", index, (int64,))
+    need_extent("put", self, self.numel, index, IndexOutOfRange)
     need_same_dtype("put", self, source, "source")
     if index.numel != source.numel and index.known and source.known:
         raise IndexOutOfRange(f"put: {index.numel} indices come with {source.numel} elements")
@@ -394,6 +408,7 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad
     if weight.ndim != 2:
         raise ShapeError(f"embedding: the table must be a matrix, got {weight!r}")
     need_index("embedding", indices)
+    need_extent("embedding", weight, weight.shape[0], indices)
     return new((*indices.shape, weight.shape[1]), weight.dtype, weight.device)
 
 
