@@ -7,7 +7,9 @@ from types import TracebackType
 from typing import Any
 from weakref import ref
 
-from gradwire_protocol.errors import ArgumentTypeError, GraphError
+from gradwire_protocol.dtypes import FLOATING
+from gradwire_protocol.errors import ArgumentTypeError, GraphError, IndexOutOfRange
+from gradwire_protocol.meta import Meta
 from gradwire_protocol.table import TABLE, Op
 
 from ..mirror import AccumulateGrad, Edge, edge_of
@@ -52,12 +54,13 @@ class SavedTensor:
     when it is asked for.
     """
 
-    __slots__ = ("_kept", "_node", "_own", "_packed", "_seen", "_slot", "_unpack", "_version")
+    __slots__ = ("_kept", "_meta", "_node", "_own", "_packed", "_seen", "_slot", "_unpack", "_version")
 
     def __init__(self, tensor: Any, node: Any, is_result: bool) -> None:
         if tensor._inference:
             raise GraphError("a tensor made in inference mode cannot be saved for backward: clone it outside first")
         self._version: int = tensor._version
+        self._meta: Meta = tensor._meta
         self._unpack: Callable[[Any], Any] | None = None
         self._packed: Any = None
         self._slot: int = tensor._slot
@@ -132,9 +135,26 @@ class SavedTensor:
                 remember_way(edge[0], node, at)
         return found
 
-    def value(self) -> Any:
-        """What the hooks give back, for the server to put in its place: a result of the node without its history."""
-        return self._unpacked() if self._own is not None else self.unpack()
+    def value(self, name: str, at: int) -> Any:
+        """What the hooks give back, for the server to put in its place under a name: a result of the node without its
+        history."""
+        value = self._unpacked()
+        self.check(value, name, at)
+        return value if self._own is not None else self._rejoined(value, self._node)
+
+    def check(self, value: Any, name: str, at: int) -> None:
+        """Check that what the hooks give back can stand for the tensor that was saved under this name and number.
+
+        Raises:
+            IndexOutOfRange: for positions in a tensor, or a mask over it, of another kind or shape than was saved.
+            GraphError: for anything else of another kind or shape.
+        """
+        saved, found = self._meta, value._meta
+        chooses = saved.dtype.category < FLOATING
+        apart = (saved.dtype.category if chooses else FLOATING) != min(found.dtype.category, FLOATING)
+        if apart or (saved.known and found.known and saved.shape != found.shape):
+            error = IndexOutOfRange if chooses and at >= 0 else GraphError  # lists of such tensors are x[...]'s
+            raise error(f"an unpack hook returned a {found!r} tensor for {name!r}, where a {saved!r} one was saved")
 
     def _unpacked(self) -> Any:
         assert self._unpack is not None
@@ -193,7 +213,8 @@ class Packed:
         """Give the tensors to the server again, from the program's unpack hooks."""
         session = self._place._session
         for name, at, saved in self._items:
-            session.record(TABLE["bring_back"], [self._place, saved.value(), name, at], 0)
+            value = saved.value(name, at)
+            session.record(TABLE["bring_back"], [self._place, value, name, at], 0)
 
 
 def pack(node: Any, op: Op, places: Any, values: list[Any], results: list[Any]) -> None:
