@@ -133,7 +133,7 @@ def embedding_renorm_(xp: Any, table: Any, indices: Any, max_norm: float, norm_t
     named = xp.unique(indices.reshape(-1))
     rows = table[named].astype(xp.float32 if table.dtype.itemsize == 2 else table.dtype)
     if norm_type == np.inf:
-        lengths = xp.abs(rows).max(axis=1, initial=0)
+        lengths = xp.abs(rows).max(axis=1) if rows.shape[1] else xp.zeros(len(rows), rows.dtype)
     elif norm_type == 0:
         lengths = (rows != 0).sum(axis=1).astype(rows.dtype)
     else:
