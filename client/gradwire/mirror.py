@@ -126,10 +126,13 @@ class Node:
         return self.metadata_
 
     def free(self) -> None:
-        """Backward has gone through, and nothing is kept for another time. A node that kept nothing can run again."""
-        node = self.inner or self
-        if node.saved:
-            node.saved = None
+        """Backward has gone through, and nothing is kept for another time. A node that kept nothing can run again,
+        unless it is a write into a view, which forgets how it is derived."""
+        inner = self.inner
+        if inner is not None:
+            inner.saved = None
+        elif self.saved:
+            self.saved = None
 
     def __repr__(self) -> str:
         return f"<{self._name} object at {id(self):#x}>"

@@ -102,12 +102,20 @@ def remember_tensor(node: Node, tensor: Any) -> None:
         node.part.place = _record(tensor, "place_of", [tensor])
 
 
+def remember_accumulator(leaf: Any) -> None:
+    """Give the node at which gradients of a leaf arrive a place of its own: the leaf is about to leave the graph, its
+    hooks are not."""
+    if leaf._part is not None and leaf._part.place is None and leaf._requires and leaf._id >= 0:
+        leaf._part.place = _record(leaf, "place_of", [leaf])
+
+
 def place_of(node: Node) -> Any:
     """The tensor by which the server knows this node."""
     from .mirror import AccumulateGrad
 
     if isinstance(node, AccumulateGrad):
-        return node.variable
+        kept = node.part and node.part.place
+        return node.variable if kept is None else kept
     part = part_of(node)
     return part.place
 

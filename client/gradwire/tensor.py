@@ -28,7 +28,13 @@ from .iterating import Rows, Shifted, rows
 from .layouts import lies_in
 from .mirror import AccumulateGrad, Node, next_seq, shown
 from .modes import MODES
-from .participation import Part, register_accumulated_hook, register_tensor_hook, remember_origin
+from .participation import (
+    Part,
+    register_accumulated_hook,
+    register_tensor_hook,
+    remember_accumulator,
+    remember_origin,
+)
 from .reading import Readable
 from .size import Size, device, shape_of
 from .telling import tell
@@ -272,6 +278,8 @@ class Tensor(Readable):
         if requires_grad and self._inference and not MODES.flags & INFERENCE_MODE:
             raise GraphError("a tensor made in inference mode cannot require a gradient outside of it: clone it first")
         if self._requires != requires_grad:
+            if not requires_grad:
+                remember_accumulator(self)
             self._requires = requires_grad
             self._tell("requires_grad_", requires_grad)
         return self
@@ -380,6 +388,7 @@ class Tensor(Readable):
             if self._grad_state == UNKNOWN_GRAD and self._session.read([found])[0] is None:
                 self._grad_state = NO_GRAD
                 return None
+            found._inference = False  # looking at it in inference mode does not make it
             if self._grad_history:
                 from .autograd.history import attach
 
@@ -488,6 +497,7 @@ class Tensor(Readable):
         """Cut it from its history, in place."""
         if self._base_tensor is not None:
             raise GraphError("a view cannot be detached in place: use detach()")
+        remember_accumulator(self)
         self._tell("detach_")
         if self._node is not None:
             self._session.note_detached(self._id, next_seq())

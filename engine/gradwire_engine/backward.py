@@ -57,6 +57,8 @@ def backward(
         for i, (node, slot) in enumerate(captures):
             capturing.setdefault(id(node), []).append((slot, i))
         wanted = _leading_to(order, set(capturing))
+        if len(roots) == 1:  # its hooks see the gradient, wherever it leads
+            wanted.add(id(roots[0][0][0]))
     if pauses is not None:
         order = pauses.order(order)
     elif engine.anomaly:
@@ -187,7 +189,9 @@ def _laid_out(gradient: Tensor, tensor: Meta) -> Tensor:
     back = [0] * len(order)
     for place, dim in enumerate(order):
         back[dim] = place
-    return cast(Tensor, F.permute(F.contiguous(F.permute(gradient, tuple(order))), tuple(back)))
+    laid = cast(Tensor, F.permute(F.contiguous(F.permute(gradient, tuple(order))), tuple(back)))
+    laid.base = laid.path = None  # nobody has another view of it
+    return laid
 
 
 def _materialized(engine: Engine, node: Any, arrived: Gradients) -> Gradients:

@@ -24,7 +24,7 @@ MODES = ["torch.no_grad()"] * 4 + ["torch.enable_grad()"] * 2 + [
     "torch.autograd.set_multithreading_enabled(False)",
 ]  # fmt: skip
 
-FIXED: set[str] = {"copies", "inputs", "expanded", "retained", "materialize", "detach_"}
+FIXED: set[str] = {"copies", "inputs", "expanded", "retained", "materialize", "detach_", "roots", "accumulated"}
 """What was different and is not any more, of: inputs, overlap, expanded, retained, materialize, inference, copies,
 detach_, roots, accumulated, leaf views. The generator leaves out what is not in here yet."""
 
@@ -198,6 +198,9 @@ class Writer:
             f"{t}[...]",
             f"{t}.view(-1)",
         ]
+        if t in self.torch.accumulated():  # the strides of gradients are an implementation's choice
+            options = [f"{t}.detach()", f"{t}.view_as({t})", f"{t}.unsqueeze({d})", f"{t}[...]"]
+            return self.draw.choice([*options, *[f"{t}[{self.index(x, basic=True)}]" for _ in range(4)]])
         options += [f"{t}[{self.index(x, basic=True)}]" for _ in range(6)]
         if x.ndim:
             extent = x.shape[d] if -x.ndim <= d < x.ndim else 1
@@ -310,10 +313,10 @@ class Writer:
         x = self.tensor(t)
         at = f"{t}[{self.index(x)}]"
         u = self.partner(t)
-        if not self.goes_into(u, x):
-            return None
+        if not self.goes_into(u, x) or (self.tensor(u).is_complex() and not x.is_complex()):
+            return None  # torch fills with one complex number, and refuses it for its value
         v = self.view_of(u)
-        if "copies" not in FIXED and not (x.is_floating_point() or x.is_complex()):
+        if not (x.is_floating_point() or x.is_complex()):  # torch lets integers have a history, which fails later
             u, v = f"{u}.detach()", f"{v}.detach()"
         if not any(part.lstrip("-").isdigit() for part in at[:-1].replace("[", ", ").split(", ")):
             return self.draw.choice(
@@ -503,9 +506,10 @@ class Writer:
         )
         if into is None:
             return None
-        return self.draw.choice(
-            [f"torch.{op}({t}, {u}, out={into})" for op in ("add", "mul", "sub")] + [f"torch.sin({t}, out={into})"]
-        )
+        options = [f"torch.{op}({t}, {u}, out={into})" for op in ("add", "mul", "sub")]
+        if self.tensor(t).shape == same:  # else it changes the shape, of what may be a gradient
+            options.append(f"torch.sin({t}, out={into})")
+        return self.draw.choice(options)
 
     def mode(self) -> str | None:
         modes = [self.draw.choice(MODES) for _ in range(self.draw.choice((1, 1, 1, 2, 3)))]

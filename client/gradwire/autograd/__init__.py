@@ -76,6 +76,12 @@ def _roots(tensors: list[Any], gradients: list[Any]) -> list[Edge]:
     return starts
 
 
+def _only(starts: Iterable[Edge | None]) -> list[Node]:
+    """The node that backward starts at, where it starts at one: what is done there does not ask where it leads."""
+    nodes = [edge[0] for edge in starts if edge is not None]
+    return nodes if len(nodes) == 1 else []
+
+
 def _note_retained(
     nodes: Iterable[Node], arrivals: Callable[[], set[Edge]], create_graph: bool, histories: Histories
 ) -> None:
@@ -227,7 +233,7 @@ def backward(
     )
     for node in receiving_leaves(reached):
         arrives(node.variable, create_graph, histories[node][0] if node in histories else None)
-    _note_retained(passed, arrivals, create_graph, histories)
+    _note_retained(dict.fromkeys([*passed, *_only(starts)]), arrivals, create_graph, histories)
     if not keep:
         free(passed)
     session.frame_ends()
@@ -307,6 +313,8 @@ def grad(
     # Gradients that arrive at another output of an input's node may be retained there.
     nodes_reached = {node for node, _ in arrivals}
     reached = [i for i, edge in enumerate(edges) if edge is not None and edge[0] in nodes_reached]
+    if not reached and any(node.retained or node.part is not None for node in _only(starts)):
+        reached = list(range(len(sources)))
     found: dict[int, Any] = {}
     before = _receiving(nodes, leaves=False) if MODES.anomaly[0] else ()
     if reached:
@@ -366,7 +374,8 @@ def _gradients(called: _Call, nodes: list[Node], passed: list[Node], arrivals: C
         made = Tensor._make(session, first + i, gradient_meta(tensor._known_meta(), tensor._dtype_of_grad()))
         made._levels = levels[i]
         results.append(attach(made, histories[i]) if histories else made)
-    _note_retained(dict.fromkeys([*passed, *(node for node, _ in edges)]), arrivals, create_graph, by_node)
+    ends = [*passed, *(node for node, _ in edges), *_only(map(edge_of, roots))]
+    _note_retained(dict.fromkeys(ends), arrivals, create_graph, by_node)
     if not keep:
         free(passed)
         session.frame_ends_beyond()

@@ -152,6 +152,10 @@ class Run:
         if inputs is not None:
             self._captures = {e[0] for e in map(edge_of, inputs) if e is not None}
             self._wanted = _leading_to(self._order, self._captures)
+            if len(roots) == 1:  # its hooks see the gradient, wherever it leads
+                edge = edge_of(roots[0])
+                assert edge is not None
+                self._wanted.add(edge[0])
         self._arrived: dict[Node, list[Gradient]] = {}
         self._captured: dict[Node, list[Gradient]] = {}
         self._handle: Any = None

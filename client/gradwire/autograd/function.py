@@ -200,7 +200,13 @@ class FunctionCtx(Node):
             raise GraphError(f"{self.label} returned {type(gradient).__name__} as gradient {i}: a tensor or None")
         if edge is None:
             return gradient
-        wanted = edge[0].outs[edge[1]].shape
+        described = edge[0].outs[edge[1]]
+        wanted = described.shape
+        if not gradient.dtype.is_floating_point and gradient.dtype.is_complex != described.dtype.is_complex:
+            raise GraphError(
+                f"{self.label} returned a {gradient.dtype.name} gradient for argument {i}, which is "
+                f"{described.dtype.name}: return its real part, or a float"
+            )
         try:
             fits = broadcast(gradient._known_meta().shape, wanted) == gradient._meta.shape
         except ShapeError:

@@ -110,6 +110,8 @@ def play(
         _deliver(pending, edge, begin(root, gradient))
     ran = set(executed(nodes, None if targets is None else [e[0] for e in targets]))
     leading = ran | {e[0] for e in targets or ()}
+    if len(roots) == 1:
+        leading.update(pending)
     wanted = {e[0] for e in targets or ()}
     arrivals: Histories = {}
     for node in sorted(nodes, key=_last_first):

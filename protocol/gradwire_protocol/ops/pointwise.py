@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..accepts import ORDERED, REAL, require
 from ..dtypes import BOOLEAN, COMPLEX, FLOATING, INTEGRAL, bool_, complex64, float16, float32, float64, uint8
-from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, view
 from ..promotion import Promote, ScalarKind
 from ..shapes import broadcast, common_device, elementwise, elementwise_stride
@@ -31,6 +31,13 @@ def _refuse_bool(name: str, *operands: object) -> None:
     for operand in operands:
         if operand is ScalarKind.BOOL or (isinstance(operand, Meta) and operand.dtype.category == BOOLEAN):
             raise DTypeError(f"{name} is not defined on bools: use ^ or logical_xor, or ~ to invert a mask")
+
+
+def _defined_on(name: str, inferred: Inference) -> Inference:
+    """Refuse an op whose result would be of bools."""
+    if inferred.outs[0].dtype.category == BOOLEAN:
+        raise Unsupported(f"{name} is not defined on bools: use logical_and and its like, or convert to integers")
+    return inferred
 
 
 def _need_tensor(name: str, *operands: object) -> None:
@@ -129,6 +136,8 @@ def pow(self: Tensor | Scalar, exponent: Tensor | Element) -> Inference:
     """
     _need_tensor("pow", self, exponent)
     inferred = elementwise(self, exponent)
+    if isinstance(exponent, Meta):
+        _defined_on("pow", inferred)
     if not isinstance(exponent, Meta):
         named = inferred.named("PowBackward0")
         whole = inferred.outs[0].dtype.category == INTEGRAL
@@ -160,8 +169,8 @@ def positive(self: Tensor) -> Inference:
 
 @op(grad_fn="AbsBackward0", inplace=True)
 def abs(self: Tensor) -> Inference:
-    """The absolute value; of a complex number its magnitude, which is real."""
-    return elementwise(self, promotion=Promote.COMPLEX_TO_FLOAT)
+    """The absolute value; of a complex number its magnitude, which is real. Not defined on bools."""
+    return _defined_on("abs", elementwise(self, promotion=Promote.COMPLEX_TO_FLOAT))
 
 
 @op(grad_fn="SignBackward0", inplace=True)
@@ -310,8 +319,8 @@ def lerp(self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Inference:
 
 @op(grad_fn="AddcmulBackward0", inplace=True)
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Factor = 1) -> Inference:
-    """``self + value * tensor1 * tensor2``, with broadcasting and promotion."""
-    return elementwise(self, tensor1, tensor2)
+    """``self + value * tensor1 * tensor2``, with broadcasting and promotion. Not defined on bools alone."""
+    return _defined_on("addcmul", elementwise(self, tensor1, tensor2))
 
 
 @op(grad_fn="AddcdivBackward0", inplace=True)

@@ -1,0 +1,185 @@
+"""What random programs have found to differ, each in the fewest lines, under torch and gradwire."""
+
+from __future__ import annotations
+
+import pytest
+from tests.side_by_side import Claims, name_of, raises, same
+
+pytestmark = pytest.mark.usefixtures("session")
+claim = Claims()
+
+
+def leaf(torch, *shape):
+    return torch.ones(*(shape or (3,))).requires_grad_()
+
+
+# A single root has hooks, and nothing that is wanted lies behind it
+
+
+@claim
+def hooks_of_a_root_run_wherever_it_leads(torch):
+    log, other, t = [], leaf(torch), leaf(torch) * 2
+    t.register_hook(lambda g: g * 5)
+    t.retain_grad()
+    t.register_hook(lambda g: log.append(g.tolist()))
+    t.grad_fn.register_prehook(lambda grads: log.append("before the node"))
+    t.grad_fn.register_hook(lambda *grads: log.append("after the node"))
+    for create_graph in (False, True):
+        ones = torch.ones_like(t)
+        found = torch.autograd.grad(t, [other], ones, allow_unused=True, create_graph=create_graph)
+        log += [found, t.grad.tolist()]
+    t.sum().backward()
+    return log
+
+
+@claim
+def a_root_retains_its_gradient_wherever_it_leads(torch):
+    other, t = leaf(torch), leaf(torch) * 2
+    t.retain_grad()
+    found = torch.autograd.grad(t, [other], torch.ones_like(t), allow_unused=True)
+    torch.autograd.backward(t, torch.ones_like(t) * 2, inputs=[other])
+    return found, t.grad, other.grad
+
+
+@claim
+def hooks_of_a_leaf_run_where_it_is_the_root(torch):
+    log, other, x = [], leaf(torch), leaf(torch)
+    x.register_hook(lambda g: log.append(g.tolist()))
+    x.register_post_accumulate_grad_hook(lambda p: log.append("accumulated"))
+    torch.autograd.backward(x, torch.ones(3), inputs=[other])
+    return log, x.grad, other.grad
+
+
+@claim
+def hooks_behind_a_root_and_of_one_of_two_roots_do_not(torch):
+    log, x, y = [], leaf(torch), leaf(torch)
+    t, u = x * 2, y * 3
+    t.register_hook(lambda g: log.append("t"))
+    u.register_hook(lambda g: log.append("u"))
+    z = t.sum()
+    z.register_hook(lambda g: log.append("z"))
+    torch.autograd.grad(z, [y], allow_unused=True)
+    torch.autograd.backward([t, u], [torch.ones(3)] * 2, inputs=[y])
+    return log, x.grad, y.grad
+
+
+# A leaf that left the graph
+
+
+@pytest.mark.parametrize("leave", [lambda x: x.requires_grad_(False), lambda x: x.detach_()])
+def test_hooks_of_a_leaf_that_left_the_graph_still_run(leave):
+    def claimed(torch):
+        log, x = [], leaf(torch)
+        x.register_hook(lambda g: log.append(g.tolist()))
+        y = (x * 2).sum()
+        leave(x)
+        y.backward(retain_graph=True)
+        log.append(x.grad)
+        x.requires_grad_()
+        y.backward()
+        return log, x.grad
+
+    same(claimed)
+
+
+@claim
+def hooks_after_accumulation_run_for_a_leaf_that_left_the_graph(torch):
+    log, x = [], leaf(torch)
+    x.register_post_accumulate_grad_hook(lambda p: log.append(p.grad))
+    y = (x * 2).sum()
+    x.detach_()
+    y.backward()
+    return log, x.grad
+
+
+# Writes into views, once freed
+
+
+WRITES = {
+    "that kept nothing": lambda torch, x, y: y[:2].add_(x[:2]),
+    "that kept something": lambda torch, x, y: y[:2].mul_(x[:2]),
+    "of two": lambda torch, x, y: (y[:2].add_(x[:2]), y[1:].mul_(2)),
+    "without operand": lambda torch, x, y: (y.add_(x), y[1:].neg_()),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_freed_write_into_a_view_is_not_gone_through_again(write):
+    def claimed(torch):
+        x, y = leaf(torch), torch.ones(3)
+        write(torch, x, y)
+        first = torch.autograd.grad(y.sum(), [x], retain_graph=True)
+        second = torch.autograd.grad(y.sum(), [x])
+        return first, second, raises(lambda: torch.autograd.grad(y.sum(), [x]))
+
+    same(claimed)
+
+
+# Gradients
+
+
+@claim
+def a_gradient_first_read_in_inference_mode_is_an_ordinary_tensor(torch):
+    x = leaf(torch)
+    (x * 2).sum().backward()
+    with torch.inference_mode():
+        inside = x.grad.is_inference()
+    x.grad.mul_(2)
+    return inside, x.grad.is_inference(), x.grad._version, x.grad
+
+
+@claim
+def a_gradient_laid_out_like_its_tensor_is_no_view(torch):
+    x = leaf(torch, 2, 3)
+    t = (x * 1).t() * 2
+    t.retain_grad()
+    (t * t).sum().backward()
+    t.grad.detach_()
+    t.grad.mul_(2)
+    return t.grad._base, t.grad._version, t.grad.tolist()
+
+
+GRADIENTS = [(given, returned) for given in ("float32", "complex64") for returned in (
+    "float64", "complex64", "complex128", "int64", "bool",
+)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "returned"), GRADIENTS)
+def test_a_derivative_returns_real_gradients_for_real_arguments(given, returned):
+    def claimed(torch):
+        class Own(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return torch.ones(2, dtype=getattr(torch, returned))
+
+        x = torch.ones(2, dtype=getattr(torch, given)).requires_grad_()
+        y = Own.apply(x)
+        found = raises(lambda: y.backward(torch.ones_like(y)))
+        return found, x.grad
+
+    same(claimed)
+
+
+# Bools
+
+
+@claim
+def products_powers_and_magnitudes_are_not_of_bools(torch):
+    mask, numbers = torch.tensor([True, False, True]), torch.ones(3)
+    calls = [
+        lambda: mask.abs(), lambda: mask.abs_(), lambda: torch.absolute(mask), lambda: mask[:0].abs(),
+        lambda: torch.addcmul(mask, mask, mask), lambda: mask.addcmul_(mask, mask),
+        lambda: torch.addcmul(mask, numbers, mask), lambda: torch.addcmul(numbers, mask, mask),
+        lambda: torch.pow(mask, mask), lambda: mask**mask, lambda: mask.pow_(mask), lambda: True**mask,
+        lambda: mask**True, lambda: mask**False, lambda: mask**2, lambda: mask ** torch.ones(3, dtype=torch.int64),
+    ]  # fmt: skip
+    return [raises(call) for call in calls], mask
+
+
+@pytest.mark.parametrize("claimed", claim.all, ids=name_of)
+def test_claim(claimed):
+    same(claimed)
