@@ -17,7 +17,7 @@ def both(make):
     """A module made twice by one function: ours and torch's, ours with torch's weights."""
     torch.manual_seed(0)
     theirs, ours = make(tnn, torch.tensor), make(gnn, gw.tensor)
-    ours.load_state_dict({name: value.numpy() for name, value in theirs.state_dict().items()})
+    ours.load_state_dict({name: gw.from_numpy(value.numpy()) for name, value in theirs.state_dict().items()})
     return ours, theirs
 
 

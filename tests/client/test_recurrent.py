@@ -19,7 +19,7 @@ KINDS = ("RNN", "LSTM", "GRU")
 
 def both(kind, *args, **kwargs):
     theirs, ours = getattr(tnn, kind)(*args, **kwargs), getattr(gnn, kind)(*args, **kwargs)
-    ours.load_state_dict({name: value.numpy() for name, value in theirs.state_dict().items()})
+    ours.load_state_dict({name: gw.from_numpy(value.numpy()) for name, value in theirs.state_dict().items()})
     return theirs, ours
 
 

@@ -59,7 +59,7 @@ def made_alike(make):
     torch.manual_seed(0)
     theirs, mine = make(torch.nn), make(gradwire.nn)
     assert list(mine.state_dict()) == list(theirs.state_dict())
-    mine.load_state_dict({name: value.numpy() for name, value in theirs.state_dict().items()})
+    mine.load_state_dict({name: gradwire.from_numpy(value.numpy()) for name, value in theirs.state_dict().items()})
     assert repr(mine) == repr(theirs)
     return theirs, mine
 
