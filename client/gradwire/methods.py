@@ -30,7 +30,7 @@ from .modes import MODES
 from .outputs import computed_in, into
 from .places import PLACES
 from .short_way import LONG, one
-from .spellings import by_numpy_names, respelled
+from .spellings import by_numpy_names, has_older_method, respelled
 from .tensor import LATER, Tensor
 from .to_arguments import to_arguments
 
@@ -43,8 +43,12 @@ def _placed(op: Op) -> bool:
     return any(p.name == "device" and p.default == "cpu" for p in op.params)
 
 
-def function_of(op: Op) -> Callable[..., Any]:
-    """A Python function for an op of the table. ``input`` is accepted for ``self``, as PyTorch's functions name it."""
+def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
+    """A Python function for an op of the table. ``input`` is accepted for ``self``, as PyTorch's functions name it.
+
+    Args:
+        method: take the forms of a call that PyTorch takes of its methods only, too.
+    """
     entry = entry_of(op)
     bind = op.bind
     singles: dict[Any, Any] = {}
@@ -89,7 +93,7 @@ def function_of(op: Op) -> Callable[..., Any]:
             made = LATER["left_to_others"](function, args, kwargs)
             if made is not NotImplemented:
                 return made
-            again = respelled(op, args, kwargs)
+            again = respelled(op, args, kwargs, method)
             if again is None:
                 raise
         return run(entry, bind(*again))
@@ -122,7 +126,7 @@ def _install() -> None:
             if "function" in op.exposed or (op.base is not None and op.base.name in PLAIN_IN_PLACE):
                 FUNCTIONS[op.name] = made
             if "method" in op.exposed and op.name not in vars(Tensor):
-                setattr(Tensor, op.name, made)
+                setattr(Tensor, op.name, function_of(op, method=True) if has_older_method(op) else made)
 
 
 _install()

@@ -31,7 +31,14 @@ FACTORS_FIRST: Final = {"add", "sub", "addcmul", "addcdiv", "addmm", "addmv", "a
 """Ops whose factors PyTorch once took before the tensors that they go with, and still takes there with a warning."""
 
 
-def respelled(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+def has_older_method(op: Op) -> bool:
+    """Whether PyTorch's method of this name takes factors after its tensor, where its function takes them first."""
+    return op.name in FACTORS_FIRST and "beta" in op.positions
+
+
+def respelled(
+    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool = False
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """A call that the table's op did not take, as it takes it; None where it cannot be written another way."""
     known = NUMPY | OF_ONE.get(op.name, {})
     changed = {k: known[k] for k in kwargs if k in known and k not in op.positions}
@@ -42,7 +49,8 @@ def respelled(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tu
         if "input" in kwargs and op.params and op.params[0].name == "self":
             kwargs["self"] = kwargs.pop("input")
     if not kwargs and (op if op.base is None else op.base).name in FACTORS_FIRST:
-        again = _factors_last(op, args)
+        in_front = bool(args) and ScalarKind.of(args[0]) is not None
+        again = _factors_last(op, args) if in_front == (not method and has_older_method(op)) else None
         if again is not None:
             return again
     spare = {k for k, v in ONE_VALUE.get(op.name, {}).items() if kwargs.get(k, ...) == v}

@@ -173,6 +173,27 @@ def test_factors_may_come_before_the_tensors_that_they_go_with(name: str, form: 
     same(called)
 
 
+@pytest.mark.parametrize("given_out", [False, True])
+@pytest.mark.parametrize("name", OLD)
+def test_functions_take_factors_where_pytorchs_functions_do(name: str, given_out: bool) -> None:
+    def attempt(lib: Any, args: list[Any]) -> Any:
+        try:
+            return getattr(lib, name)(*args, **({"out": lib.empty(0)} if given_out else {}))
+        except Exception as error:
+            return built_in(error)
+
+    def called(lib: Any) -> Any:
+        given = {"vector": lib.arange(1.0, 4.0), "matrix": lib.arange(9.0).reshape(3, 3)}
+        given["batch"] = lib.arange(18.0).reshape(2, 3, 3)
+        written = {"addmm": "matrix", "addr": "matrix", "addbmm": "matrix", "baddbmm": "batch"}.get(name, "vector")
+        target, values = given[written] + 0.5, [given.get(arg, arg) for arg in OLD[name]]
+        first, *others = values
+        in_front = None if name in ("add", "sub") else attempt(lib, [first, target, *others])
+        return attempt(lib, [target, *values]), in_front
+
+    same(called)
+
+
 @pytest.mark.parametrize("claim", claims, ids=name_of)
 def test_the_same_as_torch(claim: Claim) -> None:
     same(claim)
