@@ -149,13 +149,15 @@ class SavedTensor:
         else:
             self.tensor = tensor
 
-    def unpack(self, node: Node, name: str) -> Tensor:
-        """The tensor, if it is still what was saved.
+    def unpack(self, node: Node, name: str, item: int | None = None) -> Tensor:
+        """The tensor, if it is still what was saved. ``item`` is its place in a list.
 
         Raises:
-            GraphError: when it was changed in place since.
+            GraphError: when it was changed or detached in place since.
         """
         tensor = self.tensor
+        if tensor.grad_fn is None and not self.is_result and not tensor.requires_grad_flag:
+            _refuse_detached(node, name, item, tensor)
         if tensor.storage.version != self.version:
             raise GraphError(
                 f"{node.name} needs its {'result' if self.is_result else f'operand {name!r}'}, a "
@@ -192,7 +194,7 @@ class Saved:
                     return None
                 return entry.unpack(node, name)
             if type(entry) is list:
-                return [e.unpack(node, name) if type(e) is SavedTensor else e for e in entry]
+                return [e.unpack(node, name, i) if type(e) is SavedTensor else e for i, e in enumerate(entry)]
             return entry
         at = node.row.op.positions.get(name)
         if at is None:
@@ -218,6 +220,16 @@ class Saved:
     def outs(self) -> tuple[Meta, ...]:
         """The metas of the results."""
         return self._node.outs
+
+
+def _refuse_detached(node: Node, name: str, item: int | None, tensor: Tensor) -> None:
+    """Refuse a saved operand without history that had one: the node still has the edge."""
+    for edge, target in zip(node.edges, node.row.targets(node), strict=False):
+        if target == (name, item) and edge is not None and not isinstance(edge[0], AccumulateGrad):
+            raise GraphError(
+                f"{node.name} keeps its operand {name!r}, a {tensor.meta!r} tensor, for backward; it was detached in "
+                "place since. Use detach(), which returns another tensor"
+            )
 
 
 def edge_of(tensor: Tensor) -> Edge | None:

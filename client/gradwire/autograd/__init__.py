@@ -286,7 +286,7 @@ def grad(
     unused_allowed = materialize_grads if allow_unused is None else allow_unused
     starts = _roots(roots, gradients)
     for i, tensor in enumerate(sources):
-        if tensor._session is not roots[0]._session:
+        if roots and tensor._session is not roots[0]._session:
             raise ArgumentError(
                 f"input {i} and the outputs belong to different sessions, {tensor._session.id} and "
                 f"{roots[0]._session.id}: no gradient of one can reach the other"

@@ -93,14 +93,14 @@ def slogdet_gradient(s: Any, g_sign: Tensor | None, g_log: Tensor | None) -> Ten
 derivative("inverse", self=("result", lambda s, g: -(adjoint(s.result) @ g @ adjoint(s.result))))
 
 
-@joint_derivative("linalg_solve", saves="self other result")
+@joint_derivative("linalg_solve", saves="self result")
 def solve_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     return solve_gradient_of(s, s.result, g)
 
 
 def solve_gradient_of(s: Any, x: Tensor, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """Gradients by matrix and right side of a system, from its solution ``x`` and the gradient by that."""
-    a, b = s.self, s.other
+    a, b = s.self, s.meta("other")
     vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     if vector:
         g_b = F.squeeze(F.linalg_solve(adjoint(a), F.unsqueeze(g, -1)), -1)

@@ -77,7 +77,7 @@ def linalg_solve_ex(xp: Any, a: Any, b: Any, left: bool, check_errors: bool) -> 
     return _without(xp, failed, result), infos
 
 
-@joint_derivative("linalg_solve_ex", saves="self other result0")
+@joint_derivative("linalg_solve_ex", saves="self result0")
 def solve_ex_gradient(s: Any, g: Tensor, _: Any) -> tuple[Tensor | None, Tensor | None]:
     return solve_gradient_of(s, s.result0, g)
 
