@@ -30,8 +30,49 @@ MOST: Final = 0.6
 NAMESAKES: Final = 0.2
 """The part of the samples that have to agree, in general and where an argument has the very name: a node of this name
 may also be one of several that another op is made of, which differ."""
-UNSAMPLED: Final = {"PowBackward0": {"exponent": "exponent"}}
-"""What no sample of the op database shows."""
+_EIGEN: Final = {"eigenvalues": "result0", "eigenvectors": "result1"}
+_UPSAMPLED: Final = {"scales_h": "scales.at0", "scales_w": "scales.at1"}
+UNSAMPLED: Final[dict[str, dict[str, str]]] = {
+    "EmbeddingBagBackward0": {"mode": "mode.code"},
+    "ErfinvBackward0": {"self": "self"},
+    "FftC2CBackward0": {"normalization": "scale.code"},
+    "FftC2RBackward0": {"normalization": "scale.code"},
+    "FftR2CBackward0": {"normalization": "scale.code"},
+    "GridSampler2DBackward0": {"interpolation_mode": "mode.code", "padding_mode": "padding_mode.code"},
+    "Im2ColBackward0": {
+        **{name: f"{name}.to2" for name in ("kernel_size", "dilation", "padding", "stride")},
+        "self_sym_argsize_minus_1": "self.shape[-1]",
+        "self_sym_argsize_minus_2": "self.shape[-2]",
+    },
+    "IndexAddBackward0": {"source_dim": "source.ndim"},
+    "IndexCopyBackward0": {"source_dim": "source.ndim"},
+    "LinalgEigBackward0": _EIGEN,
+    "LinalgEighBackward0": _EIGEN,
+    "MmBackward0": {"mat2": "mat2"},
+    "NativeGroupNormBackward0": {"N": "self.shape[0]", "C": "self.shape[1]"},
+    "PowBackward0": {"exponent": "exponent"},
+    "UnsafeSplitBackward0": {"dim": "dim", "self_sym_sizes": "self.shape", "split_size": "split_size_or_sections"},
+    **{
+        f"AvgPool{n}DBackward0": {name: f"{name}.to{n}" for name in ("kernel_size", "stride", "padding")}
+        for n in (2, 3)
+    },
+    **{
+        f"MaxPool{n}DWithIndicesBackward0": {
+            name: f"{name}.to{n}" for name in ("kernel_size", "stride", "padding", "dilation")
+        }
+        for n in (2, 3)
+    },
+    **{
+        f"FractionalMaxPool{n}DBackward0": {name: f"{name}.to{n}" for name in ("kernel_size", "output_size")}
+        for n in (2, 3)
+    },
+    **{f"Upsample{kind}2DBackward0": _UPSAMPLED for kind in ("Bicubic", "Bilinear", "Nearest")},
+    **{f"Upsample{kind}1DBackward0": {"scales": "scales.at0"} for kind in ("Linear", "Nearest", "NearestExact")},
+    "UpsampleTrilinear3DBackward0": {"scales_d": "scales.at0", "scales_h": "scales.at1", "scales_w": "scales.at2"},
+}
+"""What no sample of the op database shows, too few of them, or only by coincidence; it comes before what they show."""
+ABSENT: Final = {("EmbeddingBagBackward0", "sparse")}
+"""What agrees by coincidence alone."""
 _FACTS: Final = ("shape", "numel", "stride", "dtype")
 
 
@@ -138,17 +179,19 @@ def record() -> None:
         with contextlib.suppress(Exception):
             for label, name, sources in names_of_the_same(entry):
                 seen.setdefault((label, name), Counter()).update(["", *sources])
-    table = {label: dict(row) for label, row in UNSAMPLED.items()}
+    table: dict[str, dict[str, str]] = {}
     for (label, name), counted in sorted(seen.items()):
         every = counted.pop("")
         stem = name.partition("_sym_")[0]
         namesakes = [s for s in counted if s.partition(".")[0] == stem and counted[s] >= NAMESAKES * every]
         others = [s for s in counted if counted[s] >= MOST * every]
         best = max(namesakes or others, key=lambda s: (counted[s], s == name), default="")
-        if best:
+        if best and (label, name) not in ABSENT:
             table.setdefault(label, {})[name] = best
         else:
             print(label, name, every, counted.most_common(1))
+    for label, row in UNSAMPLED.items():
+        table.setdefault(label, {}).update(row)
     lines = [f"{json.dumps(label)}: {json.dumps(dict(sorted(row.items())))}" for label, row in sorted(table.items())]
     saved_attributes.FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     print(f"{sum(map(len, table.values()))} of {len(seen)} names")

@@ -5,8 +5,9 @@
 ================= =============================================================================================
 ``"dim"``         the argument of that name: a number as it was given, a tensor if the node keeps it
 ``"result0"``     a result that the node keeps
-``"self.shape"``  a fact about a tensor argument: ``shape``, ``stride``, ``numel``, ``dtype``, or ``shape[0]``
-``"dim.tuple"``   an argument as PyTorch keeps it: a number as a tuple, ``reduction.code`` as a number
+``"self.shape"``  a fact about a tensor argument: ``shape``, ``stride``, ``numel``, ``ndim``, ``dtype``, or ``shape[0]``
+``"dim.tuple"``   an argument as PyTorch keeps it: a number as a tuple, ``padding.to2`` as one of two numbers,
+                  ``scales.at0`` the first of several, ``reduction.code`` a word as its number
 ================= =============================================================================================
 
 The file is written by ``python -m tests.saved_attributes --record``, which compares with PyTorch.
@@ -36,7 +37,13 @@ from .tensor import Tensor
 
 FILE: Final = Path(__file__).with_name("saved_attributes.json")
 _SAVED, _RAW = "_saved_", "_raw_saved_"
-_REDUCTIONS: Final = {"none": 0, "mean": 1, "sum": 2}
+_CODES: Final[dict[str, dict[str, int]]] = {
+    "reduction": {"none": 0, "mean": 1, "sum": 2},
+    "scale": {"none": 0, "root": 1, "count": 2},
+    "mode": {"sum": 0, "mean": 1, "max": 2, "bilinear": 0, "nearest": 1, "bicubic": 2},
+    "padding_mode": {"zeros": 0, "border": 1, "reflection": 2},
+}
+"""The numbers that PyTorch has for words, by argument."""
 _DTYPES: Final = {
     ScalarKind.BOOL: dtypes.bool_, ScalarKind.INT: dtypes.int64, ScalarKind.FLOAT: dtypes.float64,
     ScalarKind.COMPLEX: dtypes.complex128,
@@ -105,9 +112,13 @@ def find(node: Node, source: str) -> Any:
     at = op.positions[name]
     value = described[at]
     if fact == "code":
-        return _REDUCTIONS[value]
+        return _CODES[name][value]
     if fact == "tuple":
         return (value,) if type(value) is int else value
+    if fact.startswith("to"):
+        return _repeated(value, int(fact.removeprefix("to")))
+    if fact.startswith("at"):
+        return None if value is None else value[int(fact.removeprefix("at"))]
     if fact:
         return _fact(value, fact)
     if type(value) is Meta:
@@ -118,6 +129,13 @@ def find(node: Node, source: str) -> Any:
         read = _read(node, name, meta((), _DTYPES[value]))
         return read if (op if op.base is None else op.base).name in WRAPPING else read.item()
     return value
+
+
+def _repeated(value: Any, count: int) -> Any:
+    """A number for all of several dimensions as one for each; nothing where none was given."""
+    if value is None:
+        return ()
+    return (value,) * count if type(value) is int else value
 
 
 def _fact(value: Any, fact: str) -> Any:

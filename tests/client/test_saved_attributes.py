@@ -14,7 +14,10 @@ claim = Claims()
 
 COMPARED = (
     "exp", "sin", "mul", "pow", "sum", "softmax", "matmul", "sort", "addmm", "sigmoid", "tanh", "sqrt", "reciprocal",
-    "nn.functional.gelu", "where", "cumprod", "atan2", "log", "addcmul", "logsumexp",
+    "nn.functional.gelu", "where", "cumprod", "atan2", "log", "addcmul", "logsumexp", "mm", "erfinv", "fft.fft2",
+    "fft.hfft", "index_add", "nn.functional.max_pool2d", "nn.functional.avg_pool2d", "nn.functional.avg_pool3d",
+    "nn.functional.unfold", "nn.functional.grid_sample", "nn.functional.embedding_bag", "unsafe_split",
+    "native_group_norm", "nn.functional.upsample_nearest",
 )  # fmt: skip
 
 
