@@ -81,9 +81,9 @@ def isclose(xp: Any, x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) 
     same = x == y
     if equal_nan:
         same = same | ((x != x) & (y != y))
-    if x.dtype.kind == "b" or (rtol == 0 and atol == 0):
+    if rtol == 0 and atol == 0:
         return same
-    if x.dtype.kind in "iu":
+    if x.dtype.kind in "biu":
         x, y = x.astype("d"), y.astype("d")
     distance = xp.absolute(x - y)
     return same | (xp.isfinite(distance) & (distance <= atol + xp.absolute(y) * rtol))

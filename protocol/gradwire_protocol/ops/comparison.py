@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..accepts import ORDERED, WHOLE, require
 from ..dtypes import INTEGRAL
-from ..errors import ArgumentTypeError, DTypeError
+from ..errors import ArgumentError, ArgumentTypeError, DTypeError
 from ..meta import Inference, Meta
 from ..promotion import Promote, ScalarKind
 from ..shapes import elementwise
@@ -74,7 +76,13 @@ def isclose(
     """
     if self.dtype is not other.dtype:
         raise DTypeError(f"isclose compares tensors of one dtype, got {self.dtype.name} and {other.dtype.name}")
-    return _truth(self, other)
+    return _truth(self, other).checking(_check_tolerances)
+
+
+def _check_tolerances(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> None:
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise ArgumentError(f"isclose: {name} is {value}, it must be 0 or more")
 
 
 @op()
