@@ -584,7 +584,7 @@ def check_inside(storage: Storage, out: Meta, start: int) -> None:
     if not out.numel:
         return
     end = start + sum((n - 1) * s for n, s in zip(out.shape, out.stride, strict=True)) + 1
-    held = storage.nbytes // out.dtype.itemsize
+    held = storage.array.nbytes // out.dtype.itemsize  # the memory of an alias is accounted for once, at the other
     if start < 0 or end > held:
         raise ShapeError(
             f"as_strided: size {list(out.shape)} with strides {list(out.stride)} covers elements {start} to {end} of "

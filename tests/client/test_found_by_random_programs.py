@@ -164,6 +164,18 @@ def test_a_derivative_returns_real_gradients_for_real_arguments(given, returned)
     same(claimed)
 
 
+# Memory
+
+
+@claim
+def data_is_shown_with_other_strides(torch):
+    x = torch.arange(16.0).reshape(4, 4)
+    shown = x.data.as_strided((3,), (1,), 1)
+    shown.mul_(2)
+    changed = x.detach().clone().data[1:].as_strided((2, 2), (4, 1))
+    return shown, x, changed, x._version, raises(lambda: x.data.as_strided((3,), (8,), 1))
+
+
 # Bools
 
 
