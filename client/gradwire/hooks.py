@@ -27,15 +27,20 @@ class HookTable(dict[int, Any]):
 
 
 class RemovableHandle:
-    """Removes its hook on :meth:`remove`, or at the end of a ``with`` block. It keeps nothing alive."""
+    """Removes its hook on :meth:`remove`, or at the end of a ``with`` block. It keeps nothing alive.
+
+    Attributes:
+        id: the hook's number.
+        hooks_dict_ref: a weak reference to the table that has the hook.
+    """
 
     def __init__(self, table: HookTable, number: int) -> None:
-        self._table = ref(table)
+        self.hooks_dict_ref = ref(table)
         self.id = number
 
     def remove(self) -> None:
         """Take the hook away; nothing happens where it is gone already."""
-        table = self._table()
+        table = self.hooks_dict_ref()
         if table is not None:
             table.pop(self.id, None)
 

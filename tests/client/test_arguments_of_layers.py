@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 
 import pytest
 import torch
@@ -161,3 +163,61 @@ def test_a_grid_of_one_point_with_aligned_corners_warns(size: tuple[int, ...], a
             lib.nn.functional.affine_grid(lib.zeros(1, 2, 3), size, align_corners=align)
         counts.append(len(caught))
     assert counts[0] == counts[1]
+
+
+REFUSED_INDICES = {
+    "padding too large": lambda t: t.nn.functional.embedding_bag(t.tensor([[0]]), t.ones(4, 2), padding_idx=4),
+    "padding too small": lambda t: t.nn.functional.embedding_bag(t.tensor([[0]]), t.ones(4, 2), padding_idx=-5),
+    "padding of the layer": lambda t: t.nn.EmbeddingBag(4, 2, padding_idx=4),
+    "matrix of lengths": lambda t: t.nn.utils.rnn.pack_padded_sequence(t.zeros(2, 2, 3), t.ones(2, 2)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_INDICES)
+def test_indices_that_do_not_fit_are_refused_with_pytorchs_classes(name: str) -> None:
+    theirs, ours = (outcome(lib, REFUSED_INDICES[name]) for lib in LIBRARIES)
+    assert ours is theirs
+    assert isinstance(ours, type)
+
+
+def test_a_complex_module_warns() -> None:
+    for lib in LIBRARIES:
+        with pytest.warns(UserWarning, match="[Cc]omplex"):
+            assert lib.nn.Linear(2, 2).to(lib.complex64).weight.is_complex()
+
+
+def test_a_lazy_parameter_materializes_from_one_extent() -> None:
+    for lib in LIBRARIES:
+        parameter = lib.nn.UninitializedParameter()
+        parameter.materialize(10)
+        assert tuple(parameter.shape) == (10,)
+
+
+def test_a_handle_knows_the_table_of_its_hook() -> None:
+    for lib in LIBRARIES:
+        layer = lib.nn.ReLU()
+        handle = layer.register_forward_hook(lambda *args: None)
+        assert handle.id in handle.hooks_dict_ref()
+        handle.remove()
+        assert handle.id not in handle.hooks_dict_ref()
+        del layer
+        assert handle.hooks_dict_ref() is None
+
+
+def test_a_hook_before_loading_does_not_keep_its_module_alive() -> None:
+    for lib in LIBRARIES:
+        gc.disable()
+        try:
+            layer, seen = lib.nn.Linear(2, 2), []
+            layer.register_load_state_dict_pre_hook(lambda module, *args, seen=seen: seen.append(type(module)))
+            layer.load_state_dict(layer.state_dict())
+            assert seen == [lib.nn.Linear]
+            gone = weakref.ref(layer)
+            del layer
+            assert gone() is None
+        finally:
+            gc.enable()
+
+
+def test_fusion_is_a_module_of_nn_utils() -> None:
+    assert gw.nn.utils.fusion.fuse_conv_bn_weights is gw.nn.utils.fuse_conv_bn_weights

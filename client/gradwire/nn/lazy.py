@@ -83,7 +83,8 @@ class _Shapeless:
     def materialize(self, shape: Any, device: Any = None, dtype: DType | None = None) -> None:
         """Become an ordinary tensor of this shape, with memory whose values are arbitrary."""
         wanted = self.__dict__.pop("_wanted")
-        made = empty(tuple(shape), device=device or wanted["device"], dtype=dtype or wanted["dtype"])
+        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        made = empty(extents, device=device or wanted["device"], dtype=dtype or wanted["dtype"])
         final: Any = self
         final._session, final._id, final._meta = made._session, made._id, made._meta
         del made._session  # it no longer releases the tensor when it is dropped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -331,6 +332,8 @@ class Module(Hooked, Stateful):
             raise ArgumentError("Module.to() changes the module in place, it takes no copy: use copy.deepcopy before")
         if dtype is not None and dtype.category < dtypes.FLOATING:
             raise ArgumentTypeError(f"a module can be floating point or complex, not {dtype.name}")
+        if dtype is not None and dtype.is_complex:
+            warnings.warn("not every layer computes with complex numbers", UserWarning, stacklevel=2)
         where = None if target is None else place(target)
         return self._apply(lambda t: _converted(t, dtype if t.dtype.category >= dtypes.FLOATING else None, where))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from weakref import ref
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 
@@ -218,11 +218,21 @@ class Stateful:
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``
         before the module's own entries are loaded; the hook may change all of them."""
-        return self._hooked_state("_load_state_dict_pre_hooks", partial(hook, self))
+        return self._hooked_state("_load_state_dict_pre_hooks", _with_module(hook, self))
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> Any:
         """:meth:`register_load_state_dict_pre_hook` of a hook that does not take the module, unless it says so."""
-        return self._hooked_state("_load_state_dict_pre_hooks", partial(hook, self) if with_module else hook)
+        return self._hooked_state("_load_state_dict_pre_hooks", _with_module(hook, self) if with_module else hook)
+
+
+def _with_module(hook: Callable[..., Any], module: Any) -> Callable[..., Any]:
+    """A hook with its module as the first argument, which it does not keep alive."""
+    owner = ref(module)
+
+    def hooked(*args: Any) -> Any:
+        return hook(owner(), *args)
+
+    return hooked
 
 
 def _assignable(value: Tensor, current: Tensor) -> Tensor:

@@ -30,6 +30,11 @@ def _bags_of(xp: Any, indices: Any, offsets: Any, include_last: bool) -> Any:
     return xp.maximum(found, 0).astype(np.int64)
 
 
+def _cuts(mode: str, padding_idx: int, dtype: Any) -> bool:
+    """Whether what lies behind the last offset is dropped, as PyTorch's quick way does; else the last bag has it."""
+    return mode != "max" and padding_idx < 0 and dtype.itemsize <= 4
+
+
 @kernel("embedding_bag")
 def embedding_bag(
     xp: Any, weight: Any, indices: Any, offsets: Any, mode: str, scale_grad_by_freq: bool, factors: Any,
@@ -38,10 +43,11 @@ def embedding_bag(
     check_range(xp, "embedding_bag", indices, 0, weight.shape[0])
     bags = len(offsets) - include_last_offset
     bag = _bags_of(xp, indices, offsets, include_last_offset)
-    if weight.dtype.itemsize == 2:
+    dtype = weight.dtype
+    if dtype.itemsize == 2:
         weight = weight.astype(xp.float32)
     used = counted = indices != padding_idx
-    if include_last_offset and len(offsets):
+    if include_last_offset and len(offsets) and _cuts(mode, padding_idx, dtype):
         used = used & (xp.arange(indices.size) < offsets[-1])
         # What comes behind the last offset is in no sum, yet PyTorch counts it where the last bag takes its mean.
         counted = counted if mode == "mean" else used
@@ -92,9 +98,10 @@ def _within(s: Any) -> Any:
 def _wanted(s: Any) -> Any:
     """A factor of each index: 0 for padding, and for what is in no bag."""
     used = s.indices != s.padding_idx
-    if s.include_last_offset:
+    weight = s.meta("weight")
+    if s.include_last_offset and _cuts(s.mode, s.padding_idx, weight.dtype):
         used = F.logical_and(used, _within(s))
-    return F.to(used, dtype=s.meta("weight").dtype)
+    return F.to(used, dtype=weight.dtype)
 
 
 def _by_table(s: Any, g: Tensor, *_: Any) -> Any:
@@ -110,7 +117,7 @@ def _by_table(s: Any, g: Tensor, *_: Any) -> Any:
     each = F.index_select(g, 0, s.result1)
     if s.per_sample_weights is not None:
         each = each * F.unsqueeze(s.per_sample_weights, -1)
-    if s.include_last_offset and s.mode != "mean":
+    if s.include_last_offset and s.mode != "mean" and _cuts(s.mode, s.padding_idx, s.meta("weight").dtype):
         each = each * F.unsqueeze(F.to(_within(s), dtype=dtype), -1)
     return F.embedding_backward(each, s.indices, rows, s.padding_idx, s.scale_grad_by_freq)
 

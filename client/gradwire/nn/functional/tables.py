@@ -100,6 +100,8 @@ def embedding_bag(
         raise Unsupported("embedding_bag: sparse gradients are not supported by gradwire")
     if per_sample_weights is not None and mode != "sum":
         raise Unsupported(f"embedding_bag: per_sample_weights go with mode 'sum', not {mode!r}")
+    if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
+        raise ArgumentError(f"embedding_bag: padding_idx {padding_idx} is outside a table of {weight.shape[0]} rows")
     row = _padding("embedding_bag", weight, padding_idx)
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)

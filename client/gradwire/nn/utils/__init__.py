@@ -19,9 +19,9 @@ _LATER = {
         ("fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"), "fusion"
     ),
     "skip_init": "skipping",
-    **{name: name for name in ("parametrizations", "parametrize", "prune", "stateless")},
+    **{name: name for name in ("fusion", "parametrizations", "parametrize", "prune", "stateless")},
 }
-_MODULES = ("parametrizations", "parametrize", "prune", "stateless")
+_MODULES = ("fusion", "parametrizations", "parametrize", "prune", "stateless")
 
 
 def __getattr__(name: str) -> Any:

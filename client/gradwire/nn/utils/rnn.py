@@ -148,6 +148,8 @@ def _plain_lengths(lengths: Any) -> list[int]:
             raise ArgumentError(f"lengths are a list or a tensor on the CPU, not on {lengths.device}")
         given = given_values(lengths)
         lengths = (lengths if given is None else given).tolist()
+    if any(isinstance(n, list) for n in lengths):
+        raise ArgumentError("lengths are a list or a vector of numbers, one for each sequence")
     return [int(n) for n in lengths]
 
 
