@@ -116,7 +116,7 @@ class Broken(torch.autograd.Function):
 
 '''
 
-HALF_DONE = ("modified by an inplace operation", "second time", "to not have been used", "broken")
+HALF_DONE = ("modified by an inplace operation", "modified inplace", "second time", "to not have been used", "broken")
 PASSED_OVER = (DeprecationWarning, ResourceWarning)
 
 
