@@ -187,6 +187,8 @@ def backward(
     roots = tensors_at(tensors)
     gradients = [None] * len(roots) if grad_tensors is None else tensors_at(grad_tensors)
     starts = _roots(roots, gradients)
+    if not roots:
+        return
     if grad_tensors is None and inputs is None and not retain_graph and not create_graph and len(starts) == 1:
         ordinary = swept(starts[0][0])
         if ordinary is not None:
@@ -285,11 +287,12 @@ def grad(
         gradients, entered = batched.enter(roots, gradients)
     unused_allowed = materialize_grads if allow_unused is None else allow_unused
     starts = _roots(roots, gradients)
+    session = (roots or sources)[0]._session
     for i, tensor in enumerate(sources):
-        if roots and tensor._session is not roots[0]._session:
+        if roots and tensor._session is not session:
             raise ArgumentError(
                 f"input {i} and the outputs belong to different sessions, {tensor._session.id} and "
-                f"{roots[0]._session.id}: no gradient of one can reach the other"
+                f"{session.id}: no gradient of one can reach the other"
             )
         if not tensor.requires_grad:
             raise GraphError(f"input {i}, a {tensor._meta!r} tensor, does not require grad")
@@ -307,7 +310,6 @@ def grad(
             )
     if materialize_grads and any(not hits[i] for i in edges_among(inputs)):
         raise GraphError("materialize_grads=True: a gradient edge that was not used has no tensor to be filled in for")
-    session = roots[0]._session
     check(passed, session, [node for node, _ in targets])
     levels = batched.result_levels(roots, sources, gradients)
     # Gradients that arrive at another output of an input's node may be retained there.

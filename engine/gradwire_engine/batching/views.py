@@ -165,6 +165,8 @@ def join(x: Level, tensors: Sequence[Tensor], dim: int) -> Any:
     if x.entry.op.name == "stack":
         return x.call([x.front(t) for t in tensors], shifted(dim, tensors[0].ndim + 1))
     rank = max(t.ndim for t in tensors)
+    if all(t.shape == (0,) for t in tensors):
+        dim = 0  # among empty vectors any other stands for it
     kept = [t for t in tensors if t.ndim == rank]  # an empty one-dimensional tensor is passed over, as always
     return x.call([x.front(t) for t in kept], shifted(dim, rank))
 
