@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,7 @@ import numpy as np
 import gradwire_engine.ops  # noqa: F401  (fills the registry)
 from gradwire_engine.backward import operand_metas, unfitted
 from gradwire_engine.engine import Engine
-from gradwire_engine.registry import ROWS, Row, row
+from gradwire_engine.registry import ROWS, Row, When, row
 from gradwire_engine.tape import AccumulateGrad, Node, edge_of
 from gradwire_engine.tensor import Tensor
 from gradwire_protocol import dtypes
@@ -86,8 +86,16 @@ def _composite(entry: Row) -> dict[str, Any]:
     operands = [entry.op.params[i].name for i in entry.differentiable]
     gradients: dict[str, Any] = {operand: {"is": _anything(entry)} for operand in operands}
     for operand, used in (entry.uses or {}).items():
-        gradients[operand] = {"is": [[f":{entry.op.grad_fn}", "grads", *used]]}
+        if isinstance(used, When):
+            condition = ["is", used.parameter, used.value]
+            gradients[operand] = [condition, _made_of(entry, used.then), _made_of(entry, used.otherwise)]
+        else:
+            gradients[operand] = _made_of(entry, used)
     return {"saves": {"": [o for o in operands if o != "bias"]}, "gradients": gradients, "spread": []}
+
+
+def _made_of(entry: Row, used: Sequence[str]) -> dict[str, Any]:
+    return {"is": [[f":{entry.op.grad_fn}", "grads", *used]]}
 
 
 def _anything(entry: Row) -> Any:

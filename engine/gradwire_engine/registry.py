@@ -17,6 +17,18 @@ Target = tuple[str, int | None]
 _LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
 
 
+Operands = tuple[str, ...]
+
+
+class When(NamedTuple):
+    """The operands that a gradient depends on where an argument decides: ``then`` if it has the value."""
+
+    parameter: str
+    value: bool
+    then: Operands
+    otherwise: Operands
+
+
 class Kept(NamedTuple):
     """What a node saves: operands with the positions of their parameters, results with their numbers."""
 
@@ -44,7 +56,8 @@ class Row:
         writes: whether the kernel of an in-place form writes into its first array itself, and returns nothing.
         composite: for an op made of other ops, the function that calls them; it needs no kernel and no derivative.
         measure: for an op whose need depends on values, what finds it out; see :func:`measured`.
-        uses: for such an op, on which operands the gradient by each one depends; ``None`` where it may be all.
+        uses: for such an op, on which operands the gradient by each one depends (or a :class:`When` where an argument
+            decides); ``None`` where it may be all.
     """
 
     __slots__ = (
@@ -69,7 +82,7 @@ class Row:
         self.undefined = False
         self.composite: Callable[..., Any] | None = None
         self.measure: Callable[..., tuple[int, int]] | None = None
-        self.uses: Mapping[str, tuple[str, ...]] | None = None
+        self.uses: Mapping[str, Operands | When] | None = None
         tensors = (Kind.TENSOR, Kind.OPERAND, *_LISTS)
         self.tensor_at = tuple(i for i, p in enumerate(op.params) if p.kind in tensors)
         self.differentiable = tuple(i for i in self.tensor_at if op.params[i].name in op.differentiable)
@@ -291,7 +304,7 @@ def control(
 
 
 def composite(
-    name: str, gradients: Mapping[str, tuple[str, ...]] | None = None
+    name: str, gradients: Mapping[str, Operands | When] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register ``f(engine, *values)`` that computes the op with other ops, on engine tensors.
 

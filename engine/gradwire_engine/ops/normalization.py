@@ -14,7 +14,7 @@ from gradwire_protocol.shapes import broadcast
 
 from ..axes import total
 from ..functional import F
-from ..registry import composite, joint_derivative, kernel
+from ..registry import When, composite, joint_derivative, kernel
 from ..tensor import Tensor
 
 BLOCK = 1 << 16
@@ -388,7 +388,13 @@ def _moved(running: Any, value: Any, momentum: float, factor: float) -> None:
     running[...] = running * (1 - momentum) + value * (momentum * factor)
 
 
-@composite("batch_norm")
+def _normalization(training: str) -> dict[str, Any]:
+    """What the gradients of a normalization with running statistics depend on, besides the one that comes in: by given
+    statistics it is linear in its input. ``training`` names the argument that asks for the input's own."""
+    return {"self": When(training, True, ("self", "weight"), ("weight",)), "weight": ("self",), "bias": ()}
+
+
+@composite("batch_norm", gradients=_normalization("training"))
 def batch_norm(
     engine: Any, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
     bias: Tensor | None, training: bool, momentum: float, eps: float,
@@ -408,7 +414,7 @@ def batch_norm(
     return out
 
 
-@composite("instance_norm")
+@composite("instance_norm", gradients=_normalization("use_input_stats"))
 def instance_norm(
     engine: Any, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
     bias: Tensor | None, use_input_stats: bool, momentum: float, eps: float,
