@@ -119,8 +119,9 @@ NUMBERS = {
     "NaN bounds of integers": lambda t: t.nn.functional.hardtanh(t.tensor([1]), math.nan, 3),
     "a bound beyond int8": lambda t: t.ones(2, dtype=t.int8).clamp(max=300),
     "a fraction for integers": lambda t: t.nn.functional.threshold(t.tensor([1]), 0.5, 0),
-    "an integer beyond 64 bits": lambda t: t.ones(2).mul(2**64),
-    "a large integer": lambda t: t.ones(2).mul(2**64 - 1),
+    # Shapes of their own: where the form of a call is known already, this is told at the next read.
+    "an integer beyond 64 bits": lambda t: t.ones(1, 13, 1).mul(2**64),
+    "a large integer": lambda t: t.ones(1, 1, 13).mul(2**64 - 1),
     "a dimension beyond 64 bits": lambda t: t.ones(2).sum(2**63),
     "an extent beyond 64 bits": lambda t: t.ones(2).view(2**63),
     "a number beyond all floats": lambda t: t.ones(2).normal_(0, 10**400),

@@ -131,6 +131,7 @@ WRITES: dict[str, Write] = {name: (lambda n: lambda lib, x, o: getattr(x, n)(o))
 REFUSED_BY_DESIGN = {
     ("addmv_", "an expanded tensor"): "adds up what it has written, so that the sum depends on the order",
     ("addmv_", "an expanded matrix"): "the same",
+    ("index_fill_", "an empty part"): "both refuse; PyTorch's class depends on how much memory lies behind the part",
 }
 
 

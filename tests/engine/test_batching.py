@@ -188,7 +188,8 @@ def mapped(value: Any) -> bool:
 def compare_gradients(engine: Engine, stack: Stack, paired: list[tuple[Tensor, Tensor]], exact: bool) -> None:
     seeds = [engine.from_numpy(weights(f)) for f, _ in paired]
     leaves = [t for t in stack.leaves if t.requires_grad]
-    options = {"allow_unused": True, "materialize_grads": True}
+    # A write to samples one by one is in the history of the mapped write, too.
+    options = {"allow_unused": True, "materialize_grads": True, "retain_graph": True}
     try:
         wanted = engine.call("grad", [w for _, w in paired], leaves, seeds, **options)
     except GradwireError:
