@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradwire_protocol.dtypes import float32
+from gradwire_protocol.errors import DTypeError
 
 from ..creation import empty
 from ..dispatch import call
@@ -61,6 +62,13 @@ def native_batch_norm(
 
 def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Any:
     """Surround with a border of ``value``: ``pad`` holds (before, after) for the last dimension, the one before, ..."""
+    if isinstance(value, complex):
+        if input.is_complex():
+            parts = ((input.real, value.real), (input.imag, value.imag))
+            return call("complex", *[call("pad", part, tuple(pad), "constant", fill) for part, fill in parts])
+        if value.imag:
+            raise DTypeError(f"constant_pad_nd: {value} does not fit into a {input.dtype.name} tensor")
+        value = value.real
     return call("pad", input, tuple(pad), "constant", value)
 
 
