@@ -273,9 +273,9 @@ def test_a_frame_that_fails_in_an_unforeseen_way_takes_the_session_back_to_its_j
     apply = Session.apply
     calls: list[Any] = []
 
-    def broken(session: Session, *arguments: Any) -> Any:
+    def broken(session: Session, *arguments: Any, **options: Any) -> Any:
         calls.append(session)
-        answer = apply(session, *arguments)
+        answer = apply(session, *arguments, **options)
         if len(calls) == 1:
             raise ZeroDivisionError("a defect")
         return answer
