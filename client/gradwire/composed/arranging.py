@@ -34,7 +34,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Any:
 def sum_to_size(input: Tensor, *size: Any) -> Any:
     """The sum over the dimensions that broadcasting added or stretched, so that the result has the given size."""
     wanted = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-    return input if wanted == tuple(input.shape) else call("sum_to_size", input, wanted)
+    # A sum to no dimensions is a sum, also of one number: integers become int64.
+    return input if wanted and wanted == tuple(input.shape) else call("sum_to_size", input, wanted)
 
 
 attach("sum_to_size", sum_to_size)
