@@ -3,7 +3,8 @@
 Every field of every message, as the schema has them, is given wrong kinds, huge counts, negative sizes and deep
 nesting, over streams in both forms and over REST; every op gets numbers and attributes in nobody's interest; and there
 are messages as large as a stream takes, of as many empty lists as they have bytes, three at a time. Meanwhile a tenant
-trains, with the weights of a run alone, and a probe in a process of its own asks ``/livez``.
+trains, with the weights of a run alone, and a probe in a process of its own asks ``/livez``. Senders and tenant stand
+for other machines: they take what time the server and the probe leave them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tests.hostile_messages import NAMES, Fields, attacks, hostile_ops
 from tests.live_server import API_KEY, OTHER_KEY, LiveServer, server_process
 from tests.server.hostile import Hostile
 
-from . import Figures, enough, progress
+from . import Figures, enough, progress, yield_processor
 from .crowd import resident, start
 from .hostile import Neighbour
 
@@ -156,7 +157,7 @@ def send(url: str, number: int, end: float) -> tuple[Counter[str], list[str]]:
 def run(most_seconds: float = SECONDS) -> Figures:
     """Send until the time is over."""
     spawning = multiprocessing.get_context("spawn")
-    with server_process(**SETTINGS) as server, ProcessPoolExecutor(SENDERS, spawning) as pool:
+    with server_process(**SETTINGS) as server, ProcessPoolExecutor(SENDERS, spawning, yield_processor) as pool:
         neighbour, done = Neighbour(server.url), threading.Event()
         before = resident_alone(server.pid)
         began = time.time()

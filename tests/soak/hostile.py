@@ -34,7 +34,7 @@ from gradwire_protocol.table import TABLE
 from tests.live_server import API_KEY, OTHER_KEY, LiveServer, server_process
 from tests.server.exchange import binary, frame
 
-from . import Figures, enough, progress
+from . import Figures, enough, progress, yield_processor
 from .crowd import one_run, resident
 
 SECONDS = 360.0
@@ -384,6 +384,7 @@ class Neighbour:
         self.failure = ""
 
     def keep_on(self, done: threading.Event) -> None:
+        yield_processor()
         while not done.wait(NEIGHBOUR_EVERY_S):
             try:
                 self.ends.append(one_run(self.url))
