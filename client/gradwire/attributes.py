@@ -45,6 +45,7 @@ def _layout(self: Tensor) -> layout:
 
 
 attach("layout", property(_layout))
+attach("_grad", Tensor.grad)  # the name that some libraries use
 attach("name", property(lambda self: None, doc="None: tensors of a session are named with ``session.name``."))
 
 

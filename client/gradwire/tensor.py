@@ -78,7 +78,7 @@ class Tensor(Readable):
     _has_shape: bool = True  # False for parameters that take theirs from the first input
     _requires: bool = False
     _grad_state: int = NO_GRAD
-    _grad: Any = None
+    _grad_proxy: Any = None
     _chosen: Any = ...  # the dtype chosen for gradients, if one was
     _accumulator: ref[Any] | None = None
     _seen: int = 0
@@ -383,7 +383,7 @@ class Tensor(Readable):
                     stacklevel=2,
                 )
             return None
-        if self._grad is None:
+        if self._grad_proxy is None:
             found = LATER["grad_of"](self)
             if self._grad_state == UNKNOWN_GRAD and self._session.read([found])[0] is None:
                 self._grad_state = NO_GRAD
@@ -393,8 +393,8 @@ class Tensor(Readable):
                 from .autograd.history import attach
 
                 found = attach(found, self._grad_history)
-            self._grad = found
-        return self._grad
+            self._grad_proxy = found
+        return self._grad_proxy
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -402,7 +402,7 @@ class Tensor(Readable):
             if self._grad_state != NO_GRAD:
                 if not tell(self, "set_grad", []):
                     self._session.record(TABLE["set_grad"], [self, None], 0)
-            self._grad, self._grad_state = None, NO_GRAD
+            self._grad_proxy, self._grad_state = None, NO_GRAD
             if self._grad_history is not None:
                 self._grad_history = None
             return
@@ -412,7 +412,7 @@ class Tensor(Readable):
             raise GraphError("a tensor cannot be its own grad: detach() or clone() it")
         check_assigned_grad(self._known_meta(), value._known_meta(), self._dtype_of_grad())
         self._session.record(TABLE["set_grad"], [self, value], 0)
-        self._grad, self._grad_state = value, PRESENT
+        self._grad_proxy, self._grad_state = value, PRESENT
 
     @grad.deleter
     def grad(self) -> None:

@@ -459,6 +459,28 @@ def changing_grad_dtype_under_a_grad(torch):
     )
 
 
+@claim
+def the_name_with_an_underscore_is_the_same_gradient(torch):
+    x = leaf(torch)
+    x._grad = torch.full((3,), 2.0)
+    seen = [x.grad.clone(), x._grad is x.grad]
+    (x * 3).sum().backward()
+    seen.append(x._grad.clone())
+    optimizer = torch.optim.SGD([x], 0.5)
+    optimizer.step()
+    seen += [x.detach().clone(), raises(lambda: setattr(x, "_grad", torch.ones(2)))]
+    x._grad = None
+    return *seen, x.grad
+
+
+@claim
+def the_name_with_an_underscore_warns_as_well(torch):
+    y = leaf(torch) * 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return y._grad, len(caught)
+
+
 @pytest.mark.parametrize("claim", claim, ids=name_of)
 def test_claim(claim):
     same(claim)

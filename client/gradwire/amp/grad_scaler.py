@@ -126,8 +126,8 @@ class GradScaler:
             raise ArgumentValueError("float16 gradients cannot be unscaled: keep the parameters in float32")
         found = call("unscale_gradients", params, scale) if params else None
         for param in params:
-            if param._grad is not None:
-                param._grad._bump()
+            if param._grad_proxy is not None:
+                param._grad_proxy._bump()
         return found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

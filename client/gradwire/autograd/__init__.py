@@ -115,7 +115,7 @@ def _backward(roots: list[Any], nodes: list[Node], leaves: list[Any]) -> None:
 def _interrupted(nodes: list[Node], leaves: list[Any]) -> None:
     """After an exception in the middle of a backward, which may be recorded or not: the server knows what there is."""
     for leaf in leaves:
-        leaf._grad, leaf._grad_history, leaf._grad_state = None, None, UNKNOWN_GRAD
+        leaf._grad_proxy, leaf._grad_history, leaf._grad_state = None, None, UNKNOWN_GRAD
     for node in nodes:
         if node.saved and node.edges:
             node.saved = None
@@ -151,7 +151,7 @@ def _anomalies(session: Any, before: Iterable[tuple[Any, int]], create_graph: bo
     except BaseException:
         for tensor, state in before:
             if create_graph or state == NO_GRAD:
-                tensor._grad, tensor._grad_history, tensor._grad_state = None, None, UNKNOWN_GRAD
+                tensor._grad_proxy, tensor._grad_history, tensor._grad_state = None, None, UNKNOWN_GRAD
         raise
 
 

@@ -101,16 +101,16 @@ def arrives(tensor: Any, create_graph: bool, gradient: Gradient = None) -> None:
     elif tensor._grad_state == NO_GRAD:
         tensor._grad_history = None
     if create_graph or tensor._grad_state == NO_GRAD:
-        tensor._grad = None
+        tensor._grad_proxy = None
     tensor._grad_state = PRESENT
-    if tensor._grad is not None:
-        tensor._grad._bump()
+    if tensor._grad_proxy is not None:
+        tensor._grad_proxy._bump()
 
 
 def retained(tensor: Any, create_graph: bool, gradient: Gradient = None) -> None:
     """Note that a gradient arrived at a tensor that retains it: its ``grad`` is a new tensor each time."""
     tensor._grad_history = accumulated(tensor, gradient) if create_graph else None
-    tensor._grad, tensor._grad_state = None, PRESENT
+    tensor._grad_proxy, tensor._grad_state = None, PRESENT
 
 
 class Run:

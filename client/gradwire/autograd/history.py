@@ -165,8 +165,8 @@ def added(first: Gradient, second: Gradient, described: Meta) -> Gradient:
 
 
 def _of_grad(leaf: Any) -> Gradient:
-    if leaf._grad is not None:
-        return edge_of(leaf._grad) or CONSTANT
+    if leaf._grad_proxy is not None:
+        return edge_of(leaf._grad_proxy) or CONSTANT
     return leaf._grad_history or CONSTANT
 
 

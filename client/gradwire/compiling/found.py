@@ -42,9 +42,9 @@ class Before:
             self.nodes[id(tensor._base_tensor)] = tensor._base_tensor._node
         self.facts[id(tensor)] = facts(tensor)
         self.versions[id(tensor)] = tensor._cell()[0]
-        self.grads[id(tensor)] = tensor._grad
-        if tensor._grad is not None:
-            self._add(tensor._grad, ("grad", id(tensor)), f"{path}.grad")
+        self.grads[id(tensor)] = tensor._grad_proxy
+        if tensor._grad_proxy is not None:
+            self._add(tensor._grad_proxy, ("grad", id(tensor)), f"{path}.grad")
 
     def path(self, tensor: Tensor) -> str:
         """Where it was found."""
@@ -66,7 +66,7 @@ class Before:
         for tensor in self._tensors.values():  # a view's memory is its base's
             if (
                 tensor._cell()[0] != self.versions[id(tensor)]
-                or tensor._grad is not self.grads[id(tensor)]
+                or tensor._grad_proxy is not self.grads[id(tensor)]
                 or tensor._grad_state != self.facts[id(tensor)][4]
             ):
                 wanted[id(tensor)] = tensor

@@ -15,7 +15,7 @@ from ..saved import KEPT, MISSING
 from ..tensor import Tensor
 from .state import CONSTANTS, Unfit
 
-_NOT_KEPT: Final = frozenset({"_row_of", "_last_read", "_accumulator", "_grad"})
+_NOT_KEPT: Final = frozenset({"_row_of", "_last_read", "_accumulator", "_grad_proxy"})
 _AS_IS: Final = frozenset({
     "_requires", "_grad_state", "_chosen", "_seen", "_creation", "_path", "_inference", "_uploaded",
 })  # fmt: skip
@@ -137,8 +137,8 @@ class Weaver:
             made.base = self.reference(tensor._base_tensor)
             if made.base[0] == "external" and self._list[made.base[1]]._base_tensor is not None:
                 raise Unfit("it returns a view of a view that it was given")
-        if tensor._grad is not None:
-            made.grad = self.reference(tensor._grad)
+        if tensor._grad_proxy is not None:
+            made.grad = self.reference(tensor._grad_proxy)
         if tensor._requires:
             accumulator = tensor._accumulator() if tensor._accumulator is not None else None
             if accumulator is not None:

@@ -69,7 +69,7 @@ Facts = tuple[Any, ...]
 def facts(tensor: Tensor) -> Facts:
     """What decides how operations on a tensor are recorded, and what becomes of its gradient."""
     return (
-        tensor._meta, type(tensor), tensor._node is None, tensor._requires, tensor._grad_state, tensor._grad is None,
+        tensor._meta, type(tensor), tensor._node is None, tensor._requires, tensor._grad_state, tensor._grad_proxy is None,
         tensor._inference, tensor._chosen, tensor._retains, tensor._base_tensor is None, tensor._creation,
     )  # fmt: skip
 
@@ -217,8 +217,8 @@ class State:
 
     def _tensor(self, path: str, value: Tensor) -> None:
         self.tensors[id(value)] = value, facts(value), path
-        if value._grad is not None:
-            self._todo.append((f"{path}.grad", value._grad))
+        if value._grad_proxy is not None:
+            self._todo.append((f"{path}.grad", value._grad_proxy))
         for name in attributes_of(value):
             self._note(value.__dict__, name, value.__dict__[name], f"{path}.{name}")
 

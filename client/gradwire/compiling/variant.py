@@ -130,8 +130,8 @@ class Variant:
             if tensor._grad_history or tensor._part is not None:
                 raise Unfit(f"{before.path(tensor)} has hooks, or a gradient with a history")
             grad = before.grads[id(tensor)]
-            if tensor._grad is not grad or tensor._grad_state != old[4]:
-                to = None if tensor._grad is None else weaver.reference(tensor._grad)
+            if tensor._grad_proxy is not grad or tensor._grad_state != old[4]:
+                to = None if tensor._grad_proxy is None else weaver.reference(tensor._grad_proxy)
                 self._changed.append(Changed(k, tensor._grad_state, to))
                 if to is not None or tensor._grad_state != old[4]:
                     self.repeatable = f"it leaves the gradient of {before.path(tensor)} otherwise than it found it"
@@ -236,7 +236,7 @@ class Variant:
                 holder, key, _ = self._slots[where]
                 externals.append(holder[key])
             else:
-                found = externals[where]._grad
+                found = externals[where]._grad_proxy
                 if found is None:
                     return None
                 externals.append(found)
@@ -302,7 +302,7 @@ class Variant:
         for change in self._changed:
             tensor = externals[change.external]
             tensor._grad_state = change.grad_state
-            tensor._grad = None if change.grad is None else find(change.grad)
+            tensor._grad_proxy = None if change.grad is None else find(change.grad)
             if tensor._grad_history:
                 tensor._grad_history = None
         for holder, key, reference in self._set:
@@ -323,7 +323,7 @@ class Variant:
                 )
             made.append(tensor)
         for template, tensor in zip(self.weave.tensors, made, strict=True):
-            for name, reference in (("_base_tensor", template.base), ("_grad", template.grad)):
+            for name, reference in (("_base_tensor", template.base), ("_grad_proxy", template.grad)):
                 if reference is not None:
                     setattr(tensor, name, (made if reference[0] == "made" else externals)[reference[1]])
             if template.base is not None and template.cell is not None and template.cell < 0:

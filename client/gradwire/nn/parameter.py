@@ -116,15 +116,15 @@ def clear_gradients(tensors: Iterable[Tensor], set_to_none: bool = True) -> None
             if set_to_none:
                 if tensor._grad_state != NO_GRAD:
                     tensor._grad_state = NO_GRAD
-                    if tensor._grad is not None:
-                        tensor._grad = None
+                    if tensor._grad_proxy is not None:
+                        tensor._grad_proxy = None
             else:
                 tensor._grad_history = None
-                gradient = tensor._grad
+                gradient = tensor._grad_proxy
                 if gradient is None:
                     continue
                 if gradient._base_tensor is not None and gradient.requires_grad:
-                    tensor._grad = None
+                    tensor._grad_proxy = None
                     continue
                 if gradient.requires_grad:
                     gradient._node, gradient._slot, gradient._requires = None, 0, False

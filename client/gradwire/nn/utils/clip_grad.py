@@ -77,8 +77,8 @@ def clip_grad_norm_(
     with no_grad():
         total = call("clip_grad_norm_", with_grad, float(max_norm), float(norm_type))
     for param in with_grad:
-        if param._grad is not None:
-            param._grad._bump()
+        if param._grad_proxy is not None:
+            param._grad_proxy._bump()
     return total
 
 
