@@ -232,3 +232,20 @@ def test_an_optimizer_whose_step_is_replaced_is_warned_about():
         tuned.step()
         with pytest.warns(UserWarning, match="optimizer.step"):
             schedule.step()
+
+
+@pytest.mark.parametrize("lib", [torch, gradwire], ids=lambda lib: lib.__name__)
+@pytest.mark.parametrize("schedule", ["ExponentialLR", "ReduceLROnPlateau"])
+def test_a_step_to_an_epoch_warns_with_the_text_that_programs_can_import(lib, schedule):
+    kinds = lib.optim.lr_scheduler
+    tuned = lib.optim.SGD([lib.ones(2, requires_grad=True)], lr=0.1)
+    made, start = (
+        (kinds.ExponentialLR(tuned, 0.5), ())
+        if schedule == "ExponentialLR"
+        else (kinds.ReduceLROnPlateau(tuned), (1.0,))
+    )
+    tuned.step()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made.step(*start, epoch=3)
+    assert [str(w.message) for w in caught] == [kinds.EPOCH_DEPRECATION_WARNING]

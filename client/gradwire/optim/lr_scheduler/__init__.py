@@ -5,6 +5,7 @@ from .composition import ChainedScheduler, SequentialLR
 from .cyclic import CyclicLR
 from .decay import ConstantLR, ExponentialLR, LambdaLR, LinearLR, MultiplicativeLR, MultiStepLR, PolynomialLR, StepLR
 from .plateau import ReduceLROnPlateau
+from .schedule import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from .schedule import LRScheduler
 
 _LRScheduler = LRScheduler  # the name that programs written for PyTorch 1 use

@@ -9,7 +9,7 @@ from typing import Any
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
 from ..optimizer import Optimizer, number
-from .schedule import LRScheduler, per_group, set_rate
+from .schedule import EPOCH_DEPRECATION_WARNING, LRScheduler, per_group, set_rate
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -72,11 +72,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Take a measurement of this epoch, a number or a tensor of one element, into account."""
         measured = float(metrics)
         if epoch is not None:
-            warnings.warn(
-                "ReduceLROnPlateau.step(metrics, epoch) is deprecated: call step(metrics) once per epoch",
-                UserWarning,
-                stacklevel=2,
-            )
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(measured, self.best):
             self.best, self.num_bad_epochs = measured, 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Final
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
 from ...modes import no_grad
 from ...tensor import Tensor
 from ..optimizer import Optimizer, note_number, number
+
+EPOCH_DEPRECATION_WARNING: Final = "step(epoch) of a schedule is deprecated: call step() once per epoch"
 
 
 class LRScheduler:
@@ -55,11 +57,7 @@ class LRScheduler:
             self._check_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(
-                f"{type(self).__name__}.step(epoch) is deprecated: call step() once per epoch",
-                UserWarning,
-                stacklevel=2,
-            )
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _check_order(self) -> None:
