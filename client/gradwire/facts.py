@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from .awaiting import Awaiting
 from .kept_uploads import KeptUploads
@@ -12,6 +13,9 @@ from .round_trips import Report, report
 
 if TYPE_CHECKING:
     from .tensor import Tensor
+
+ROWS_AT_ONCE: Final = 500
+"""Ids in one request: their list has to fit into the head of one."""
 
 
 class Facts(Awaiting):
@@ -91,6 +95,17 @@ class Facts(Awaiting):
         """Forget the peak of :meth:`memory`: it becomes what is live once everything recorded so far is done."""
         self.synchronize()
         self.rest.delete(f"/v1/sessions/{self.id}/memory/peak")
+
+    def rows(self, ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """What the server's list of tensors says of these ids, by id; one that it does not have is left out. Sends
+        nothing of what was recorded.
+        """
+        found: dict[int, dict[str, Any]] = {}
+        for at in range(0, len(ids), ROWS_AT_ONCE):
+            query = "&".join(f"tensor={each}" for each in ids[at : at + ROWS_AT_ONCE])
+            page = self.rest.get(f"/v1/sessions/{self.id}/tensors?{query}")["tensors"]
+            found.update((row["id"], row) for row in page)
+        return found
 
     def graph(self, *tensors: Tensor) -> dict[str, Any]:
         """Nodes and edges of the live autograd graph behind these tensors (all, when none are given)."""

@@ -130,13 +130,13 @@ class Session(Facts):
             number = self.record(TABLE["by_name"], [name], 1)
         probe: Tensor = Tensor._make(self, number, meta((0,), dtypes.float32, self.device))
         self.synchronize()
-        for row in self.rest.get(f"/v1/sessions/{self.id}/tensors")["tensors"]:
-            if row["id"] == number:
-                probe._meta = meta(tuple(row["shape"]), dtypes.BY_NAME[row["dtype"]], row["device"])
-                probe._requires = bool(row["requires_grad"])
-                probe._grad_state = 2
-                return probe
-        raise UnknownTensor(f"there is no tensor {name!r}: it was never made, or was released")
+        row = self.rows([number]).get(number)
+        if row is None:
+            raise UnknownTensor(f"there is no tensor {name!r}: it was never made, or was released")
+        probe._meta = meta(tuple(row["shape"]), dtypes.BY_NAME[row["dtype"]], row["device"])
+        probe._requires = bool(row["requires_grad"])
+        probe._grad_state = 2
+        return probe
 
     def repeat(
         self, step: Any, times: int, *args: Any, after: Callable[[], Any] | None = None, **kwargs: Any

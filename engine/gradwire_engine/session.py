@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from gradwire_protocol import dtypes
@@ -293,23 +295,34 @@ class Session:
         """Let ``peak_bytes`` be ``live_bytes``."""
         self.engine.account.reset_peak()
 
-    def tensors(self, peek: bool = False) -> list[dict[str, Any]]:
-        """One row per live tensor id.
+    def tensors(
+        self, after: int = 0, most: int | None = None, among: list[int] | None = None, peek: bool = False
+    ) -> list[dict[str, Any]]:
+        """One row per live tensor id, by rising id: of the ids above ``after`` and, where given, ``among`` these; no
+        more than ``most`` rows.
 
         ``peek`` is for other threads while an op runs: the ``grad_fn`` of a view whose base was written to since is
         the one it had before.
         """
-        names = {id(t): n for n, t in self.engine.names.items()}
-        rows = []
-        for tensor_id, held in list(self.ids.items()):
+        # Sorting, and copying the names, are one step each for other threads.
+        order = sorted(self.ids if among is None else set(among))
+        found: dict[int, Tensor] = {}
+        for tensor_id in islice(order, bisect_right(order, after), None):
+            if most is not None and len(found) == most:
+                break
+            held = self.ids.get(tensor_id)
             if isinstance(held, Tensor):
-                node = held.history_name if peek else getattr(looked_at(held), "name", None)
-                rows.append({
-                    "id": tensor_id, "shape": list(held.shape), "dtype": held.dtype.name, "device": held.device,
-                    "requires_grad": held.requires_grad, "is_leaf": node is None,
-                    "grad_fn": node, "has_grad": held.grad is not None,
-                    "name": names.get(id(held)),
-                })  # fmt: skip
+                found[tensor_id] = held
+        shown = {id(held) for held in found.values()}
+        names = {id(held): name for name, held in list(self.engine.names.items()) if id(held) in shown}
+        rows = []
+        for tensor_id, held in found.items():
+            node = held.history_name if peek else getattr(looked_at(held), "name", None)
+            rows.append({
+                "id": tensor_id, "shape": list(held.shape), "dtype": held.dtype.name, "device": held.device,
+                "requires_grad": held.requires_grad, "is_leaf": node is None, "grad_fn": node,
+                "has_grad": held.grad is not None, "name": names.get(id(held)),
+            })  # fmt: skip
         return rows
 
     def graph(self, refs: list[int] | None = None, most: int | None = None) -> dict[str, Any]:

@@ -83,8 +83,12 @@ class Host(Protocol):
         through the session's tensors is of ``age_s`` seconds ago.
         """
 
-    async def tensors(self) -> list[dict[str, Any]]:
-        """One row per live tensor."""
+    async def tensors(
+        self, after: int = 0, most: int | None = None, among: list[int] | None = None
+    ) -> list[dict[str, Any]]:
+        """One row per live tensor, by rising id: of the ids above ``after`` and, where given, ``among`` these; no more
+        than ``most`` rows.
+        """
 
     async def memory(self, reset_peak: bool = False) -> dict[str, Any]:
         """What the session's tensors occupy; the peak is reset after it was looked at. As for :meth:`describe`, it may

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -28,6 +28,8 @@ T = TypeVar("T")
 CLOSE_PATIENCE_S: Final = 2.0
 LOOK_PATIENCE_S: Final = 0.25
 """How long a look at a session waits for what runs, before it is told what can be seen from outside."""
+MOST_LOOKS: Final = 16
+"""Different looks that may wait for the session at a time."""
 
 log = structlog.get_logger("gradwire.host")
 
@@ -62,7 +64,7 @@ class InlineHost:
         """What waits or runs, in order."""
         self._idle = asyncio.Event()
         self._idle.set()
-        self._looks: dict[str, asyncio.Future[Any]] = {}
+        self._looks: dict[Hashable, asyncio.Future[Any]] = {}
         self._foresight = Foresight()
         self._vigil = Vigil(self._loop, spin_s, lambda: turnstile.running > 0)
         self._burst_s = 0.0
@@ -185,17 +187,26 @@ class InlineHost:
     async def expected(self, client: int) -> int:
         return await self._call(lambda runner: runner.session.expected(client))
 
-    async def _look(self, what: str, run: Callable[[Runner], T]) -> T | None:
-        """Look at the session between two ops; ``None`` when those keep it too long. Many who look, look once.
+    async def _look(self, what: Hashable, run: Callable[[Runner], T]) -> T | None:
+        """Look at the session between two ops; ``None`` when those keep it too long. Many who look at the same thing
+        look once; beyond :data:`MOST_LOOKS` of different things, it is ``None`` at once.
 
         A look that has begun is waited for: a count of a large graph takes its time, and what was seen before it is
         not the answer.
         """
         future = self._looks.get(what)
         if future is None or future.done():
+            if len(self._looks) >= MOST_LOOKS:
+                return None
             future = self._looks[what] = self._loop.create_future()
-            # Nobody may be left to ask how it ended.
-            future.add_done_callback(lambda over: over.cancelled() or over.exception())
+
+            def over(ended: asyncio.Future[Any]) -> None:
+                if self._looks.get(what) is ended:
+                    del self._looks[what]
+                if not ended.cancelled():
+                    ended.exception()  # nobody may be left to ask how it ended
+
+            future.add_done_callback(over)
             looked = future
             self._put(Job(run, lambda result, failure: settle(looked, result, failure), looks=True))
         while True:
@@ -216,9 +227,14 @@ class InlineHost:
         age = round(time.monotonic() - at, 3)
         return seen | {"memory": memory | seen["memory"], "busy": True, "age_s": age}
 
-    async def tensors(self) -> list[dict[str, Any]]:
-        found = await self._look("tensors", Runner.tensors)
-        return found if found is not None else self._running().tensors(peek=True)
+    async def tensors(
+        self, after: int = 0, most: int | None = None, among: list[int] | None = None
+    ) -> list[dict[str, Any]]:
+        what = ("tensors", after, most, None if among is None else tuple(among))
+        found = await self._look(what, lambda runner: runner.tensors(after, most, among))
+        if found is not None:
+            return found
+        return await asyncio.to_thread(self._running().tensors, after, most, among, peek=True)
 
     def _running(self) -> Runner:
         runner = self._thread.runner

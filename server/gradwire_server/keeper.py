@@ -280,8 +280,10 @@ class Keeper:
     async def describe(self) -> dict[str, Any]:
         return await self._ask(lambda host: host.describe())
 
-    async def tensors(self) -> list[dict[str, Any]]:
-        return await self._ask(lambda host: host.tensors())
+    async def tensors(
+        self, after: int = 0, most: int | None = None, among: list[int] | None = None
+    ) -> list[dict[str, Any]]:
+        return await self._ask(lambda host: host.tensors(after, most, among))
 
     async def memory(self, reset_peak: bool = False) -> dict[str, Any]:
         return await self._ask(lambda host: host.memory(reset_peak))

@@ -485,9 +485,11 @@ class Runner:
             },
         }  # fmt: skip
 
-    def tensors(self, peek: bool = False) -> list[dict[str, Any]]:
-        """One row per live tensor; ``peek`` from another thread while an op runs."""
-        return self.session.tensors(peek)
+    def tensors(
+        self, after: int = 0, most: int | None = None, among: list[int] | None = None, peek: bool = False
+    ) -> list[dict[str, Any]]:
+        """Rows of live tensors by rising id; ``peek`` from another thread while an op runs."""
+        return self.session.tensors(after, most, among, peek)
 
     def memory(self) -> dict[str, int]:
         """What the session's tensors occupy."""

@@ -45,6 +45,19 @@ def test_two_clients_share_a_session_by_name():
     first.close()
 
 
+def test_a_tensor_is_found_among_more_than_a_page_of_the_list():
+    with gradwire.connect() as session:
+        kept = [gradwire.ones(()) for _ in range(1005)]
+        last = (gradwire.ones(2, 3) * 7).requires_grad_()
+        last.set_name("last")
+        found = session.tensor("last")
+        assert (found.shape, found.requires_grad, found.tolist()) == (last.shape, True, [[7.0] * 3] * 2)
+        constant = gradwire.ones(2)  # beyond the first page of ids, too
+        with pytest.raises(RuntimeError, match="strict"):
+            gradwire.autograd.functional.jacobian(lambda x: constant.clone(), gradwire.ones(2), strict=True)
+        assert len(session.rows([t._id for t in kept])) == len(kept)
+
+
 def test_threads_record_into_one_session():
     session = gradwire.connect()
     results, errors = {}, []

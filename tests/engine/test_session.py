@@ -280,3 +280,19 @@ def test_optimizer_steps_wait_out_a_failed_backward(session):
     reply = human(session, ["backward", [[-1], [None]]], ["sgd_step", [[-1], [None]]], external=[1])
     assert reply.errors[0].op == "backward"
     assert human(session, reads=[-1], external=[1]).values[0].values == [1.0, 1.0]
+
+
+def test_a_page_of_the_tensors_is_all_that_is_looked_at(session, monkeypatch):
+    """The list of a session with a million tensors has pages, and each costs what a page is."""
+    human(session, ["zeros", [[]]], ["zeros", [[]]], ["set_name", [1, "last"]])
+    some, last = session.ids[1], session.ids[2]
+    session.ids.clear()
+    session.ids.update(dict.fromkeys(range(1, 50_000), some))
+    session.ids[7] = None  # a gradient that is not there
+    session.ids[50_000] = last
+    looked = []
+    monkeypatch.setattr("gradwire_engine.session.looked_at", lambda held: looked.append(held))
+    assert [row["id"] for row in session.tensors(after=4, most=4)] == [5, 6, 8, 9]
+    assert [(row["id"], row["name"]) for row in session.tensors(after=49_998)] == [(49_999, None), (50_000, "last")]
+    assert [row["id"] for row in session.tensors(after=6, most=2, among=[50_000, 8, 7, 6, 60_000, 9])] == [8, 9]
+    assert len(looked) == 8

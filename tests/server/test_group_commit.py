@@ -14,7 +14,7 @@ import pytest
 from gradwire_protocol.errors import GradwireError, SessionGone, Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
 from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.inline_host import InlineHost
+from gradwire_server.inline_host import MOST_LOOKS, InlineHost
 from gradwire_server.metrics import Metrics
 from gradwire_server.runner import Runner
 from tests.server.story import CLIENT, Story, fingerprint, spec
@@ -105,6 +105,7 @@ async def test_looks_are_answered_while_an_op_runs(host: InlineHost, monkeypatch
     assert seen == free
     assert (await asyncio.wait_for(host.memory(), WITHIN_S))["busy"] is True
     assert len(await asyncio.wait_for(host.tensors(), WITHIN_S)) == 1
+    assert await asyncio.wait_for(host.tensors(after=1 << 40), WITHIN_S) == []
     gate.opened.set()
     await running
     assert (await host.describe())["tensors"] == 2
@@ -147,6 +148,22 @@ async def test_many_who_look_at_a_busy_session_leave_one_look_behind(host: Inlin
     assert host._thread._jobs.qsize() == 1
     gate.opened.set()
     await running
+
+
+async def test_looks_at_different_pages_of_a_busy_session_are_few(host: InlineHost, monkeypatch: Any) -> None:
+    await host.apply(numbered(1), [])
+    gate = Gate(host, monkeypatch)
+    running = asyncio.create_task(host.apply(numbered(2), []))
+    await asyncio.wait_for(gate.reached.wait(), WITHIN_S)
+    looks = [host.tensors(after, 1) for after in range(100)]
+    seen = await asyncio.wait_for(asyncio.gather(*looks), WITHIN_S)
+    assert len(seen) == 100
+    assert host._thread._jobs.qsize() == MOST_LOOKS
+    gate.opened.set()
+    await running
+    await host.apply(numbered(3), [])  # behind the looks
+    assert host._looks == {}
+    assert len(await host.tensors()) == 3
 
 
 async def test_what_the_disk_did_not_take_is_refused_and_answered_later(host: InlineHost, monkeypatch: Any) -> None:

@@ -163,6 +163,19 @@ def test_the_list_has_pages(http: httpx.Client, session: str) -> None:
     assert ([row["id"] for row in first["tensors"]], first["next"]) == ([1, 2], 2)
     rest = http.get(f"{session}/tensors?after=2").json()
     assert ([row["id"] for row in rest["tensors"]], rest["next"]) == ([3, 4, 5], None)
+    last = http.get(f"{session}/tensors?after=3&limit=2").json()
+    assert ([row["id"] for row in last["tensors"]], last["next"]) == ([4, 5], None)
+
+
+def test_tensors_of_some_ids_are_listed_alone(http: httpx.Client, session: str) -> None:
+    for tensor in range(1, 6):
+        post(http, session, upload(1.0, "float32", [], first=tensor))
+    some = http.get(f"{session}/tensors?tensor=4&tensor=2&tensor=9&tensor=4").json()
+    assert ([row["id"] for row in some["tensors"]], some["next"]) == ([2, 4], None)
+    page = http.get(f"{session}/tensors?tensor=4&tensor=2&limit=1").json()
+    assert ([row["id"] for row in page["tensors"]], page["next"]) == ([2], 2)
+    many = "&".join(f"tensor={i}" for i in range(1, 1002))
+    problem(http.get(f"{session}/tensors?{many}"), 422, "invalid_request")
 
 
 @pytest.mark.parametrize(

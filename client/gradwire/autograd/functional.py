@@ -142,9 +142,8 @@ def _required(tensors: Sequence[Any]) -> list[bool]:
         return [False if not t.requires_grad else _required([t])[0] for t in tensors]
     session = tensors[0]._session
     session.synchronize()
-    rows = session.rest.get(f"/v1/sessions/{session.id}/tensors")["tensors"]
-    known = {row["id"]: bool(row["requires_grad"]) for row in rows}
-    return [known.get(t._id, True) for t in tensors]
+    rows = session.rows([t._id for t in tensors])
+    return [t._id not in rows or bool(rows[t._id]["requires_grad"]) for t in tensors]
 
 
 def _demand(tensors: Sequence[Any], strict: bool, complaint: str) -> None:

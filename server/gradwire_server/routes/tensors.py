@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from heapq import nsmallest
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -41,13 +40,16 @@ router = APIRouter(prefix="/v1/sessions/{session_id}/tensors", tags=["tensors"],
 async def list_(
     session: TheSession,
     after: Annotated[int, Query(ge=0, le=MAX_ID, description="Only ids above this one.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=10 * PAGE)] = PAGE,
+    limit: Annotated[int, Query(ge=1, le=10 * PAGE, description="Tensors of a page, at most.")] = PAGE,
+    tensor: Annotated[
+        list[Annotated[int, Query(ge=1, le=MAX_ID)]] | None,
+        Query(max_length=PAGE, description="Only these; one that does not exist is left out."),
+    ] = None,
 ) -> Response:
-    """The session's live tensors, without their values, by rising id."""
-    rows = [row for row in await session.host.tensors() if row["id"] > after]
-    page = nsmallest(limit, rows, key=lambda row: row["id"])
-    more = len(rows) > len(page)
-    return as_json({"tensors": page, "next": page[-1]["id"] if more else None})
+    """The session's live tensors, without their values, by rising id: a page at a time."""
+    rows = await session.host.tensors(after, limit + 1, tensor)  # one more tells whether there is a next page
+    page = rows[:limit]
+    return as_json({"tensors": page, "next": page[-1]["id"] if len(rows) > limit else None})
 
 
 @router.get("/{tensor_id}", response_class=Response, responses=TENSOR_RESPONSE)

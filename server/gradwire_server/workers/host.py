@@ -192,8 +192,10 @@ class ProcessHost:
         found: dict[str, Any] = await self._call("describe")
         return found
 
-    async def tensors(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = await self._call("tensors")
+    async def tensors(
+        self, after: int = 0, most: int | None = None, among: list[int] | None = None
+    ) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self._call("tensors", after, most, among)
         return found
 
     async def memory(self, reset_peak: bool = False) -> dict[str, Any]:
