@@ -53,6 +53,12 @@ def resident(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def resident_alone(pid: int) -> int:
+    """Bytes of the server's own process in memory."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def one_run(url: str, steps: int = STEPS) -> str:
     """A session of its own, a training run in it, and its weights. New tensors belong to the session that is current
     in the process, so that it is made current for as long as it takes to record them."""

@@ -30,7 +30,7 @@ from tests.live_server import API_KEY, OTHER_KEY, LiveServer, server_process
 from tests.server.hostile import Hostile
 
 from . import Figures, enough, progress, yield_processor
-from .crowd import resident, start
+from .crowd import resident, resident_alone, start
 from .hostile import Neighbour
 
 SECONDS = 300.0
@@ -53,12 +53,6 @@ LIMITS: Final = {"max_tensor_bytes": 256 << 20, "max_op_work": 1_000_000_000, "m
 LARGEST: Final = 31_000_000
 LARGEST_JSON: Final = 14_000_000
 EMPTY: Final = {"lists": b"\x90", "maps": b"\x80", "numbers": b"\x01", "nulls": b"\xc0", "texts": b"\xa0"}
-
-
-def resident_alone(pid: int) -> int:
-    """Bytes of the server's own process in memory."""
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def huge(rng: random.Random, size: int) -> bytes:
