@@ -92,6 +92,36 @@ def hooks_after_accumulation_run_for_a_leaf_that_left_the_graph(torch):
     return log, x.grad
 
 
+INTERIORS = {
+    "written to": lambda torch, x, y: x.requires_grad_(False).copy_(y),
+    "written to through a view": lambda torch, x, y: x.requires_grad_(False)[:].copy_(y),
+    "multiplied": lambda torch, x, y: x.detach_().mul_(torch.zeros(3, requires_grad=True)),
+    "written to with hooks": lambda torch, x, y: (x.register_hook(print), x.detach_().copy_(y)),
+    "written to and shown again": lambda torch, x, y: x.detach_().copy_(y).detach_(),
+}
+BACKWARDS = {
+    "of a sum": lambda torch, x, y: y.sum().backward(),
+    "of two roots": lambda torch, x, y: torch.autograd.backward([y, y], [torch.ones(3)] * 2),
+    "to an input": lambda torch, x, y: y.sum().backward(inputs=[y]),
+    "that keeps its graph": lambda torch, x, y: y.sum().backward(retain_graph=True),
+    "without accumulation": lambda torch, x, y: torch.autograd.grad(y.sum(), [y]),
+    "from the former leaf": lambda torch, x, y: torch.autograd.backward(x, torch.ones(3)),
+}
+
+
+@pytest.mark.parametrize("through", BACKWARDS.values(), ids=BACKWARDS)
+@pytest.mark.parametrize("write", INTERIORS.values(), ids=INTERIORS)
+def test_no_gradient_arrives_at_a_leaf_that_was_given_a_history(write, through):
+    def claimed(torch):
+        x = leaf(torch)
+        y = x * 2
+        write(torch, x, y)
+        found = raises(lambda: through(torch, x, y))
+        return found, x.requires_grad, x.is_leaf, None if not x.is_leaf else x.grad
+
+    same(claimed)
+
+
 # Writes into views, once freed
 
 
@@ -162,6 +192,27 @@ def test_a_derivative_returns_real_gradients_for_real_arguments(given, returned)
         return found, x.grad
 
     same(claimed)
+
+
+@claim
+def a_function_has_history_where_inference_mode_has_gradients(torch):
+    class Shifted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * 2 + y, x > 0
+
+        @staticmethod
+        def backward(ctx, g, _):
+            return g * 2, g
+
+    x, found = leaf(torch), []
+    for modes in [(True, False), (True, True), (False, False), (False, True)]:
+        with torch.inference_mode(modes[0]), torch.set_grad_enabled(modes[1]):
+            for operand in (x, x.detach(), torch.ones(3)):
+                made, mask = Shifted.apply(x, operand)
+                found += [made.is_inference(), made.requires_grad, made.is_leaf, mask.requires_grad]
+                found += [node is None or [f is None for f, _ in node.next_functions] for node in [made.grad_fn]]
+    return found
 
 
 # Memory

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
-import re
 import warnings
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -116,7 +116,14 @@ class Broken(torch.autograd.Function):
 
 '''
 
-HALF_DONE = ("modified by an inplace operation", "modified inplace", "second time", "to not have been used", "broken")
+HALF_DONE = (
+    "modified by an inplace operation",
+    "modified inplace",
+    "second time",
+    "to not have been used",
+    "broken",
+    "moved into the graph interior",
+)
 PASSED_OVER = (DeprecationWarning, ResourceWarning)
 
 
@@ -168,9 +175,9 @@ class Run:
     def took_for_leaf(self, statement: str) -> bool:
         """Whether torch has just taken a stale view of a former constant for a leaf; gradwire writes to it."""
         named = self.tensors()
-        mentioned = [named[name] for name in re.findall(r"\bt\d+", statement) if name in named]
+        written = [named[name] for name in written_to(statement) if name in named]
         return "a leaf Variable that requires grad" in str(self.error) and not any(
-            not stale(x) and x.is_leaf and x.requires_grad and x._base is None for x in mentioned
+            not stale(x) and x.is_leaf and x.requires_grad and x._base is None for x in written
         )
 
     def tensors(self) -> dict[str, Any]:
@@ -222,6 +229,25 @@ class Run:
         grads += [t.grad for t in named.values() if not stale(t) and t.is_leaf and t.grad is not None]
         memory = {g.untyped_storage().data_ptr() for g in grads}
         return {n for n, t in named.items() if t.untyped_storage().data_ptr() in memory}
+
+
+def written_to(statement: str) -> set[str]:
+    """The names of what a statement writes to in place, or through a view."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(statement)):
+        places: list[ast.expr] = []
+        if isinstance(node, ast.AugAssign):
+            places = [node.target]
+        elif isinstance(node, ast.Assign):
+            places = [place for place in node.targets if isinstance(place, ast.Subscript)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr.endswith("_"):
+                places = [node.func.value]
+            elif node.func.attr == "apply":  # of a Function, which may mark its arguments dirty
+                places = node.args
+        for place in places:
+            found |= {named.id for named in ast.walk(place) if isinstance(named, ast.Name)}
+    return found
 
 
 def stale(t: Any) -> bool:

@@ -161,6 +161,8 @@ class Writer:
                 f"torch.addcmul({t}, {u}, {u}, value=0.5)", f"{t}.expand_as({u})", f"torch.mul({t}, {u})",
                 f"{t} / ({u} * {u} + 1)",
             ]  # fmt: skip
+            if x.is_complex() != self.tensor(u).is_complex():  # torch's derivative refuses its own gradient then
+                options.remove(f"torch.where({t} > 0, {t}, {u})")
             if x.is_floating_point():
                 options.append(f"torch.lerp({t}, {u}, 0.25)")
         return f"{self.name()} = {self.draw.choice(options)}"

@@ -30,7 +30,7 @@ from ..saved import check, executed, free
 from ..telling import tell
 from ..tensor import LATER, NO_GRAD, UNKNOWN_GRAD, Tensor
 from . import batched
-from .driver import Run, arrives, reachable, retained, swept, takes_part
+from .driver import Run, arrives, reachable, refuse_former_leaf, retained, swept, takes_part
 from .edges import GradientEdge, edges_among, tensors_at
 from .history import Histories, attach, play
 
@@ -219,11 +219,14 @@ def backward(
     passed = executed(nodes, wanted, including=True)
     check(passed, roots[0]._session, wanted)
     before = _receiving(nodes) if MODES.anomaly[0] else ()
-    if takes_part(nodes):
+    if takes_part(nodes):  # which may give a leaf no gradient
         Run(roots, gradients, nodes, inputs, accumulate=True, retain_graph=keep, create_graph=create_graph)()
         roots[0]._session.frame_ends()
         _anomalies(roots[0]._session, before, create_graph)
         return
+    if wanted is None:
+        for node in nodes:
+            refuse_former_leaf(node)
     session = roots[0]._session
     histories: Histories = play(roots, gradients, nodes, targets)[1] if create_graph else {}
     plain = inputs is None and not keep and not create_graph and grad_tensors is None

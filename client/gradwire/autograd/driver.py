@@ -24,6 +24,7 @@ from ..mirror import AccumulateGrad, Edge, Node, edge_of
 from ..modes import MODES
 from ..participation import Part, place_of
 from ..regions import Region
+from ..saved import describe
 from ..tensor import NO_GRAD, PRESENT, Tensor
 from .history import CONSTANT, Given, Gradient, accumulated, added, attach, begin, step
 from .saved_tensors import Packed
@@ -78,8 +79,12 @@ def swept(start: Node) -> tuple[list[Node], list[Any]] | None:
             if cell is not None and cell[0] != version:
                 return None
         edges = node.edges
-        if not edges and type(node) is AccumulateGrad and node.variable._requires:
-            leaves.append(node.variable)
+        if not edges and type(node) is AccumulateGrad:
+            leaf = node.variable
+            if leaf._node is not None:
+                return None
+            if leaf._requires:
+                leaves.append(leaf)
         for edge in edges:
             if edge is not None:
                 following = edge[0]
@@ -92,6 +97,19 @@ def swept(start: Node) -> tuple[list[Node], list[Any]] | None:
 def takes_part(nodes: list[Node]) -> bool:
     """Whether the program is called while gradients pass these nodes."""
     return any(node.part is not None and node.part.acts for node in nodes)
+
+
+def refuse_former_leaf(node: Node) -> None:
+    """Refuse to accumulate in a tensor that was a leaf when it was used, and has been given a history since.
+
+    Raises:
+        GraphError: where such a tensor is what the node stands for.
+    """
+    if type(node) is AccumulateGrad and node.variable._node is not None:
+        raise GraphError(
+            f"a {node.variable._meta!r} tensor was a leaf when the graph was recorded; {describe(node.variable._node)} "
+            "has written to it since, so a gradient of what it was has nowhere to go. Clone it before it is written to"
+        )
 
 
 def arrives(tensor: Any, create_graph: bool, gradient: Gradient = None) -> None:
@@ -271,6 +289,8 @@ class Run:
         arrived = self._arrived.pop(node, None)
         if self._wanted is not None and node not in self._wanted:
             return
+        if arrived is not None and self._wanted is None:
+            refuse_former_leaf(node)
         stages = self._stages(node)
         if arrived is None:
             if not stages:

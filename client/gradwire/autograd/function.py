@@ -12,6 +12,7 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentTypeError, CheckpointError, GraphError, ShapeError
 from gradwire_protocol.history import MADE_IN_FUNCTION
 from gradwire_protocol.meta import meta
+from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.shapes import broadcast
 from gradwire_protocol.table import TABLE
 
@@ -323,7 +324,7 @@ class Function(metaclass=_FunctionMeta):
             else:
                 output = cls.forward(context, *args)
         outputs = list(output) if isinstance(output, tuple) else [output]
-        recording = MODES.flags & GRAD_ONLY == 1 and any(context.needs_input_grad)
+        recording = MODES.flags & GRAD_MODE != 0 and any(context.needs_input_grad)
         results = _wrap(cls, context, inputs, outputs, recording)
         return context, tuple(results) if isinstance(output, tuple) else results[0]
 
