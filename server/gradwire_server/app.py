@@ -88,7 +88,7 @@ def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -
     problems.install(app)
     openapi.install(app)
     # The last one added is the outermost.
-    app.add_middleware(BodyLimit, settings=settings)
+    app.add_middleware(BodyLimit, settings=settings, backlogs=server.backlogs)
     app.add_middleware(Entrance, access=access, rules=Rules(app.routes), registry=server.registry)
     app.add_middleware(RequestContext, metrics=metrics, tracing=tracing)
     if settings.allowed_origins:

@@ -195,7 +195,8 @@ class Settings(BaseSettings):
     max_key_backlog_bytes: PositiveInt = Field(
         default=256 * MB,
         description="Bytes that all streams of one key may hold in memory, likewise, and as messages that are not "
-        "whole yet; beyond it, the server reads from one of them at a time, and what is small from the others.",
+        "whole yet, together with the bodies of its requests and responses; beyond it, the server reads from one "
+        "stream at a time, and what is small from the others, and answers requests that are not small with 429.",
     )
     max_graph_export: PositiveInt = Field(
         default=100_000, description="Nodes of a graph that is asked for as JSON or DOT."

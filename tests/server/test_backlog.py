@@ -1,9 +1,12 @@
-"""What the streams of one tenant hold together is bounded, and still each of them gets on."""
+"""What the streams and requests of one tenant hold together is bounded, and still each of them gets on."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import httpx
@@ -14,7 +17,7 @@ from websockets.sync.client import connect
 from gradwire_server.streams.backlog import SMALL_BYTES, Backlog, Backlogs
 from tests.live_server import LiveServer, live_server
 
-from .exchange import binary, stream
+from .exchange import binary, frame, post, problem, stream
 
 MOST = 2 << 20
 LARGE = 3 << 20
@@ -130,3 +133,91 @@ def test_what_comes_before_a_hello_is_not_collected(server: LiveServer, http: ht
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1009
     http.delete(session)
+
+
+# Requests
+
+RAW = {"Content-Type": "application/octet-stream", "Gradwire-Dtype": "uint8"}
+WITHIN_S = 20.0
+
+
+@pytest.fixture
+def session(http: httpx.Client) -> Iterator[str]:
+    path = str(http.post("/v1/sessions").headers["location"])
+    yield path
+    http.delete(path)
+
+
+def put(http: httpx.Client, session: str, tensor: int, size: int) -> httpx.Response:
+    headers = {**RAW, "Gradwire-Shape": str(size)}
+    return http.put(f"{session}/tensors/{tensor}", content=bytes(size), headers=headers)
+
+
+@contextlib.contextmanager
+def begun(server: LiveServer, line: str, headers: str = "", body: bytes = b"") -> Iterator[socket.socket]:
+    """A request, of which so much has come."""
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), WITHIN_S) as peer:
+        key = server.headers["Authorization"]
+        peer.sendall(f"{line} HTTP/1.1\r\nHost: x\r\nAuthorization: {key}\r\n{headers}\r\n".encode() + body)
+        yield peer
+
+
+def until(response, *wanted: int) -> httpx.Response:
+    """The first response with one of these statuses: what other requests do at the same time is not instant."""
+    end = time.monotonic() + WITHIN_S
+    while (found := response()).status_code not in wanted and time.monotonic() < end:
+        time.sleep(0.02)
+    return found
+
+
+@pytest.mark.parametrize("how", ["announced", "in chunks", "on a stream"])
+def test_a_large_body_is_refused_while_others_of_its_key_hold_all_there_may_be(
+    how: str, server: LiveServer, http: httpx.Client, session: str
+) -> None:
+    line = f"PUT {session}/tensors/1"
+    kind = f"Content-Type: {RAW['Content-Type']}\r\nGradwire-Dtype: uint8\r\nGradwire-Shape: {LARGE}\r\n"
+    with contextlib.ExitStack() as stack:
+        if how == "announced":
+            stack.enter_context(begun(server, line, f"{kind}Content-Length: {LARGE}\r\n"))
+        elif how == "in chunks":
+            chunk = f"{LARGE:x}\r\n".encode() + bytes(LARGE)
+            stack.enter_context(begun(server, line, f"{kind}Transfer-Encoding: chunked\r\n", chunk))
+        else:
+            peer = stack.enter_context(stream(server, session))
+            peer.socket.socket.sendall(b"\x82\xff" + (1 << 24).to_bytes(8, "big") + bytes(4) + bytes(LARGE))
+            stack.callback(peer.socket.socket.close)
+        refused = until(lambda: put(http, session, 2, LARGE), 429)
+        told = problem(refused, 429, "too_many_requests")
+        assert told["extra"]["setting"] == "GRADWIRE_MAX_KEY_BACKLOG_BYTES"
+        assert told["extra"]["value"] > told["extra"]["limit"] == MOST
+        assert told["retryable"]
+        assert refused.headers["retry-after"] == "1"
+        assert put(http, session, 2, SMALL_BYTES // 2).status_code in (200, 201, 422)
+        with server.http(server.other_key) as other:
+            theirs = other.post("/v1/sessions").headers["location"]
+            assert put(other, theirs, 1, LARGE).status_code == 201
+            other.delete(theirs)
+    assert until(lambda: put(http, session, 3, LARGE), 201, 200).status_code in (200, 201)
+
+
+def test_the_objects_of_a_body_count_with_its_bytes(server: LiveServer, http: httpx.Client, session: str) -> None:
+    """JSON of 60 KB, of which each byte becomes 48."""
+    text = b"[" + b"1," * 30_000
+    head = f"Content-Type: application/json\r\nContent-Length: {len(text) + 1}\r\n"
+    with begun(server, f"POST {session}/frames", head, text):
+        assert problem(until(lambda: put(http, session, 2, LARGE), 429), 429, "too_many_requests")
+
+
+def test_a_response_that_nobody_reads_counts_until_it_is_written(
+    server: LiveServer, http: httpx.Client, session: str
+) -> None:
+    post(http, session, frame([["zeros", [[16 << 20]]]], first=1))
+    large = f"{session}/tensors/1"
+    with begun(server, f"GET {large}", f"Accept: {RAW['Content-Type']}\r\n"):
+        refused = until(lambda: http.get(large, headers={"Accept": RAW["Content-Type"]}), 429)
+        problem(refused, 429, "too_many_requests")
+        problem(put(http, session, 2, LARGE), 429, "too_many_requests")
+        assert http.get(session).status_code == 200
+    found = until(lambda: http.get(large, headers={"Accept": RAW["Content-Type"]}), 200)
+    assert len(found.content) == 64 << 20

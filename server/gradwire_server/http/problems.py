@@ -36,6 +36,7 @@ from gradwire_protocol.errors import (
     MalformedFrame,
     MethodNotAllowed,
     NotFound,
+    TooManyRequests,
     Unauthorized,
 )
 
@@ -129,7 +130,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
 class BodyTooLarge(HTTPException):
     """A body beyond the limit, noticed while it was being read. FastAPI lets only HTTPExceptions pass there."""
 
-    def __init__(self, cause: LimitExceeded) -> None:
+    def __init__(self, cause: LimitExceeded | TooManyRequests) -> None:
         super().__init__(cause.status, cause.message, {"Connection": "close"})
         self.cause = cause
 

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..http.body_limit import ALLOWANCE
+from ..http.body_limit import ALLOWANCE, HELD
 from ..state import server_of
 
 SLICE_BYTES: Final = 1 << 20
@@ -41,6 +41,18 @@ async def read_body(request: Request) -> memoryview:
     if at != len(buffer):
         raise ClientDisconnect
     return buffer
+
+
+def hold(request: Request, weight: int) -> None:
+    """Count what has become of a body, beside its bytes; of JSON that is known before.
+
+    Raises:
+        TooManyRequests: when the tenant's other requests and streams hold too much.
+    """
+    held = request.scope[HELD]
+    refused = held.take(held.held + weight)
+    if refused is not None:
+        raise refused
 
 
 class Pieces(Response):

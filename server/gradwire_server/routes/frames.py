@@ -19,7 +19,7 @@ from ..jobs import Buffers
 from ..models import CancelledView, ClientView
 from ..refusals import from_problem
 from ..state import TheServer, TheSession
-from .bodies import Pieces, as_json, read_body
+from .bodies import Pieces, as_json, hold, read_body
 from .submit import submit
 
 MSGPACK: Final = "application/msgpack"
@@ -48,9 +48,10 @@ async def post(
     human = kind == JSON
     most = allowed(server.settings, session)
     size = len(body) if human else envelope.header_size(body)
-    frame, buffers = await server.decoding.do(
+    frame, buffers, weight = await server.decoding.do(
         session.tenant, size, lambda: _decode(body, most) if human else _unpack(body, most)
     )
+    hold(request, weight)
     if frame.client > framebuild.SERVER and not frame.seq:
         raise MalformedFrame(f"frames of client {frame.client} must be numbered: another program counts on it")
     reply, out = await submit(server, session, Built(frame, buffers, human))
@@ -97,17 +98,17 @@ async def register(session: TheSession) -> dict[str, int]:
     return {"client": client, "expected": expected, "first_id": (client << ID_BITS) + 1}
 
 
-def _decode(body: memoryview, most: int) -> tuple[Frame, Buffers]:
+def _decode(body: memoryview, most: int) -> tuple[Frame, Buffers, int]:
     text = bytes(body)
     bounds.check_json(text, most)
-    return decode_json(text, _decoder, "the body is not a frame").spelled_out(), []
+    return decode_json(text, _decoder, "the body is not a frame").spelled_out(), [], 0
 
 
-def _unpack(body: memoryview, most: int) -> tuple[Frame, Buffers]:
-    message, buffers, _ = decode(body, most)
+def _unpack(body: memoryview, most: int) -> tuple[Frame, Buffers, int]:
+    message, buffers, weight = decode(body, most)
     if not isinstance(message, Frame):
         raise MalformedFrame(f"the body is a {type(message).__name__.lower()}, not a frame")
-    return message.spelled_out(), buffers
+    return message.spelled_out(), buffers, weight
 
 
 def _pack(reply: Reply, buffers: Buffers) -> Response:

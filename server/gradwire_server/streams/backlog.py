@@ -1,4 +1,5 @@
-"""What the streams of one tenant hold in memory together: a stream alone has its own bound, many have this one."""
+"""What the streams and the requests of one tenant hold in memory together: each alone has its own bound, many have
+this one."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ SMALL_BYTES: Final = 256 << 10
 
 
 class Holder(Protocol):
-    """A stream, as far as it matters here."""
+    """A stream or a request, as far as it matters here."""
 
     held: int
 
@@ -20,7 +21,7 @@ class Holder(Protocol):
 
 
 class Backlog:
-    """The streams of a tenant, and those of them that wait until the others hold less.
+    """The streams and requests of a tenant, and those streams that wait until the others hold less.
 
     Of those that wait, the first is read from nevertheless: it has a part of a message, and the rest of it has to come
     before any memory is free again.
@@ -49,8 +50,12 @@ class Backlog:
         self._waiting.setdefault(stream)
         return next(iter(self._waiting)) is stream
 
+    def fits(self, request: Holder, held: int) -> bool:
+        """Whether a request, which cannot wait, may hold so much: it is little, or the others leave room for some."""
+        return held <= SMALL_BYTES or self.held - request.held <= self.most
+
     def leave(self, stream: Holder) -> None:
-        """A stream has ended."""
+        """A stream or a request has ended."""
         self._waiting.pop(stream, None)
         self.held -= stream.held
         stream.held = 0
@@ -70,7 +75,7 @@ class Backlogs:
         self._by_tenant: WeakValueDictionary[str, Backlog] = WeakValueDictionary()
 
     def of(self, tenant: str) -> Backlog:
-        """What a tenant's streams hold."""
+        """What a tenant's streams and requests hold."""
         found = self._by_tenant.get(tenant)
         if found is None:
             found = self._by_tenant[tenant] = Backlog(self._most)
