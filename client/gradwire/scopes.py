@@ -23,13 +23,15 @@ class Scope:
 
     Attributes:
         first: the first tensor that the transform made. What was there before has smaller ids.
+        admitted: tensors that were there before and may be changed in place: the memory of the function's arguments.
     """
 
-    __slots__ = ("active", "first")
+    __slots__ = ("active", "admitted", "first")
 
     def __init__(self) -> None:
         self.active = False
         self.first: Any = None
+        self.admitted: list[Any] = []
 
     def __enter__(self) -> Scope:
         self.active = True
@@ -41,9 +43,19 @@ class Scope:
         MODES.scopes = MODES.scopes[:-1]
 
     def holds(self, tensor: Any) -> bool:
-        """Whether the tensor's memory was made since the transform made its first tensor."""
-        memory, first = tensor if tensor._base_tensor is None else tensor._base_tensor, self.first
-        return first is None or memory._session is not first._session or memory._id < 0 or memory._id >= first._id
+        """Whether the tensor's memory was made since the transform made its first tensor, or is an argument's."""
+        memory, first = _memory_of(tensor), self.first
+        if first is None or memory._session is not first._session or memory._id < 0 or memory._id >= first._id:
+            return True
+        return any(given is memory for given in self.admitted)
+
+    def admit(self, arguments: list[Any]) -> None:
+        """Let the function change the memory of its arguments in place."""
+        self.admitted += [_memory_of(t) for t in arguments]
+
+
+def _memory_of(tensor: Any) -> Any:
+    return tensor if tensor._base_tensor is None else tensor._base_tensor
 
 
 ENDED: Final = Scope()
@@ -68,6 +80,19 @@ def alias(tensor: Any, scope: Scope) -> Any:
         made._scope = scope
     if scope.first is None:
         scope.first = made
+    return made
+
+
+def passed(value: Any) -> Any:
+    """An argument as the innermost transform hands it to its function: the same memory, but what is written to it
+    inside leaves the caller's tensor without a history that leads into the transform."""
+    if not isinstance(value, Tensor):
+        return value
+    with enable_grad():
+        if not value.requires_grad and not duals_of(value):
+            return value.detach()
+        made = value.view(value.shape)
+    MODES.scopes[-1].admit([made])
     return made
 
 

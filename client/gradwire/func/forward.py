@@ -55,6 +55,7 @@ def jvp(
     with duals.Level() as level, Scope() as scope:
         inputs = [dual(p, t, level) for p, t in zip(leaves, directions, strict=True)]
         scope.first = inputs[0]
+        scope.admit(inputs)
         output, aux = split_aux("jvp", func(*tree_unflatten(inputs, spec)), has_aux)
         outputs, out_spec = results_of("jvp", output)
         values, slopes = [], []

@@ -11,7 +11,7 @@ from gradwire_protocol.errors import ArgumentError, GraphError
 from .. import autograd
 from ..creation import zeros_like
 from ..modes import enable_grad, is_grad_enabled
-from ..scopes import Scope, alias, anchored, depends_outside, released
+from ..scopes import Scope, alias, anchored, depends_outside, passed, released
 from ..tensor import Tensor
 from .pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
@@ -49,8 +49,9 @@ def chosen(args: tuple[Any, ...], argnums: Any) -> Any:
 
 
 def replaced(args: tuple[Any, ...], argnums: Any, values: Any) -> tuple[Any, ...]:
-    """The arguments with others in place of the chosen ones."""
-    changed = list(args)
+    """The arguments with others in place of the chosen ones, and with the rest as a differentiated function gets it."""
+    found = positions_of(argnums, args)
+    changed = [arg if n in found else tree_map(passed, arg) for n, arg in enumerate(args)]
     for n, value in zip(positions_of(argnums, args), values if isinstance(argnums, tuple) else (values,), strict=True):
         changed[n] = value
     return tuple(changed)
@@ -162,7 +163,7 @@ def _grad_and_output(
     scope = Scope()
     with scope, enable_grad():
         inputs = [alias(t, scope) for t in leaves]
-        result = func(*replaced(args, argnums, tree_unflatten(inputs, spec)), **kwargs)
+        result = func(*replaced(args, argnums, tree_unflatten(inputs, spec)), **tree_map(passed, kwargs))
         output, aux = split_aux(name, result, has_aux)
         if not isinstance(output, Tensor):
             raise ArgumentError(f"{name}: the function must return a tensor, it returned {type(output).__name__}")
