@@ -29,6 +29,8 @@ SETTING: Final = "GRADWIRE_MAX_DECODED_BYTES"
 MAX_DECODED_BYTES: Final = 64 << 20
 """The default: about a million objects, which take the decoder less than 0.1 s, in which no other thread runs."""
 
+PIECE_BYTES: Final = 1 << 20
+
 TRUSTED_BYTES: Final = 8 << 20
 """What an estimate need not be checked for: so much for each message does no harm."""
 
@@ -191,6 +193,25 @@ def check_json(text: bytes | str, most: int) -> int:
     found = estimate_json(text)
     if found > most:
         raise too_much(most, found)
+    return found
+
+
+def check_embedded_json(text: bytes | memoryview, most: int) -> int:
+    """The estimate of a JSON text that is parsed, and so are texts in it. Looks at a piece of it at a time, and stops
+    at the first excess.
+
+    Raises:
+        LimitExceeded: when that is more than ``most``.
+    """
+    found = 0
+    for at in range(0, len(text), PIECE_BYTES):
+        # An escape may hide any sign of a text within; one that is cut in two is counted with the first part. One wide
+        # character makes all of its text as wide.
+        piece = bytes(text[at : at + PIECE_BYTES + 1])
+        found += 3 * len(piece) + estimate_json(piece)
+        found += (LIST + MAP + MAP_OF_SOME + TEXT + PLACE) * piece.count(b"\\u")
+        if found > most:
+            raise too_much(most, found)
     return found
 
 

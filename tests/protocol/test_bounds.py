@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from gradwire_protocol import bounds
-from gradwire_protocol.bounds import BOUNDS, bounds_of, check, estimate, estimate_json
+from gradwire_protocol.bounds import BOUNDS, bounds_of, check, check_embedded_json, estimate, estimate_json
 from gradwire_protocol.errors import LimitExceeded, MalformedFrame
 from gradwire_protocol.frames import MAX_ENTRIES, MAX_NESTING, Frame, Message, Structure
 
@@ -101,6 +101,25 @@ def test_an_estimate_of_json_is_enough(seed: int) -> None:
             continue
         assert memory_of(decode, data) <= estimate_json(data) * 1.125 + SLACK
         assert estimate_json(data.decode()) >= estimate_json(data) - 3 * len(data)
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_an_estimate_of_json_in_json_is_enough(escaped: bool, seed: int) -> None:
+    """The header of a session's file has its facts as a text. Escapes hide what is in it."""
+    rng = random.Random(seed)
+    decode = msgspec.json.Decoder().decode
+    for _ in range(100):
+        values = [value for _ in range(rng.randrange(20)) if (value := anything(rng)) is not None]
+        try:
+            inner = msgspec.json.encode(values).decode()
+        except TypeError:
+            continue
+        text = '"' + "".join(f"\\u{ord(c):04x}" for c in inner if ord(c) < 1 << 16) + '"'
+        data = text.encode() if escaped else msgspec.json.encode(inner)
+        with pytest.raises(LimitExceeded) as refused:
+            check_embedded_json(data, 0)
+        assert memory_of(lambda data: decode(decode(data)), data) <= refused.value.details["value"] * 1.125 + SLACK
 
 
 MANY = 3_000_000

@@ -308,6 +308,23 @@ def test_a_session_moves_to_another_server_as_a_file(kind: str, tmp_path: Path) 
         assert len(list((tmp_path / "sessions").iterdir())) == 1
 
 
+@pytest.mark.parametrize("text", ["[" * 10_000, "\\u005b" * 4_000, "1," * 10_000, "{" * 3_000])
+@pytest.mark.parametrize("where", ["facts", "entry"])
+def test_the_header_of_a_session_s_file_is_bounded_before_it_is_decoded(text: str, where: str) -> None:
+    quoted = f'"{text}"'
+    body = {"facts": f'{{"__metadata__":{{"facts":{quoted}}}}}', "entry": f'{{"m0":{{"shape":{quoted}}}}}'}[where]
+    with live_server(max_decoded_bytes=500_000) as server, server.http() as http:
+        session = new_session(http)
+        post(http, session, upload([1, 2.5], "float32", [2]))
+        headers = {"Content-Type": "application/safetensors"}
+        exported = http.get(f"{session}/export").content
+        assert http.post("/v1/sessions/import", content=exported, headers=headers).status_code == 201
+        content = len(body).to_bytes(8, "little") + body.encode()
+        found = problem(http.post("/v1/sessions/import", content=content, headers=headers), 413, "limit_exceeded")
+        assert found["extra"]["setting"] == "GRADWIRE_MAX_DECODED_BYTES"
+        assert found["extra"]["value"] > found["extra"]["limit"] == 500_000
+
+
 def gradwire_command(server: LiveServer, *arguments: str) -> tuple[int, str]:
     """Run ``gradwire`` against a server; its exit status and what it printed."""
     found = CliRunner().invoke(app, [*arguments, "--url", server.url, "--api-key", server.api_key])

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from gradwire_engine.image import Image
+from gradwire_protocol import bounds
 from gradwire_protocol.errors import InvalidRequest
 
 from .disk import Disk, Piece, write_whole
@@ -71,6 +72,16 @@ def decode(data: bytes | memoryview) -> Image:
         return _decode(lambda at, size: whole[at : at + size].copy(), len(whole))[0]
     except _Unreadable as error:
         raise InvalidRequest(f"this is not an exported session: {error}") from None
+
+
+def check_header(data: bytes | memoryview, most: int) -> None:
+    """Refuse a file whose header, and the facts in it, would take more than ``most`` bytes in memory as objects.
+
+    Raises:
+        LimitExceeded: before anything is made of them.
+    """
+    length = int.from_bytes(data[:8], "little")
+    bounds.check_embedded_json(memoryview(data)[8 : 8 + length], most)
 
 
 def snapshot_path(folder: Path, seq: int, digest: str) -> Path:

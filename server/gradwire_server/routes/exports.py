@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from gradwire_protocol.errors import UnsupportedMediaType
 
 from ..access import caller_of
+from ..durable import snapshots
 from ..durable.spec import Durability
 from ..http.openapi import EXPORT_RESPONSE, IMPORT_REQUEST, PROBLEMS
 from ..models import Device, Seconds, SessionView
@@ -52,6 +53,8 @@ async def import_(
         registry.check_room(key.tenant)
         file = await read_body(request)
         server.metrics.rest_in.inc(len(file))
+        most = server.settings.max_decoded_bytes
+        await server.decoding.do(key.tenant, len(file), lambda: snapshots.check_header(file, most))
         session = await registry.create(
             key.tenant, device=device, limits=limits, ttl_s=ttl_s, durability=durability, image=file
         )
