@@ -424,10 +424,19 @@ def _add(entry: Op) -> Op:
 
 
 def _inplace_rule(form: Op, rule: Callable[..., Inference]) -> Callable[..., Inference]:
+    converts = next((i for i, param in enumerate(form.params) if param.name == "dtype"), None)
+
     def inplace(*values: Any) -> Inference:
         target: Meta = values[0]
         if not isinstance(target, Meta):
             raise ArgumentTypeError(f"{form.name} writes into self, which must be a tensor")
+        if converts is not None:
+            if values[converts] not in (None, target.dtype):
+                raise DTypeError(
+                    f"{form.name}: dtype={values[converts].name} is not what self has, {target.dtype.name}, and an "
+                    "in-place operation cannot change that"
+                )
+            values = (*values[:converts], target.dtype, *values[converts + 1 :])
         inferred = rule(*values)
         out = inferred.outs[0]
         check_write(form.name, target, out)

@@ -243,6 +243,35 @@ def products_powers_and_magnitudes_are_not_of_bools(torch):
     return [raises(call) for call in calls], mask
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "complex64"])
+@pytest.mark.parametrize("shape", [(), (0,), (3,)])
+def test_running_sums_are_written_in_the_dtype_of_their_tensor(dtype, shape):
+    def claimed(torch):
+        x, found = torch.ones(shape).to(getattr(torch, dtype)), []
+        for op in ("cumsum", "cumprod"):
+            for wanted in ("bool", "uint8", "int64", "float32", None):
+                given = None if wanted is None else getattr(torch, wanted)
+                found.append(raises(lambda: getattr(x, f"{op}_")(0, dtype=given)))  # noqa: B023 (called at once)
+                if not x.is_complex():  # else PyTorch warns of imaginary parts, which were 0 all along
+                    found.append(raises(lambda: getattr(x, op)(0, dtype=given)))  # noqa: B023
+        return found, x
+
+    same(claimed)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "complex64"])
+def test_samplers_fill_what_they_fill_in_torch(dtype):
+    def claimed(torch):
+        x = torch.ones(3).to(getattr(torch, dtype))
+        fill = [
+            lambda: x.log_normal_(), lambda: x.geometric_(0.5), lambda: x.exponential_(), lambda: x.cauchy_(),
+            lambda: x.uniform_(), lambda: x.normal_(), lambda: x.random_(), lambda: x.bernoulli_(0.5),
+        ]  # fmt: skip
+        return [raises(call) for call in fill]
+
+    same(claimed)
+
+
 @pytest.mark.parametrize("claimed", claim.all, ids=name_of)
 def test_claim(claimed):
     same(claimed)

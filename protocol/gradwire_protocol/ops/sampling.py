@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..accepts import require
-from ..dtypes import COMPLEX, FLOATING, INTEGRAL, DType, bfloat16, bool_, float16, float32, float64, int64
+from ..dtypes import BOOLEAN, COMPLEX, FLOATING, INTEGRAL, DType, bfloat16, bool_, float16, float32, float64, int64
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, nothing
 from ..promotion import ScalarKind
@@ -232,16 +232,14 @@ def exponential_(self: Tensor, lambd: Float = 1.0) -> Inference:
 @op(random=True, grad_fn="GeometricBackward0", mutates=0, results=0, exposed=METHOD)
 def geometric_(self: Tensor, p: Float) -> Inference:
     """Fill with the number of trials up to the first success, each succeeding with probability ``p``: 1, 2, ..."""
-    if self.dtype.category == COMPLEX or self.dtype is bool_:
-        raise DTypeError(f"geometric_ makes integers: it takes no {self.dtype.name} tensor")
+    require("geometric_", self.dtype, (INTEGRAL, FLOATING))
     return nothing().checking(_chance)
 
 
 @op(random=True, grad_fn="LogNormalBackward0", mutates=0, results=0, exposed=METHOD)
 def log_normal_(self: Tensor, mean: Float = 1.0, std: Float = 2.0) -> Inference:
     """Fill with numbers whose logarithms are normal with this mean and standard deviation."""
-    if self.dtype.category != FLOATING:
-        raise DTypeError(f"log_normal_ is a continuous distribution: it takes no {self.dtype.name} tensor")
+    require("log_normal_", self.dtype, (FLOATING,))
     return nothing().checking(_logarithmic)
 
 
@@ -256,6 +254,7 @@ def cauchy_(self: Tensor, median: Float = 0.0, sigma: Float = 1.0) -> Inference:
 @op(random=True, grad_fn="BernoulliBackward2", differentiable=("self",), mutates=0, results=0, exposed=METHOD)
 def bernoulli_(self: Tensor, p: Tensor | Float = 0.5) -> Inference:
     """Fill with 1 with probability ``p`` (a number, or a tensor that broadcasts), else 0."""
+    require("bernoulli_", self.dtype, (BOOLEAN, INTEGRAL, FLOATING))
     if not isinstance(p, Meta):
         return nothing().checking(_probability("bernoulli_"))
     require("bernoulli_ with a tensor of probabilities", p.dtype, (FLOATING,))

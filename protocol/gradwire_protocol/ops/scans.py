@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dtypes import FLOATING, DType, int64
+from ..dtypes import FLOATING, DType, bool_, int64
 from ..errors import ShapeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import Promote, promote
@@ -19,6 +19,8 @@ def scanned(self: Meta, dim: int, dtype: DType | None = None, compute: DType | N
 
 def _running(name: str, self: Meta, dim: int, dtype: DType | None) -> Inference:
     result, compute = summed_dtype(self, dtype)
+    if result is bool_ and self.ndim and 0 not in self.shape:
+        raise Unsupported(f"{name} does not compute in bools: its results are integers, as int64 holds them")
     return scanned(self, dim, result, compute)
 
 
