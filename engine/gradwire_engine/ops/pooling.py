@@ -154,6 +154,16 @@ def _with_indices(xp: Any, x: Any, windows: Windows) -> Any:
     return out.copy() if out.base is not None else out, indices
 
 
+def _laid(count: int, s: Any, g: Tensor) -> Tensor:
+    """A gradient for maxima, added up in the places that ``result1`` says they were found in."""
+    meta = s.meta("self")
+    lead = meta.shape[:-count]
+    flat: Tensor = g.engine.call("zeros", (*lead, prod(meta.shape[-count:])), dtype=g.dtype, device=g.device)
+    places = (*lead, prod(g.shape[-count:]))
+    laid = F.scatter_add(flat, -1, F.reshape(s.result1, places), F.reshape(g, places))
+    return F.reshape(laid, meta.shape)
+
+
 def _register_max(count: int) -> None:
     @kernel(f"max_pool{count}d")
     def max_pool(
@@ -184,7 +194,8 @@ def _register_max(count: int) -> None:
         return found
 
     derivative(f"max_pool{count}d", self=("self result?", lambda s, g: gradient(s, g, s.result)))
-    derivative(f"max_pool{count}d_with_indices", self=("self result0?", lambda s, g, _: gradient(s, g, s.result0)))
+    # Who has the indices can write to them, which backward then refuses: they are what it reads.
+    derivative(f"max_pool{count}d_with_indices", self=("self result1", lambda s, g, _: _laid(count, s, g)))
 
 
 for _count in (1, 2, 3):
@@ -403,12 +414,7 @@ def _register_adaptive(count: int) -> None:
 
     @joint_derivative(f"adaptive_max_pool{count}d", saves="result1")
     def gradient(s: Any, g: Tensor, _: Any) -> Tensor:
-        meta = s.meta("self")
-        lead = meta.shape[:-count]
-        flat: Tensor = g.engine.call("zeros", (*lead, prod(meta.shape[-count:])), dtype=g.dtype, device=g.device)
-        places = (*lead, prod(g.shape[-count:]))
-        laid = F.scatter_add(flat, -1, F.reshape(s.result1, places), F.reshape(g, places))
-        return F.reshape(laid, meta.shape)
+        return _laid(count, s, g)
 
 
 for _count in (1, 2, 3):

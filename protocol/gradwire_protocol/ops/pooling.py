@@ -239,15 +239,13 @@ def _adaptive(name: str, count: int, self: Meta, output_size: Outputs, per_chann
             f"{list(self.shape)}"
         )
     sizes = (output_size,) * count if isinstance(output_size, int) else tuple(output_size)
-    if len(sizes) == 1:
-        sizes *= count
     if len(sizes) != count:
-        raise ArgumentError(f"{name}: output_size takes 1 or {count} values, got {list(sizes)}")
+        raise ArgumentError(f"{name}: output_size is one number or {count}, got {list(sizes)}")
     outputs = tuple(n if m is None else m for m, n in zip(sizes, self.shape[-count:], strict=True))
     if min(outputs) < 0:
         raise ArgumentError(f"{name}: output_size must not be negative, got {list(outputs)}")
-    if 0 in self.shape[-count:] or (per_channel and 0 in self.shape[-count - 1 :]):
-        raise ShapeError(f"{name}: only the batch of an input may be empty, its shape is {list(self.shape)}")
+    if 0 in self.shape[1 if per_channel else -count :]:
+        raise ShapeError(f"{name}: only the first dimension of an input may be empty, its shape is {list(self.shape)}")
     if not self.dtype.is_floating_point:
         raise Unsupported(f"{name} is not defined on {self.dtype.name}")
     return (*self.shape[:-count], *outputs)

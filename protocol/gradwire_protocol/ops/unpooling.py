@@ -17,8 +17,8 @@ def _need_planes(name: str, self: Meta, count: int) -> None:
             f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is "
             f"{list(self.shape)}"
         )
-    if 0 in self.shape[-count - 1 :]:
-        raise ShapeError(f"{name}: only the batch of an input may be empty, its shape is {list(self.shape)}")
+    if 0 in self.shape[1:]:
+        raise ShapeError(f"{name}: only the first dimension of an input may be empty, its shape is {list(self.shape)}")
 
 
 @op(grad_fn="MaxUnpool2DBackward0", differentiable=("self",), exposed=())
@@ -76,8 +76,10 @@ def fractional_max_pool(
     _need_planes(name, self, count)
     if not self.dtype.is_floating_point:
         raise Unsupported(f"{name} is not defined on {self.dtype.name}")
-    if min(*kernel_size, *output_size) <= 0:
-        raise ArgumentError(f"{name}: kernel_size {list(kernel_size)} and output_size {list(output_size)} are positive")
+    if min(kernel_size) <= 0 or min(output_size) < 0:
+        raise ArgumentError(
+            f"{name}: kernel_size {list(kernel_size)} must be positive, output_size {list(output_size)} not negative"
+        )
     _need_samples(name, self, samples, count)
     for n, k, m in zip(self.shape[-count:], kernel_size, output_size, strict=True):
         if m + k - 1 > n:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from gradwire_protocol.errors import ArgumentValueError
+from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
 from ...creation import rand
 from ...dispatch import call
@@ -19,10 +19,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _each(value: Any, count: int) -> tuple[Any, ...]:
-    if isinstance(value, (tuple, list)):
-        return tuple(value) * count if len(value) == 1 else tuple(value)
-    return (value,) * count
+def _each(name: str, what: str, value: Any, count: int, refused: type[Exception] = ArgumentError) -> tuple[Any, ...]:
+    if not isinstance(value, (tuple, list)):
+        return (value,) * count
+    if len(value) != count:
+        raise refused(f"{name}: {what} takes one number or {count}, got {list(value)}")
+    return tuple(value)
 
 
 def _unpooled(
@@ -54,9 +56,9 @@ def _max_unpool(count: int) -> Callable[..., Any]:
     def function(
         input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
     ) -> Any:
-        kernel = _each(kernel_size, count)
-        steps = kernel if stride is None or stride == () or stride == [] else _each(stride, count)
-        size = _unpooled(name, input, kernel, steps, _each(padding, count), output_size)
+        kernel = _each(name, "kernel_size", kernel_size, count)
+        steps = kernel if stride is None or stride == () or stride == [] else _each(name, "stride", stride, count)
+        size = _unpooled(name, input, kernel, steps, _each(name, "padding", padding, count), output_size)
         if count > 1:
             return call("max_unpool", input, indices, size)
         laid = call("max_unpool", call("unsqueeze", input, -1), call("unsqueeze", indices, -1), (*size, 1))
@@ -80,15 +82,14 @@ def _fractional_max_pool(count: int) -> Callable[..., Any]:
         if output_size is None:
             if output_ratio is None:
                 raise ArgumentValueError(f"{name} takes output_size or output_ratio, got neither")
-            ratio = _each(output_ratio, count)
-            if len(ratio) != count:
-                raise ArgumentValueError(f"{name}: output_ratio has {count} numbers, got {list(ratio)}")
+            ratio = _each(name, "output_ratio", output_ratio, count, ArgumentValueError)
             output_size = tuple(int(n * r) for n, r in zip(input.shape[-count:], ratio, strict=True))
         if _random_samples is None:
             batch = 1 if input.ndim == count + 1 else input.shape[0]
             shape = (batch, input.shape[-count - 1], count)
             _random_samples = rand(*shape, dtype=input.dtype, device=input.device)
-        return call("fractional_max_pool", input, _random_samples, _each(kernel_size, count), _each(output_size, count))
+        kernel, size = _each(name, "kernel_size", kernel_size, count), _each(name, "output_size", output_size, count)
+        return call("fractional_max_pool", input, _random_samples, kernel, size)
 
     def function(
         input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
@@ -121,7 +122,7 @@ def _lp_pool(count: int) -> Callable[..., Any]:
     name = f"lp_pool{count}d"
 
     def function(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
-        kernel = _each(kernel_size, count)
+        kernel = _each(name, "kernel_size", kernel_size, count, ArgumentValueError)
         powers = call("pow", input, norm_type)
         means = call(f"avg_pool{count}d", powers, kernel, None if stride in ((), []) else stride, 0, ceil_mode)
         sums = call("mul", call("mul", call("sign", means), call("relu", call("abs", means))), prod(kernel))
