@@ -50,7 +50,7 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
         method: take the forms of a call that PyTorch takes of its methods only, too.
     """
     entry = entry_of(op)
-    bind = op.bind
+    bind = op.bind_written
     singles: dict[Any, Any] = {}
 
     def single(x: Tensor) -> Short | None:

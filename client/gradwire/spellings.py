@@ -67,12 +67,12 @@ def respelled(
 def _factors_last(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """A call whose factors come before the tensors that they go with, as the table's op takes it."""
     names = [p.name for p in op.params if p.kind is Kind.SCALAR]
-    numbers = [arg for arg in args if ScalarKind.of(arg) is not None]
-    tensors = [arg for arg in args if ScalarKind.of(arg) is None]
-    last = ScalarKind.of(args[-1]) is not None if args else True
-    if last or not numbers or len(numbers) > len(names):
+    last = len(args) - 1 if op.params[-len(names) - 1].kind is Kind.OPERAND else len(args)  # a number may be one
+    numbers = [arg for arg in args[:last] if ScalarKind.of(arg) is not None]
+    tensors = [arg for arg in args[:last] if ScalarKind.of(arg) is None] + list(args[last:])
+    if not numbers or len(numbers) > len(names) or len(tensors) != len(op.params) - len(names):
         return None
-    if len(tensors) != len(op.params) - len(names):
+    if ScalarKind.of(args[-1]) is not None and last == len(args):
         return None
     warnings.warn(
         f"{op.name}: factors before the tensors that they go with are an old form: pass {' and '.join(names)} by name",

@@ -167,6 +167,7 @@ class Op:
         untracked: for an op that returns views, whether autograd takes them for tensors of their own, with a version
             each and no base.
         expanded: for an in-place form, whether it may write to an expanded tensor.
+        keyword_only: the names of parameters that a program gives by name only, as with PyTorch. They are the last ones.
         casts: it takes values of any dtype into one that is given: the imaginary part of complex numbers may be lost,
             and what becomes integers has no history.
         base: for an in-place form, the operation it is derived from.
@@ -204,6 +205,7 @@ class Op:
         self.underivable: str | None = facts["underivable"]
         self.exposed: tuple[str, ...] = () if self.internal else facts["exposed"]
         self.variadic: str | None = facts["variadic"]
+        self.keyword_only: frozenset[str] = frozenset(facts["keyword_only"])
 
     def may_write_expanded(self, tensors: int) -> bool:
         """Whether it may write to an expanded tensor, when so many operands are tensors, the written one included."""
@@ -246,7 +248,29 @@ class Op:
 
     @property
     def signature(self) -> str:
-        return f"{self.name}({', '.join(p.describe() for p in self.params)})"
+        shown = [p.describe() for p in self.params]
+        if self.keyword_only:
+            shown.insert(self.by_position, "*")
+        return f"{self.name}({', '.join(shown)})"
+
+    @cached_property
+    def by_position(self) -> int:
+        """How many arguments a program may give by their position, the first ones."""
+        return sum(p.name not in self.keyword_only for p in self.params)
+
+    def bind_written(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        """:meth:`bind` for a call as a program writes it: some arguments are given by name only.
+
+        Raises:
+            ArgumentTypeError: as :meth:`bind` does, and for too many arguments without a name.
+        """
+        if not kwargs and self.variadic is None and self.required <= len(args) <= self.by_position:
+            return [*args, *self.defaults[len(args) :]]
+        if len(args) > self.by_position and self.variadic is None:
+            raise ArgumentTypeError(
+                f"{self.signature} got {len(args)} arguments by position, it takes {self.by_position}"
+            )
+        return self.bind(args, kwargs)
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """Arrange call arguments by parameter and fill in defaults; values are not looked at.
@@ -384,6 +408,7 @@ def op(
     expanded: Expanded = Expanded.REFUSED,
     untracked: bool = False,
     casts: bool = False,
+    keyword_only: Sequence[str] = (),
 ) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
     """Declare an operation; see the module's docstring and :class:`Op` for the facts.
 
@@ -399,7 +424,7 @@ def op(
             "base": None, "control": control, "random": random, "dynamic": dynamic,
             "apart": apart, "copied": copied, "expanded": expanded, "untracked": untracked, "casts": casts,
             "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "underivable": underivable,
-            "constant": tuple(constant),
+            "constant": tuple(constant), "keyword_only": tuple(keyword_only),
         }  # fmt: skip
         base = _add(Op(label, rule, **facts))
         if inplace:

@@ -82,7 +82,7 @@ def amin(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     return extremal(self, dim, keepdim)
 
 
-@op(grad_fn="AminmaxBackward0", results=2)
+@op(grad_fn="AminmaxBackward0", results=2, keyword_only=("dim", "keepdim"))
 def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Inference:
     """(smallest, largest) of all elements or along one dimension."""
     refuse_complex("aminmax", self)
@@ -174,7 +174,7 @@ def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Infe
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-@op(grad_fn="SqueezeBackward4")
+@op(grad_fn="SqueezeBackward4", keyword_only=("interpolation",))
 def quantile(
     self: Tensor, q: Tensor | Float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
 ) -> Inference:
@@ -187,7 +187,7 @@ def quantile(
     return _quantile("quantile", self, q, dim, keepdim, interpolation)
 
 
-@op(grad_fn="SqueezeBackward4")
+@op(grad_fn="SqueezeBackward4", keyword_only=("interpolation",))
 def nanquantile(
     self: Tensor, q: Tensor | Float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
 ) -> Inference:

@@ -56,7 +56,7 @@ def empty(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu"
     return fresh(size, dtype, device)
 
 
-@op(exposed=FUNCTION)
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
 def full(size: tuple[int, ...], fill_value: Element, dtype: DType | None = None, device: str = "cpu") -> Inference:
     """A tensor of one value, whose kind decides the dtype unless one is named."""
     kind = kind_of(fill_value)
@@ -65,25 +65,25 @@ def full(size: tuple[int, ...], fill_value: Element, dtype: DType | None = None,
     return new(check_size(size), dtype or default_of(kind.category), device)
 
 
-@op(exposed=FUNCTION)
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
 def zeros_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
     """Zeros in the shape, dtype and memory order of ``self``."""
     return resembling(self, dtype, device)
 
 
-@op(exposed=FUNCTION)
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
 def ones_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
     """Ones in the shape, dtype and memory order of ``self``."""
     return resembling(self, dtype, device)
 
 
-@op(exposed=FUNCTION)
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
 def empty_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
     """Values that do not matter, in the shape, dtype and memory order of ``self``. They are zeros."""
     return resembling(self, dtype, device)
 
 
-@op(exposed=FUNCTION)
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
 def full_like(self: Tensor, fill_value: Element, dtype: DType | None = None, device: str | None = None) -> Inference:
     """One value in the shape, dtype and memory order of ``self``."""
     if kind_of(fill_value) is ScalarKind.COMPLEX and FLOATING >= (dtype or self.dtype).category > BOOLEAN:
@@ -91,7 +91,7 @@ def full_like(self: Tensor, fill_value: Element, dtype: DType | None = None, dev
     return resembling(self, dtype, device)
 
 
-@op(exposed=FUNCTION)
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
 def arange(
     start: Number, end: Number | None = None, step: Number = 1, dtype: DType | None = None, device: str = "cpu"
 ) -> Inference:
@@ -156,13 +156,13 @@ def _between(name: str, start: object, end: object, steps: int, dtype: DType | N
     return new(_steps(name, steps), dtype, device)
 
 
-@op(exposed=FUNCTION)
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
 def linspace(start: Element, end: Element, steps: int, dtype: DType | None = None, device: str = "cpu") -> Inference:
     """``steps`` numbers at equal distances from ``start`` to ``end``, both included."""
     return _between("linspace", start, end, steps, dtype, device)
 
 
-@op(exposed=FUNCTION)
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
 def logspace(
     start: Element, end: Element, steps: int, base: Float = 10.0, dtype: DType | None = None, device: str = "cpu"
 ) -> Inference:
@@ -170,7 +170,7 @@ def logspace(
     return _between("logspace", start, end, steps, dtype, device)
 
 
-@op(exposed=FUNCTION)
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
 def eye(n: int, m: int | None = None, dtype: DType | None = None, device: str = "cpu") -> Inference:
     """A matrix of ``n`` rows and ``m`` (``n``) columns with ones on the diagonal and zeros elsewhere."""
     return fresh((n, n if m is None else m), dtype, device)
@@ -191,13 +191,13 @@ def _triangle(name: str, row: int, col: int, count: int, dtype: DType, device: s
     return new((2, count), dtype, device)
 
 
-@op(exposed=FUNCTION)
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
 def tril_indices(row: int, col: int, offset: int = 0, dtype: DType = int64, device: str = "cpu") -> Inference:
     """Rows (first) and columns (second) of the elements on and below a diagonal, in row-major order."""
     return _triangle("tril_indices", row, col, lower_triangle(max(row, 0), max(col, 0), offset), dtype, device)
 
 
-@op(exposed=FUNCTION)
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
 def triu_indices(row: int, col: int, offset: int = 0, dtype: DType = int64, device: str = "cpu") -> Inference:
     """Rows (first) and columns (second) of the elements on and above a diagonal, in row-major order."""
     above = max(row, 0) * max(col, 0) - lower_triangle(max(row, 0), max(col, 0), offset - 1)

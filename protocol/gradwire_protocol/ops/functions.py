@@ -225,7 +225,7 @@ def trunc(self: Tensor) -> Inference:
     return _rounding("trunc", self)
 
 
-@op(grad_fn="RoundBackward0", inplace=True)
+@op(grad_fn="RoundBackward0", inplace=True, keyword_only=("decimals",))
 def round(self: Tensor, decimals: int = 0) -> Inference:
     """Round to ``decimals`` places, halves to the even neighbour. The gradient is zero.
 

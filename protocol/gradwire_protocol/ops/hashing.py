@@ -11,7 +11,7 @@ from .choosing import need_elements
 from .reduction import Dims, refuse_complex
 
 
-@op()
+@op(keyword_only=("keepdim", "mode"))
 def hash_tensor(self: Tensor, dim: Dims = None, keepdim: bool = False, mode: int = 0) -> Inference:
     """Exclusive or, over all elements or over ``dim``, of the bits of each as a float64 or int64.
 

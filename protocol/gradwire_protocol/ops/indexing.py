@@ -237,7 +237,13 @@ def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Inference
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-@op(grad_fn="ScatterReduceBackward0", differentiable=("self", "src"), inplace=True, apart=True)
+@op(
+    grad_fn="ScatterReduceBackward0",
+    differentiable=("self", "src"),
+    inplace=True,
+    apart=True,
+    keyword_only=("include_self",),
+)
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
 ) -> Inference:
@@ -286,7 +292,7 @@ def _check_slices(name: str, self: Meta, dim: int, index: Meta, source: Meta) ->
             )
 
 
-@op(grad_fn="IndexAddBackward0", differentiable=("self", "source"), inplace=True, apart=True)
+@op(grad_fn="IndexAddBackward0", differentiable=("self", "source"), inplace=True, apart=True, keyword_only=("alpha",))
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Factor = 1) -> Inference:
     """A copy with the slices of ``alpha * source`` added at the indices along ``dim``; repeated ones add up."""
     need_index("index_add", index)
@@ -383,7 +389,7 @@ def nonzero(self: Tensor) -> Inference:
     return new((UNKNOWN, self.ndim), int64, self.device)
 
 
-@op()
+@op(keyword_only=("size", "fill_value"))
 def nonzero_static(self: Tensor, size: int, fill_value: int = -1) -> Inference:
     """The indices of the first ``size`` elements that are not zero, a row each; rows beyond hold ``fill_value``.
     Unlike that of :func:`nonzero`, the result's shape does not depend on data."""

@@ -182,7 +182,7 @@ def outer(self: Tensor, vec2: Tensor) -> Inference:
 # Products added to something: beta * self + alpha * product. With beta 0, self does not matter, not even its NaN.
 
 
-@op(grad_fn="AddmmBackward0", inplace=True, copied=("mat1", "mat2"))
+@op(grad_fn="AddmmBackward0", inplace=True, copied=("mat1", "mat2"), keyword_only=("beta", "alpha"))
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (mat1 @ mat2)`` for matrices; ``self`` is expanded to the product's shape."""
     need_ndim("addmm", 2, mat1=mat1, mat2=mat2)
@@ -190,7 +190,7 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Factor = 1, alpha: Fac
     return _added("addmm", self, mat1, mat2, (mat1.shape[0], mat2.shape[1]))
 
 
-@op(grad_fn="AddmvBackward0", inplace=True, copied=("mat", "vec"))
+@op(grad_fn="AddmvBackward0", inplace=True, copied=("mat", "vec"), keyword_only=("beta", "alpha"))
 def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (mat @ vec)`` for a matrix and a vector."""
     need_ndim("addmv", 2, mat=mat)
@@ -199,14 +199,14 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Factor = 1, alpha: Facto
     return _added("addmv", self, mat, vec, (mat.shape[0],))
 
 
-@op(grad_fn="AddbmmBackward0", inplace=True, copied=("batch1", "batch2"))
+@op(grad_fn="AddbmmBackward0", inplace=True, copied=("batch1", "batch2"), keyword_only=("beta", "alpha"))
 def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (batch1 @ batch2).sum(0)``: the products of a batch are summed into one matrix."""
     shape = _batched("addbmm", batch1, batch2)
     return _added("addbmm", self, batch1, batch2, shape[1:])
 
 
-@op(grad_fn="BaddbmmBackward0", inplace=True, copied=("batch1", "batch2"))
+@op(grad_fn="BaddbmmBackward0", inplace=True, copied=("batch1", "batch2"), keyword_only=("beta", "alpha"))
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (batch1 @ batch2)``, matrix by matrix of a batch."""
     shape = _batched("baddbmm", batch1, batch2)
@@ -220,7 +220,7 @@ def _added(name: str, self: Meta, a: Meta, b: Meta, shape: Shape) -> Inference:
     return new(shape, dtype, common_device(self, a, b), compute=dtype)
 
 
-@op(grad_fn="AddrBackward0", inplace=True)
+@op(grad_fn="AddrBackward0", inplace=True, keyword_only=("beta", "alpha"))
 def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * outer(vec1, vec2)``. Promotes dtypes; on bools it is ``self or (vec1 and vec2)``."""
     need_ndim("addr", 1, vec1=vec1, vec2=vec2)

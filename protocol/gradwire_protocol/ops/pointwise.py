@@ -45,7 +45,7 @@ def _need_tensor(name: str, *operands: object) -> None:
         raise ArgumentTypeError(f"{name} needs a tensor among its operands")
 
 
-@op(grad_fn="AddBackward0", inplace=True)
+@op(grad_fn="AddBackward0", inplace=True, keyword_only=("alpha",))
 def add(self: Tensor, other: Tensor | Scalar, alpha: Scalar = 1) -> Inference:
     """``self + alpha * other``, with broadcasting and promotion. On bools it is a logical or.
 
@@ -54,7 +54,7 @@ def add(self: Tensor, other: Tensor | Scalar, alpha: Scalar = 1) -> Inference:
     return _check_alpha("add", elementwise(self, other), alpha)
 
 
-@op(grad_fn="SubBackward0", inplace=True)
+@op(grad_fn="SubBackward0", inplace=True, keyword_only=("alpha",))
 def sub(self: Tensor, other: Tensor | Scalar, alpha: Scalar = 1) -> Inference:
     """``self - alpha * other``, with broadcasting and promotion. Not defined on bools."""
     _refuse_bool("sub", self, other)
@@ -75,7 +75,7 @@ def mul(self: Tensor, other: Tensor | Scalar) -> Inference:
     return elementwise(self, other)
 
 
-@op(grad_fn="DivBackward0", inplace=True)
+@op(grad_fn="DivBackward0", inplace=True, keyword_only=("rounding_mode",))
 def div(self: Tensor, other: Tensor | Scalar, rounding_mode: str | None = None) -> Inference:
     """Divide elementwise.
 
@@ -317,13 +317,13 @@ def lerp(self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Inference:
     return elementwise(*operands, grad_fn="LerpBackward1" if weighted else None)
 
 
-@op(grad_fn="AddcmulBackward0", inplace=True)
+@op(grad_fn="AddcmulBackward0", inplace=True, keyword_only=("value",))
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Factor = 1) -> Inference:
     """``self + value * tensor1 * tensor2``, with broadcasting and promotion. Not defined on bools alone."""
     return _defined_on("addcmul", elementwise(self, tensor1, tensor2))
 
 
-@op(grad_fn="AddcdivBackward0", inplace=True)
+@op(grad_fn="AddcdivBackward0", inplace=True, keyword_only=("value",))
 def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Factor = 1) -> Inference:
     """``self + value * tensor1 / tensor2``, with broadcasting and promotion; not for a quotient of integers."""
     if tensor1.dtype.category <= INTEGRAL and tensor2.dtype.category <= INTEGRAL:

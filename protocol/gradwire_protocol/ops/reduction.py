@@ -35,7 +35,7 @@ def refuse_complex(name: str, self: Meta, kind: type[Exception] = Unsupported) -
 # Sums and moments
 
 
-@op(grad_fn="SumBackward0")
+@op(grad_fn="SumBackward0", keyword_only=("dtype",))
 def sum(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Sum over ``dim`` (an int, several, or all). Bools and integers are summed in int64; ``dtype`` converts first."""
     result, compute = summed_dtype(self, dtype)
@@ -43,7 +43,7 @@ def sum(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | No
     return reduction(self, dim, keepdim, dtype=result, compute=compute, grad_fn=name)
 
 
-@op(grad_fn="NansumBackward0")
+@op(grad_fn="NansumBackward0", keyword_only=("dtype",))
 def nansum(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Like :func:`sum`, with NaN counted as zero. Not defined for complex numbers."""
     refuse_complex("nansum", self, DTypeError)
@@ -51,7 +51,7 @@ def nansum(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType |
     return reduction(self, dim, keepdim, dtype=result, compute=compute)
 
 
-@op(grad_fn="MeanBackward0")
+@op(grad_fn="MeanBackward0", keyword_only=("dtype",))
 def mean(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Arithmetic mean over ``dim``. Needs floating point or complex values, or a ``dtype`` that is; NaN if empty."""
     result = dtype or self.dtype
@@ -60,7 +60,7 @@ def mean(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | N
     return reduction(self, dim, keepdim, dtype=result, compute=result, grad_fn=name)
 
 
-@op(grad_fn="DivBackward0")
+@op(grad_fn="DivBackward0", keyword_only=("dtype",))
 def nanmean(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Mean of the elements that are not NaN; NaN where there is none."""
     result = dtype or self.dtype
@@ -103,7 +103,7 @@ def std_mean(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool
     return several(spread, reduction(self, dim, keepdim))
 
 
-@op(grad_fn="ProdBackward0")
+@op(grad_fn="ProdBackward0", keyword_only=("dtype",))
 def prod(self: Tensor, dim: int | None = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Product of all elements, or along one dimension. Bools and integers are multiplied in int64."""
     result, compute = summed_dtype(self, dtype)

@@ -97,7 +97,7 @@ def rand(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu")
     return _continuous("rand", fresh(size, dtype, device))
 
 
-@op(random=True, exposed=FUNCTION)
+@op(random=True, exposed=FUNCTION, keyword_only=("dtype", "device"))
 def rand_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
     """Numbers uniform in [0, 1), in the shape and dtype of ``self``."""
     return _continuous("rand_like", resembling(self, dtype, device))
@@ -109,7 +109,7 @@ def randn(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu"
     return _continuous("randn", fresh(size, dtype, device))
 
 
-@op(random=True, exposed=FUNCTION)
+@op(random=True, exposed=FUNCTION, keyword_only=("dtype", "device"))
 def randn_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
     """Numbers of the normal distribution with mean 0 and variance 1, in the shape and dtype of ``self``."""
     return _continuous("randn_like", resembling(self, dtype, device))
@@ -131,7 +131,7 @@ def randint_like(
     return _discrete("randint_like", low, high, resembling(self, dtype, device))
 
 
-@op(random=True, exposed=FUNCTION)
+@op(random=True, exposed=FUNCTION, keyword_only=("dtype", "device"))
 def randperm(n: int, dtype: DType = int64, device: str = "cpu") -> Inference:
     """The integers from 0 up to but without ``n``, in random order."""
     if n < 0:

@@ -24,13 +24,13 @@ def _running(name: str, self: Meta, dim: int, dtype: DType | None) -> Inference:
     return scanned(self, dim, result, compute)
 
 
-@op(grad_fn="CumsumBackward0", inplace=True)
+@op(grad_fn="CumsumBackward0", inplace=True, keyword_only=("dtype",))
 def cumsum(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Running sums along ``dim``. Bools and integers are summed in int64; ``dtype`` converts first."""
     return _running("cumsum", self, dim, dtype)
 
 
-@op(grad_fn="CumprodBackward0", inplace=True)
+@op(grad_fn="CumprodBackward0", inplace=True, keyword_only=("dtype",))
 def cumprod(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Running products along ``dim``. Bools and integers are multiplied in int64; ``dtype`` converts first."""
     return _running("cumprod", self, dim, dtype)

@@ -19,7 +19,7 @@ def _refuse_complex(name: str, self: Meta) -> None:
         raise DTypeError(f"{name} needs an order of the values, which {self.dtype.name} has not")
 
 
-@op(grad_fn="SortBackward0", results=2)
+@op(grad_fn="SortBackward0", results=2, keyword_only=("stable",))
 def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Inference:
     """(the values in order along ``dim``, the indices they came from).
 
@@ -31,7 +31,7 @@ def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool | N
     return Inference((*like(self).outs, *like(self, dtype=int64).outs), self.dtype, grad_fn=name)
 
 
-@op()
+@op(keyword_only=("stable",))
 def argsort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Inference:
     """The indices that :func:`sort` gives."""
     _refuse_complex("argsort", self)
@@ -114,7 +114,7 @@ def _searched(name: str, sequence: Meta, values: Meta | ScalarKind, out_int32: b
     return new(shape, int32 if out_int32 else int64, sequence.device, compute=compute)
 
 
-@op()
+@op(keyword_only=("out_int32", "right"))
 def searchsorted(
     sorted_sequence: Tensor,
     input: Tensor | Scalar,
@@ -138,7 +138,7 @@ def searchsorted(
     return _searched("searchsorted", sorted_sequence, input, out_int32)
 
 
-@op()
+@op(keyword_only=("out_int32", "right"))
 def bucketize(self: Tensor | Scalar, boundaries: Tensor, out_int32: bool = False, right: bool = False) -> Inference:
     """The number of the interval between sorted ``boundaries`` that each value falls into. A boundary belongs to the
     interval below it, with ``right`` to the one above."""
