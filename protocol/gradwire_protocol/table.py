@@ -167,7 +167,7 @@ class Op:
         untracked: for an op that returns views, whether autograd takes them for tensors of their own, with a version
             each and no base.
         expanded: for an in-place form, whether it may write to an expanded tensor.
-        keyword_only: the names of parameters that a program gives by name only, as with PyTorch. They are the last ones.
+        keyword_only: the names of the parameters that a program gives by name only, as with PyTorch; the last ones.
         casts: it takes values of any dtype into one that is given: the imaginary part of complex numbers may be lost,
             and what becomes integers has no history.
         base: for an in-place form, the operation it is derived from.

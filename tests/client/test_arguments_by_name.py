@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from gradwire_protocol.table import TABLE, Op
 from tests.side_by_side import built_in
 
 import gradwire
+from gradwire_protocol.table import TABLE, Op
 
 pytestmark = pytest.mark.usefixtures("session")
 
@@ -52,6 +52,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "add with a factor by name": lambda t: t.add(t.ones(2), t.ones(2), alpha=2).tolist(),
     "method add of a factor": lambda t: t.ones(2).add(t.ones(2), 2),
     "add_ of a factor": lambda t: t.ones(2).add_(t.ones(2), 2),
+    "add of two numbers": lambda t: t.add(t.tensor(True), True, True).item(),
     "add of a factor in front": lambda t: t.add(t.ones(2), 2, t.ones(2)).tolist(),
     "sub of a factor": lambda t: t.sub(t.ones(2), t.ones(2), 2),
     "div of a rounding mode": lambda t: t.div(t.ones(2), t.ones(2), "floor"),
