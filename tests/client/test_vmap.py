@@ -358,6 +358,8 @@ RANDOM = {
     "dropout": lambda lib, v: NN[lib].dropout(lib.ones(64)),
     "dropout of a sample": lambda lib, v: NN[lib].dropout(v[0] * 0 + lib.ones(64)),
     "in place": lambda lib, v: (v * 1).normal_(),
+    "alpha_dropout": lambda lib, v: NN[lib].alpha_dropout(lib.ones(64), training=True),
+    "feature_alpha_dropout": lambda lib, v: NN[lib].feature_alpha_dropout(lib.ones(1, 64, 2), training=True),
 }
 
 
@@ -383,6 +385,17 @@ def test_the_same_random_numbers_in_every_chunk():
     x = gradwire.zeros(5, 2)
     out = gradwire.vmap(lambda v: v + gradwire.rand(2), randomness="same", chunk_size=2)(x).numpy()
     assert len({row.tobytes() for row in out}) == 1
+
+
+@pytest.mark.parametrize("dims", [(0, 0), (0, 1), (0, None), (None, 1), (1, 0)])
+@BOTH
+def test_normal_numbers_that_differ_are_those_of_one_draw_for_all_samples(lib, dims):
+    mean, std = (lib.arange(1.0, 4.0) if d is None else lib.arange(1.0, 10.0).view(3, 3) for d in dims)
+    lib.manual_seed(5)
+    mapped = lib.vmap(lib.normal, in_dims=dims, randomness="different")(mean, std)
+    full = [t.expand(3, 3) if d is None else t.movedim(d, 0) for t, d in zip((mean, std), dims, strict=True)]
+    lib.manual_seed(5)
+    assert (mapped - lib.normal(*full)).abs().max().item() == 0
 
 
 def test_random_permutations_are_permutations():

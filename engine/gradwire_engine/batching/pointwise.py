@@ -22,7 +22,7 @@ _UNARY: Final = ("clone", "to", "alias", "detach", "zeros_like", "ones_like", "e
 ELEMENTWISE_RANDOM: Final = frozenset({
     "dropout", "rand_like", "randn_like", "randint_like", "bernoulli", "uniform_", "normal_", "exponential_",
     "bernoulli_", "random_", "geometric_", "log_normal_", "cauchy_", "standard_gamma", "poisson", "binomial",
-    "sample_von_mises",
+    "sample_von_mises", "normal",
 })  # fmt: skip
 
 

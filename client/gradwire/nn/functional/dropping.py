@@ -111,8 +111,7 @@ def _saturated(name: str, input: Tensor, shape: tuple[int, ...], p: float, train
         return input
     scale = 1 / math.sqrt((SATURATION**2 * p + 1) * (1 - p))
     with no_grad():
-        kept = empty(shape, dtype=input.dtype, device=input.device)
-        call("bernoulli_", kept, 1 - p)
+        kept = call("bernoulli", empty(shape, dtype=input.dtype, device=input.device), 1 - p)
         shift = call("add", call("mul", kept, SATURATION * scale), SATURATION * scale * (p - 1))
         factor = call("mul", kept, scale)
     if not inplace:
