@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
 from hypothesis import settings
@@ -34,6 +35,17 @@ if os.environ.get("CI"):
 # Shells start jobs in the background with the interrupt ignored, which programs that the tests start would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def no_inference_leaves():
+    """Nothing that a test has made in inference mode lets the operations of later tests go the long way."""
+    yield
+    modes = sys.modules.get("gradwire.modes")
+    if modes is not None and (modes.MODES.inference_leaves or modes.MODES.inference_gradients):
+        kept = type(modes.MODES)
+        kept.inference_leaves = kept.inference_gradients = False
+        modes.MODES.flags = modes.MODES.flags
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from gradwire_protocol.errors import (
     GradwireError,
 )
 from gradwire_protocol.meta import meta
-from gradwire_protocol.ops.control import check_can_require_grad
+from gradwire_protocol.ops.control import INFERENCE_MODE, check_can_require_grad
 from gradwire_protocol.promotion import ScalarKind, join
 
 from .dispatch import call
@@ -34,7 +34,7 @@ from .session import Session
 from .sessions import current_session
 from .size import Size
 from .size import device as Device
-from .tensor import GRAD_ONLY, Tensor
+from .tensor import Tensor
 
 
 def place(device: Any, session: Session | None = None) -> str:
@@ -78,7 +78,7 @@ def upload(array: np.ndarray[Any, Any], dtype: DType, device: Any = None, requir
     where = place(device, session)
     number = session.nowhere() if where == "meta" else session.upload(array, dtype, where)
     made = Tensor._make(session, number, meta(array.shape, dtype, where))
-    made._inference = MODES.flags & GRAD_ONLY == 2
+    made._inference = bool(MODES.flags & INFERENCE_MODE)
     if dtype is dtypes.int64 and array.nbytes <= REMEMBERED_BYTES and where != "meta":
         made._uploaded = array.copy()
     if requires_grad:

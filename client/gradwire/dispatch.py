@@ -18,11 +18,12 @@ from gradwire_protocol.table import DEFAULT_DTYPE, FLOAT, TABLE, Kind, Op, Param
 from . import mapping
 from .duals import OPEN, propagate
 from .forms import Short, key_of, known, learn, ways_of
+from .inference_operands import NUMBERS_AS_TENSORS, is_of_inference_alone
 from .inplace import Rebasing, check_inplace
 from .iterating import can_shift, shift
 from .lines import user_line
 from .mirror import Node, edge_of
-from .modes import MODES
+from .modes import MODES, no_grad
 from .saved import KEPT, Keeping, refuse_derivative
 from .session import Session
 from .sessions import current_session
@@ -34,10 +35,6 @@ from .tensor import GRAD_ONLY, LATER, Tensor
 MEMO_LIMIT: Final = 16_384
 GRADS_KEPT: Final = 4096
 """Metas of tensors whose gradients were asked for."""
-_NUMBERS_AS_TENSORS: Final = frozenset({
-    ("add", "other"), ("sub", "other"), ("mul", "other"), ("div", "other"), ("where", "self"), ("where", "other"),
-    ("remainder", "self"),
-})  # fmt: skip
 _LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
 
 
@@ -161,7 +158,7 @@ class Recipe:
         return tuple(
             at for at, i in enumerate(self.entry.differentiable)
             if i in places and type(self.described[i]) is not Meta and not (tensors and self.described[i] is None)
-            and (name, params[i].name) not in _NUMBERS_AS_TENSORS
+            and (name, params[i].name) not in NUMBERS_AS_TENSORS
         )  # fmt: skip
 
 
@@ -260,6 +257,9 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     flags = MODES.flags
     recording = flags & GRAD_ONLY == 1
     requires = recording and op.grad_fn is not None and _any_requires(entry, values)
+    if requires and MODES.inference_leaves and is_of_inference_alone(op, entry.tensors, values):
+        with no_grad():
+            return _run(entry, values, form)
     if target is not None:
         if op.casts and target._meta.dtype.category < 2:
             requires = False

@@ -39,21 +39,32 @@ class _Modes(threading.local):
     capture: Any = None  # the call that is being recorded for replays
     classes = False  # whether there are tensors of the program's own classes, which ops may be left to; in all threads
     functions: tuple[Any, ...] = ()  # the modes that ops are left to, the innermost last
+    inference_leaves = False  # whether there are leaves that were made in inference mode; in all threads
+    inference_gradients = False  # whether there are gradients that were made in inference mode; in all threads
     without_classes = False  # whether ops are not left to classes just now
     multithreading = True  # whether the program lets backward use several threads
 
     def __init__(self) -> None:
         super().__setattr__("thread", _THREADS() << 1)
-        super().__setattr__("key", _SPECIAL if self.classes else self.thread | GRAD_MODE)
+        super().__setattr__("key", _SPECIAL if self.classes or self.inference_leaves else self.thread | GRAD_MODE)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         special = (
             self.flags & ~GRAD_MODE or self.maps or self.packing or self.casts is not None
             or self.mutations is not None or self.region is not None or self.capture is not None
-            or self.classes or self.functions
+            or self.classes or self.functions or self.inference_leaves
         )  # fmt: skip
         super().__setattr__("key", _SPECIAL if special else self.thread | self.flags)
+
+    def expect_inference_leaves(self) -> None:
+        """From now on, look at each op for leaves that were made in inference mode."""
+        type(self).inference_leaves = True
+        self.flags = self.flags
+
+    def expect_inference_gradients(self) -> None:
+        """From now on, look at what gradients are added to."""
+        type(self).inference_gradients = True
 
     def leave_to_classes(self) -> None:
         """From now on, look at each op for tensors of the program's own classes."""

@@ -87,6 +87,7 @@ class Tensor(Readable):
     _inference: bool = False
     _retains: bool = False
     _grad_history: Any = None
+    _grad_inference: bool = False  # whether its gradient was made in inference mode
     _duals: Any = None
     _scope: Any = None
     _levels: tuple[int, ...] = ()  # the vmaps that it is mapped in
@@ -280,6 +281,8 @@ class Tensor(Readable):
         if self._requires != requires_grad:
             if not requires_grad:
                 remember_accumulator(self)
+            elif self._inference:
+                MODES.expect_inference_leaves()
             self._requires = requires_grad
             self._tell("requires_grad_", requires_grad)
         return self
@@ -388,7 +391,7 @@ class Tensor(Readable):
             if self._grad_state == UNKNOWN_GRAD and self._session.read([found])[0] is None:
                 self._grad_state = NO_GRAD
                 return None
-            found._inference = False  # looking at it in inference mode does not make it
+            found._inference = self._grad_inference  # looking at it in inference mode does not make it
             if self._grad_history:
                 from .autograd.history import attach
 
@@ -412,7 +415,9 @@ class Tensor(Readable):
             raise GraphError("a tensor cannot be its own grad: detach() or clone() it")
         check_assigned_grad(self._known_meta(), value._known_meta(), self._dtype_of_grad())
         self._session.record(TABLE["set_grad"], [self, value], 0)
-        self._grad_proxy, self._grad_state = value, PRESENT
+        self._grad_proxy, self._grad_state, self._grad_inference = value, PRESENT, value._inference
+        if value._inference:
+            MODES.expect_inference_gradients()
 
     @grad.deleter
     def grad(self) -> None:
@@ -494,7 +499,9 @@ class Tensor(Readable):
         return self._retains and not self.is_leaf
 
     def detach_(self) -> Any:
-        """Cut it from its history, in place."""
+        """Cut it from its history, in place. Where nothing can be recorded, in inference mode, nothing is cut."""
+        if self._inference or MODES.flags & INFERENCE_MODE:
+            return self
         if self._base_tensor is not None:
             raise GraphError("a view cannot be detached in place: use detach()")
         remember_accumulator(self)

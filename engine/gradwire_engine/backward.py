@@ -127,7 +127,10 @@ def backward(
             if not edges:
                 received.append((node.leaf, node.leaf.grad))
             try:
-                gradients = node.apply(engine, arrived if AFTER not in stops else list(arrived), needed)
+                if not edges and create_graph and engine.inference:
+                    gradients = _added_anew(node.leaf, arrived[0], engine)
+                else:
+                    gradients = node.apply(engine, arrived if AFTER not in stops else list(arrived), needed)
             except GradwireError as error:
                 _blame(error, node)
                 _take_back(error, received)
@@ -391,6 +394,18 @@ _SOLE_TENSOR: Final = 3
 _SOLE_STORAGE: Final = 2
 
 
+def _added_anew(leaf: Tensor, gradient: Tensor | None, engine: Engine) -> Gradients:
+    """What a leaf's accumulator does under create_graph in inference mode: no history, and no write either."""
+    if gradient is not None and leaf.requires_grad_flag:
+        if leaf.grad is None:
+            accumulate(leaf, gradient, engine)
+        else:
+            if engine.undo is not None:
+                engine.undo.note(leaf)
+            leaf.grad = leaf.grad + gradient
+    return []
+
+
 def accumulate(leaf: Tensor, gradient: Tensor, engine: Engine) -> None:
     """Add a gradient to a leaf's ``grad``: in place, or into a new tensor under create_graph.
 
@@ -434,7 +449,9 @@ def fresh_like(gradient: Tensor, stride: tuple[int, ...], engine: Engine) -> Ten
         data = engine.on_arrays("copy", _copied, gradient.array, out, backend)
     except MemoryError as error:
         raise engine.out_of_memory("a gradient", error) from None
-    return Tensor(engine, data, out, Storage(data, engine.account))
+    copy = Tensor(engine, data, out, Storage(data, engine.account))
+    copy.inference = engine.inference
+    return copy
 
 
 def _copied(array: Any, out: Meta, backend: Any) -> Any:

@@ -200,7 +200,7 @@ class Backward:
         self._check(supplied)
         self._step += 1
         before = engine.grad_enabled, engine.anomaly
-        engine.grad_enabled, engine.anomaly = self.create_graph, self._anomaly
+        engine.grad_enabled, engine.anomaly = self.create_graph and not engine.inference, self._anomaly
         try:
             self._call = self._generator.send(supplied if step else None)  # type: ignore[arg-type]
             return self._call, []

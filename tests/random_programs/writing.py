@@ -24,7 +24,9 @@ MODES = ["torch.no_grad()"] * 4 + ["torch.enable_grad()"] * 2 + [
     "torch.autograd.set_multithreading_enabled(False)",
 ]  # fmt: skip
 
-FIXED: set[str] = {"copies", "inputs", "expanded", "retained", "materialize", "detach_", "roots", "accumulated"}
+FIXED: set[str] = {
+    "copies", "inputs", "expanded", "retained", "materialize", "detach_", "roots", "accumulated", "inference",
+}  # fmt: skip
 """What was different and is not any more, of: inputs, overlap, expanded, retained, materialize, inference, copies,
 detach_, roots, accumulated, leaf views. The generator leaves out what is not in here yet."""
 
@@ -522,7 +524,8 @@ class Writer:
                      self.cast, self.flags, self.function, self.out, self.hooking]  # fmt: skip
             text = self.draw.choices(kinds, [4, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1])[0]()
             if text is not None and not (
-                "torch.inference_mode()" in modes
+                "inference" not in FIXED
+                and "torch.inference_mode()" in modes
                 and any(part in text for part in ("backward(", "detach_(", "create_graph=True"))
             ):
                 body.append(textwrap.indent(text, "    "))

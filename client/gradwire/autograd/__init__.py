@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, GraphError
-from gradwire_protocol.ops.control import check_gradient, gradient_meta
+from gradwire_protocol.ops.control import INFERENCE_MODE, check_gradient, gradient_meta
 from gradwire_protocol.table import TABLE
 
 from ..creation import zeros_like
@@ -30,7 +30,7 @@ from ..saved import check, executed, free
 from ..telling import tell
 from ..tensor import LATER, NO_GRAD, UNKNOWN_GRAD, Tensor
 from . import batched
-from .driver import Run, arrives, reachable, refuse_former_leaf, retained, swept, takes_part
+from .driver import Run, arrives, prepare_inference, reachable, refuse_former_leaf, retained, swept, takes_part
 from .edges import GradientEdge, edges_among, tensors_at
 from .history import Histories, attach, play
 
@@ -97,6 +97,8 @@ def _backward(roots: list[Any], nodes: list[Node], leaves: list[Any]) -> None:
     """Record a backward that goes through these nodes to these leaves, and nothing else."""
     session = roots[0]._session
     before = _receiving(nodes) if MODES.anomaly[0] else ()
+    if MODES.inference_gradients or MODES.flags & INFERENCE_MODE:
+        prepare_inference(leaves, False)
     try:
         if not tell(roots[0], "backward", [[None]], listed=True):
             session.record(TABLE["backward"], [roots, [None], None, False, False], 0, _Plain(1))
@@ -219,6 +221,10 @@ def backward(
     passed = executed(nodes, wanted, including=True)
     check(passed, roots[0]._session, wanted)
     before = _receiving(nodes) if MODES.anomaly[0] else ()
+    inferring = bool(MODES.flags & INFERENCE_MODE)
+    if inferring or MODES.inference_gradients:
+        ends = nodes if wanted is None else wanted
+        prepare_inference([node.variable for node in receiving_leaves(ends)], create_graph)
     if takes_part(nodes):  # which may give a leaf no gradient
         Run(roots, gradients, nodes, inputs, accumulate=True, retain_graph=keep, create_graph=create_graph)()
         roots[0]._session.frame_ends()
@@ -228,7 +234,8 @@ def backward(
         for node in nodes:
             refuse_former_leaf(node)
     session = roots[0]._session
-    histories: Histories = play(roots, gradients, nodes, targets)[1] if create_graph else {}
+    records = create_graph and not inferring
+    histories: Histories = play(roots, gradients, nodes, targets)[1] if records else {}
     plain = inputs is None and not keep and not create_graph and grad_tensors is None
     values = [roots, gradients, inputs, keep, create_graph]
     session.record(TABLE["backward"], values, 0, _Plain(len(roots)) if plain else None)
@@ -237,8 +244,11 @@ def backward(
         nodes if targets is None else [node for node, slot in dict.fromkeys(targets) if (node, slot) in arrivals()]
     )
     for node in receiving_leaves(reached):
-        arrives(node.variable, create_graph, histories[node][0] if node in histories else None)
-    _note_retained(dict.fromkeys([*passed, *_only(starts)]), arrivals, create_graph, histories)
+        if create_graph and inferring:
+            retained(node.variable, False)  # a new tensor, without history
+        else:
+            arrives(node.variable, create_graph, histories[node][0] if node in histories else None)
+    _note_retained(dict.fromkeys([*passed, *_only(starts)]), arrivals, records, histories)
     if not keep:
         free(passed)
     session.frame_ends()
@@ -370,7 +380,9 @@ def _gradients(called: _Call, nodes: list[Node], passed: list[Node], arrivals: C
             session.frame_ends_beyond()
         return results
     edges = [edge for edge in map(edge_of, inputs) if edge is not None]
-    histories, by_node = play(roots, gradients, nodes, edges) if create_graph else ([], {})
+    inferring = bool(MODES.flags & INFERENCE_MODE)
+    records = create_graph and not inferring
+    histories, by_node = play(roots, gradients, nodes, edges) if records else ([], {})
     first = session.record(
         TABLE["grad"], [roots, inputs, gradients, keep, create_graph, allow_unused, False], len(inputs)
     )
@@ -378,9 +390,11 @@ def _gradients(called: _Call, nodes: list[Node], passed: list[Node], arrivals: C
     for i, tensor in enumerate(inputs):
         made = Tensor._make(session, first + i, gradient_meta(tensor._known_meta(), tensor._dtype_of_grad()))
         made._levels = levels[i]
+        if inferring:
+            made._inference = True
         results.append(attach(made, histories[i]) if histories else made)
     ends = [*passed, *(node for node, _ in edges), *_only(map(edge_of, roots))]
-    _note_retained(dict.fromkeys(ends), arrivals, create_graph, by_node)
+    _note_retained(dict.fromkeys(ends), arrivals, records, by_node)
     if not keep:
         free(passed)
         session.frame_ends_beyond()

@@ -8,7 +8,7 @@ a backward with all its callbacks costs no round trip.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
@@ -129,6 +129,32 @@ def retained(tensor: Any, create_graph: bool, gradient: Gradient = None) -> None
     """Note that a gradient arrived at a tensor that retains it: its ``grad`` is a new tensor each time."""
     tensor._grad_history = accumulated(tensor, gradient) if create_graph else None
     tensor._grad_proxy, tensor._grad_state = None, PRESENT
+    if MODES.inference_gradients:
+        tensor._grad_inference = bool(MODES.flags & INFERENCE_MODE)
+
+
+def prepare_inference(leaves: Iterable[Any], create_graph: bool) -> None:
+    """Note which of the leaves that are about to receive a gradient have one made in inference mode after that.
+
+    Raises:
+        GraphError: when outside of it a gradient would be added in place to one that was made in it.
+    """
+    inferring = bool(MODES.flags & INFERENCE_MODE)
+    if inferring:
+        MODES.expect_inference_gradients()
+        if MODES.capture is not None:
+            MODES.capture.refuse("backward runs in inference mode")
+    anew = []
+    for leaf in leaves:
+        if create_graph or leaf._grad_state == NO_GRAD:
+            anew.append(leaf)
+        elif leaf._grad_inference and not inferring:
+            raise GraphError(
+                f"backward adds in place to the .grad of a {leaf._meta!r} leaf, which was made in inference mode: set "
+                "it to None, or to a clone"
+            )
+    for leaf in anew:
+        leaf._grad_inference = inferring
 
 
 class Run:
@@ -163,6 +189,8 @@ class Run:
         self._accumulate = accumulate
         self._keep = retain_graph
         self._create = create_graph
+        self._inferring = bool(MODES.flags & INFERENCE_MODE)
+        self._records = create_graph and not self._inferring
         self._order = _in_order(nodes)
         self._places = set(nodes)
         self._captures: set[Node] = set()
@@ -220,7 +248,7 @@ class Run:
         for root, gradient in zip(self._roots, self._gradients, strict=True):
             edge = edge_of(root)
             assert edge is not None
-            self._deliver(edge, begin(root, gradient) if self._create else CONSTANT)
+            self._deliver(edge, begin(root, gradient) if self._records else CONSTANT)
         _RUNS.stack.append(self)
         try:
             for node in self._order:
@@ -305,7 +333,7 @@ class Run:
         for slot, reference in (node.retained or {}).items():
             tensor = reference()
             if tensor is not None and arrived[slot] is not None:
-                retained(tensor, self._create, arrived[slot])
+                retained(tensor, self._records, arrived[slot])
         if not runs:
             if node in self._captures:
                 self._captured[node] = arrived
@@ -322,12 +350,15 @@ class Run:
             else:
                 part.packed = None  # what the program kept may be the node's own result
         if isinstance(node, AccumulateGrad) and arrived[0] is not None and node.variable._requires:
-            arrives(node.variable, self._create, arrived[0])
+            if self._create and self._inferring:
+                retained(node.variable, False)  # a new tensor, without history
+            else:
+                arrives(node.variable, self._create, arrived[0])
         if INSTEAD in stages:
             given = self._instead(node, arrived)
         elif all(a is None for a in arrived):
             given = [None] * len(node.edges)
-        elif self._create:
+        elif self._records:
             given = step(node, arrived, [self._leads(e) for e in node.edges])
         else:
             given = [CONSTANT if self._leads(e) else None for e in node.edges]
@@ -421,7 +452,9 @@ class Run:
         made = [Tensor._make(self._session, first + i, m) for i, m in enumerate(metas)]
         for i, tensor in enumerate(made):
             tensor._levels = levels[i] if levels else self._levels
-        if self._create:
+            if self._inferring:
+                tensor._inference = True
+        if self._records:
             made[: len(gradients)] = [attach(t, g) for t, g in zip(made, gradients, strict=False)]
         return made
 
@@ -429,7 +462,7 @@ class Run:
     def _modes(self) -> Iterator[None]:
         """Callbacks record gradients exactly when the backward is itself recorded."""
         before = MODES.flags
-        MODES.flags = before & ~(GRAD_MODE | INFERENCE_MODE) | (GRAD_MODE if self._create else 0)
+        MODES.flags = before & ~GRAD_MODE | (GRAD_MODE if self._create else 0)
         try:
             yield
         finally:

@@ -174,6 +174,8 @@ def attach(tensor: Any, gradient: Gradient) -> Any:
     """Give a proxy for a gradient its history. Returns the gradient: where a leaf was passed on, that leaf."""
     if tensor.dtype.category < 2:
         return tensor
+    if isinstance(gradient, Given) and gradient.memory[2] >= 0 and not gradient.memory[0]:
+        tensor._inference = True
     if not gradient:
         if isinstance(gradient, Given) and gradient.memory[2] < 0:
             tensor._versions = gradient.memory[0]

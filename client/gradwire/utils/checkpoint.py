@@ -17,7 +17,7 @@ from gradwire_protocol.table import TABLE
 from ..autograd import backward
 from ..autograd.driver import current_run
 from ..autograd.function import Function
-from ..modes import enable_grad, is_grad_enabled, no_grad
+from ..modes import enable_grad, is_grad_enabled, is_inference_mode_enabled, no_grad
 from ..regions import Region, control
 from ..sessions import current_session
 from ..tensor import Tensor
@@ -92,6 +92,10 @@ def checkpoint(
     if not is_grad_enabled():
         with first:
             return function(*args, **kwargs)
+    if is_inference_mode_enabled() or any(isinstance(a, Tensor) and a._inference for a in args):
+        raise GraphError(
+            "checkpoint() keeps its tensors for backward, which those made in inference mode are not: clone them"
+        )
     region = Region(
         _session_of(args, kwargs), function, args, kwargs, preserve_rng_state=preserve_rng_state,
         compare=determinism_check == "default", again=again if context_fn is not noop_context_fn else None,

@@ -62,7 +62,7 @@ def roots_of(engine: Any, tensors: list[Tensor], gradients: list[Tensor | None])
 
 def run_to_end(engine: Any, run: Generator[Call, Any, list[Tensor | None]], create_graph: bool) -> list[Tensor | None]:
     """Run a backward that does not pause."""
-    was_enabled, engine.grad_enabled = engine.grad_enabled, create_graph
+    was_enabled, engine.grad_enabled = engine.grad_enabled, create_graph and not engine.inference
     try:
         call = next(run)
     except StopIteration as stop:
