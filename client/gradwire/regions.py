@@ -74,6 +74,7 @@ class Region:
         self.handle: Any = control(session, "new_region", [None if source is None else source.handle])
         self._nodes: list[Any] = []
         self._described: list[tuple[str, Any]] = []
+        self._kept = 0  # how many operands its nodes keep
         self._contexts: list[Any] = []
         self._outside: Region | None = None  # while it runs, the one that ran before
         self._running = False
@@ -114,6 +115,7 @@ class Region:
     def note(self, node: Node) -> None:
         """A node was made inside."""
         self._described.append((node.label, node.outs))
+        self._kept += len(node.saved or ())
         if self.source is not None:
             self._nodes.append(node)
             return
@@ -202,6 +204,11 @@ class Region:
             raise CheckpointError(
                 f"the checkpointed function recorded {len(before)} operations the first time, and {len(after)} when "
                 "backward ran it again: it has to do the same each time"
+            )
+        if self._kept > again._kept:
+            raise CheckpointError(
+                f"the operations of the checkpointed function kept {self._kept} operands the first time, and "
+                f"{again._kept} when backward ran it again: what requires grad has to be the same each time"
             )
         if not self._compare:
             return

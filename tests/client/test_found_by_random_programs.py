@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 from tests.side_by_side import Claims, name_of, raises, same
 
@@ -141,6 +143,35 @@ def test_a_freed_write_into_a_view_is_not_gone_through_again(write):
         first = torch.autograd.grad(y.sum(), [x], retain_graph=True)
         second = torch.autograd.grad(y.sum(), [x])
         return first, second, raises(lambda: torch.autograd.grad(y.sum(), [x]))
+
+    same(claimed)
+
+
+# Checkpoints
+
+
+CHECKPOINTED = {
+    "a product": lambda torch, a, b: (a * b).sin(),
+    "a sum": lambda torch, a, b: (a + b).sin(),
+    "a quotient": lambda torch, a, b: a / b,
+    "functions of one": lambda torch, a, b: a.exp() * b.exp(),
+    "a choice": lambda torch, a, b: torch.where(a > 0, a, b),
+    "a product of matrices": lambda torch, a, b: a.expand(2, 3) @ b.expand(2, 3).T,
+    "a product in place": lambda torch, a, b: (a * 1).mul_(b),
+    "a product and a sum": lambda torch, a, b: torch.addcmul(a, b, b),
+}
+
+
+@pytest.mark.parametrize("position", [0, 1])
+@pytest.mark.parametrize("function", CHECKPOINTED.values(), ids=CHECKPOINTED)
+def test_a_checkpoint_keeps_as_much_the_second_time(function, position):
+    def claimed(torch):
+        checkpoint = import_module(f"{torch.__name__}.utils.checkpoint").checkpoint
+        arguments = [(torch.arange(3.0) + i).requires_grad_() for i in (1, 2)]
+        y = checkpoint(lambda a, b: function(torch, a, b), *arguments, use_reentrant=False)
+        arguments[position].requires_grad_(False)
+        other = arguments[1 - position]
+        return raises(lambda: torch.autograd.grad(y.sum(), [other], retain_graph=True)), other.grad
 
     same(claimed)
 

@@ -446,7 +446,9 @@ class Writer:
         x = self.tensor(t)
         if (x._post_accumulate_grad_hooks or x._backward_hooks) and "accumulated" not in FIXED:
             return None
-        flags = ["detach_()", "requires_grad_()", "requires_grad = True"]
+        flags = ["detach_()"]
+        if not any("checkpoint(" in text and t in re.findall(r"\bt\d+", text) for text in self.program.statements):
+            flags += ["requires_grad_()", "requires_grad = True"]  # else torch mixes up what was saved
         if not any(y._base is x for y in self.torch.tensors().values()):
             flags.append("requires_grad_(False)")
         return f"{t}.{self.draw.choice(flags)}"
