@@ -6,7 +6,6 @@ An engine belongs to one session. It has no global state: modes, random numbers 
 from __future__ import annotations
 
 import gc
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
@@ -14,11 +13,10 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.dtypes import FLOATING, INTEGRAL, DType
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import (
     ArgumentError,
     ArgumentTypeError,
-    DeviceError,
     InternalError,
     KernelError,
     LinAlgError,
@@ -33,9 +31,9 @@ from gradwire_protocol.promotion import DEFAULT_FLOAT, ScalarKind
 from . import forward, inplace, work
 from .backends import Backends, dtype_of, native
 from .batching import holds_batched, run_batched
-from .casting import cast
 from .deadline import Clock
 from .memory import Limits, MemoryAccount
+from .operands import lay_out, operand, widened, wrapped_number
 from .random import Generator
 from .recording import any_requires_grad, keep_results, make_node
 from .registry import CONTROLS, WRITING, Row, row
@@ -337,9 +335,9 @@ class Engine:
                 if entry.across and value.device != backend.device:
                     arguments[i + shift] = backend.from_host(self.to_numpy(value))
                 else:
-                    arguments[i + shift] = _operand(value, target, via, backend)
+                    arguments[i + shift] = operand(value, target, via, backend)
             elif type(value) in (list, tuple):
-                arguments[i + shift] = [None if v is None else _operand(v, target, via, backend) for v in value]
+                arguments[i + shift] = [None if v is None else operand(v, target, via, backend) for v in value]
             elif compute is not None and type(value) is int:
                 arguments[i + shift] = wrapped_number(value, compute)
         if entry.measure is not None:
@@ -532,45 +530,6 @@ def _kind(value: Any) -> ScalarKind:
     return kind
 
 
-def _operand(tensor: Tensor, target: Any, via: Any, backend: Any) -> Any:
-    """The operand's array in the target dtype, rounded to the dtype ``via`` on the way."""
-    array = tensor.array
-    if type(array) is not backend.array_type:
-        if tensor.meta.shape:
-            raise DeviceError(f"a tensor on {tensor.device} meets one on {backend.device}")
-        array = backend.from_host(array)
-    return array if target is via and (target is None or array.dtype == target) else cast_operand(array, target, via)
-
-
-def cast_operand(array: Any, target: Any, via: Any) -> Any:
-    """The array in the dtype ``target``, rounded to the dtype ``via`` on the way."""
-    if array.dtype == target:
-        return array.astype(via).astype(target)
-    if array.dtype.kind == "c" and target.kind != "c":
-        array = array.real
-    return cast(array, target) if target is via or array.dtype == via else cast(cast(array, via), target)
-
-
-def widened(value: Any, narrow: Any) -> Any:
-    """What a kernel that takes no half precision gets of what another one was given, which took it."""
-    if type(value) is list:
-        return [widened(v, narrow) for v in value]
-    return value.astype(native(dtypes.float32)) if getattr(value, "dtype", None) == narrow else value
-
-
-def wrapped_number(value: int, compute: DType) -> int | float:
-    """A Python int as the integer dtype holds it: modulo 2**bits, as PyTorch does. One that no integer dtype holds is
-    a float among floats, since array libraries would make an object of it."""
-    if compute.category == INTEGRAL:
-        bits = 8 * compute.itemsize
-        value &= (1 << bits) - 1
-        if compute.is_signed and value >> (bits - 1):
-            value -= 1 << bits
-    elif compute.category >= FLOATING and not -(1 << 63) <= value < 1 << 64:
-        return float(value) if abs(value) < 1 << 1023 else math.copysign(math.inf, value)
-    return value
-
-
 def _cast(result: Any, target: Tensor) -> Any:
     return result.astype(native(target.dtype)) if hasattr(result, "astype") else result
 
@@ -590,40 +549,3 @@ def check_inside(storage: Storage, out: Meta, start: int) -> None:
             f"as_strided: size {list(out.shape)} with strides {list(out.stride)} covers elements {start} to {end} of "
             f"the storage, which has {held}"
         )
-
-
-def lay_out(array: Any, out: Meta, backend: Any, operands: list[Tensor]) -> Any:
-    """The kernel's result in the dtype and memory order that the rule announced, in memory of its own."""
-    wanted = native(out.dtype)
-    if type(array) is not backend.array_type:
-        array = backend.asarray(array, wanted)
-    elif array.dtype != wanted:
-        array = cast(array, wanted)
-    if array.shape != out.shape:
-        if array.size != out.numel:
-            raise InternalError(f"a kernel returned shape {list(array.shape)} instead of {list(out.shape)}")
-        array = array.reshape(out.shape)
-    if out.contiguous:
-        in_order = array.flags.c_contiguous
-    else:
-        in_order = array.strides == tuple(s * out.dtype.itemsize for s in out.stride)
-    if in_order and (array.base is None or (getattr(array.flags, "writeable", True) and _is_own(array, operands))):
-        return array
-    fresh = backend.view(backend.empty_bytes(out.nbytes), out.shape, out.stride, 0, out.dtype)
-    fresh[...] = array
-    return fresh
-
-
-def _is_own(array: Any, operands: list[Tensor]) -> bool:
-    """Whether an array that views other memory is alone in it: of its full size, and not an operand's."""
-    owner = _owner(array)
-    return owner.nbytes == array.nbytes and all(
-        owner is not _owner(t.array) for t in operands
-    )  # fmt: skip
-
-
-def _owner(array: Any) -> Any:
-    """The array that holds the memory; what is below it (bytes of a message) is no array."""
-    while isinstance(array.base, type(array)):
-        array = array.base
-    return array

@@ -11,7 +11,7 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 
 from ..backends import native
-from ..engine import cast_operand, widened
+from ..operands import cast_operand, widened
 
 if TYPE_CHECKING:
     from ..cuda.registry import Fused
@@ -59,7 +59,7 @@ def applied(
 
 
 def carried(array: Any, backend: Any, target: Any, via: Any) -> Any:
-    """A number in host memory as an operand on a device; see ``engine.cast_operand``."""
+    """A number in host memory as an operand on a device; see ``operands.cast_operand``."""
     array = backend.from_host(array)
     return array if target is via and (target is None or array.dtype == target) else cast_operand(array, target, via)
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from gradwire_protocol.history import PLAIN
 
-from ..engine import lay_out, wrapped_number
 from ..failures import GONE
 from ..inplace import CopySlices
+from ..operands import lay_out, wrapped_number
 from ..tape import AccumulateGrad, Node, SavedTensor
 from ..tensor import Storage, Tensor
 from . import constants, stretches

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..tape import Node, Saved
 from ..tensor import Tensor
 
 _NOTICED: Final = (
@@ -70,3 +71,35 @@ def tracked(value: Any, place: int, notice: Callable[[int], None]) -> Any:
 def plain(value: Any) -> Any:
     """The number without its tracking."""
     return float.__float__(value) if type(value) is TrackedFloat else int.__int__(value)
+
+
+PASSED_ON: Final = {
+    "mul": {"other"}, "div": {"other"}, "leaky_relu": {"negative_slope"},
+    "select": {"index"}, "slice": {"start", "end"},
+}  # fmt: skip
+"""Numbers by op that its derivative hands on to another op, if it uses them at all."""
+
+
+class TracedSaved(Saved):
+    """Gives out numbers of the frame so that their use is noticed."""
+
+    __slots__ = ("_guard", "_numbers")
+
+    def __init__(self, node: Node, needed: list[bool], numbers: dict[int, int], guard: Callable[[int], None]) -> None:
+        super().__init__(node, needed)
+        self._numbers = numbers
+        self._guard = guard
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        op = self._node.row.op
+        at = op.positions.get(name)
+        place = None if at is None else self._numbers.get(at)
+        if place is None or found is None:
+            return found
+        if name in PASSED_ON.get(op.name if op.base is None else op.base.name, ()):
+            followed = tracked(found, place, self._guard)
+            if followed is not None:
+                return followed
+        self._guard(place)
+        return found

@@ -19,12 +19,13 @@ from gradwire_protocol.table import Kind
 
 from .. import work
 from ..cuda.graphs import PLAIN
+from ..operands import cast_operand
 from ..registry import Row
 from ..tape import Saved
 from ..tensor import Storage, Tensor
 from .device import HOST, applied, array_types, carried, uploaded
 from .inputs import Found, Unplannable, is_part
-from .numbers import TRACKED, plain, tracked
+from .numbers import TRACKED, TracedSaved, plain
 from .program import At, Call, Given, Input, Lay, Number, Offset, Place, Program, Step, Thing, View, Write
 from .ways import way_to
 
@@ -42,12 +43,6 @@ CONTROLS: Final = frozenset({
     "detach_", "data_of", "zero_grad", "clip_grad_norm_", "bump_version",
 })  # fmt: skip
 """Control ops that only move objects about, or compute with other ops; optimizer steps are beside them."""
-
-PASSED_ON: Final = {
-    "mul": {"other"}, "div": {"other"}, "leaky_relu": {"negative_slope"},
-    "select": {"index"}, "slice": {"start", "end"},
-}  # fmt: skip
-"""Numbers by op that its derivative hands on to another op, if it uses them at all."""
 
 FREE_POSITIONS: Final = frozenset({"select_backward", "slice_backward"})
 """Ops with a kernel whose rule does not depend on their positions."""
@@ -418,8 +413,6 @@ class Tracer:
         )
 
     def _operand(self, tensor: Tensor, argument: Any, casts: tuple[Any, Any]) -> At:
-        from ..engine import cast_operand
-
         array, backend = tensor.array, self.backend
         if argument is array:
             return At(self.value(array))
@@ -579,28 +572,3 @@ class Tracer:
         """What a derivative sees."""
         numbers = self.numbers_of(node)
         return TracedSaved(node, needed, numbers, self.guard) if numbers else Saved(node, needed)
-
-
-class TracedSaved(Saved):
-    """Gives out numbers of the frame so that their use is noticed."""
-
-    __slots__ = ("_guard", "_numbers")
-
-    def __init__(self, node: Node, needed: list[bool], numbers: dict[int, int], guard: Callable[[int], None]) -> None:
-        super().__init__(node, needed)
-        self._numbers = numbers
-        self._guard = guard
-
-    def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        op = self._node.row.op
-        at = op.positions.get(name)
-        place = None if at is None else self._numbers.get(at)
-        if place is None or found is None:
-            return found
-        if name in PASSED_ON.get(op.name if op.base is None else op.base.name, ()):
-            followed = tracked(found, place, self._guard)
-            if followed is not None:
-                return followed
-        self._guard(place)
-        return found
