@@ -59,11 +59,20 @@ def total_of_products(xp: Any, x: Any, y: Any, axes: tuple[int, ...], keepdims: 
         if x.flags.c_contiguous and y.flags.c_contiguous:
             if len(axes) < x.ndim:
                 return _total_on_host((x, y), x, axes, keepdims)
-            whole, blocks = x.size // BLOCK * BLOCK, (-1, BLOCK)
-            x, y, shape = x.reshape(-1), y.reshape(-1), (1,) * x.ndim if keepdims else ()
-            found = np.einsum("ij,ij->i", x[:whole].reshape(blocks), y[:whole].reshape(blocks)).sum()
-            return (found + np.einsum("i,i->", x[whole:], y[whole:])).reshape(shape)
+            shape = (1,) * x.ndim if keepdims else ()
+            return dots_of_rows(xp, x.reshape(1, -1), y.reshape(1, -1)).reshape(shape)
     return (x * y).sum(axis=axes, keepdims=keepdims)
+
+
+def dots_of_rows(xp: Any, x: Any, y: Any) -> Any:
+    """The dot products of the rows of two matrices, long ones in blocks: einsum adds term to term, and rounds with
+    every one."""
+    length = x.shape[1]
+    if xp is not np or length <= BLOCK:
+        return xp.einsum("ij,ij->i", x, y)
+    whole, blocks = length // BLOCK * BLOCK, (len(x), -1, BLOCK)
+    found = np.einsum("ibj,ibj->ib", x[:, :whole].reshape(blocks), y[:, :whole].reshape(blocks)).sum(axis=1)
+    return found + np.einsum("ij,ij->i", x[:, whole:], y[:, whole:]) if whole < length else found
 
 
 def _total_on_host(operands: tuple[Any, ...], like: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -81,7 +90,7 @@ def _total_on_host(operands: tuple[Any, ...], like: Any, axes: tuple[int, ...], 
     inner = count(like, range(ndim - trail, ndim))
     if trail:
         if len(operands) > 1:
-            found = np.einsum("ij,ij->i", operands[0].reshape(-1, inner), operands[1].reshape(-1, inner))
+            found = dots_of_rows(np, operands[0].reshape(-1, inner), operands[1].reshape(-1, inner))
         elif inner > BLOCK:
             found = like.reshape(-1, inner).sum(axis=1)  # as fast, and it rounds less
         else:

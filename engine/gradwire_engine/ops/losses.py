@@ -12,7 +12,7 @@ from gradwire_protocol.errors import IndexOutOfRange, KernelError
 from gradwire_protocol.ops.losses import class_dim, is_distribution
 from gradwire_protocol.shapes import broadcast
 
-from ..axes import extreme, total
+from ..axes import dots_of_rows, extreme, total
 from ..backends import native
 from ..functional import F
 from ..registry import joint_derivative, kernel
@@ -56,7 +56,8 @@ def mse_loss(xp: Any, x: Any, target: Any, reduction: str) -> Any:
     difference = xp.subtract(x, target)
     if reduction != "none" and xp is np and difference.ndim and difference.flags.c_contiguous:
         flat = difference.reshape(-1)
-        summed = xp.dot(flat, flat)
+        # One long dot product adds term to term, and rounds with every one.
+        summed = xp.dot(flat, flat) if flat.size <= BLOCK else dots_of_rows(xp, flat[None], flat[None])[0]
         return summed if reduction == "sum" else summed / flat.dtype.type(flat.size)
     return _reduce(xp, xp.multiply(difference, difference), reduction)
 

@@ -12,7 +12,7 @@ from gradwire_protocol.dtypes import float32
 from gradwire_protocol.promotion import join
 from gradwire_protocol.shapes import broadcast
 
-from ..axes import total
+from ..axes import dots_of_rows, total
 from ..functional import F
 from ..registry import When, composite, joint_derivative, kernel
 from ..tensor import Tensor
@@ -33,7 +33,7 @@ def _blocks(xp: Any, rows: int, cols: int) -> Iterator[slice]:
 
 def _row_dot(xp: Any, a: Any, b: Any) -> Any:
     """The dot products of rows, as a column."""
-    return xp.einsum("ij,ij->i", a, b)[:, None]
+    return dots_of_rows(xp, a, b)[:, None]
 
 
 def _row_sum(xp: Any, a: Any) -> Any:
@@ -219,7 +219,7 @@ def group_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, num_group
         hat = xp.subtract(flat[block].reshape(count, cols), mean[block], out=memory[:count])
         hat *= rstd[block]
         runs = (count * each, size)
-        of_weight[block] = xp.einsum("ij,ij->i", part.reshape(runs), hat.reshape(runs)).reshape(count, each)
+        of_weight[block] = dots_of_rows(xp, part.reshape(runs), hat.reshape(runs)).reshape(count, each)
         of_bias[block] = total(xp, part, (2,))
         if factors is not None and scaled is not None:
             part = xp.multiply(part, factors[block], out=scaled[:count].reshape(part.shape))
@@ -259,7 +259,7 @@ def channel_dot(xp: Any, a: Any, b: Any) -> Any:
     """The sum of products per channel, of arrays ``(batch, channels, size)``."""
     batch, channels, size = a.shape
     if size >= CHANNEL_RUN:
-        runs = xp.einsum("ij,ij->i", a.reshape(batch * channels, size), b.reshape(batch * channels, size))
+        runs = dots_of_rows(xp, a.reshape(batch * channels, size), b.reshape(batch * channels, size))
         return total(xp, runs.reshape(batch, channels), (0,))
     return total(xp, a * b, (0, 2))
 
