@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
+
+from gradwire_protocol.dtypes import float32
 
 from .. import special
 from ..functional import F, conj
 from ..registry import derivative, kernel
 from ..select import select
 from .functions import logistic
+
+
+def _precisely(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A slope of several steps, for half precision in single precision: it is rounded once, as PyTorch's."""
+
+    def gradient(g: Any, x: Any, *numbers: Any) -> Any:
+        if not x.dtype.is_low_precision:
+            return rule(g, x, *numbers)
+        return F.to(rule(F.to(g, dtype=float32), F.to(x, dtype=float32), *numbers), dtype=x.dtype)
+
+    return gradient
+
 
 # Cuts
 
@@ -94,6 +109,7 @@ def _elu(xp: Any, x: Any, alpha: float, scale: float, inner: float) -> Any:
     return select(xp, x > 0, x if scale == 1 else x * scale, below)
 
 
+@_precisely
 def _elu_slope(g: Any, x: Any, alpha: float, scale: float, inner: float) -> Any:
     # Only what is below zero has a curvature, zero itself has none.
     below = g * (F.exp(F.where(x < 0, x, 0) * inner) * (alpha * scale * inner))
@@ -233,10 +249,11 @@ def _mish(xp: Any, x: Any) -> Any:
     return x * (grown / (grown + 2))
 
 
-def _by_mish(s: Any, g: Any) -> Any:
-    share = F.sigmoid(s.self)
-    inner = F.tanh(F.softplus(s.self))
-    return g * (inner + s.self * share * (1 - inner * inner))
+@_precisely
+def _by_mish(g: Any, x: Any) -> Any:
+    share = F.sigmoid(x)
+    inner = F.tanh(F.softplus(x))
+    return g * (inner + x * share * (1 - inner * inner))
 
 
 @kernel("sigmoid_backward")
@@ -265,7 +282,7 @@ derivative(
     grad=("self", lambda s, g: g * F.sigmoid(s.self) * (s.self * F.sigmoid(-s.self) + 1)),
     self=("grad self", _silu_curvature),
 )
-derivative("mish", self=("self", _by_mish))
+derivative("mish", self=("self", lambda s, g: _by_mish(g, s.self)))
 derivative(
     "sigmoid_backward",
     grad=("output", lambda s, g: g * (s.output * (1 - s.output))),
@@ -287,14 +304,20 @@ def softplus(xp: Any, x: Any, beta: float, threshold: float) -> Any:
     return select(xp, steep > threshold, x, xp.log1p(xp.exp(steep)) / beta)
 
 
-def _by_softplus(s: Any, g: Any) -> Any:
-    steep = s.self * s.beta
-    return F.where(steep > s.threshold, g, g * F.sigmoid(steep))
+@_precisely
+def _by_softplus(g: Any, x: Any, beta: Any, threshold: Any) -> Any:
+    steep = x * beta
+    return F.where(steep > threshold, g, g * F.sigmoid(steep))
 
 
 @kernel("logsigmoid")
 def logsigmoid(xp: Any, x: Any) -> Any:
     return xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.absolute(x)))
+
+
+@_precisely
+def _by_logsigmoid(g: Any, x: Any) -> Any:
+    return g * F.sigmoid(-x)
 
 
 @kernel("softsign")
@@ -345,19 +368,20 @@ def hardswish(xp: Any, x: Any) -> Any:
     return special.blockwise(xp, lambda xp, x: x * xp.clip(x + 3, 0, 6) / 6, x)
 
 
-def _by_hardswish(s: Any, g: Any) -> Any:
-    bent = F.where(s.self < 3, g * (s.self / 3 + 0.5), g)
-    return F.where(s.self <= -3, 0, bent)
+@_precisely
+def _by_hardswish(g: Any, x: Any) -> Any:
+    bent = F.where(x < 3, g * (x / 3 + 0.5), g)
+    return F.where(x <= -3, 0, bent)
 
 
-derivative("softplus", self=("self", _by_softplus))
-derivative("logsigmoid", self=("self", lambda s, g: g * F.sigmoid(-s.self)))
+derivative("softplus", self=("self", lambda s, g: _by_softplus(g, s.self, s.beta, s.threshold)))
+derivative("logsigmoid", self=("self", lambda s, g: _by_logsigmoid(g, s.self)))
 derivative("softsign", self=("self", _by_softsign))
 derivative("tanhshrink", self=("self", _by_tanhshrink))
 derivative("hardshrink", self=("self", _outside))
 derivative("softshrink", self=("self", _outside))
 derivative("hardsigmoid", self=("self", lambda s, g: F.where((s.self > -3) & (s.self < 3), g / 6, 0)))
-derivative("hardswish", self=("self", _by_hardswish))
+derivative("hardswish", self=("self", lambda s, g: _by_hardswish(g, s.self)))
 
 
 @kernel("glu")
