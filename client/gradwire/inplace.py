@@ -107,12 +107,12 @@ class Rebasing:
         """Change the mirror. Done twice, it is done once."""
         root = self._root
         root._node, root._slot, root._requires = self._node, 0, False
-        _keep_watching(root, *self._before)
+        keep_watching(root, *self._before)
         if root is not self._target:
             regenerate(self._target)
 
 
-def _keep_watching(tensor: Tensor, node: Node | None, slot: int) -> None:
+def keep_watching(tensor: Tensor, node: Node | None, slot: int) -> None:
     """A gradient that is retained is the one for the tensor as it is now, so the watch moves from its former node."""
     if not tensor._retains:
         return
@@ -157,6 +157,6 @@ def regenerate(view: Tensor) -> None:
     before = view._node, view._slot
     view._node, view._slot, view._requires = None if edge is None else edge[0], 0, False
     view._seen = view._version
-    _keep_watching(view, *before)
+    keep_watching(view, *before)
     if view._retains and edge is not None:
         view._tell("retain_grad")  # the server gives a view its new history when it is asked for it

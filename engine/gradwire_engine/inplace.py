@@ -217,18 +217,18 @@ def rebase(target: Tensor, node: Node, engine: Engine) -> None:
     if base is None:
         before = target._grad_fn, target.slot
         target.grad_fn, target.slot, target.requires_grad_flag = node, 0, False
-        _keep_watching(target, *before)
+        keep_watching(target, *before)
         return
     former = edge_of(base)
     start = base.offset * base.dtype.itemsize // target.dtype.itemsize
     copied: Any = CopySlices(former, node, base.meta, target.meta, target.offset - start, engine.new_node_seq())
     before = base._grad_fn, base.slot
     base.grad_fn, base.slot, base.requires_grad_flag = copied, 0, False
-    _keep_watching(base, *before)
+    keep_watching(base, *before)
     regenerate(target)
 
 
-def _keep_watching(tensor: Tensor, node: Any, slot: int) -> None:
+def keep_watching(tensor: Tensor, node: Any, slot: int) -> None:
     """A gradient that is retained is the one for the tensor as it is now, so the watch moves from its former node."""
     if not tensor.retains_grad:
         return
@@ -280,7 +280,7 @@ def regenerate(view: Tensor) -> None:
         before = view._grad_fn, view.slot
         view.grad_fn, view.slot, view.requires_grad_flag = shown.grad_fn, shown.slot, False
         view.seen_version = version
-        _keep_watching(view, *before)
+        keep_watching(view, *before)
         return
     entry = row("as_strided")
     values: list[Any] = [base.meta, view.meta.shape, view.meta.stride, view.offset - base.offset]
@@ -297,7 +297,7 @@ def regenerate(view: Tensor) -> None:
     before = view._grad_fn, view.slot
     view.grad_fn, view.slot, view.requires_grad_flag = node, 0, False
     view.seen_version = version
-    _keep_watching(view, *before)
+    keep_watching(view, *before)
 
 
 def looked_at(view: Tensor) -> Any:

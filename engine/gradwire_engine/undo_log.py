@@ -32,18 +32,21 @@ _fields: Final = attrgetter(*_FIELDS)
 class _Gradient:
     """A gradient that a tensor had: its memory, but not the tensor, whose end shall be counted when it comes."""
 
-    __slots__ = ("_array", "_differentiable", "_meta", "_offset", "_owner", "_storage", "_tensor")
+    __slots__ = ("_array", "_differentiable", "_meta", "_offset", "_owner", "_storage", "_tensor", "_version")
 
     def __init__(self, gradient: Tensor) -> None:
         self._tensor, self._storage = ref(gradient), ref(gradient.storage)
         self._array, self._meta, self._offset = gradient.array, gradient.meta, gradient.offset
-        self._owner = gradient.storage.array
+        self._owner, self._version = gradient.storage.array, gradient.storage.version
         self._differentiable = gradient.history is not None
 
     def restored(self, engine: Engine) -> Tensor:
         found = self._tensor()
         if found is None:
-            storage = self._storage() or Storage(self._owner, engine.account)
+            storage = self._storage()
+            if storage is None:
+                storage = Storage(self._owner, engine.account)
+                storage.version = self._version
             found = Tensor(engine, self._array, self._meta, storage, self._offset)
             if self._differentiable:
                 gone = Cancelled("a cancelled frame has dropped the graph of this gradient")
@@ -118,7 +121,8 @@ class UndoLog:
         known = self._noted.get(id(tensor))
         if (known is not None and known() is tensor) or self.lost:
             return
-        fields = list(_fields(tensor))
+        node = tensor._grad_fn if tensor.retains_grad else None
+        fields = [*_fields(tensor), None if node is None else (node, node.watchers and dict(node.watchers))]
         engine = self._engine  # the log itself would be a cycle, and what it holds would outlive the frame
         held = self._noted[id(tensor)] = ref(tensor, lambda _: fields.clear())
         gradient = None if tensor.grad is None else _Gradient(tensor.grad)
@@ -126,8 +130,11 @@ class UndoLog:
         def restore() -> None:
             if (there := held()) is None:
                 return
-            for name, value in zip(_FIELDS, fields, strict=True):
+            *values, watched = fields
+            for name, value in zip(_FIELDS, values, strict=True):
                 setattr(there, name, value)
+            if watched is not None:
+                watched[0].watchers = watched[1]
             there.grad = None if gradient is None else gradient.restored(engine)
 
         self.entries.append(restore)

@@ -147,6 +147,48 @@ def test_a_freed_write_into_a_view_is_not_gone_through_again(write):
     same(claimed)
 
 
+# Custom functions that write in place
+
+
+RETAINING = {
+    "through the graph": lambda torch, x, t, r: (r * 5).sum().backward(),
+    "to the tensor": lambda torch, x, t, r: (r * 5).sum().backward(inputs=[t]),
+    "to both": lambda torch, x, t, r: (r * 5).sum().backward(inputs=[x, t]),
+    "with a graph": lambda torch, x, t, r: (r * 5).sum().backward(create_graph=True),
+    "without accumulation": lambda torch, x, t, r: torch.autograd.grad((r * 5).sum(), [t]),
+}
+
+
+@pytest.mark.parametrize("through", RETAINING.values(), ids=RETAINING)
+@pytest.mark.parametrize(
+    "written", [lambda t: t, lambda t: t[:2], lambda t: t.view(-1)], ids=["tensor", "part", "view"]
+)
+def test_a_retained_gradient_is_that_after_the_function(written, through):
+    def claimed(torch):
+        class Doubled(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.mark_dirty(x)
+                return x.mul_(2)
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+
+        found = []
+        for after in (lambda t: t, lambda t: t.retain_grad(), lambda t: t.mul_(3)):
+            x = leaf(torch)
+            t = written(x * 3)
+            t.retain_grad()
+            r = Doubled.apply(t)
+            after(r)
+            through(torch, x, t, r)
+            found += [None if u.grad is None else u.grad.detach().tolist() for u in (x, t, r)]
+        return found
+
+    same(claimed)
+
+
 # Checkpoints
 
 

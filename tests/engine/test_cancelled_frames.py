@@ -88,8 +88,10 @@ PREPARED: list[Any] = [
     ["full", [[4], "float"]],
     ["full", [[2, 3], "float"]], ["as_strided", [2, [2, 2], [3, 1], 1]],
     ["mul", [0, 1]], ["sum", [4]], ["backward", [[5], [None]], 0],
+    ["mul", [0, 1]], ["retain_grad", [6]],
 ]  # fmt: skip
-"""Ids 1: a leaf with a gradient, 2: a plain tensor, 3: another, 4: a view of it, 5 and 6: a graph that was freed."""
+"""Ids 1: a leaf with a gradient, 2: a plain tensor, 3: another, 4: a view of it, 5 and 6: a graph that was freed, 7: a
+result that retains its gradient."""
 
 FRAMES: dict[str, tuple[list[Any], list[int], list[Any]]] = {
     "in place twice": (
@@ -113,6 +115,7 @@ FRAMES: dict[str, tuple[list[Any], list[int], list[Any]]] = {
         [2], [3],
     ),
     "other data": ([["detach", [-2]], ["set_data", [-1, 0]], ["add_", [-1, "float"]], ["exp", [-1]]], [2, 1], [1.0]),
+    "a retained gradient": ([["mul_", [-1, "float"]], ["exp", [-1]], ["exp", [0]]], [7], [2.0]),
     "no longer a leaf": ([["requires_grad_", [-1]], ["mul", [-1, -1]], ["neg", [0]]], [2], []),
 }  # fmt: skip
 
@@ -303,6 +306,6 @@ def test_one_large_product_stops_inside(monkeypatch: pytest.MonkeyPatch) -> None
     session, program = prepared()
     program.run(["full", [[100, 100], "float"]], scalars=[1.0])
     late = Late(20)
-    reply = program.run(["matmul", [-1, -1]], external=[7], clock=late)
+    reply = program.run(["matmul", [-1, -1]], external=[8], clock=late)
     assert [e.code for e in reply.errors] == ["cancelled"]
     assert late.asked < 40

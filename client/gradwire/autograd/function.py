@@ -18,6 +18,7 @@ from gradwire_protocol.table import TABLE
 
 from ..duals import OPEN, Level, duals_of, make_dual, primal_of, tangent_of
 from ..duals import STACK as DUAL_LEVELS
+from ..inplace import keep_watching
 from ..mirror import Edge, Node, edge_of
 from ..modes import MODES, no_grad
 from ..participation import Part
@@ -470,7 +471,9 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
         context.part.custom = True
         context.part.place = Tensor._make(session, number, meta((0,), inputs[0].dtype, inputs[0]._meta.device))
         for i in attached:
+            before = results[i]._node, results[i]._slot
             results[i]._node, results[i]._slot, results[i]._requires = context, i, False
+            keep_watching(results[i], *before)
             if results[i]._base_tensor is not None:
                 results[i]._seen, results[i]._creation = results[i]._version, MADE_IN_FUNCTION
         for i in written:

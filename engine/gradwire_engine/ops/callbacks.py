@@ -10,6 +10,7 @@ from gradwire_protocol.errors import ArgumentError, GraphError, LimitExceeded
 
 from ..backward import backward
 from ..batching.functions import as_mapped
+from ..inplace import keep_watching
 from ..pauses import Backward, ClientNode, Pauses
 from ..regions import Region
 from ..registry import control
@@ -97,7 +98,9 @@ def attach_function(
     for i in attached:
         output = outputs[i]
         assert output is not None
+        before = output._grad_fn, output.slot
         output.grad_fn, output.slot, output.requires_grad_flag = node, i, False
+        keep_watching(output, *before)
         output.seen_version = output.storage.version
     place = _empty(engine, inputs[0].dtype, inputs[0].device)
     place.grad_fn = node
