@@ -91,7 +91,9 @@ def _composite(entry: Row) -> dict[str, Any]:
             gradients[operand] = [condition, _made_of(entry, used.then), _made_of(entry, used.otherwise)]
         else:
             gradients[operand] = _made_of(entry, used)
-    return {"saves": {"": [o for o in operands if o != "bias"]}, "gradients": gradients, "spread": []}
+    inner = f"result{entry.op.results}"  # stands for what the inner ops made: something is kept that no write reaches
+    kept = [o for o in operands if o != "bias"] if entry.keeps is None else [*entry.keeps, inner]
+    return {"saves": {"": kept}, "gradients": gradients, "spread": []}
 
 
 def _made_of(entry: Row, used: Sequence[str]) -> dict[str, Any]:

@@ -58,12 +58,13 @@ class Row:
         measure: for an op whose need depends on values, what finds it out; see :func:`measured`.
         uses: for such an op, on which operands the gradient by each one depends (or a :class:`When` where an argument
             decides); ``None`` where it may be all.
+        keeps: for such an op, the operands that its inner ops keep for backward; ``None`` where it may be all.
     """
 
     __slots__ = (
         "_keeps_results", "_kept", "across", "announced", "compiled", "composite", "differentiable", "dispensable",
-        "half", "has_lists", "joint", "kernel", "measure", "number_at", "number_like_at", "op", "payload_at", "rules",
-        "saves", "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "uses", "writes",
+        "half", "has_lists", "joint", "keeps", "kernel", "measure", "number_at", "number_like_at", "op", "payload_at",
+        "rules", "saves", "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:
@@ -83,6 +84,7 @@ class Row:
         self.composite: Callable[..., Any] | None = None
         self.measure: Callable[..., tuple[int, int]] | None = None
         self.uses: Mapping[str, Operands | When] | None = None
+        self.keeps: Operands | None = None
         tensors = (Kind.TENSOR, Kind.OPERAND, *_LISTS)
         self.tensor_at = tuple(i for i, p in enumerate(op.params) if p.kind in tensors)
         self.differentiable = tuple(i for i in self.tensor_at if op.params[i].name in op.differentiable)
@@ -304,16 +306,18 @@ def control(
 
 
 def composite(
-    name: str, gradients: Mapping[str, Operands | When] | None = None
+    name: str, gradients: Mapping[str, Operands | When] | None = None, keeps: Operands | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register ``f(engine, *values)`` that computes the op with other ops, on engine tensors.
 
     The rule still runs first, so shapes and sizes are checked as for any op; history is what the inner ops record.
-    ``gradients`` says on which operands the gradient by each one depends, where it is not on all of them.
+    ``gradients`` says on which operands the gradient by each one depends, where it is not on all of them; ``keeps``
+    which operands the inner ops keep themselves, rather than what they made of them, where it may not be all.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        row(name).composite, row(name).uses = function, gradients
+        entry = row(name)
+        entry.composite, entry.uses, entry.keeps = function, gradients, keeps
         return function
 
     return register

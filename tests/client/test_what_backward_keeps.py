@@ -28,15 +28,10 @@ MOST_CHANGED: Final = 4
 KEEPS_MORE: Final = {
     ("operand 0",): (
         "einsum linalg.cond linalg.eigvals linalg.eigvalsh linalg.svdvals msort nanquantile "
-        "nn.functional.hinge_embedding_loss nn.functional.tanhshrink norm/nuc quantile special.ndtr"
+        "nn.functional.tanhshrink norm/nuc quantile special.ndtr"
     ),
-    ("operand 0", "operand 1"): (
-        "kron nn.functional.kl_div nn.functional.l1_loss nn.functional.scaled_dot_product_attention"
-    ),
-    ("operand 0", "operand 1", "operand 2"): (
-        "nn.functional.gaussian_nll_loss nn.functional.linear_cross_entropy/chunked "
-        "nn.functional.margin_ranking_loss nn.functional.triplet_margin_loss"
-    ),
+    ("operand 0", "operand 1"): ("kron nn.functional.kl_div nn.functional.scaled_dot_product_attention"),
+    ("operand 0", "operand 1", "operand 2"): ("nn.functional.linear_cross_entropy/chunked"),
     ("operand 1",): ("nn.functional.embedding_bag take_along_dim"),
     ("operand 3",): ("nn.functional.instance_norm"),
 }

@@ -36,7 +36,7 @@ def poisson_nll_loss(
     return reduced(losses, reduction)
 
 
-@composite("gaussian_nll_loss")
+@composite("gaussian_nll_loss", keeps=())
 def gaussian_nll_loss(
     engine: Any, x: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str
 ) -> Tensor:

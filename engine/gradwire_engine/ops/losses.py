@@ -15,8 +15,9 @@ from gradwire_protocol.shapes import broadcast
 from ..axes import dots_of_rows, extreme, total
 from ..backends import native
 from ..functional import F
-from ..registry import joint_derivative, kernel
+from ..registry import composite, joint_derivative, kernel
 from ..tensor import Tensor
+from .likelihoods import reduced
 
 LOWEST_LOG = -100.0
 """Where binary cross entropy cuts logarithms, so that a wrong certainty costs a finite amount."""
@@ -62,9 +63,9 @@ def mse_loss(xp: Any, x: Any, target: Any, reduction: str) -> Any:
     return _reduce(xp, xp.multiply(difference, difference), reduction)
 
 
-@kernel("l1_loss")
-def l1_loss(xp: Any, x: Any, target: Any, reduction: str) -> Any:
-    return _reduce(xp, xp.abs(xp.subtract(x, target)), reduction)
+@composite("l1_loss", keeps=())
+def l1_loss(engine: Any, x: Tensor, target: Tensor, reduction: str) -> Tensor:
+    return reduced(F.abs(x - target), reduction)
 
 
 @kernel("smooth_l1_loss")
@@ -97,11 +98,6 @@ def _both(s: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:
 @joint_derivative("mse_loss", saves="self target")
 def mse_loss_gradient(s: Any, g: Tensor) -> Any:
     return _both(s, (s.self - s.target) * (_spread(g, _elements(s), s.reduction) * 2))
-
-
-@joint_derivative("l1_loss", saves="self target")
-def l1_loss_gradient(s: Any, g: Tensor) -> Any:
-    return _both(s, F.sgn(s.self - s.target) * _spread(g, _elements(s), s.reduction))
 
 
 @joint_derivative("smooth_l1_loss", saves="self target")

@@ -41,7 +41,7 @@ def soft_margin_loss_gradient(s: Any, g: Tensor) -> Tensor:
     return slope * g
 
 
-@composite("hinge_embedding_loss", gradients={"self": ()})
+@composite("hinge_embedding_loss", gradients={"self": ()}, keeps=())
 def hinge_embedding_loss(engine: Any, x: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
     far = F.where(target != 1, F.clamp_min(margin - x, 0), 0)
     return reduced(far + F.where(target != -1, x, 0), reduction)
@@ -50,6 +50,7 @@ def hinge_embedding_loss(engine: Any, x: Tensor, target: Tensor, margin: float, 
 @composite(
     "margin_ranking_loss",
     gradients={"input1": ("target",), "input2": ("target",), "target": ("input1", "input2")},
+    keeps=(),
 )
 def margin_ranking_loss(engine: Any, x: Tensor, y: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
     return reduced(F.clamp_min(-target * (x - y) + float(margin), 0), reduction)
@@ -63,7 +64,7 @@ def cosine_embedding_loss(engine: Any, x: Tensor, y: Tensor, target: Tensor, mar
     return reduced(alike + F.where(target == -1, F.clamp_min(cosine - margin, 0), 0), reduction)
 
 
-@composite("triplet_margin_loss")
+@composite("triplet_margin_loss", keeps=())
 def triplet_margin_loss(
     engine: Any, anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool,
     reduction: str,
