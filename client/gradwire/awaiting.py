@@ -37,12 +37,14 @@ class Awaiting(Recording):
 
     Attributes:
         while_waiting: what is worth doing while the server computes.
+        doubtful: below this id a tensor may lack a gradient that was to come: the server has met errors.
     """
 
     def __init__(self, session: str, link: Link, resumed: bool, kept_uploads: KeptUploads) -> None:
         super().__init__(session, link, resumed)
         self.kept_uploads = kept_uploads
         self.while_waiting: list[Callable[[], Any]] = []
+        self.doubtful = 0
         self._lines_of: dict[tuple[int, int], str] = {}
 
     def read(self, tensors: list[Tensor]) -> list[np.ndarray[Any, Any] | None]:
@@ -125,6 +127,7 @@ class Awaiting(Recording):
         if not failed and last.refusal is None and not last.reply.errors:
             return
         self.link.failed = []
+        self.doubtful = self._next_id
         self.kept_uploads.clear()
         for answer in failed:
             for problem in answer.reply.errors:

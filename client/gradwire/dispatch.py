@@ -226,9 +226,6 @@ def grad_of(tensor: Tensor) -> Any:
     return run(_GRAD_OF, values)
 
 
-LATER["grad_of"] = grad_of
-
-
 def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     """The long way. The form of the call, where it has one, is learnt by it."""
     op = entry.op

@@ -88,6 +88,7 @@ class Tensor(Readable):
     _retains: bool = False
     _grad_history: Any = None
     _grad_inference: bool = False  # whether its gradient was made in inference mode
+    _grad_known: int = 0  # after which error the server was asked whether there is one
     _duals: Any = None
     _scope: Any = None
     _levels: tuple[int, ...] = ()  # the vmaps that it is mapped in
@@ -386,17 +387,8 @@ class Tensor(Readable):
                     stacklevel=2,
                 )
             return None
-        if self._grad_proxy is None:
-            found = LATER["grad_of"](self)
-            if self._grad_state == UNKNOWN_GRAD and self._session.read([found])[0] is None:
-                self._grad_state = NO_GRAD
-                return None
-            found._inference = self._grad_inference  # looking at it in inference mode does not make it
-            if self._grad_history:
-                from .autograd.history import attach
-
-                found = attach(found, self._grad_history)
-            self._grad_proxy = found
+        if self._grad_proxy is None or self._id < self._session.doubtful != self._grad_known:
+            return LATER["find_grad"](self)
         return self._grad_proxy
 
     @grad.setter

@@ -126,6 +126,8 @@ HALF_DONE = (
     "moved into the graph interior",
     "Inplace update to inference tensor",
 )
+OVERLAPS = "refer to a single memory location"
+"""What torch says of an operand that lies where an operation writes; gradwire's server finds out after the line."""
 PASSED_OVER = (DeprecationWarning, ResourceWarning)
 
 
@@ -304,7 +306,7 @@ def disagreements(program: Program) -> list[str]:
         actual.do(statement, program.wait)
         if expected.took_for_leaf(statement) or "INTERNAL ASSERT" in str(expected.error):
             return []
-        if expected.half_done:
+        if expected.half_done or OVERLAPS in str(expected.error):
             actual.finish()
             break  # its gradients are those of the part that was done, and that part of the graph is freed
     with contextlib.suppress(gradwire.GradwireError):
@@ -318,5 +320,7 @@ def disagreements(program: Program) -> list[str]:
         known = "second time" in str(expected.error) or "checkpoint(" in "".join(program.statements)
         if known or actual.steps[-1][0] is not None:  # which of two errors comes first is another matter
             return []
+    if OVERLAPS in str(expected.error):
+        return found
     how = (not expected.half_done, expected.accumulated() | expected.of_inference)
     return found + list(differences(expected.look(*how), actual.look(*how), tolerance=1e-4))

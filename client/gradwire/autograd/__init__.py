@@ -32,6 +32,7 @@ from ..tensor import LATER, NO_GRAD, UNKNOWN_GRAD, Tensor
 from . import batched
 from .driver import Run, arrives, prepare_inference, reachable, refuse_former_leaf, retained, swept, takes_part
 from .edges import GradientEdge, edges_among, tensors_at
+from .gradients import find_grad
 from .history import Histories, attach, play
 
 __all__ = [
@@ -255,7 +256,7 @@ def backward(
     _anomalies(session, before, create_graph)
 
 
-LATER["backward"] = backward
+LATER["backward"], LATER["find_grad"] = backward, find_grad
 
 
 def grad(
