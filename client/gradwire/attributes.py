@@ -4,20 +4,23 @@ element in the client."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GraphError
 from gradwire_protocol.promotion import ScalarKind
 
 from .absent import AbsentAttribute
 from .creation import empty, tensor
 from .dispatch import call
+from .inplace import check_expanded
 from .layouts import layout, strided
 from .methods import attach, offer
 from .modes import no_grad
+from .size import device as Device
 from .tensor import Tensor
 
 
@@ -82,8 +85,11 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     :meth:`new_empty` and :meth:`new_tensor`.
 
     Raises:
-        ArgumentError: for a tensor and a device.
+        ArgumentError: for a tensor and a device, and for a device of another kind.
     """
+    where = kwargs.get("device")
+    if where is not None and Device(where).type != self.device.type:
+        raise ArgumentError(f"new() makes tensors on {self.device}, not on {where}: use .to()")
     if not args and "size" in kwargs:
         args = (type(self.shape)(kwargs.pop("size")),)
     elif not args and "data" in kwargs:
@@ -142,22 +148,21 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Any:
     """Replace each element by what a function of the program makes of it. One round trip; nothing is recorded."""
-    values = [callable(v) for v in self.detach().reshape(-1).tolist()]
-    return _overwrite("apply_", self, values)
+    _need_no_grad("apply_", self)
+    return _overwrite("apply_", self, (), lambda value, others: callable(value))
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Any:
     """Replace each element by what a function makes of it and the other tensor's, which broadcasts. Like
     :meth:`apply_`."""
-    other = call("expand", tensor, tuple(self.shape)).detach().reshape(-1).tolist()
-    return _overwrite("map_", self, [callable(a, b) for a, b in zip(self.detach().reshape(-1).tolist(), other)])
+    _need_no_grad("map_", self, tensor)
+    return _overwrite("map_", self, (tensor,), lambda value, others: callable(value, *others))
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Any:
     """:meth:`map_` with a function of three elements."""
-    shape = tuple(self.shape)
-    others = [call("expand", t, shape).detach().reshape(-1).tolist() for t in (x, y)]
-    return _overwrite("map2_", self, [callable(*v) for v in zip(self.detach().reshape(-1).tolist(), *others)])
+    _need_no_grad("map2_", self, x, y)
+    return _overwrite("map2_", self, (x, y), lambda value, others: callable(value, *others))
 
 
 def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
@@ -195,12 +200,39 @@ def _further(self: Tensor, one: int, other: int) -> bool | None:
     return True if self.shape[one] > self.shape[other] else None
 
 
-def _overwrite(name: str, self: Tensor, values: list[Any]) -> Any:
-    for value in values:
+def _need_no_grad(name: str, self: Tensor, *others: Any) -> None:
+    """Refuse what a function of the program cannot do with these tensors.
+
+    Raises:
+        GraphError: for one that requires grad, as no derivative of the function is known.
+        ArgumentTypeError: for others of another dtype.
+    """
+    for given in (self, *others):
+        if not isinstance(given, Tensor) or given.dtype is not self.dtype:
+            shown = given.dtype.name if isinstance(given, Tensor) else type(given).__name__
+            raise ArgumentTypeError(f"{name}: all tensors have the dtype {self.dtype.name}, not {shown}")
+        if given.requires_grad:
+            raise GraphError(f"{name}: a {given._meta!r} tensor requires grad, a function of numbers has no derivative")
+
+
+def _overwrite(name: str, self: Tensor, others: tuple[Tensor, ...], step: Callable[[Any, Any], Any]) -> Any:
+    """Write what a function makes of each element, one after the other: of an expanded tensor it takes what it made of
+    the elements before that are the same place in memory."""
+    shape = tuple(self.shape)
+    rows = zip(*[call("expand", t, shape).detach().reshape(-1).tolist() for t in others])
+    kept = tuple(slice(0, 1) if not s else slice(None) for s in self._meta.stride)
+    target = self[kept] if 0 in self._meta.stride else self
+    check_expanded(target, name)
+    held = np.empty(tuple(target.shape), object)
+    held.reshape(-1)[:] = target.detach().reshape(-1).tolist()
+    for at, row in zip(np.ndindex(shape), rows if others else repeat(())):
+        place = tuple(i if i < n else 0 for i, n in zip(at, held.shape))
+        value = held[place] = step(held[place], row)
         if ScalarKind.of(value) is None and not isinstance(value, Tensor):
             raise ArgumentTypeError(f"{name}: the function returned {value!r:.60}, which is no number")
     with no_grad():
-        return self.copy_(tensor(values, dtype=self.dtype, device=self.device).reshape(tuple(self.shape)))
+        target.copy_(tensor(held.reshape(-1).tolist(), dtype=self.dtype, device=self.device).reshape(held.shape))
+    return self
 
 
 for _method in (

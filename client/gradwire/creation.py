@@ -18,6 +18,7 @@ from gradwire_protocol.errors import (
     DeviceError,
     DTypeError,
     GradwireError,
+    NumberTooLarge,
 )
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import INFERENCE_MODE, check_can_require_grad
@@ -25,6 +26,7 @@ from gradwire_protocol.promotion import ScalarKind, join
 
 from .dispatch import call
 from .generator import takes_generator
+from .layouts import check_order
 from .modes import MODES
 from .numpy_dtypes import DTYPES, NUMPY_DTYPES
 from .outputs import accepts_out
@@ -141,12 +143,14 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
             array = np.array([_plain(v) for v in flat], dtype=_carrier(found)).reshape(shape)
             _check_fits(array, found)
         except OverflowError:
+            if found.category >= dtypes.FLOATING:
+                raise NumberTooLarge(f"a value does not fit into {found.name}") from None
             raise ArgumentValueError(f"a value does not fit into {found.name}") from None
         except GradwireError:
             raise
         except (TypeError, ValueError) as error:
             raise ArgumentTypeError(f"the data cannot become {found.name}: {error}") from None
-    if array.dtype.kind == "c" and not found.is_complex:
+    if array.dtype.kind == "c" and found is not dtypes.bool_ and not found.is_complex:
         array = array.real
     return array.astype(NUMPY_DTYPES[found], order="C"), found  # a copy: the caller's array may change
 
@@ -164,13 +168,17 @@ def _check_fits(array: np.ndarray[Any, Any], dtype: DType) -> None:
     Raises:
         ArgumentValueError: for a number of more than 64 bits.
         ArgumentError: for others out of range, infinities and NaN.
+        ArgumentTypeError: for complex numbers.
     """
-    if dtype.category != dtypes.INTEGRAL or not array.size or array.dtype.kind in "bc":
+    if dtype.category != dtypes.INTEGRAL or not array.size or array.dtype.kind == "b":
         return
+    if array.dtype.kind == "c":
+        raise ArgumentTypeError(f"a complex number does not become {dtype.name}: give its real part")
     if array.dtype.kind not in "if":
         raise ArgumentValueError(f"a value does not fit into {dtype.name}: it has more than 64 bits")
     held = np.iinfo(NUMPY_DTYPES[dtype])
-    lowest, most, least = -held.max if held.min == 0 else held.min, array.max(), array.min()
+    wraps = held.min == 0 and array.dtype.kind == "i"
+    lowest, most, least = -held.max if wraps else held.min, array.max(), array.min()
     if not (lowest <= least and most <= held.max) or (array.dtype.kind == "f" and most >= 2.0**63):
         wrong = least if lowest > least else most
         raise ArgumentError(f"{wrong} does not fit into {dtype.name}, which holds {held.min} to {held.max}")
@@ -204,7 +212,10 @@ def _flatten(data: Any, arrays: set[DType]) -> tuple[tuple[int, ...], list[Any]]
     if not len(data):
         return (0,), []
     if not isinstance(data, (list, tuple)):
-        data = list(data)
+        try:
+            data = list(data)
+        except Exception as error:
+            raise ArgumentValueError(f"the entries of {type(data).__name__} cannot be read: {error!r:.80}") from None
     if isinstance(data[0], str):
         raise ArgumentValueError(f"a tensor is made from numbers, not from strings as in {list(data)!r:.60}")
     if all(type(v) in (int, float, bool) for v in data):
@@ -295,7 +306,10 @@ def _make(name: str, size: tuple[Any, ...], options: dict[str, Any], **more: Any
     """One of the creations by size, with PyTorch's common keyword arguments."""
     if "size" in options:
         size = (options.pop("size"),)
+    order = options.get("memory_format")
     dtype, device, requires = _options(name, options)
+    if order is not None:
+        check_order(order, len(_sized(name, size)))
     made = call(name, _sized(name, size), **more, dtype=_float_default(dtype), device=place(device))
     return finish(made, requires)
 
@@ -368,10 +382,34 @@ def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Any:
     if end is None:
         start, end = 0, start
     dtype, device, requires = _options("arange", options)
-    numbers = [v.item() if hasattr(v, "item") else v for v in (start, end, step)]
+    numbers = [_number("arange", v) for v in (start, end, step)]
     if dtype is None and any(isinstance(v, float) for v in numbers):
         dtype = current_session().default_dtype
     return finish(call("arange", *numbers, dtype=dtype, device=place(device)), requires)
+
+
+def _number(name: str, value: Any) -> Any:
+    """A number, also one that comes as a tensor.
+
+    Raises:
+        ArgumentTypeError: for a tensor with dimensions, or one that requires grad.
+    """
+    if isinstance(value, Tensor) and (value.ndim or value.requires_grad):
+        raise ArgumentTypeError(f"{name} takes numbers, and 0-dim tensors that require no grad, not {value._meta!r}")
+    return value.item() if hasattr(value, "item") else value
+
+
+def _end(name: str, value: Any) -> Any:
+    """A bound, also one that comes as a tensor.
+
+    Raises:
+        ArgumentError: for a tensor with dimensions.
+    """
+    if not isinstance(value, Tensor):
+        return value
+    if value.ndim:
+        raise ArgumentError(f"{name}: a bound is a number or a 0-dim tensor, not {value._meta!r}")
+    return value.item()
 
 
 @accepts_out
@@ -385,7 +423,7 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Any
         raise ArgumentTypeError("range needs an end")
     warnings.warn("range is deprecated, as it includes its end: use arange", UserWarning, stacklevel=3)
     dtype, device, requires = _options("range", options)
-    first, last, distance = (v.item() if hasattr(v, "item") else v for v in (start, end, step))
+    first, last, distance = (_number("range", v) for v in (start, end, step))
     if distance == 0 or (last - first) * distance < 0:
         raise ArgumentError(f"range: no steps of {distance} lead from {first} to {last}")
     count = int((last - first) / distance) + 1
@@ -404,6 +442,7 @@ def _between_default(dtype: DType | None, start: Any, end: Any) -> DType:
 def linspace(start: Any, end: Any, steps: int, **options: Any) -> Any:
     """``steps`` values from ``start`` to ``end``, both included."""
     dtype, device, requires = _options("linspace", options)
+    start, end = _end("linspace", start), _end("linspace", end)
     dtype = _between_default(dtype, start, end)
     made = call("linspace", start, end, steps, dtype=dtype, device=place(device))
     return finish(made, requires)
@@ -413,6 +452,7 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> Any:
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Any:
     """``steps`` powers of ``base`` with exponents from ``start`` to ``end``."""
     dtype, device, requires = _options("logspace", options)
+    start, end = _end("logspace", start), _end("logspace", end)
     dtype = _between_default(dtype, start, end)
     made = call("logspace", start, end, steps, base, dtype=dtype, device=place(device))
     return finish(made, requires)
@@ -452,6 +492,7 @@ def randperm(n: int, **options: Any) -> Any:
 
 
 def _like(name: str, self: Tensor, options: dict[str, Any], *more: Any) -> Any:
+    check_order(options.get("memory_format"), self.ndim)
     dtype, device, requires = _options(name, options)
     where = None if device is None else place(device)
     if where is not None and self.is_meta and where != "meta":

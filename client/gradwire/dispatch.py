@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gradwire_protocol import promotion
 from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
-from gradwire_protocol.errors import ArgumentError, LimitExceeded
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, LimitExceeded
 from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.promotion import ScalarKind, fits
 from gradwire_protocol.records import encode_args, too_large, wrong_type
@@ -456,7 +456,7 @@ def _kind(op: Op, param: Param, value: Any, values: list[Any], i: int) -> Scalar
     kind = ScalarKind.of(value)
     if kind is None:
         if isinstance(value, Tensor):
-            value = values[i] = value.item()
+            value = values[i] = _item(value, op, param)
         elif hasattr(value, "item") and getattr(value, "shape", None) == ():
             value = values[i] = value.item()  # a NumPy scalar
         kind = ScalarKind.of(value)
@@ -470,6 +470,20 @@ def _kind(op: Op, param: Param, value: Any, values: list[Any], i: int) -> Scalar
         values[i] = _as_float(op, param, values[i])
         return ScalarKind.FLOAT
     return kind
+
+
+def _item(value: Tensor, op: Op, param: Param) -> Any:
+    """The number of a tensor that is given for one.
+
+    Raises:
+        ArgumentTypeError: for one with dimensions, and for one that a gradient would have to flow to.
+    """
+    if value.requires_grad or value.ndim:
+        raise ArgumentTypeError(
+            f"{op.name}: {param.name} is a number; a tensor for it is 0-dim and requires no gradient, got "
+            f"{value._meta!r}{' that requires grad' if value.requires_grad else ''}"
+        )
+    return value.item()
 
 
 def _as_float(op: Op, param: Param, value: int) -> float:

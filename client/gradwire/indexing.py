@@ -14,6 +14,7 @@ from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import TABLE
 
 from .dispatch import call, entry_of, run
+from .inplace import check_expanded
 from .tensor import Tensor
 
 _SELECT: Final = entry_of(TABLE["select"])
@@ -51,6 +52,8 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
             value = call("expand", value, viewed._meta.shape)  # what repeats elements may be a part of what is written
         call("copy_", viewed, value)
     elif ScalarKind.of(value) is not None:
+        if 0 in viewed._meta.stride:
+            check_expanded(viewed, "an assignment")
         call("fill_", viewed, value)
     else:
         call("copy_", viewed, _filled(value, viewed))

@@ -33,6 +33,17 @@ class memory_format:
         return f"torch.{self.name}"
 
 
+def check_order(order: memory_format | None, ndim: int) -> None:
+    """Check that a memory order goes with a number of dimensions.
+
+    Raises:
+        ArgumentError: for one that is for another number.
+    """
+    needed = {"channels_last": 4, "channels_last_3d": 5}.get(order.name, ndim) if order is not None else ndim
+    if order is not None and ndim != needed:
+        raise ArgumentError(f"memory_format={order!r} is for {needed} dimensions, not for {ndim}")
+
+
 def lies_in(described: Meta, order: memory_format) -> bool:
     """Whether a tensor's elements lie in a memory order; false for one that is for another number of dimensions.
 

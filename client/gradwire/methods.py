@@ -25,6 +25,7 @@ from .dispatch import call, entry_of, run
 from .duals import OPEN
 from .forms import Short, key_of, known
 from .generator import drawing_from
+from .layouts import check_order
 from .mapping import with_samples_of
 from .modes import MODES
 from .outputs import computed_in, into
@@ -377,6 +378,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     """In another dtype, on another device, or like another tensor; itself where nothing changes."""
     device, dtype, copy = to_arguments("to()", args, kwargs)
+    if "memory_format" in kwargs:
+        check_order(kwargs["memory_format"], self.ndim)
     where = None if device is None else place(device)
     if (dtype is None or dtype is self.dtype) and (where is None or where == self._meta.device) and not copy:
         return self
@@ -415,6 +418,7 @@ def _method(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 @_method("contiguous")
 def _contiguous(self: Tensor, memory_format: Any = None) -> Any:
     """Itself if it lies in row-major order, else a copy that does."""
+    check_order(memory_format, self.ndim)
     return self if self.is_contiguous() else call("contiguous", self)
 
 
@@ -466,7 +470,20 @@ def _transposed(self: Tensor) -> Any:
 
 @property  # type: ignore[misc]
 def _matrix_transposed(self: Tensor) -> Any:
-    return call("transpose", self, -2, -1)
+    if not self.ndim:
+        return self
+    return call("transpose", _matrix("mT", self), -2, -1)
+
+
+def _matrix(name: str, self: Tensor) -> Tensor:
+    """The tensor itself, a matrix or a batch of them.
+
+    Raises:
+        ShapeError: for fewer than two dimensions.
+    """
+    if self.ndim < 2:
+        raise ShapeError(f"{name} takes a matrix or a batch of them, not a tensor of shape {list(self.shape)}")
+    return self
 
 
 @offer
@@ -512,9 +529,7 @@ def adjoint(input: Tensor) -> Any:
     Raises:
         ShapeError: for fewer than two dimensions.
     """
-    if input.ndim < 2:
-        raise ShapeError(f"adjoint takes a matrix or a batch of them, not a tensor of shape {list(input.shape)}")
-    return conj(call("transpose", input, -2, -1))
+    return conj(call("transpose", _matrix("adjoint", input), -2, -1))
 
 
 def real(input: Tensor) -> Any:
@@ -547,7 +562,7 @@ def _adjoint(self: Tensor) -> Any:
 setattr(Tensor, "T", _transposed)
 setattr(Tensor, "mT", _matrix_transposed)
 setattr(Tensor, "H", _adjoint)
-setattr(Tensor, "mH", property(lambda self: conj(call("transpose", self, -2, -1))))
+setattr(Tensor, "mH", property(lambda self: conj(self.mT)))
 
 
 def _set_real(self: Tensor, value: Any) -> None:

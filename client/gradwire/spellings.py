@@ -67,9 +67,14 @@ def respelled(
 def _factors_last(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """A call whose factors come before the tensors that they go with, as the table's op takes it."""
     names = [p.name for p in op.params if p.kind is Kind.SCALAR]
-    last = len(args) - 1 if op.params[-len(names) - 1].kind is Kind.OPERAND else len(args)  # a number may be one
-    numbers = [arg for arg in args[:last] if ScalarKind.of(arg) is not None]
-    tensors = [arg for arg in args[:last] if ScalarKind.of(arg) is None] + list(args[last:])
+    if op.params[-len(names) - 1].kind is Kind.OPERAND:  # it may be a number, and the factor a tensor of one
+        last = len(args) - 1
+        numbers = [arg for arg in args[1:last] if ScalarKind.of(arg) is not None or _is_plain_number(arg)]
+        tensors = [*args[:1], *args[last:]]
+    else:
+        last = len(args)
+        numbers = [arg for arg in args if ScalarKind.of(arg) is not None]
+        tensors = [arg for arg in args if ScalarKind.of(arg) is None]
     if not numbers or len(numbers) > len(names) or len(tensors) != len(op.params) - len(names):
         return None
     if ScalarKind.of(args[-1]) is not None and last == len(args):
@@ -80,6 +85,11 @@ def _factors_last(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[
         stacklevel=4,
     )
     return tuple(tensors), dict(zip(names, numbers))
+
+
+def _is_plain_number(value: Any) -> bool:
+    """Whether it is a tensor that stands for a number: without dimensions, and without a gradient."""
+    return getattr(value, "ndim", None) == 0 and not getattr(value, "requires_grad", False)
 
 
 def tensor_of_number(number: Any, other: Any) -> Any:

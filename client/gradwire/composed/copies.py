@@ -8,7 +8,7 @@ from typing import Any
 from gradwire_protocol.errors import ArgumentError
 
 from ..dispatch import call
-from ..layouts import contiguous_format
+from ..layouts import check_order, contiguous_format
 from ..methods import FUNCTIONS, offer
 from ..tensor import Tensor
 
@@ -21,6 +21,7 @@ VIEWS = (
 @offer
 def clone(input: Tensor, *, memory_format: Any = None) -> Any:
     """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
+    check_order(memory_format, input.ndim)
     if memory_format is contiguous_format and not input.is_contiguous():
         return call("contiguous", input)
     return call("clone", input)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from typing import Any, Final
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
@@ -47,6 +48,8 @@ for _function in (normal, _standard_gamma, _sample_dirichlet):
 
 
 _INT64: Final = 1 << 63
+EXACT: Final = {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}
+"""How far from 0 each float dtype holds every integer."""
 
 
 def _bound(value: Any) -> int:
@@ -83,7 +86,18 @@ def random_(self: Tensor, *bounds: Any, **named: Any) -> Any:
     if "to" not in given or (given["to"] is None and "from" not in given):
         raise ArgumentTypeError(f"random_ takes (), (to) or (from, to), not {given}")
     low, high = _bound(given.get("from", 0)), given["to"]
-    return call("random_", self, low, None if high is None else _bound(high))
+    if high is not None:
+        high = _bound(high)
+    exact = EXACT.get(self.dtype.name)
+    if exact is not None:
+        for name, bound in (("from", low),) if high is None else (("from", low), ("to - 1", high - 1)):
+            if not -exact <= bound <= exact:
+                warnings.warn(
+                    f"random_: {name} is {bound}, {self.dtype.name} holds all integers from {-exact} to {exact} only",
+                    UserWarning,
+                    stacklevel=3,
+                )
+    return call("random_", self, low, high)
 
 
 attach("random_", random_)

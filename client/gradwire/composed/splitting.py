@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
+from gradwire_protocol.shapes import canonical_dim
 
 from ..dispatch import call
 from ..methods import offer
@@ -22,10 +24,20 @@ def _cuts(name: str, either: Any, indices: Any, sections: int | None) -> Any:
 def tensor_split(
     input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: int | None = None
 ) -> tuple[Any, ...]:
-    """Views along a dimension: so many of nearly equal extent, or cut before the given positions."""
+    """Views along a dimension: so many of nearly equal extent, or cut before the given positions.
+
+    Raises:
+        ArgumentError: for a tensor without dimensions, and positions that are no integers in a row.
+    """
     indices_or_sections = _cuts("tensor_split", indices_or_sections, indices, sections)
-    extent = input.shape[dim]
+    if not input.ndim:
+        raise ArgumentError("tensor_split needs a tensor of at least 1 dimension, got one without")
+    extent = input.shape[canonical_dim(dim, input.ndim)]
     if isinstance(indices_or_sections, Tensor):
+        if indices_or_sections.dtype is not dtypes.int64 or indices_or_sections.ndim > 1:
+            raise ArgumentError(
+                f"tensor_split: positions are an int64 number or a row of them, not {indices_or_sections._meta!r}"
+            )
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         count = indices_or_sections

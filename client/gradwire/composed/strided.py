@@ -8,10 +8,18 @@ from gradwire_protocol.errors import ArgumentError
 
 from ..creation import empty, finish, full
 from ..dispatch import call
-from ..methods import attach, offer
+from ..methods import FUNCTIONS, attach, offer
 from ..outputs import resize_, resize_as_
 from ..sessions import get_default_dtype
 from ..tensor import Tensor
+
+_as_strided = FUNCTIONS["as_strided"]
+
+
+@offer
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """A view of the tensor's memory with any size and strides, both in elements, from its own first element on."""
+    return _as_strided(input, size, stride, storage_offset or 0)
 
 
 def empty_strided(size: Any, stride: Any, *, requires_grad: bool = False, **options: Any) -> Any:

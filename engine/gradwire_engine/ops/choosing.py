@@ -123,7 +123,8 @@ def _ranked(xp: Any, x: Any, k: int, dim: int) -> Any:
 @kernel("median_dim")
 def median_dim(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
     x = at_least_1d(x)
-    index = _ranked(xp, x, (x.shape[dim] - 1) // 2, dim)
+    middle = (x.shape[dim] - 1) // 2
+    index = order(xp, x, dim)[along(x, dim, middle, middle + 1)]  # of equal elements, PyTorch counts the earlier first
     if x.dtype.kind == "f":
         missing = xp.isnan(x)
         first = xp.expand_dims(missing.argmax(axis=dim), dim)

@@ -70,7 +70,7 @@ def index(xp: Any, x: Any, indices: list[Any]) -> Any:
     except IndexError:
         for dim, named in zip(dims, found, strict=True):
             check_range(xp, "index", named, dim, x.shape[dim], IndexOutOfRange, wrap=True)
-        raise KernelError(f"index: {_shapes(found)} indices cannot be used together") from None
+        raise IndexOutOfRange(f"index: {_shapes(found)} indices cannot be used together") from None
 
 
 derivative("index", self=("indices", lambda s, g: F.index_backward(g, s.meta("self").shape, s.indices)))

@@ -166,6 +166,8 @@ def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Infe
     _ordered("kthvalue", self)
     at = canonical_dim(dim, self.ndim)
     extent = self.shape[at] if self.shape else 1
+    if extent == 0 and self.ndim > 1:
+        raise IndexOutOfRange(f"kthvalue: dimension {at} of {self!r} has no elements to choose from")
     if extent != -1 and not 1 <= k <= extent:
         raise ArgumentError(f"kthvalue: k is {k}, it must be from 1 to the extent of dimension {at}, {extent}")
     return chosen(self, dim, keepdim)

@@ -41,9 +41,24 @@ def _probability(name: str) -> Callable[..., None]:
     return check
 
 
-def _interval(self: object, low: float, high: float) -> None:
-    if not low <= high:
-        raise ArgumentError(f"uniform_: there is no number from {low} up to but without {high}")
+LARGEST: Final = {
+    "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38,
+    "float64": 1.7976931348623157e308,
+}  # fmt: skip
+"""The largest finite number of each float dtype."""
+
+
+def _interval(dtype: DType) -> Callable[..., None]:
+    """A check that numbers of a dtype lie between two bounds, and hold their distance."""
+    most = LARGEST[dtype.to_real().name]
+
+    def check(self: object, low: float, high: float) -> None:
+        if not low <= high:
+            raise ArgumentError(f"uniform_: there is no number from {low} up to but without {high}")
+        if not (-most <= low and high <= most and high - low <= most):
+            raise ArgumentError(f"uniform_: from {low} to {high} is farther than {dtype.name} reaches, which is {most}")
+
+    return check
 
 
 def _rate(self: object, lambd: float) -> None:
@@ -211,7 +226,7 @@ def multinomial(self: Tensor, num_samples: int, replacement: bool = False) -> In
 def uniform_(self: Tensor, low: Float = 0.0, high: Float = 1.0) -> Inference:
     """Fill with numbers uniform in [low, high)."""
     require("uniform_", self.dtype, (FLOATING, COMPLEX))
-    return nothing().checking(_interval)
+    return nothing().checking(_interval(self.dtype))
 
 
 @op(random=True, grad_fn="NormalBackward0", mutates=0, results=0, exposed=METHOD)
