@@ -133,6 +133,7 @@ pi, e, inf, nan = _math.pi, _math.e, _math.inf, _math.nan
 # those that are written above, with PyTorch's keyword arguments, stay.
 for _name, _function in methods.FUNCTIONS.items():
     globals().setdefault(_name, _function)
+methods.name_after(__name__, globals())
 globals().update(_types)
 
 from . import func, nn, optim, utils  # noqa: E402  (they use the names above)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import count
 from types import TracebackType
 from typing import Any, Final
@@ -13,9 +14,12 @@ _numbers: Final = count()
 class HookTable(dict[int, Any]):
     """Hooks by number, in the order they run. A class of its own, since a plain dict takes no weak references."""
 
-    def register(self, hook: Any, *, first: bool = False) -> RemovableHandle:
-        """Add a hook at the end, or before all others."""
-        number = next(_numbers)
+    def register(self, hook: Any, *, first: bool = False, marked: Iterable[HookTable] = ()) -> RemovableHandle:
+        """Add a hook at the end, or before all others, and its number to tables of facts about hooks."""
+        handle = RemovableHandle(self, extra_dict=list(marked))
+        number = handle.id
+        for table in marked:
+            table[number] = True
         if first:
             later = dict(self)
             self.clear()
@@ -23,7 +27,7 @@ class HookTable(dict[int, Any]):
             self.update(later)
         else:
             self[number] = hook
-        return RemovableHandle(self, number)
+        return handle
 
 
 class RemovableHandle:
@@ -32,17 +36,24 @@ class RemovableHandle:
     Attributes:
         id: the hook's number.
         hooks_dict_ref: a weak reference to the table that has the hook.
+
+    Args:
+        hooks_dict: the table, where the program puts the hook under ``id``.
+        extra_dict: another table, or a list of them, that has an entry for the hook, which is removed as well.
     """
 
-    def __init__(self, table: HookTable, number: int) -> None:
-        self.hooks_dict_ref = ref(table)
-        self.id = number
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = ref(hooks_dict)
+        self.id = next(_numbers)
+        tables = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
+        self.extra_dict_ref = tuple(ref(table) for table in tables)
 
     def remove(self) -> None:
         """Take the hook away; nothing happens where it is gone already."""
-        table = self.hooks_dict_ref()
-        if table is not None:
-            table.pop(self.id, None)
+        for found in (self.hooks_dict_ref, *self.extra_dict_ref):
+            table = found()
+            if table is not None:
+                table.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -16,6 +16,9 @@ class layout:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def __reduce__(self) -> str:
+        return self.name  # copies are the same object
+
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
@@ -28,6 +31,9 @@ class memory_format:
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    def __reduce__(self) -> str:
+        return self.name
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"

@@ -7,9 +7,11 @@ meanings (``max``), or arguments that are sugar for another op.
 from __future__ import annotations
 
 import operator
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from types import FunctionType
 from typing import Any, Final
 
 from gradwire_protocol import dtypes
@@ -149,6 +151,16 @@ def offer(function: Callable[..., Any], method: bool = True) -> Callable[..., An
     if method:
         setattr(Tensor, function.__name__, function)
     return function
+
+
+def name_after(namespace: str, members: Mapping[str, Any]) -> None:
+    """Name functions after the namespace that offers them, unless they are found where they were made: pickle looks
+    for them by their names."""
+    for name, function in members.items():
+        if isinstance(function, FunctionType):
+            home = sys.modules.get(function.__module__)
+            if getattr(home, function.__qualname__, None) is not function:
+                function.__module__, function.__qualname__ = namespace, name
 
 
 def _extreme(name: str, named: Any) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ for _name, _function in offered_in("special").items():
     globals()[_name] = _function
 for _name, _original in _ELSEWHERE.items():
     globals()[_name] = methods.FUNCTIONS[_original]
+methods.name_after(__name__, globals())
 
 
 def __getattr__(name: str) -> Any:

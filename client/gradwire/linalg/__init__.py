@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gradwire_protocol.errors import LinAlgError
 
+from ..methods import name_after as _name_after
 from ..outputs import accepts_out as _accepts_out
 from .factorization import (
     cholesky,
@@ -48,3 +49,4 @@ __all__ = [
 for _name in __all__[1:]:
     if _name != "diagonal":  # a view
         globals()[_name] = _accepts_out(globals()[_name], f"linalg.{_name}")
+_name_after(__name__, globals())

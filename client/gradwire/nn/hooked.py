@@ -28,9 +28,9 @@ class Hooked:
     _backward_pre_hooks: HookTable
     _backward_hooks: HookTable
     # Numbers of those hooks that take keyword arguments, and of those that are called after a failure, too.
-    _forward_pre_hooks_with_kwargs: dict[int, bool]
-    _forward_hooks_with_kwargs: dict[int, bool]
-    _forward_hooks_always_called: dict[int, bool]
+    _forward_pre_hooks_with_kwargs: HookTable
+    _forward_hooks_with_kwargs: HookTable
+    _forward_hooks_always_called: HookTable
 
     def _init_hooks(self) -> None:
         plain = object.__setattr__
@@ -40,9 +40,9 @@ class Hooked:
         plain(self, "_forward_hooks", HookTable())
         plain(self, "_backward_pre_hooks", HookTable())
         plain(self, "_backward_hooks", HookTable())
-        plain(self, "_forward_pre_hooks_with_kwargs", {})
-        plain(self, "_forward_hooks_with_kwargs", {})
-        plain(self, "_forward_hooks_always_called", {})
+        plain(self, "_forward_pre_hooks_with_kwargs", HookTable())
+        plain(self, "_forward_hooks_with_kwargs", HookTable())
+        plain(self, "_forward_hooks_always_called", HookTable())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._hooked and not CALLS:
@@ -120,18 +120,18 @@ class Hooked:
 
     # Registration
 
-    def _register(self, table: HookTable, entry: Any, prepend: bool = False) -> RemovableHandle:
+    def _register(
+        self, table: HookTable, entry: Any, prepend: bool = False, marked: list[HookTable] | None = None
+    ) -> RemovableHandle:
         self._hooked = True
-        return table.register(entry, first=prepend)
+        return table.register(entry, first=prepend, marked=marked or ())
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Call ``hook(module, args)`` before each forward; what it returns, if not None, replaces the arguments."""
-        handle = self._register(self._forward_pre_hooks, hook, prepend)
-        if with_kwargs:
-            self._forward_pre_hooks_with_kwargs[handle.id] = True
-        return handle
+        marked = [self._forward_pre_hooks_with_kwargs] if with_kwargs else []
+        return self._register(self._forward_pre_hooks, hook, prepend, marked)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
@@ -141,12 +141,9 @@ class Hooked:
         With ``always_call`` it is called after a failure, too, with the result as far as there is one, or None. What
         it then raises is a warning.
         """
-        handle = self._register(self._forward_hooks, hook, prepend)
-        if with_kwargs:
-            self._forward_hooks_with_kwargs[handle.id] = True
-        if always_call:
-            self._forward_hooks_always_called[handle.id] = True
-        return handle
+        marked = [self._forward_hooks_with_kwargs] if with_kwargs else []
+        marked += [self._forward_hooks_always_called] if always_call else []
+        return self._register(self._forward_hooks, hook, prepend, marked)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` once a backward has computed the gradients of the inputs.

@@ -80,6 +80,14 @@ class _Shapeless:
             memo[id(self)] = type(self)(**self.__dict__["_wanted"])
         return memo[id(self)]
 
+    def share_memory_(self) -> Any:
+        """Refused: there is no memory yet.
+
+        Raises:
+            ArgumentError: always.
+        """
+        raise ArgumentError(f"this {type(self).__name__} has no memory to share yet: call the module once")
+
     def materialize(self, shape: Any, device: Any = None, dtype: DType | None = None) -> None:
         """Become an ordinary tensor of this shape, with memory whose values are arbitrary."""
         wanted = self.__dict__.pop("_wanted")
@@ -210,7 +218,9 @@ class LazyModuleMixin:
             value = state_dict.get(prefix + name)
             if is_lazy(member) and value is not None and not is_lazy(value):
                 member.materialize(tuple(value.shape))
-        given = {k: v for k, v in state_dict.items() if not is_lazy(v)}
+        shapeless = {prefix + name for name, member in module._persistent().items() if is_lazy(member)}
+        # What has a shape cannot be loaded from what has none: the base class refuses it.
+        given = {k: v for k, v in state_dict.items() if not (k in shapeless and is_lazy(v))}
         lacking = [k for k in state_dict if k not in given]
         missing: list[str] = rest[2]
         super()._load_from_state_dict(given, prefix, *rest)  # type: ignore[misc]

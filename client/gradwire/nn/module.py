@@ -48,6 +48,11 @@ class Module(Hooked, Stateful):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes of another module, as a copy does. Tables of hooks that they lack are empty."""
+        self._init_hooks()
+        self.__dict__.update(state)
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the result. Every subclass defines its own."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward()")
@@ -375,7 +380,13 @@ class Module(Hooked, Stateful):
         return self.to("cuda" if device is None else device)
 
     def share_memory(self) -> Self:
-        """Does nothing: all processes that use a session share its memory."""
+        """Does nothing to what has memory: all processes that use a session share it.
+
+        Raises:
+            ArgumentError: for parameters without a shape, which have none.
+        """
+        for member in (*self.parameters(), *self.buffers()):
+            member.share_memory_()
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentValueError, Unsupported
 
 from ..creation import empty, ones, tensor, zeros
+from ..lines import user_depth
 from . import functional as F
 from . import init
 from .module import Module
@@ -277,6 +279,7 @@ class _InstanceNorm(_NormBase):
     def forward(self, input: Any) -> Any:
         """``(N, num_features, ...)`` or ``(num_features, ...)`` to the same shape."""
         self._check_input_dim(input)
+        self._check_channels(input)
         batched = input.ndim == self.dimensions[-1]
         result = F.instance_norm(
             input if batched else input.unsqueeze(0),
@@ -289,6 +292,18 @@ class _InstanceNorm(_NormBase):
             self.eps,
         )
         return result if batched else result.squeeze(0)
+
+    def _get_no_batch_dim(self) -> int:
+        return self.dimensions[0]
+
+    def _check_channels(self, input: Any) -> None:
+        channels = input.shape[-self._get_no_batch_dim()]
+        if channels == self.num_features:
+            return
+        differs = f"{type(self).__name__}: the input has {channels} channels, num_features is {self.num_features}"
+        if self.affine:
+            raise ArgumentValueError(differs)
+        warnings.warn(f"{differs}, which nothing but affine=True or running averages look at", stacklevel=user_depth())
 
 
 class InstanceNorm1d(_InstanceNorm):

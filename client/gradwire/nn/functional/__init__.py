@@ -6,6 +6,7 @@ whose arguments in PyTorch are others than the op's, and functions made of sever
 
 from typing import TYPE_CHECKING, Any
 
+from ...methods import name_after
 from .. import grad as grad
 from . import (
     attention,
@@ -28,6 +29,7 @@ for _module in (
     attention, layers, losses, margins, pooling, dropping, folding, normalizing, resampling, tables, unpooling,
 ):  # fmt: skip
     globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
+name_after(__name__, globals())
 
 if TYPE_CHECKING:
 
