@@ -5,7 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 
 import pytest
+import torch
 from tests.side_by_side import Claims, name_of, raises, same
+
+import gradwire
 
 pytestmark = pytest.mark.usefixtures("session")
 claim = Claims()
@@ -286,6 +289,33 @@ def a_function_has_history_where_inference_mode_has_gradients(torch):
                 found += [made.is_inference(), made.requires_grad, made.is_leaf, mask.requires_grad]
                 found += [node is None or [f is None for f, _ in node.next_functions] for node in [made.grad_fn]]
     return found
+
+
+MIXED = {
+    "where": lambda torch, a, z: torch.where(z.real > 0, a, z),
+    "where, the other one": lambda torch, a, z: torch.where(z.real < 0, z, a),
+    "masked_fill": lambda torch, a, z: z.masked_fill(z.real > 0, a[0]),
+    "an assignment": lambda torch, a, z: _assigned(z.clone(), a[0]),
+}
+
+
+def _assigned(z, number):
+    z[1:] = number
+    return z
+
+
+@pytest.mark.parametrize("mix", MIXED.values(), ids=MIXED)
+def test_a_real_operand_beside_a_complex_one_gets_the_real_part_of_its_gradient(mix):
+    """PyTorch refuses its own complex gradient; of an operand that was converted before, it takes the real part."""
+
+    def gradient(torch, before):
+        a = torch.ones(3, dtype=torch.float64).requires_grad_()
+        z = torch.arange(3).to(torch.complex128) * (1 + 2j) + 1
+        weight = torch.tensor([1 + 1j, 2 - 3j, 4j], dtype=torch.complex128)
+        made = mix(torch, a.to(torch.complex128) if before else a, z)
+        return torch.autograd.grad(torch.view_as_real(made * weight).sum(), [a])[0].tolist()
+
+    assert gradient(gradwire, False) == gradient(gradwire, True) == gradient(torch, True)
 
 
 # Memory

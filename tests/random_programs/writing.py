@@ -320,7 +320,9 @@ class Writer:
         if not self.goes_into(u, x) or (self.tensor(u).is_complex() and not x.is_complex()):
             return None  # torch fills with one complex number, and refuses it for its value
         v = self.view_of(u)
-        if not (x.is_floating_point() or x.is_complex()):  # torch lets integers have a history, which fails later
+        if (
+            not (x.is_floating_point() or x.is_complex()) or x.is_complex() != self.tensor(u).is_complex()
+        ):  # torch lets integers have a history, which fails later
             u, v = f"{u}.detach()", f"{v}.detach()"
         if not any(part.lstrip("-").isdigit() for part in at[:-1].replace("[", ", ").split(", ")):
             return self.draw.choice(

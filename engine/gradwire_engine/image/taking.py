@@ -237,7 +237,7 @@ class _Taker:
         for node, row in zip(nodes.met, nodes.rows, strict=True):
             if node.watchers:
                 watching = [(slot, tensors.at.get(id(reference()))) for slot, reference in node.watchers.items()]
-                row.watchers = [(slot, at) for slot, at in watching if at is not None]
+                row.watchers = [(slot, at) for slot, at in watching if at is not None] or None
         for region, row in zip(regions.met, regions.rows, strict=True):
             row.nodes = [nodes.at.get(id(node)) for node in region.entries()]
 
