@@ -268,6 +268,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Any:
             self._meta = described
         else:
             self.data = Tensor._make(self._session, number, described)
+            self._bump("resize_")
     return self
 
 

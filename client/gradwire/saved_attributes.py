@@ -16,7 +16,8 @@ The file is written by ``python -m tests.saved_attributes --record``, which comp
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -28,10 +29,12 @@ from gradwire_protocol.meta import Meta, meta
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import TABLE
 
+from .autograd.driver import running_has
 from .autograd.saved_tensors import Packed, SavedTensor
 from .mirror import LATER, AccumulateGrad, Node
 from .modes import MODES
 from .participation import place_of
+from .regions import Region
 from .saved import KEPT, describe
 from .tensor import Tensor
 
@@ -221,8 +224,26 @@ def _edge(node: Node, at: int, item: int) -> Any:
 def _read(node: Node, name: str, described: Meta, item: int = -1) -> Any:
     place = place_of(node)
     values = [place, name, described.shape, described.stride, described.dtype, item]
-    number = place._session.record(TABLE["saved_of"], values, 1)
+    with _computed_again(node):
+        number = place._session.record(TABLE["saved_of"], values, 1)
     return Tensor._make(place._session, number, described)
+
+
+@contextmanager
+def _computed_again(node: Node) -> Iterator[None]:
+    """Where the node is a checkpointed function's: with what it keeps there, for as long as it is looked at."""
+    region = None if node.part is None else node.part.region
+    if region is None or running_has(region):
+        yield
+        return
+    repetitions: dict[Region, Region] = {}
+    try:
+        for each in region.chain:
+            each.compute_again(repetitions)
+        yield
+    finally:
+        for each in repetitions:
+            each.forget()
 
 
 LATER["saved"] = attribute

@@ -323,3 +323,19 @@ def test_a_function_and_its_graph_are_freed_with_the_last_reference() -> None:
         assert node() is None
     finally:
         gc.enable()
+
+
+def test_the_class_of_a_functions_nodes_is_an_attribute_of_the_function() -> None:
+    def claim(torch: Any) -> Any:
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * 2
+
+        return type(Double.apply(torch.ones(2, requires_grad=True)).grad_fn) is Double._backward_cls
+
+    same(claim)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.side_by_side import Claims, leaf, name_of, same
+from tests.side_by_side import Claims, leaf, name_of, raises, same
 
 pytestmark = pytest.mark.usefixtures("session")
 claim = Claims()
@@ -269,3 +269,17 @@ def test_a_write_into(what):
 @pytest.mark.parametrize("claim", claim, ids=name_of)
 def test_claim(claim):
     same(claim)
+
+
+def test_resizing_is_a_write_unless_it_changes_nothing() -> None:
+    def attempt(torch):
+        weight, x, y = torch.ones(3, requires_grad=True), torch.ones(3), torch.ones(2)
+        x.resize_(3)
+        loss = (weight * x).sum()
+        y.resize_(1, 2)
+        y.resize_as_(x)
+        y.resize_(3)
+        x.resize_(2)
+        return x._version, y._version, raises(loss.backward)
+
+    same(attempt)

@@ -188,3 +188,21 @@ def test_the_server_keeps_what_the_hooks_returned_and_nothing_else(session: Any)
     assert session.memory()["live_bytes"] - before < 100_000
     y.backward()
     assert x.grad.sum().item() == 100_000
+
+
+def test_what_is_saved_several_times_is_copied_once_before_a_change() -> None:
+    def claim(torch: Any) -> Any:
+        with torch.autograd.graph.allow_mutation_on_saved_tensors() as kept:
+            x = torch.arange(6.0, requires_grad=True)
+            h = x.clone()
+            results = [h**2, h**3, h.view(2, 3) ** 2]
+            h.sin_()
+            copies = [len(list(kept.cloned.items()))]
+            results.append(h**2)
+            h.cos_()
+            copies.append(len(list(kept.cloned.items())))
+            sum(r.sum() for r in results).backward()
+            del results
+            return copies, x.grad, len(list(kept.cloned.items()))
+
+    same(claim)

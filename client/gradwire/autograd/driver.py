@@ -51,6 +51,11 @@ def current_run() -> Run:
     return _RUNS.stack[-1]
 
 
+def running_has(region: Region) -> bool:
+    """Whether a backward of this thread has computed a region again, and not yet let go of it."""
+    return any(region in run._repetitions for run in _RUNS.stack)
+
+
 def reachable(starts: list[Node]) -> list[Node]:
     """All nodes that gradients from these nodes can reach."""
     seen = set(starts)

@@ -238,6 +238,11 @@ class _FunctionMeta(type):
             name + "Backward", (FunctionCtx,), {"function": cls, "__module__": "torch.autograd.function"}
         )
 
+    @property
+    def _backward_cls(cls) -> type:
+        """The class of its nodes, as PyTorch calls it."""
+        return cls._context
+
 
 class Function(metaclass=_FunctionMeta):
     """Base of custom operations: define static methods ``forward`` and ``backward``, call the class's ``apply``.

@@ -25,13 +25,18 @@ class SavedAndChanged:
     def __init__(self) -> None:
         self.original: WeakKeyDictionary[_Handle, Any] = WeakKeyDictionary()
         self.cloned: WeakKeyDictionary[_Handle, Any] = WeakKeyDictionary()
-        self._by_memory: dict[int, list[ref[_Handle]]] = {}
+        self._by_memory: dict[int, dict[int, ref[_Handle]]] = {}
 
     def keep(self, tensor: Any) -> _Handle:
-        """Note a tensor that an operation saves; without its history, which would be a cycle."""
-        handle = _Handle()
-        self.original[handle] = tensor.detach()
-        self._by_memory.setdefault(id(tensor._cell()), []).append(ref(handle))
+        """Note a tensor that an operation saves; without its history, which would be a cycle. Saved several times
+        between two changes, it is copied once."""
+        held = self._by_memory.setdefault(id(tensor._cell()), {})
+        known = held.get(tensor._id)
+        handle = None if known is None else known()
+        if handle is None:
+            handle = _Handle()
+            self.original[handle] = tensor.detach()
+            held[tensor._id] = ref(handle)
         return handle
 
     def find(self, handle: _Handle) -> Any:
@@ -52,7 +57,7 @@ class SavedAndChanged:
 
     def before_change(self, target: Any) -> None:
         """Copy what is saved of the memory that is about to be written to."""
-        for reference in self._by_memory.pop(id(target._cell()), ()):
+        for reference in self._by_memory.pop(id(target._cell()), {}).values():
             handle = reference()
             if handle is not None and handle in self.original:
                 with no_grad():
