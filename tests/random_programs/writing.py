@@ -320,9 +320,8 @@ class Writer:
         if not self.goes_into(u, x) or (self.tensor(u).is_complex() and not x.is_complex()):
             return None  # torch fills with one complex number, and refuses it for its value
         v = self.view_of(u)
-        if (
-            not (x.is_floating_point() or x.is_complex()) or x.is_complex() != self.tensor(u).is_complex()
-        ):  # torch lets integers have a history, which fails later
+        mixed = x.is_complex() != self.tensor(u).is_complex()  # torch refuses the derivative of its own fill
+        if mixed or not (x.is_floating_point() or x.is_complex()):  # torch lets integers have a history, which fails
             u, v = f"{u}.detach()", f"{v}.detach()"
         if not any(part.lstrip("-").isdigit() for part in at[:-1].replace("[", ", ").split(", ")):
             return self.draw.choice(
