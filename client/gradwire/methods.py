@@ -179,6 +179,10 @@ def _extreme(name: str, named: Any) -> Callable[..., Any]:
     return function
 
 
+RETURN_TYPES: Final[dict[str, Any]] = {}
+"""The classes of results with named parts, by name."""
+
+
 def named_result(name: str, *fields: str) -> Any:
     """A named tuple type that prints as PyTorch's results of several tensors do."""
     from collections import namedtuple
@@ -191,6 +195,7 @@ def named_result(name: str, *fields: str) -> Any:
 
     setattr(made, "__repr__", show)
     made.__module__ = "torch.return_types"  # what it says of itself when printed
+    RETURN_TYPES[name] = made
     return made
 
 

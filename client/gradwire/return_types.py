@@ -1,0 +1,18 @@
+"""``torch.return_types``: the classes of results with named parts, such as ``return_types.max``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import linalg as _linalg  # noqa: F401  # its results have classes, too
+from .methods import RETURN_TYPES as _BY_NAME
+
+all_return_types = list(_BY_NAME.values())
+__all__ = ["all_return_types", *sorted(_BY_NAME)]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _BY_NAME[name]
+    except KeyError:
+        raise AttributeError(f"module 'gradwire.return_types' has no attribute {name!r}") from None
