@@ -53,3 +53,61 @@ def test_a_tangent_comes_to_be_as_its_result_does(case, viewed):
             return [t.tolist() for t in (*unpack(result), *unpack(one))]
 
     same(claim)
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["", "recorded"])
+@pytest.mark.parametrize("part", ["an input", "a view as input", "a transposed view as input"])
+def test_an_input_without_tangent_that_forward_changes_receives_that_of_the_result(part, recorded):
+    def claim(torch):
+        class Own(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.mark_dirty(x)
+                return x.mul_(y)
+
+            @staticmethod
+            def jvp(ctx, g, h):
+                return h * 3
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2, g * 5
+
+        with torch.autograd.forward_ad.dual_level():
+            make, unpack = torch.autograd.forward_ad.make_dual, torch.autograd.forward_ad.unpack_dual
+            whole = torch.ones(3, 3)
+            x = whole if part == "an input" else whole[:2].t()[:, :2] if "transposed" in part else whole[:2]
+            y = make(
+                (torch.ones(x.shape) * 2).requires_grad_(recorded), torch.arange(9.0)[: x.numel()].reshape(x.shape)
+            )
+            result = Own.apply(x, y)
+            found = [unpack(t).tangent.tolist() for t in (result, x, whole, x * 2)]
+            history = [None if t.grad_fn is None else t.grad_fn.name() for t in (result, x)]
+            if recorded and part == "an input":
+                (result * result).sum().backward()
+                found.append(y.grad is None)
+            return found, history, result is x, x._version, x.tolist()
+
+    same(claim)
+
+
+def test_the_history_of_such_a_tangent_is_kept():
+    def claim(torch):
+        class Own(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.mark_dirty(x)
+                return x.mul_(y)
+
+            @staticmethod
+            def jvp(ctx, g, h):
+                return h * h
+
+        with torch.autograd.forward_ad.dual_level():
+            tangent = torch.full((2,), 3.0, requires_grad=True)
+            y = torch.autograd.forward_ad.make_dual(torch.ones(2), tangent)
+            result = Own.apply(torch.ones(2), y)
+            torch.autograd.forward_ad.unpack_dual(result).tangent.sum().backward()
+        return tangent.grad
+
+    same(claim)

@@ -67,6 +67,18 @@ def shared(x: torch.Tensor, y: torch.Tensor) -> bool:
     return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
 
 
+def in_order(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """Whether a write to one with the other as operand depends on the order of elements: torch does not look at views
+    with gaps or repeated elements, and computes what comes of it."""
+    if not shared(x, y) or x.dtype != y.dtype:
+        return shared(x, y)
+    if (x.shape, x.stride(), x.storage_offset()) == (y.shape, y.stride(), y.storage_offset()):
+        return False
+    places = [{z.storage_offset() + offset(z, i) for i in range(z.numel())} for z in (x, y)]
+    dense = all(len(at) == z.numel() == max(at) - min(at) + 1 for at, z in zip(places, (x, y), strict=True) if at)
+    return not dense and bool(places[0] & places[1])
+
+
 def fits(y: torch.Tensor, x: torch.Tensor) -> bool:
     """Whether they broadcast."""
     return all(a == b or 1 in (a, b) for a, b in zip(reversed(y.shape), reversed(x.shape), strict=False))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import torch
 
-from .predicates import exact, fits, holds, is_leaf_view, reaches, shape_of, shared, writable
+from .predicates import exact, fits, holds, in_order, is_leaf_view, reaches, shape_of, shared, writable
 from .running import Program, Run
 
 SHAPES = [(2, 3), (2, 3), (4,), (4,), (3, 4), (2, 2), (2, 3, 2), (1, 3), (4, 4), (), (0, 3)]
@@ -25,7 +25,7 @@ MODES = ["torch.no_grad()"] * 4 + ["torch.enable_grad()"] * 2 + [
 ]  # fmt: skip
 
 FIXED: set[str] = {
-    "copies", "inputs", "expanded", "retained", "materialize", "detach_", "roots", "accumulated", "inference",
+    "copies", "inputs", "expanded", "retained", "materialize", "detach_", "roots", "accumulated", "inference", "overlap",
 }  # fmt: skip
 """What was different and is not any more, of: inputs, overlap, expanded, retained, materialize, inference, copies,
 detach_, roots, accumulated, leaf views. The generator leaves out what is not in here yet."""
@@ -104,6 +104,14 @@ class Writer:
         if y.is_complex() and not (x.is_complex() or x.is_floating_point()):
             return False
         return "overlap" in FIXED or not shared(x, y)
+
+    def in_order(self, target: str, operand: str) -> bool:
+        """Whether what a write of the one expression into the other leaves depends on the order of elements."""
+        try:
+            found = [eval(text, self.torch.space) for text in (target, operand)]  # noqa: S307 (written here)
+        except Exception:
+            return False
+        return in_order(*found)
 
     def partner(self, name: str) -> str:
         """Another tensor, mostly one that broadcasts with this one."""
@@ -296,6 +304,8 @@ class Writer:
             if not self.goes_into(u, x):
                 return None
             other = u if self.draw.random() < 0.7 else self.view_of(u)
+            if self.in_order(target, other):
+                return None
             if "copies" not in FIXED and not (x.is_floating_point() or x.is_complex()):
                 other += ".detach()"
             options = [
@@ -320,6 +330,8 @@ class Writer:
         if not self.goes_into(u, x) or (self.tensor(u).is_complex() and not x.is_complex()):
             return None  # torch fills with one complex number, and refuses it for its value
         v = self.view_of(u)
+        if self.in_order(at, v):
+            return None
         mixed = x.is_complex() != self.tensor(u).is_complex()  # torch refuses the derivative of its own fill
         if mixed or not (x.is_floating_point() or x.is_complex()):  # torch lets integers have a history, which fails
             u, v = f"{u}.detach()", f"{v}.detach()"
@@ -508,7 +520,7 @@ class Writer:
                 x.shape == same
                 and not x.is_inference()
                 and not x.requires_grad
-                and not any(shared(x, y) for y in taken)
+                and not any(in_order(x, y) if "overlap" in FIXED else shared(x, y) for y in taken)
             )
         )
         if into is None:

@@ -20,7 +20,7 @@ from ..duals import OPEN, Level, duals_of, make_dual, primal_of, tangent_of
 from ..duals import STACK as DUAL_LEVELS
 from ..inplace import keep_watching
 from ..mirror import Edge, Node, edge_of
-from ..modes import MODES, no_grad
+from ..modes import MODES, is_grad_enabled, no_grad
 from ..participation import Part
 from ..tensor import GRAD_ONLY, Tensor
 from .mapped_function import apply_rule, rule_of
@@ -377,9 +377,27 @@ def _with_tangents(cls: type[Function], args: tuple[Any, ...], separate: bool, l
             continue
         if not isinstance(tangent, Tensor):
             raise GraphError(f"the jvp of {cls.__name__} returned {type(tangent).__name__} as tangent {i}: a tensor")
-        _check_tangent(f"the jvp of {cls.__name__}", context._changed.get(i), value, tangent, operands)
-        made.append(make_dual(value, tangent, level))
+        changed = context._changed.get(i)
+        _check_tangent(f"the jvp of {cls.__name__}", changed, value, tangent, operands)
+        if changed is not None and operands[changed][1] is None and _takes(value, tangent):
+            _make_dual_itself(value, tangent, level)
+            made.append(value)
+        else:
+            made.append(make_dual(value, tangent, level))
     return context, tuple(made) if isinstance(result, tuple) else made[0]
+
+
+def _takes(value: Any, tangent: Any) -> bool:
+    """Whether a write can give a tensor this tangent: the tangent's own history would be lost."""
+    return value._levels == tangent._levels and (edge_of(tangent) is None or not is_grad_enabled())
+
+
+def _make_dual_itself(value: Any, tangent: Any, level: Level) -> None:
+    """Make a tensor that forward has changed in place dual, and what it is a view of: by a write that leaves the
+    elements as they are, and does not count as one."""
+    with no_grad():
+        value.copy_(make_dual(value, tangent, level))
+    value._cell()[0] -= 1
 
 
 def _check_tangent(name: str, changed: int | None, value: Any, tangent: Any, operands: list[tuple[Any, Any]]) -> None:

@@ -121,7 +121,7 @@ def as_strided_scatter(self: Tensor, src: Tensor, size: Ints, stride: Ints, stor
     held = extent_of_memory(self.shape, self.stride, 0)[1] if self.known else end
     if src.shape != size:
         raise ShapeError(f"as_strided_scatter: src has shape {list(src.shape)}, the part {list(size)}")
-    if start < 0 or end > held:
+    if start < 0 or (end > held and 0 not in size):
         raise ShapeError(f"as_strided_scatter: the part covers elements {start} to {end} of {self!r}, which has {held}")
     inferred = like(self)
     inferred.scratch = held * self.dtype.itemsize + 8 * (max(self.numel, 0) + max(src.numel, 0))
