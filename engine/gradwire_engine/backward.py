@@ -87,7 +87,7 @@ def backward(
             arrived = [None] * len(node.outs)
         edges = node.edges
         needed = [e is not None and (wanted is None or id(e[0]) in wanted) for e in edges]
-        runs = (wanted is None if not edges else any(needed)) or (accumulate and id(node) in capturing)
+        runs = wanted is None or any(needed) or (accumulate and id(node) in capturing)
         captured = capturing.get(id(node)) if capturing else None
         if captured and runs and not (accumulate and not edges):
             for slot, i in captured:

@@ -299,9 +299,7 @@ class Run:
         """Whether the node's derivative is computed, and not only what arrives there."""
         if self._accumulate and node in self._captures:
             return True
-        if isinstance(node, AccumulateGrad):
-            return self._wanted is None
-        return any(self._leads(e) for e in node.edges)
+        return self._wanted is None or any(self._leads(e) for e in node.edges)
 
     def _leads(self, edge: Edge | None) -> bool:
         return edge is not None and (self._wanted is None or edge[0] in self._wanted)
