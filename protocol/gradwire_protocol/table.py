@@ -502,7 +502,8 @@ def check_range(name: str, what: str, value: complex, dtype: DType) -> None:
 
 
 def attribute_matches(value: Any, allowed: Sequence[Any]) -> bool:
-    """Whether an attribute's value has one of the declared types. A bool is not an int here."""
+    """Whether an attribute's value has one of the declared types. A bool is a float, as any number is, but not an int
+    here."""
     for member in allowed:
         if get_origin(member) is tuple:
             inner = get_args(member)[0]
@@ -512,7 +513,7 @@ def attribute_matches(value: Any, allowed: Sequence[Any]) -> bool:
             if type(value) is DType:
                 return True
         elif member is float:
-            if type(value) is float or (type(value) is int and fits(value)):
+            if type(value) is float or type(value) is bool or (type(value) is int and fits(value)):
                 return True
         elif type(value) is member:
             return member is not int or -(1 << 63) <= value < 1 << 63

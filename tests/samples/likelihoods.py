@@ -86,6 +86,14 @@ def ctc_loss_that_is_infinite(make):
     yield Sample(x, torch.ones(2, 5, dtype=torch.int64), torch.tensor([3, 3]), torch.tensor([5, 1]), 0, "none")
 
 
+@samples("ctc_loss_gradient", dtypes=FLOATS, ref=lambda g, each: each * (g[..., None] if g.ndim else g), grad=False)
+def ctc_loss_gradient(make):
+    plain = make.plain()
+    yield Sample(plain(3), plain(5, 3, 4))
+    yield Sample(plain(), plain(5, 3, 4))
+    yield Sample(plain(), plain(5, 4))
+
+
 @samples("ctc_loss", dtypes=("float32", "float16"), ref=nnf.ctc_loss)
 def ctc_loss_refusals(make):
     x = make(7, 2, 5)

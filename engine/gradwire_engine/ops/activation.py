@@ -106,7 +106,7 @@ def _by_prelu(s: Any, g: Any) -> Any:
 
 def _elu(xp: Any, x: Any, alpha: float, scale: float, inner: float) -> Any:
     below = xp.expm1(xp.minimum(x, 0) * inner) * (alpha * scale)
-    return select(xp, x > 0, x if scale == 1 else x * scale, below)
+    return select(xp, x >= 0, x if scale == 1 else x * scale, below)
 
 
 @_precisely

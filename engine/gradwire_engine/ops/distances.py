@@ -10,17 +10,19 @@ import numpy as np
 from gradwire_protocol.errors import KernelError
 from gradwire_protocol.ops.distances import BLOCK
 
+from ..backends import native
 from ..functional import F, conj
 from ..registry import derivative, joint_derivative, kernel
 from ..tensor import Tensor
 from .matrix import transposed
-from .reduction import gradient_of_norm, norm
+from .reduction import gradient_of_norm, norm, order_in
 
 _FEW = 25  # up to so many points, Euclidean distances are computed from differences, which is exact near 0
 
 
 @kernel("cdist")
 def cdist(xp: Any, x: Any, y: Any, p: float, compute_mode: str | None) -> Any:
+    p = order_in(p, x.dtype)
     n, m = x.shape[-2], y.shape[-2]
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     if x.shape[-1] == 0 or 0 in (n, m, *batch):
@@ -72,6 +74,7 @@ def _distance_gradient(g: Tensor, x: Tensor, y: Tensor, distances: Tensor, p: fl
     Between equal points it is 0."""
     if p == 0:
         return F.zeros_like(x)
+    p = order_in(p, native(x.dtype))
     apart = distances != 0
     safe = F.where(apart, distances, 1)
     if p == 2:

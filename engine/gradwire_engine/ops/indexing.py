@@ -326,7 +326,9 @@ def index_add(xp: Any, target: Any, dim: int, index: Any, source: Any, alpha: An
     axis = dim % target.ndim
     check_range(xp, "index_add", index, axis, target.shape[axis])
     source = at_least_1d(source)
-    add_slices(xp, target, axis, index, source if alpha == 1 else source * fitted(alpha, source))
+    if alpha != 1:
+        source = source & bool(alpha) if source.dtype.kind == "b" else source * fitted(alpha, source)
+    add_slices(xp, target, axis, index, source)
 
 
 write_derivative(

@@ -13,7 +13,7 @@ from gradwire_protocol.ops.likelihoods import LABELS_AT_ONCE, alignment_states, 
 from .. import deadline
 from ..axes import waits
 from ..functional import F
-from ..registry import composite, derivative, joint_derivative, kernel
+from ..registry import composite, derivative, kernel
 from ..tensor import Tensor
 
 
@@ -185,10 +185,16 @@ def _gradient(xp: Any, logs: Any, states: Any, before: Any, after: Any, losses: 
     return xp.where(counts, xp.exp(logs) - shares, 0.0)
 
 
-@joint_derivative("ctc_loss", saves="result1", undefined=True)
-def ctc_loss_gradient(s: Any, g: Tensor | None, again: Tensor | None) -> Tensor | None:
-    if again is not None:
-        raise Unsupported("ctc_loss has no second derivative")
-    if g is None:
-        return None
-    return s.result1 * (g if g.ndim == 0 else F.unsqueeze(g, -1))
+derivative("ctc_loss", self=("result1", lambda s, g, _: F.ctc_loss_gradient(g, s.result1)))
+
+
+@kernel("ctc_loss_gradient")
+def times_each(xp: Any, g: Any, each: Any) -> Any:
+    return each * (g if g.ndim == 0 else g[..., None])
+
+
+def _once(s: Any, g: Tensor) -> Any:
+    raise Unsupported("ctc_loss has no second derivative")
+
+
+derivative("ctc_loss_gradient", g=_once, each=_once)

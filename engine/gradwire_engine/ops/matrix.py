@@ -179,11 +179,13 @@ def addbmm(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 
 @kernel("addr")
 def addr(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    product = xp.multiply(a[:, None], b)
-    if product.dtype.kind == "b":
-        product = xp.logical_and(product, bool(alpha))
+    if a.dtype.kind == "b":
+        product = xp.logical_and(xp.multiply(a[:, None], b), bool(alpha))
         return xp.logical_or(product, self) if beta else product
-    return _blend(xp, self, product, beta, alpha)
+    # In this order: where alpha is infinite, it shows.
+    if alpha != 1:
+        a = xp.multiply(a, int(alpha) if a.dtype.kind in "iu" else alpha)
+    return _blend(xp, self, xp.multiply(a[:, None], b), beta, 1)
 
 
 def scaled(g: Tensor, factor: Any) -> Tensor:

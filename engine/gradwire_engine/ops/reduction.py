@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from math import inf, isinf
+from math import copysign, inf, isinf
 from typing import Any
+
+import numpy as np
 
 from gradwire_protocol.meta import Meta
 from gradwire_protocol.shapes import canonical_dims, reduced_shape
@@ -179,6 +181,11 @@ def _prod_gradient(s: Any, g: Tensor) -> Any:
 derivative("prod", self=("self", _prod_gradient))
 
 
+def order_in(p: float, dtype: Any) -> float:
+    """The order of a norm as the dtype in which it is computed holds it: a large one is infinite."""
+    return copysign(inf, p) if abs(p) > np.finfo(dtype).max else p
+
+
 @kernel("norm")
 def norm(xp: Any, x: Any, p: float, dim: Any, keepdim: bool, dtype: Any) -> Any:
     axes = axes_of(x, dim)
@@ -193,7 +200,7 @@ def norm(xp: Any, x: Any, p: float, dim: Any, keepdim: bool, dtype: Any) -> Any:
         return total(xp, size, axes)
     if isinf(p):
         return extreme(xp, size, axes, largest=p > 0)
-    return total(xp, size**p, axes) ** (1 / p)
+    return total(xp, size**p, axes) ** (1 / order_in(p, size.dtype))
 
 
 def _norm_gradient(s: Any, g: Tensor) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, pi
+from math import inf, nan, pi
 from typing import Any
 
-from .. import special
+import numpy as np
+
+from .. import deadline, special
 from ..axes import along, at_least_1d, flipped, recurrence, running, undefined
 from ..functional import F, conj
 from ..registry import derivative, joint_derivative, kernel
@@ -53,6 +55,8 @@ def logcumsumexp(xp: Any, x: Any, dim: int) -> Any:
 def _complex_logcumsumexp(xp: Any, x: Any) -> Any:
     """Along the last axis. The angle is not reduced to one turn: each step turns it from that of the larger of the sum
     so far and the next term, as PyTorch's one after the other."""
+    if xp is np and not np.isfinite(x).all():
+        return _step_by_step(x)
     out = x.copy()
     distance = 1
     while distance < x.shape[-1]:
@@ -70,6 +74,26 @@ def _complex_logcumsumexp(xp: Any, x: Any) -> Any:
     last = running(xp, "maximum", xp.where(begins, xp.arange(x.shape[-1]), 0), -1)
     origin = xp.where(begins, x.imag + change - along_runs, 0)
     out.imag = xp.take_along_axis(origin, last, -1) + along_runs
+    return out
+
+
+def _step_by_step(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Along the last axis, where sums are not associative: with NaN, or an infinite term. A sum with NaN is NaN in both
+    parts. Minus infinity stands for nothing and has no angle; infinity has the angle of the whole sum."""
+    out = x.copy()
+    out[np.isneginf(x.real) & ~np.isnan(x)] = -inf
+    out[np.isnan(x)] = complex(nan, nan)
+    for i in range(1, x.shape[-1]):
+        if not i & 0xFFF:
+            deadline.check("logcumsumexp")
+        before, term = out[..., i - 1], x[..., i]
+        larger = before.real >= term.real
+        big, small = np.where(larger, before, term), np.where(larger, term, before)
+        alike = np.isinf(big.real) & (big.real == small.real)
+        found = big + np.log1p(np.exp(small - big))
+        found = np.where(np.isneginf(small.real) | (np.isposinf(big.real) & ~alike), big, found)
+        found = np.where(alike, np.where(big.real < 0, before, np.log(np.exp(before) + np.exp(term))), found)
+        out[..., i] = np.where(np.isnan(before) | np.isnan(term), complex(nan, nan), found)
     return out
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from ..dtypes import FLOATING, float32, float64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, Unsupported
-from ..meta import Inference, Meta, Shape, meta
+from ..meta import Inference, Meta, Shape, meta, new
 from ..promotion import Promote
 from ..shapes import common_device, elementwise
 from ..table import Tensor, op
@@ -135,6 +135,12 @@ def ctc_loss(
     scratch = 6 * self.shape[0] * batch * states * float64.itemsize + marks
     out = meta(shape, self.dtype, device)
     return Inference((out, kept), None, None, _ctc_node(self, reduction, zero_infinity), scratch)
+
+
+@op(grad_fn="NotImplemented", internal=True, underivable="the gradient of ctc_loss has no derivative")
+def ctc_loss_gradient(g: Tensor, each: Tensor) -> Inference:
+    """The gradient by the log-probabilities: ``each``, of each sequence's loss, times ``g``, by these losses."""
+    return new(each.shape, each.dtype, each.device, compute=each.dtype)
 
 
 LABELS_AT_ONCE: Final = 1 << 20

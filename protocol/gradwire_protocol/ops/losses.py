@@ -69,7 +69,7 @@ _PLAIN = {"mean": "MeanBackward0", "sum": "SumBackward0", "none": "AbsBackward0"
 def smooth_l1_loss(self: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Inference:
     """``0.5 * d ** 2 / beta`` where the difference ``d`` is below ``beta``, ``abs(d) - 0.5 * beta`` elsewhere; then
     reduced. With ``beta`` 0 it is :func:`l1_loss`."""
-    if beta < 0:
+    if not beta >= 0:
         raise ArgumentError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     elements = elementwise(self, target)
     if beta == 0:
@@ -83,7 +83,7 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: str = "mean", beta: 
 def huber_loss(self: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Inference:
     """``0.5 * d ** 2`` where the difference ``d`` is below ``delta``, ``delta * (abs(d) - 0.5 * delta)`` elsewhere;
     then reduced."""
-    if delta <= 0:
+    if not delta > 0:
         raise ArgumentError(f"huber_loss: delta must be positive, got {delta}")
     elements = elementwise(self, target)
     need_float("huber_loss", elements)

@@ -226,8 +226,11 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Factor = 1, alpha: Fact
     need_ndim("addr", 1, vec1=vec1, vec2=vec2)
     need_expandable("addr", self, (vec1.shape[0], vec2.shape[0]))
     inferred = elementwise(self, meta((vec1.shape[0], 1), vec1.dtype, vec1.device), vec2)
-    if inferred.outs[0].dtype.category <= INTEGRAL and ScalarKind.FLOAT in (beta, alpha):
-        raise ArgumentError(f"addr: beta and alpha are integers for a result of {inferred.outs[0].dtype.name}")
+    dtype = inferred.outs[0].dtype
+    if dtype.category <= INTEGRAL and ScalarKind.FLOAT in (beta, alpha):
+        raise ArgumentError(f"addr: beta and alpha are integers for a result of {dtype.name}")
+    if dtype.category > BOOLEAN and ScalarKind.BOOL in (beta, alpha):
+        raise ArgumentError(f"addr: beta and alpha are bools only for a result of bools, not of {dtype.name}")
     return inferred
 
 

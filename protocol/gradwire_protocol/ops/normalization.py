@@ -304,7 +304,12 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: Float = 1e-8) -
     both norms, each at least ``eps``."""
     shape = broadcast(x1.shape, x2.shape)
     dtype = join(x1.dtype, x2.dtype)
-    if not dtype.is_floating_point and not dtype.is_complex:
+    if not dtype.is_floating_point:
         raise DTypeError(f"cosine_similarity needs floating point tensors, got {x1.dtype.name} and {x2.dtype.name}")
     gone = canonical_dim(dim, len(shape))
-    return new(reduced_shape(shape, (gone,), False), dtype, common_device(x1, x2))
+    return new(reduced_shape(shape, (gone,), False), dtype, common_device(x1, x2)).checking(_check_least_norm)
+
+
+def _check_least_norm(x1: object, x2: object, dim: int, eps: float) -> None:
+    if not eps >= 0:
+        raise ArgumentError(f"cosine_similarity: eps is a least norm and cannot be {eps}")
