@@ -359,3 +359,16 @@ def test_initial_values_have_their_older_names():
         assert gw.nn.init.constant(tensor, 3.0) is tensor
     assert tensor.tolist() == [[3.0, 3.0], [3.0, 3.0]]
     assert all(hasattr(gw.nn.init, name) for name in dir(torch.nn.init) if name[0].islower() and name != "torch")
+
+
+@pytest.mark.parametrize("norm_type", [0.0, -1.0, 0.5, 1.0, 2.0, float("inf")])
+@pytest.mark.parametrize("count", [1, 2])
+def test_norms_of_gradients_are_norms_of_their_norms(norm_type, count):
+    def program(torch, draw, filled):
+        utils, parameters = torch.nn.utils, [torch.nn.Parameter(torch.ones(3)) for _ in range(count)]
+        for parameter in parameters:
+            parameter.grad = torch.tensor([3.0, 4.0, 0.0])
+        alone = utils.get_total_norm([p.grad for p in parameters], norm_type)
+        return [alone, utils.clip_grad_norm_(parameters, 1.0, norm_type), *(p.grad for p in parameters)]
+
+    same(program)

@@ -333,7 +333,7 @@ def clip_grad_norm_(engine: Any, params: list[Tensor], max_norm: float, norm_typ
             none: Tensor = engine.call("zeros", (), dtype=params[0].dtype.to_real(), device=params[0].device)
             return none
         norms = [F.norm(g, norm_type) for g in gradients]
-        total: Tensor = norms[0] if len(norms) == 1 else F.norm(F.stack(norms), norm_type)
+        total: Tensor = norms[0] if len(norms) == 1 and norm_type else F.norm(F.stack(norms), norm_type)
         scale = F.clamp(max_norm / (total + 1e-6), max=1.0)
         for gradient in gradients:
             if scale.device == gradient.device:

@@ -39,7 +39,7 @@ def get_total_norm(
     p = float(norm_type)
     with no_grad():
         norms = [call("norm", t, p) for t in entries]
-        total = norms[0] if len(norms) == 1 else call("norm", call("stack", norms), p)
+        total = norms[0] if len(norms) == 1 and p else call("norm", call("stack", norms), p)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise ArgumentError(f"the norm of order {p} of these gradients is {total.item()}, not a finite number")
     return total
