@@ -41,14 +41,18 @@ class Region:
         children: of a repetition, those regions.
         inner: regions called inside, whose inputs are known again after a repetition.
         handle: the tensor by which the server knows it.
+
+    Args:
+        unpack: gives the positional arguments, where hooks of the program keep them.
     """
 
     def __init__(
         self, session: Session, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
         *, preserve_rng_state: bool = True, compare: bool = True, again: AbstractContextManager[Any] | None = None,
-        source: Region | None = None,
+        source: Region | None = None, unpack: Callable[[], tuple[Any, ...]] | None = None,
     ) -> None:  # fmt: skip
         self._session = session
+        self._unpack = unpack
         self._function = function
         self._compare = compare
         self._again = again
@@ -156,6 +160,8 @@ class Region:
                 )
         if self.inputs is not None:
             args, kwargs = self.inputs
+            if self._unpack is not None:
+                args = self._unpack()
         else:
             assert self.parent is not None
             children = repetitions[self.parent].children

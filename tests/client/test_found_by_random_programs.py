@@ -221,6 +221,33 @@ def test_a_checkpoint_keeps_as_much_the_second_time(function, position):
     same(claimed)
 
 
+PACKED = {
+    "copies": (lambda x: x.clone(), lambda x: x),
+    "itself": (lambda x: x, lambda x: x),
+    "a half": (lambda x: x * 0.5, lambda x: x * 2),
+}
+
+
+@pytest.mark.parametrize("hooks", PACKED.values(), ids=PACKED)
+@pytest.mark.parametrize("write", [lambda a: None, lambda a: a.data.mul_(3), lambda a: a.detach().mul_(3)])
+def test_hooks_keep_the_arguments_of_a_checkpoint(hooks, write):
+    def claimed(torch):
+        checkpoint = import_module(f"{torch.__name__}.utils.checkpoint").checkpoint
+        found = []
+        for place in (lambda x: x, lambda x: x * 1):
+            a, b = (torch.arange(3.0) + 1).requires_grad_(), (torch.arange(3.0) - 1).requires_grad_()
+            x = place(a)
+            with torch.autograd.graph.saved_tensors_hooks(*hooks):
+                y = checkpoint(lambda p, q, n: (p * q * n).sin(), x, b, 2, use_reentrant=False)
+            write(x)
+            found += torch.autograd.grad(y.sum(), [a, b], retain_graph=True)
+            y.sum().backward()
+            found += [a.grad, b.grad]
+        return found
+
+    same(claimed)
+
+
 # Gradients
 
 

@@ -17,7 +17,8 @@ from gradwire_protocol.table import TABLE
 from ..autograd import backward
 from ..autograd.driver import current_run
 from ..autograd.function import Function
-from ..modes import enable_grad, is_grad_enabled, is_inference_mode_enabled, no_grad
+from ..autograd.saved_tensors import SavedTensor
+from ..modes import MODES, enable_grad, is_grad_enabled, is_inference_mode_enabled, no_grad
 from ..regions import Region, control
 from ..sessions import current_session
 from ..tensor import Tensor
@@ -96,11 +97,19 @@ def checkpoint(
         raise GraphError(
             "checkpoint() keeps its tensors for backward, which those made in inference mode are not: clone them"
         )
+    packed = MODES.packing != ()
     region = Region(
-        _session_of(args, kwargs), function, args, kwargs, preserve_rng_state=preserve_rng_state,
+        _session_of(args, kwargs), function, () if packed else args, kwargs, preserve_rng_state=preserve_rng_state,
         compare=determinism_check == "default", again=again if context_fn is not noop_context_fn else None,
+        unpack=_packed(args) if packed else None,
     )  # fmt: skip
     return region.run(args, kwargs, first)
+
+
+def _packed(args: tuple[Any, ...]) -> Callable[[], tuple[Any, ...]]:
+    """The arguments as the innermost hooks for saved tensors keep them: whatever is changed in place, they have it."""
+    kept = [SavedTensor(a, None, False) if isinstance(a, Tensor) else a for a in args]
+    return lambda: tuple([a.unpack() if isinstance(a, SavedTensor) else a for a in kept])
 
 
 def _session_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
