@@ -27,7 +27,7 @@ MOST_CHANGED: Final = 4
 
 KEEPS_MORE: Final = {
     ("operand 0",): (
-        "einsum linalg.cond linalg.eigvals linalg.eigvalsh linalg.svdvals msort nanquantile "
+        "einsum linalg.cond linalg.eigvals linalg.eigvalsh linalg.svdvals nanquantile "
         "nn.functional.tanhshrink norm/nuc quantile special.ndtr"
     ),
     ("operand 0", "operand 1"): ("kron nn.functional.kl_div nn.functional.scaled_dot_product_attention"),

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..axes import along, at_least_1d, count, order
 from ..functional import F
-from ..registry import derivative, kernel
+from ..registry import composite, derivative, kernel
+from ..tensor import Tensor
 
 
 @kernel("sort")
@@ -21,9 +22,9 @@ def argsort(xp: Any, x: Any, dim: int, descending: bool, stable: bool) -> Any:
     return order(xp, at_least_1d(x), dim, descending)
 
 
-@kernel("msort")
-def msort(xp: Any, x: Any) -> Any:
-    return xp.sort(at_least_1d(x), axis=0)
+@composite("msort", gradients={"self": ()}, keeps=())
+def msort(engine: Any, x: Tensor) -> Any:
+    return F.sort(x, 0)[0]
 
 
 @kernel("topk")
@@ -45,7 +46,6 @@ for _name in ("sort", "topk"):
     derivative(
         _name, self=("result1", lambda s, g, _: F.gather_backward(g, s.meta("self").shape, s.dim, s.result1, True))
     )
-derivative("msort", self=("self", lambda s, g: F.gather_backward(g, g.shape, 0, F.argsort(s.self, 0), True)))
 
 
 def _distinct(xp: Any, x: Any, by_value: Any, inverse: bool, counts: bool, dim: int | None) -> tuple[Any, ...]:
