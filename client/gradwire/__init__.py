@@ -159,9 +159,9 @@ from .func.vmap import vmap  # noqa: E402
 from .serialization import load, save  # noqa: E402
 
 _LATER = (
-    "accelerator", "amp", "backends", "compiler", "compiling", "cpu", "cuda", "distributed", "distributions", "fft",
-    "jit", "linalg", "masked", "mps", "multiprocessing", "overrides", "profiler", "return_types", "signal", "special",
-    "testing", "types", "viz", "xpu",
+    "__config__", "accelerator", "amp", "backends", "compiler", "compiling", "cpu", "cuda", "distributed",
+    "distributions", "fft", "jit", "linalg", "masked", "mps", "multiprocessing", "overrides", "profiler",
+    "return_types", "signal", "special", "testing", "types", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
 _INSIDE_OF = {"Event": "cuda", "GradScaler": "amp", "Stream": "cuda", "compile": "compiling", "each": "compiling"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from gradwire_protocol.dtypes import FLOATING
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import TABLE
@@ -152,10 +153,16 @@ attach("__rtruediv__", _rtruediv)
 attach("__rdiv__", _rtruediv)
 
 
+def _invert(self: Tensor) -> Any:
+    if self.dtype.category >= FLOATING:
+        raise ArgumentTypeError(f"~ inverts bits: it takes bool and integer tensors, not {self.dtype.name}")
+    return call("bitwise_not", self)
+
+
 attach("__neg__", lambda self: call("neg", self))
 attach("__pos__", lambda self: self.positive())
 attach("__abs__", lambda self: call("abs", self))
-attach("__invert__", lambda self: call("bitwise_not", self))
+attach("__invert__", _invert)
 attach("__getitem__", indexing.getitem)
 attach("__setitem__", indexing.setitem)
 attach("__delitem__", indexing.delitem)

@@ -123,7 +123,9 @@ def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
         raise ArgumentTypeError(f"{name}: out must be a tensor, not {type(out).__name__}")
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):
         raise GraphError(f"{name}: out= does not record history; call it under no_grad(), or assign the result")
-    if not _holds(name, out.dtype, result.dtype):
+    if not _holds(name, out.dtype, result.dtype) and not (
+        name == "abs" and out.is_complex() and any(t.dtype is out.dtype for t in tensors_among(given))
+    ):
         kind = ArgumentTypeError if name in _JOINING else DTypeError
         raise kind(f"{name}: a {result.dtype.name} result cannot be written into out of {out.dtype.name}")
     if result._meta.device != out._meta.device:

@@ -103,6 +103,15 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "tensor_split at a matrix": lambda t: t.tensor_split(t.ones(2), t.ones(2, 2).long()),
     "tensor_split at a number": lambda t: list(t.tensor_split(t.ones(2), t.tensor(2))),
     "False beside positions": lambda t: t.ones(1, 2, 3, 4)[False, [0, 1], ...].tolist(),
+    "~ of floats": lambda t: ~t.ones(2),
+    "~ of halves": lambda t: ~t.ones(2).half(),
+    "~ of complex numbers": lambda t: ~t.ones(2, dtype=t.complex64),
+    "bitwise_not of floats": lambda t: t.bitwise_not(t.ones(2)),
+    "abs of complex numbers into complex ones": lambda t: t.abs(
+        t.tensor([3 + 4j, 0]), out=t.empty(2, dtype=t.complex64)
+    ),
+    "abs of complex numbers into larger ones": lambda t: t.abs(t.tensor([3 + 4j]), out=t.empty(1, dtype=t.complex128)),
+    "abs of floats into complex ones": lambda t: t.abs(t.ones(2), out=t.empty(2, dtype=t.complex64)),
     # Element by element
     "apply_ with a gradient": lambda t: t.ones(2, requires_grad=True).apply_(lambda a: a),
     "map_ of another dtype": lambda t: t.ones(2).map_(t.ones(2).double(), lambda a, b: a),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from enum import Enum
+from inspect import signature
 from typing import Any
 
 from gradwire_protocol.dtypes import float16, float32, int32
@@ -148,6 +149,8 @@ class GradScaler:
         account = self._account(optimizer)
         if account.stage is OptState.STEPPED:
             raise ArgumentError("step() was called for this optimizer already since the last update()")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._step_that_scales(optimizer, account, args, kwargs)
         if account.stage is OptState.READY:
             self.unscale_(optimizer)
         if account.found is None:
@@ -162,6 +165,31 @@ class GradScaler:
             return optimizer.step()
         finally:
             optimizer._skip = None
+
+    def _step_that_scales(
+        self, optimizer: Any, account: _Account, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A step of an optimizer that unscales and skips itself: it finds ``grad_scale``, None where gradients are
+        unscaled already, and ``found_inf`` among its attributes. An older form takes the scaler as an argument."""
+        if "grad_scaler" in signature(optimizer.step).parameters:
+            warnings.warn(
+                f"{type(optimizer).__name__}.step takes grad_scaler, an old form: read self.grad_scale and "
+                "self.found_inf in it",
+                FutureWarning,
+                stacklevel=3,
+            )
+            account.stage = OptState.STEPPED
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
+        scale = self._scale
+        if account.stage is OptState.READY:
+            account.found = self._unscale(optimizer, full((), 1.0, dtype=float32, device=scale.device))
+        optimizer.grad_scale = None if account.stage is OptState.UNSCALED else scale
+        optimizer.found_inf = account.found
+        account.stage = OptState.STEPPED
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
 
     def update(self, new_scale: Any = None) -> None:
         """End the iteration: adapt the scale, or set it to a number or to what a tensor of one element holds."""

@@ -11,7 +11,7 @@ from ..registry import derivative, kernel
 
 _ARRAY_FUNCTIONS = {
     "reciprocal": "reciprocal", "exp": "exp", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10",
-    "log1p": "log1p", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "arcsin",
+    "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "arcsin",
     "acos": "arccos", "atan": "arctan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh",
     "acosh": "arccosh", "atanh": "arctanh", "sinc": "sinc",
 }  # fmt: skip
@@ -25,6 +25,19 @@ def _register(name: str, function: str) -> None:
 
 for _name, _function in _ARRAY_FUNCTIONS.items():
     _register(_name, _function)
+
+
+@kernel("log1p")
+def log1p(xp: Any, x: Any) -> Any:
+    if x.dtype.kind != "c":
+        return xp.log1p(x)
+    re, im = x.real, x.imag
+    small = xp.where(abs(x) < 0.5, x, 0)
+    near = 0.5 * xp.log1p(small.real * (2 + small.real) + small.imag * small.imag)  # of the squared modulus, less 1
+    found = xp.empty_like(x)
+    found.real = xp.where(abs(x) < 0.5, near, xp.log(xp.hypot(re + 1, im)))
+    found.imag = xp.arctan2(im, re + 1)
+    return found
 
 
 @kernel("exp2")
@@ -82,8 +95,9 @@ def rad2deg(xp: Any, x: Any) -> Any:
 
 def _by_sinc(s: Any, g: Any) -> Any:
     angle = s.self * math.pi
-    slope = (F.cos(angle) * angle - F.sin(angle)) / (angle * s.self)
-    return F.where(s.self == 0, 0, g * conj(slope))
+    squared = angle * s.self  # 0 also where the argument is so small that its square is
+    slope = (F.cos(angle) * angle - F.sin(angle)) / squared
+    return F.where(squared == 0, 0, g * conj(slope))
 
 
 def _by_logit(s: Any, g: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .sessions import current_session
+from ..sessions import current_session
+from . import amp as amp
 
 
 def is_available() -> bool:
