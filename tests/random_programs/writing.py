@@ -277,7 +277,7 @@ class Writer:
             options += [
                 (f"torch.var_mean({t} * 1.0, {d}, correction=0)", 2),
             ]
-            options += [(f"torch.frexp({t} * 1.0)", 2)] if x.dtype.is_floating_point else []
+            options += [(f"torch.frexp({t} * 1.0)", 2)] if x.dtype.is_floating_point and exact(x) else []
         text, count = self.draw.choice(options)
         return f"{', '.join(self.name() for _ in range(count))}{',' if count == 1 else ''} = {text}"
 
