@@ -55,6 +55,15 @@ class RemovableHandle:
             if table is not None:
                 table.pop(self.id, None)
 
+    def __getstate__(self) -> Any:
+        return self.hooks_dict_ref(), self.id, [found() for found in self.extra_dict_ref]
+
+    def __setstate__(self, state: Any) -> None:
+        """A copy, made with the module that has the hook, removes the hook of the copied module."""
+        table, self.id, extra = state
+        self.hooks_dict_ref = ref(HookTable() if table is None else table)
+        self.extra_dict_ref = tuple(ref(one) for one in extra if one is not None)
+
     def __enter__(self) -> RemovableHandle:
         return self
 

@@ -68,6 +68,25 @@ def removed_hooks_leave_nothing_in_a_module(torch):
 
 
 @claim
+def a_handle_in_a_copied_module_removes_the_hook_of_the_copy(torch):
+    module = torch.nn.Linear(2, 2)
+    module.handle = module.register_forward_hook(lambda m, a, k, r: r * 0, with_kwargs=True)
+    deep = copy.deepcopy(module)
+    deep.handle.remove()
+    counts = [len(one._forward_hooks) for one in (module, deep)]
+    return counts, [len(one._forward_hooks_with_kwargs) for one in (module, deep)]
+
+
+@claim
+def a_copied_lazy_module_learns_its_shapes_once(torch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lazy, x = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.LazyBatchNorm1d()), torch.ones(2, 4)
+        copied = copy.deepcopy(lazy)
+        return [[tuple(one(x).shape), tuple(one(x).shape), type(one[0]).__name__] for one in (copied, lazy)]
+
+
+@claim
 def instance_norm_of_another_number_of_channels(torch):
     found = []
     for count in (1, 2, 3):
