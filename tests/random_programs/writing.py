@@ -440,7 +440,8 @@ class Writer:
         return f"{t}.grad_fn\n{self.draw.choice(options)}"
 
     def grad_attribute(self) -> str | None:
-        t = self.one(lambda x: x.requires_grad and (x.is_leaf or x.retains_grad))
+        # The strides of a gradient that a strided result retains are an implementation's choice.
+        t = self.one(lambda x: x.requires_grad and (x.is_leaf or (x.retains_grad and x.is_contiguous())))
         if t is None:
             return None
         x = self.tensor(t)
