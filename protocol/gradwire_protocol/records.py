@@ -212,7 +212,8 @@ def _take_attribute(op: Op, param: Param, arg: Any) -> Any:
         return dtypes.BY_NAME[arg]
     if not attribute_matches(arg, param.check):
         raise wrong_type(op, param, arg)
-    return arg
+    # Derivatives and composites would compute with a bool as with bools.
+    return float(arg) if type(arg) is bool and bool not in param.check else arg
 
 
 def _tupled(arg: list[Any]) -> tuple[Any, ...]:

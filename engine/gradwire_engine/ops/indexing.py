@@ -327,7 +327,8 @@ def index_add(xp: Any, target: Any, dim: int, index: Any, source: Any, alpha: An
     check_range(xp, "index_add", index, axis, target.shape[axis])
     source = at_least_1d(source)
     if alpha != 1:
-        source = source & bool(alpha) if source.dtype.kind == "b" else source * fitted(alpha, source)
+        kind = source.dtype.kind
+        source = source & bool(alpha) if kind == "b" else source * fitted(int(alpha) if kind in "iu" else alpha, source)
     add_slices(xp, target, axis, index, source)
 
 
