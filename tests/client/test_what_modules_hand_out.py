@@ -81,7 +81,7 @@ def a_handle_in_a_copied_module_removes_the_hook_of_the_copy(torch):
 def a_copied_lazy_module_learns_its_shapes_once(torch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        lazy, x = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.LazyBatchNorm1d()), torch.ones(2, 4)
+        lazy, x = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.LazyLinear(5)), torch.ones(2, 4)
         copied = copy.deepcopy(lazy)
         return [[tuple(one(x).shape), tuple(one(x).shape), type(one[0]).__name__] for one in (copied, lazy)]
 
