@@ -41,11 +41,17 @@ def reaches(root: torch.Tensor, inputs: list[torch.Tensor]) -> bool:
 
 def writable(x: torch.Tensor) -> bool:
     """Whether no element lies in two places: such writes are different on purpose, or refused."""
-    return (
-        x.dtype is not torch.bool
-        and not x.is_inference()
-        and len({offset(x, i) for i in range(x.numel())}) == x.numel()
-    )
+    return x.dtype is not torch.bool and not x.is_inference() and not repeats(x)
+
+
+def repeats(x: torch.Tensor) -> bool:
+    """Whether two of its elements lie in one place."""
+    return len({offset(x, i) for i in range(x.numel())}) < x.numel()
+
+
+def unclear(x: torch.Tensor) -> bool:
+    """Whether it has complex infinities or NaN, which spread from one part of a number to the other on many ways."""
+    return x.is_complex() and not bool(x.detach().isfinite().all())
 
 
 def exact(x: torch.Tensor) -> bool:

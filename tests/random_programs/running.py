@@ -174,6 +174,11 @@ class Run:
         """Whether torch gave up the last statement in the middle of a backward; gradwire looks before it begins."""
         return any(text in str(self.error) for text in HALF_DONE)
 
+    @property
+    def wrote_nevertheless(self) -> bool:
+        """Whether torch refused a write that it had done by then; gradwire refuses before it writes."""
+        return "Inplace update to inference tensor" in str(self.error)
+
     def finish(self) -> None:
         """Let the last statement raise what only the server knew."""
         try:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
 
 import pytest
 
-from .running import disagreements
+from .apart import Apart
+from .running import Program, disagreements
 from .shrinking import report, shrink
 from .writing import written
 
@@ -20,11 +22,37 @@ PROGRAMS = 150
 pytestmark = pytest.mark.usefixtures("session")
 
 
+@pytest.fixture(scope="module")
+def apart() -> Iterator[Apart]:
+    made = Apart()
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize("number", range(PROGRAMS))
-def test_a_random_program_leaves_both_libraries_alike(number: int) -> None:
-    program = written(SEED * 1000 + number)
+def test_a_random_program_leaves_both_libraries_alike(number: int, apart: Apart) -> None:
+    program = apart.written(SEED * 1000 + number)
+    if program is None:
+        pytest.skip("torch itself crashes")
     found = disagreements(program)
     assert not found, report(program, found)
+
+
+def abort_at_two(seed: int) -> Program:
+    if seed == 2:
+        os.abort()
+    return Program(seed)
+
+
+def test_a_crash_costs_one_program() -> None:
+    apart = Apart(abort_at_two)
+    assert [apart.written(seed) for seed in (1, 2, 3)] == [Program(1), None, Program(3)]
+    assert apart.crashed == [2]
+    apart.close()
+
+
+def test_another_process_writes_the_same_program(apart: Apart) -> None:
+    assert apart.written(SEED) == written(SEED)
 
 
 def test_a_seed_writes_the_same_program_again() -> None:

@@ -13,7 +13,19 @@ from collections.abc import Callable
 
 import torch
 
-from .predicates import exact, fits, holds, in_order, is_leaf_view, reaches, shape_of, shared, writable
+from .predicates import (
+    exact,
+    fits,
+    holds,
+    in_order,
+    is_leaf_view,
+    reaches,
+    repeats,
+    shape_of,
+    shared,
+    unclear,
+    writable,
+)
 from .running import Program, Run
 
 SHAPES = [(2, 3), (2, 3), (4,), (4,), (3, 4), (2, 2), (2, 3, 2), (1, 3), (4, 4), (), (0, 3)]
@@ -53,6 +65,8 @@ class Writer:
                 break
             text = self.statement()
             self.add(text)
+            if any(holds(unclear, x) for x in self.torch.tensors().values()):
+                break
             if "create_graph=True" in text:
                 self.cut(text)
         return self.program
@@ -68,7 +82,7 @@ class Writer:
 
     def add(self, text: str) -> None:
         self.torch.do(text)
-        if not self.torch.took_for_leaf(text):
+        if not (self.torch.took_for_leaf(text) or self.torch.wrote_nevertheless):
             self.program.statements.append(text)
 
     # Choosing
@@ -520,6 +534,7 @@ class Writer:
                 x.shape == same
                 and not x.is_inference()
                 and not x.requires_grad
+                and not repeats(x)
                 and not any(in_order(x, y) if "overlap" in FIXED else shared(x, y) for y in taken)
             )
         )

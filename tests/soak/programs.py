@@ -7,9 +7,9 @@ import random
 import time
 
 import gradwire
+from tests.random_programs.apart import Apart
 from tests.random_programs.running import disagreements
 from tests.random_programs.shrinking import report
-from tests.random_programs.writing import written
 
 from . import Figures, enough, progress
 
@@ -24,8 +24,11 @@ def run(most_seconds: float) -> Figures:
     gradwire.current_session()
     until = time.monotonic() + most_seconds
     programs, statements, disagreeing = 0, 0, []
+    apart = Apart()
     while time.monotonic() < until:
-        program = written(seed + programs)
+        program = apart.written(seed + programs + len(apart.crashed))
+        if program is None:
+            continue
         found = disagreements(program)
         programs += 1
         statements += len(program.statements)
@@ -34,8 +37,10 @@ def run(most_seconds: float) -> Figures:
             if len(disagreeing) <= SHOWN:
                 print(report(program, found), flush=True)
         progress(f"{programs:,} programs, {len(disagreeing)} disagreements")
+    apart.close()
     assert not disagreeing, f"{len(disagreeing)} of {programs:,} programs disagree, by seed: {disagreeing[:50]}"
     enough(programs, LEAST, "programs")
     return {
         "programs": programs, "statements": statements, "disagreements": len(disagreeing), "first seed": seed,
+        "programs that torch does not survive": len(apart.crashed),
     }  # fmt: skip
