@@ -194,7 +194,11 @@ class Saved:
                     return None
                 return entry.unpack(node, name)
             if type(entry) is list:
+                if None in entry:
+                    self._check_absent(name, entry)
                 return [e.unpack(node, name, i) if type(e) is SavedTensor else e for i, e in enumerate(entry)]
+            if entry is None:
+                self._check_absent(name, entry)
             return entry
         at = node.row.op.positions.get(name)
         if at is None:
@@ -203,6 +207,18 @@ class Saved:
         if type(value) is Meta:
             raise AttributeError(f"the derivative of {node.row.op.name} did not save {name!r}")
         return value
+
+    def _check_absent(self, name: str, entry: Any) -> None:
+        """Check that there was no tensor where none is kept.
+
+        Raises:
+            GraphError: where the client took one (``let_go``) and did not bring it back.
+        """
+        at = self._node.row.op.positions.get(name)
+        was = None if at is None else self._node.values[at]
+        wanting = [i for i, e in enumerate(entry) if e is None] if type(entry) is list else []
+        if at is None or type(was) is Meta or any(type(was[i]) is Meta for i in wanting):
+            raise GraphError(f"what {self._node.name} saved as {name!r} was taken by its client and not brought back")
 
     def meta(self, name: str) -> Any:
         """The meta of a tensor operand (a list of them for a list of tensors)."""

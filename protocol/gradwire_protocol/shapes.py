@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .dtypes import DType
 from .errors import ArgumentError, ArgumentTypeError, DeviceError, IndexOutOfRange, ShapeError
-from .meta import UNKNOWN, Inference, Meta, Shape, contiguous_stride, new
+from .meta import UNKNOWN, Inference, Meta, Shape, contiguous_stride, meta, new
 from .promotion import Promote, ScalarKind, promote
 
 MAX_DIMS = 64
@@ -204,9 +204,17 @@ def elementwise(
         dtype or result,
         device,
         compute=compute,
-        stride=elementwise_stride(shape, tensors),
+        stride=elementwise_stride(shape, [_cast(op, compute) for op in tensors]),
         grad_fn=grad_fn,
     )
+
+
+def _cast(op: Meta, dtype: DType) -> Meta:
+    """The operand that PyTorch computes with: an expanded one that is cast has memory of its own, in an order that
+    counts."""
+    if op.dtype is dtype or op.contiguous or 0 not in op.stride or not op.known:
+        return op
+    return meta(op.shape, dtype, op.device, dense_stride_like(op))
 
 
 def like(self: Meta, *, dtype: DType | None = None, grad_fn: str | None = None) -> Inference:

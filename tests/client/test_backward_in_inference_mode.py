@@ -219,6 +219,15 @@ def what_is_made_with_gradients_enabled_inside_is_one(torch):
     return [m.is_inference() for m in made]
 
 
+@claim
+def a_checkpoint_inside_records_nothing(torch):
+    checkpoint = import_module(f"{torch.__name__}.utils.checkpoint").checkpoint
+    x = torch.ones(2).requires_grad_()
+    with torch.inference_mode(), torch.enable_grad():
+        y = checkpoint(lambda a, b: (a * b).sin(), x, x, use_reentrant=False)
+    return y, y.is_inference(), y.requires_grad, y.grad_fn
+
+
 @pytest.mark.parametrize("claimed", claim, ids=name_of)
 def test_claim(claimed):
     same(claimed)

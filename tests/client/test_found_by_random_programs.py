@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from contextlib import nullcontext
 from importlib import import_module
 
 import pytest
@@ -398,6 +400,47 @@ def test_samplers_fill_what_they_fill_in_torch(dtype):
             lambda: x.uniform_(), lambda: x.normal_(), lambda: x.random_(), lambda: x.bernoulli_(0.5),
         ]  # fmt: skip
         return [raises(call) for call in fill]
+
+    same(claimed)
+
+
+@pytest.mark.parametrize("mode", ["as it is", "through hooks"])
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_leaf_that_was_detached_since_is_read_by_backward(mode, wait):
+    def claimed(torch):
+        s, x = torch.tensor(0.5).requires_grad_(), torch.arange(4.0).requires_grad_()
+        hooks = (lambda t: t.clone(), lambda t: t)
+        with torch.autograd.graph.saved_tensors_hooks(*hooks) if mode == "through hooks" else nullcontext():
+            y = x / (s * s + 1)
+        x.detach_()
+        if wait:
+            y.tolist()
+        y.sum().backward()
+        return s.grad, x.grad
+
+    same(claimed)
+
+
+def _operand(torch, how, dtype):
+    x = torch.ones(3, 3, dtype=getattr(torch, dtype))
+    return {
+        "turned": x.T, "one row": x[:1].expand(3, 3), "one column": x[:, :1].expand(3, 3), "whole": x,
+        "of a row": x.T[:1].expand(3, 3), "every other": torch.cat([x, x], 1)[:, ::2], "twice": x.T.expand(2, 3, 3),
+    }[how]  # fmt: skip
+
+
+@pytest.mark.parametrize("op", ["mul", "gt", "div", "where", "addcmul"])
+def test_results_of_operands_that_are_cast_lie_in_pytorchs_order(op):
+    kinds = ["turned", "one row", "one column", "whole", "of a row", "every other", "twice"]
+    dtypes = ["float32", "float64", "int64"]
+
+    def claimed(torch):
+        found = []
+        for (a, s), (b, t) in itertools.product(itertools.product(kinds, dtypes), repeat=2):
+            x, y = _operand(torch, a, s), _operand(torch, b, t)
+            call = {"where": lambda x, y: torch.where(x > 0, x, y), "addcmul": lambda x, y: torch.addcmul(x, y, y)}
+            found.append([a, s, b, t, list(call.get(op, getattr(torch, op))(x, y).stride())])
+        return found
 
     same(claimed)
 

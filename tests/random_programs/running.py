@@ -125,6 +125,7 @@ HALF_DONE = (
     "broken",
     "moved into the graph interior",
     "Inplace update to inference tensor",
+    "different number of tensors was saved",
 )
 OVERLAPS = "refer to a single memory location"
 """What torch says of an operand that lies where an operation writes; gradwire's server finds out after the line."""
@@ -210,7 +211,7 @@ class Run:
             warnings.simplefilter("ignore")
             found: dict[str, Any] = {n: self._seen(t, named, n not in accumulated) for n, t in named.items()}
             for n, t in named.items():
-                base = t._base
+                base = t._base if n not in accumulated else None
                 found[f"{n}._base"] = None if base is None else next((m for m, o in named.items() if o is base), "?")
             if gradients:
                 found |= {f"{n}.grad": self._gradient(t, named) for n, t in named.items() if not stale(t)}

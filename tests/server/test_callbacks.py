@@ -86,6 +86,22 @@ def test_misuse_is_an_error_and_the_session_goes_on(http: httpx.Client, session:
     assert values(post(http, session, frame([["ones", [[1]]]], reads=[0]))) == [1.0]
 
 
+@pytest.mark.parametrize(("made", "kept"), [(["mul", [0, 0]], "self"), (["exp", [0]], "result")])
+def test_what_a_client_took_and_did_not_bring_back_is_missed(
+    http: httpx.Client, session: str, made: list, kept: str
+) -> None:
+    ops = [
+        *LEAF,
+        made,
+        ["place_of", [1]],
+        ["sum", [1]],
+        ["let_go", [2, [kept], [-1]], 0],
+        ["backward", [[3], [None]], 0],
+    ]
+    reply = http.post(f"{session}/frames", json=frame(ops, payloads=TWO)).json()
+    assert [error["code"] for error in reply["errors"]] == ["graph_error"], reply
+
+
 def test_a_backward_given_up_leaves_the_graph_usable(http: httpx.Client, session: str) -> None:
     ops = [
         *LEAF,

@@ -166,7 +166,7 @@ class SavedTensor:
 
     def _rejoined(self, value: Any, node: Any) -> Any:
         """The value with the history that the saved tensor had, where that can matter."""
-        if node is None:
+        if node is None or (isinstance(node, AccumulateGrad) and not node.variable.requires_grad):
             return value
         place = place_of(node)
         session = value._session

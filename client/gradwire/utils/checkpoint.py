@@ -90,13 +90,13 @@ def checkpoint(
             raise ArgumentValueError("context_fn and debug are for use_reentrant=False")
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     first, again = context_fn()
-    if not is_grad_enabled():
-        with first:
-            return function(*args, **kwargs)
-    if is_inference_mode_enabled() or any(isinstance(a, Tensor) and a._inference for a in args):
+    if is_grad_enabled() and any(isinstance(a, Tensor) and a._inference for a in args):
         raise GraphError(
             "checkpoint() keeps its tensors for backward, which those made in inference mode are not: clone them"
         )
+    if not is_grad_enabled() or is_inference_mode_enabled():  # nothing is recorded
+        with first:
+            return function(*args, **kwargs)
     packed = MODES.packing != ()
     region = Region(
         _session_of(args, kwargs), function, () if packed else args, kwargs, preserve_rng_state=preserve_rng_state,
