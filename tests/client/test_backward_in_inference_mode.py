@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 from tests.side_by_side import Claims, name_of, raises, same
 
@@ -140,7 +142,6 @@ def a_gradient_that_is_handed_on_is_what_it_was(torch):
 
 @claim
 def a_checkpoint_cannot_be_computed_again_there(torch):
-    from importlib import import_module
 
     checkpoint = import_module(f"{torch.__name__}.utils.checkpoint").checkpoint
     x = leaf(torch)
