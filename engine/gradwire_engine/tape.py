@@ -215,7 +215,7 @@ class Saved:
             GraphError: where the client took one (``let_go``) and did not bring it back.
         """
         at = self._node.row.op.positions.get(name)
-        was = None if at is None else self._node.values[at]
+        was: Any = None if at is None else self._node.values[at]
         wanting = [i for i, e in enumerate(entry) if e is None] if type(entry) is list else []
         if at is None or type(was) is Meta or any(type(was[i]) is Meta for i in wanting):
             raise GraphError(f"what {self._node.name} saved as {name!r} was taken by its client and not brought back")

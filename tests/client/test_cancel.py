@@ -18,6 +18,7 @@ from gradwire import sessions
 from gradwire_protocol.errors import Cancelled
 
 PROMPT_S = 8.0
+INTERRUPTED_WITHIN_S = 30.0
 
 
 @pytest.fixture(scope="module", params=["inline", "process"])
@@ -102,12 +103,15 @@ def test_an_interrupted_training_goes_on_from_whole_steps(session: Any) -> None:
     choose = random.Random(5)
     for _ in range(6):
         interrupt_after(choose.uniform(0.02, 0.3))
+        again = time.monotonic() + INTERRUPTED_WITHIN_S
         with pytest.raises(KeyboardInterrupt):
             while True:
                 step()
                 if choose.random() < 0.2:
                     session.synchronize()
-            time.sleep(1)
+                if time.monotonic() > again:  # Python drops an interrupt that arrives in a destructor
+                    again += INTERRUPTED_WITHIN_S
+                    interrupt_after(0.01)
         loss = step()
         assert 0 <= loss.item() < 10
         assert all(bool(gw.isfinite(p).all()) for p in model.parameters())
