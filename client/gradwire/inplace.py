@@ -43,19 +43,23 @@ def check_inplace(op: Op, values: list[Any], requires: bool) -> None:
         ArgumentError: when several elements share one place in memory.
     """
     target: Tensor = values[0]
-    name, described = op.name, target._meta
-    if repeats(described):
-        check_expanded(target, name, op.may_write_expanded(sum(hasattr(value, "_meta") for value in values)))
-        if op.expanded is Expanded.WARNED:
-            warnings.warn(
-                f"{name}: the {list(described.shape)} tensor is expanded, an element that is written to changes all "
-                "that are the same place in memory: clone it first",
-                UserWarning,
-                stacklevel=4,
-            )
+    expanded = repeats(target._meta)
+    if expanded:
+        check_expanded(target, op.name, op.may_write_expanded(sum(hasattr(value, "_meta") for value in values)))
+    _check_history(op.name, target, requires)
+    if expanded and op.expanded is Expanded.WARNED:
+        warnings.warn(
+            f"{op.name}: the {list(target._meta.shape)} tensor is expanded, an element that is written to changes all "
+            "that are the same place in memory: clone it first",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _check_history(name: str, target: Tensor, requires: bool) -> None:
     if MODES.scopes and not MODES.scopes[-1].holds(target):
         raise GraphError(
-            f"{name}: a function that is differentiated changes a {described!r} tensor from outside of it in place: "
+            f"{name}: a function that is differentiated changes a {target._meta!r} tensor from outside of it in place: "
             "the derivative would not know of it. Return the new value, or clone the tensor inside of the function"
         )
     if target._inference and not MODES.flags & INFERENCE_MODE:

@@ -58,7 +58,7 @@ class _Modes(threading.local):
         super().__setattr__("key", _SPECIAL if special else self.thread | self.flags)
 
     def expect_inference_leaves(self) -> None:
-        """From now on, look at each op for leaves that were made in inference mode."""
+        """From now on, look at each op for tensors that were made in inference mode and require grad."""
         type(self).inference_leaves = True
         self.flags = self.flags
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from contextlib import nullcontext
 from importlib import import_module
 
@@ -421,6 +422,20 @@ def test_a_leaf_that_was_detached_since_is_read_by_backward(mode, wait):
     same(claimed)
 
 
+@pytest.mark.parametrize("op", ["sigmoid_", "exp_", "tanh_", "sqrt_", "reciprocal_", "rsqrt_", "relu_", "softmax"])
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3)])
+def test_hooks_keep_results_of_operations_in_place(op, shape):
+    def claimed(torch):
+        x, log = torch.ones(shape).requires_grad_(), []
+        y = x.clone()
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: log.append(list(t.shape)) or t.clone(), lambda t: t):
+            y = y.softmax(0) if op == "softmax" else getattr(y, op)()
+        y.sum().backward()
+        return x.grad, len(log)
+
+    same(claimed)
+
+
 def _operand(torch, how, dtype):
     x = torch.ones(3, 3, dtype=getattr(torch, dtype))
     return {
@@ -443,6 +458,34 @@ def test_results_of_operands_that_are_cast_lie_in_pytorchs_order(op):
         return found
 
     same(claimed)
+
+
+@claim
+def results_of_functions_in_inference_mode_are_used_without_history(torch):
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = leaf(torch)
+    with torch.inference_mode(), torch.enable_grad():
+        y = Doubled.apply(x)
+    z = torch.zeros(3, 1)
+    z[:] = y.unsqueeze(-1)
+    return y.requires_grad, y.is_inference(), y.unsqueeze(-1).requires_grad, z.requires_grad, (y + z).requires_grad
+
+
+@claim
+def a_refused_write_to_an_expanded_leaf_does_not_warn(torch):
+    x = leaf(torch, 1, 3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        refused = raises(lambda: x.expand(3, -1).masked_fill_(x > 0, 0.5))
+    return refused, [w.category.__name__ for w in caught]
 
 
 @pytest.mark.parametrize("claimed", claim.all, ids=name_of)

@@ -91,3 +91,9 @@ def fits(y: torch.Tensor, x: torch.Tensor) -> bool:
 
 def shape_of(x: torch.Tensor) -> str:
     return "".join(f"{extent}, " for extent in x.shape)
+
+
+def into_itself(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """Whether a write to one with the other as operand is a tensor's into itself, with history."""
+    same = shared(x, y) and (x.shape, x.stride(), x.storage_offset()) == (y.shape, y.stride(), y.storage_offset())
+    return same and holds(lambda t: t.requires_grad, x)

@@ -275,6 +275,15 @@ def stale(t: Any) -> bool:
     return False
 
 
+def confusing(t: Any) -> bool:
+    """Whether torch meets a defect of its own when it is asked for the history of a tensor."""
+    try:
+        t.grad_fn
+    except RuntimeError as error:
+        return "INTERNAL ASSERT" in str(error)
+    return False
+
+
 LOOKS: dict[str, Any] = {
     "dtype": lambda t: repr(t.dtype).removeprefix("gradwire.").removeprefix("torch."),
     "shape": lambda t: list(t.shape),
@@ -328,5 +337,9 @@ def disagreements(program: Program) -> list[str]:
             return []
     if OVERLAPS in str(expected.error):
         return found
+    if any(confusing(t) for t in expected.tensors().values()):
+        return []
+    for t in actual.tensors().values():
+        stale(t)  # looking at a history may renew it, so both are looked at
     how = (not expected.half_done, expected.accumulated() | expected.of_inference)
     return found + list(differences(expected.look(*how), actual.look(*how), tolerance=1e-4))

@@ -18,6 +18,7 @@ from .predicates import (
     fits,
     holds,
     in_order,
+    into_itself,
     is_leaf_view,
     reaches,
     repeats,
@@ -63,9 +64,11 @@ class Writer:
         for _ in range(self.draw.randint(5, 40)):
             if self.torch.half_done:
                 break
+            before = len(self.program.statements)
             text = self.statement()
             self.add(text)
             if any(holds(unclear, x) for x in self.torch.tensors().values()):
+                del self.program.statements[before:]
                 break
             if "create_graph=True" in text:
                 self.cut(text)
@@ -121,12 +124,13 @@ class Writer:
         return "overlap" in FIXED or not shared(x, y)
 
     def in_order(self, target: str, operand: str) -> bool:
-        """Whether what a write of the one expression into the other leaves depends on the order of elements."""
+        """Whether what a write of the one expression into the other leaves depends on the order of elements, or whether
+        it is a write with history into itself: its backward is refused by torch alone."""
         try:
             found = [eval(text, self.torch.space) for text in (target, operand)]  # noqa: S307 (written here)
         except Exception:
             return False
-        return in_order(*found)
+        return in_order(*found) or into_itself(*found)
 
     def partner(self, name: str) -> str:
         """Another tensor, mostly one that broadcasts with this one."""

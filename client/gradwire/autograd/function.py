@@ -12,7 +12,7 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentTypeError, CheckpointError, GraphError, ShapeError
 from gradwire_protocol.history import MADE_IN_FUNCTION
 from gradwire_protocol.meta import meta
-from gradwire_protocol.ops.control import GRAD_MODE
+from gradwire_protocol.ops.control import GRAD_MODE, INFERENCE_MODE
 from gradwire_protocol.shapes import broadcast
 from gradwire_protocol.table import TABLE
 
@@ -493,6 +493,8 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
         number = session.record(TABLE["attach_function"], values, 1)
         context.part.custom = True
         context.part.place = Tensor._make(session, number, meta((0,), inputs[0].dtype, inputs[0]._meta.device))
+        if attached and MODES.flags & INFERENCE_MODE:
+            MODES.expect_inference_leaves()
         for i in attached:
             before = results[i]._node, results[i]._slot
             results[i]._node, results[i]._slot, results[i]._requires = context, i, False

@@ -241,8 +241,9 @@ def _note_saved(engine: Any, saved: dict[str, Any] | None) -> None:
 
 
 def _saved_name(saved: dict[str, Any], name: str) -> str:
-    """A first result may have been saved as ``result`` or as ``result0``."""
-    return "result0" if name == "result" and "result0" in saved else name
+    """A first result may have been saved as ``result`` or as ``result0``: in-place operations are told by either."""
+    other = {"result": "result0", "result0": "result"}.get(name)
+    return other if other is not None and other in saved and name not in saved else name
 
 
 @control("new_region")
