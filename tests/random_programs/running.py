@@ -167,6 +167,9 @@ class Run:
                     settle()
             except Exception as error:
                 raised, self.error = built_in(error), error.with_traceback(None)
+        if raised is not None:  # by then torch may have renewed the history of an operand
+            for name in mentioned & set(self.tensors()):
+                stale(self.space[name])
         told = {w.category.__name__ for w in caught if not issubclass(w.category, PASSED_OVER)}
         self.steps.append([raised, *sorted(told)])
 
