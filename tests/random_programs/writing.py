@@ -291,7 +291,7 @@ class Writer:
                 (f"{t}.tensor_split(2, {d})", 2), (f"{t}.split([1, {extent - 1}], {d})", 2),
             ]  # fmt: skip
         if not x.is_complex():
-            options += [(f"{t}.sort({d})", 2), (f"{t}.max({d})", 2)] if exact(x) else []
+            options += [(f"{t}.sort(dim={d}, stable=True)", 2), (f"{t}.max({d})", 2)] if exact(x) else []
             options += [
                 (f"torch.var_mean({t} * 1.0, {d}, correction=0)", 2),
             ]
