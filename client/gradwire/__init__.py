@@ -68,6 +68,7 @@ from .creation import (
     zeros,
     zeros_like,
 )
+from .destructors import keep_interrupts as _keep_interrupts
 from .fetch import fetch
 from .interchange import asarray, from_dlpack, frombuffer, to_dlpack
 from .layouts import (
@@ -157,6 +158,8 @@ from .amp.casting import (  # noqa: E402
 )
 from .func.vmap import vmap  # noqa: E402
 from .serialization import load, save  # noqa: E402
+
+_keep_interrupts(Tensor.__del__)
 
 _LATER = (
     "__config__", "accelerator", "amp", "backends", "compiler", "compiling", "cpu", "cuda", "distributed",
