@@ -126,6 +126,7 @@ HALF_DONE = (
     "moved into the graph interior",
     "Inplace update to inference tensor",
     "different number of tensors was saved",
+    "detached in-place",
 )
 OVERLAPS = "refer to a single memory location"
 """What torch says of an operand that lies where an operation writes; gradwire's server finds out after the line."""

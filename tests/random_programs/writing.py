@@ -349,7 +349,7 @@ class Writer:
         if not self.goes_into(u, x) or (self.tensor(u).is_complex() and not x.is_complex()):
             return None  # torch fills with one complex number, and refuses it for its value
         v = self.view_of(u)
-        if self.in_order(at, v):
+        if self.in_order(t if "[[" in at or "tensor" in at else at, v):  # positions in a list read a copy
             return None
         mixed = x.is_complex() != self.tensor(u).is_complex()  # torch refuses the derivative of its own fill
         if mixed or not (x.is_floating_point() or x.is_complex()):  # torch lets integers have a history, which fails
