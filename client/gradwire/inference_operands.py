@@ -11,9 +11,11 @@ from .tensor import Tensor
 
 NUMBERS_AS_TENSORS: Final = frozenset({
     ("add", "other"), ("sub", "other"), ("mul", "other"), ("div", "other"), ("where", "self"), ("where", "other"),
-    ("remainder", "self"), ("rsub", "other"),
+    ("remainder", "self"),
 })  # fmt: skip
-"""Operands, by op and name, that PyTorch makes tensors of where they are numbers."""
+"""Operands, by op and name, that PyTorch makes tensors of where they are numbers, and that have an edge."""
+MADE_OUTSIDE: Final = NUMBERS_AS_TENSORS | {("rsub", "other")}
+"""Those that become tensors, with an edge or without."""
 COPIES: Final = frozenset({"clone", "to"})
 
 
@@ -32,6 +34,6 @@ def is_of_inference_alone(op: Op, places: Sequence[int], values: list[Any]) -> b
         elif type(value) is list or type(value) is tuple:
             if any(isinstance(t, Tensor) and not t._inference for t in value):
                 return False
-        elif value is not None and (name, op.params[i].name) in NUMBERS_AS_TENSORS:
+        elif value is not None and (name, op.params[i].name) in MADE_OUTSIDE:
             return False
     return True

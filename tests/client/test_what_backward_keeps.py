@@ -58,7 +58,6 @@ KEEPS_LESS: Final = {
     ("result 0",): (
         "linalg.eigvals linalg.eigvalsh linalg.householder_product linalg.svdvals ormqr prod special.log_ndtr"
     ),
-    ("result 1",): ("nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.max_pool3d"),
     ("result 1", "result 2"): ("native_group_norm"),
 }
 """What torch keeps only for its shape, or beside what would be enough. Here the gradient is right after that."""

@@ -45,6 +45,8 @@ BY_DESIGN: Final = {
     ("multi_margin_loss", "margin"): "with a margin of NaN the loss is NaN, PyTorch's 0",
     ("pad", "value"): "modes that take no value refuse one, where PyTorch lets 0 pass",
     ("scaled_dot_product_attention", "dropout_p"): "a probability below 0 or NaN is refused, PyTorch takes it for 0",
+    ("scaled_dot_product_attention", "scale"): "with NaN for a scale the result is NaN, PyTorch's zeros at some sizes",
+    ("scatter", "src"): "what the dtype does not hold is refused also where nothing is written",
     **{(name, "n"): "PyTorch loops for as long as the degree is high; ours end at one million"
        for name in TABLE if "_polynomial_" in name},
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import copysign, inf, isinf
 from typing import Any
 
-import numpy as np
+import ml_dtypes
 
 from gradwire_protocol.meta import Meta
 from gradwire_protocol.shapes import canonical_dims, reduced_shape
@@ -183,7 +183,7 @@ derivative("prod", self=("self", _prod_gradient))
 
 def order_in(p: float, dtype: Any) -> float:
     """The order of a norm as the dtype in which it is computed holds it: a large one is infinite."""
-    return copysign(inf, p) if abs(p) > np.finfo(dtype).max else p
+    return copysign(inf, p) if abs(p) > float(ml_dtypes.finfo(dtype).max) else p
 
 
 @kernel("norm")
