@@ -119,3 +119,10 @@ def test_the_second_derivative_of_ctc_loss_is_refused_on_its_line():
             lib.autograd.grad(first.sum(), x)
         with pytest.raises(RuntimeError):
             first.sum().backward()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int64"])
+@pytest.mark.parametrize("op", ["add", "sub"])
+@pytest.mark.parametrize("other", [2, 3, -2, 0.5])
+def test_factors_of_numbers_do_not_wrap_on_floats(dtype, op, other):
+    agree(lambda lib: getattr(lib, op)(lib.ones(2, dtype=getattr(lib, dtype)), other, alpha=2**62))

@@ -44,14 +44,21 @@ def fitted(number: Any, like: Any) -> Any:
 # Sums, products, quotients
 
 
+def _multiple(xp: Any, x: Any, y: Any, alpha: Any) -> Any:
+    """``alpha * y``, for ``x``. Two numbers are multiplied as Python does: NumPy's product of integers would wrap."""
+    if alpha == 1:
+        return y
+    return fitted(y * alpha, x) if is_number(y) else xp.multiply(y, fitted(alpha, y))
+
+
 @kernel("add")
 def add(xp: Any, x: Any, y: Any, alpha: Any) -> Any:
-    return xp.add(x, y if alpha == 1 else xp.multiply(y, fitted(alpha, y)))
+    return xp.add(x, _multiple(xp, x, y, alpha))
 
 
 @kernel("sub")
 def sub(xp: Any, x: Any, y: Any, alpha: Any) -> Any:
-    return xp.subtract(x, y if alpha == 1 else xp.multiply(y, fitted(alpha, y)))
+    return xp.subtract(x, _multiple(xp, x, y, alpha))
 
 
 @kernel("rsub")
