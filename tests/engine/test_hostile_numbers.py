@@ -1,7 +1,7 @@
 """Hostile numbers against PyTorch, op by op: refused by both, with the same class of error, or computed by both alike.
 
-A sample that both compute gets, in each place for a number, each number that is hard to take. The samples are the same in
-every run: each other draw still finds a few differences.
+A sample that both compute gets, in each place for a number, each number that is hard to take. The samples are the same
+in every run: each other draw still finds a few differences.
 """
 
 from __future__ import annotations
