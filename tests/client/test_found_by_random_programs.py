@@ -480,6 +480,23 @@ def results_of_functions_in_inference_mode_are_used_without_history(torch):
 
 
 @claim
+def inputs_that_nothing_leads_to_because_their_view_is_old(torch):
+    found = []
+    for retain in (False, True):
+        base = torch.ones(3)
+        old, other = base.view(3), leaf(torch, 2)
+        root = leaf(torch).max(0)[0]
+        if retain:
+            root.retain_grad()
+        base.requires_grad_()
+        for inputs in ([old, other], [old], [base]):
+            found.append(torch.autograd.grad(root, inputs, retain_graph=True, materialize_grads=True))
+            found.append(root.grad if retain else None)
+        found.append(raises(lambda: torch.autograd.grad(root, [old], retain_graph=True)))  # noqa: B023 (at once)
+    return found
+
+
+@claim
 def a_refused_write_to_an_expanded_leaf_does_not_warn(torch):
     x = leaf(torch, 1, 3)
     with warnings.catch_warnings(record=True) as caught:

@@ -171,7 +171,8 @@ class Writer:
             f"{t} * 0.5", f"{t} + 0.25", f"{t} * 2 - 1", f"-{t}", f"{t}.clone()", f"{t}.sin()", f"{t}.cos()",
             f"{t}.tanh()", f"{t}.sum({d})", f"{t}.sum()", f"{t}.mean()", f"{t}.cumsum({d})", f"{t} * {t}",
             f"2 / ({t} + 9)",
-            f"{t} ** 2", f"torch.zeros_like({t})", f"{t}.sigmoid()", f"{t}.flip({d})", f"{t}.roll(1, {d})",
+            f"{t} ** 2", f"torch.zeros_like({t})", f"{t}.sigmoid()", f"{t}.flip({d})",
+            f"{t}.roll(1, {d})" if x.numel() else f"{t}.flip({d})",
             f"{t}.contiguous()", f"{t}.sum({d}, keepdim=True)", f"{t}.detach().clone()",
             f"{t}.new_ones(2)", f"{t}.abs()", f"{t} > 0.1", f"{t}.exp()",
         ]  # fmt: skip
@@ -346,9 +347,9 @@ class Writer:
         x = self.tensor(t)
         at = f"{t}[{self.index(x)}]"
         u = self.partner(t)
-        if not self.goes_into(u, x) or (self.tensor(u).is_complex() and not x.is_complex()):
-            return None  # torch fills with one complex number, and refuses it for its value
         v = self.view_of(u)
+        if not self.goes_into(u, x) or ((self.tensor(u).is_complex() or "as_complex" in v) and not x.is_complex()):
+            return None  # torch fills with one complex number, and refuses it for its value
         if self.in_order(t if "[[" in at or "tensor" in at else at, v):  # positions in a list read a copy
             return None
         mixed = x.is_complex() != self.tensor(u).is_complex()  # torch refuses the derivative of its own fill

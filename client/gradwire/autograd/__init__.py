@@ -325,21 +325,21 @@ def grad(
     if materialize_grads and any(not hits[i] for i in edges_among(inputs)):
         raise GraphError("materialize_grads=True: a gradient edge that was not used has no tensor to be filled in for")
     check(passed, session, [node for node, _ in targets])
-    levels = batched.result_levels(roots, sources, gradients)
     # Gradients that arrive at another output of an input's node may be retained there.
     nodes_reached = {node for node, _ in arrivals}
     reached = [i for i, edge in enumerate(edges) if edge is not None and edge[0] in nodes_reached]
+    asked = [sources[i] for i in reached]
     if not reached and any(node.retained or node.part is not None for node in _only(starts)):
-        reached = list(range(len(sources)))
+        asked = roots[:1]  # hooks and retained gradients of the root are wanted all the same
     found: dict[int, Any] = {}
     before = _receiving(nodes, leaves=False) if MODES.anomaly[0] else ()
-    if reached:
+    if asked:
         keep = create_graph if retain_graph is None else retain_graph
+        levels = batched.result_levels(roots, asked, gradients)
         called = _Call(
-            roots, gradients, [sources[i] for i in reached], [levels[i] for i in reached], keep, create_graph,
-            unused_allowed or not all(hits),
+            roots, gradients, asked, levels, keep, create_graph, unused_allowed or not all(hits),
         )  # fmt: skip
-        found = dict(zip(reached, _gradients(called, nodes, passed, lambda: arrivals), strict=True))
+        found = dict(zip(reached, _gradients(called, nodes, passed, lambda: arrivals), strict=False))
     results = []
     for i, (tensor, hit) in enumerate(zip(sources, hits, strict=True)):
         made = found[i] if hit else None
