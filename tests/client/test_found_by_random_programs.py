@@ -497,6 +497,34 @@ def inputs_that_nothing_leads_to_because_their_view_is_old(torch):
 
 
 @claim
+def a_tensor_that_a_function_changes_has_no_gradient_any_more(torch):
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    found = []
+    for write in (lambda x, y: x.mul_(y), lambda x, y: x.copy_(y), lambda x, y: x):
+        x, y = torch.zeros(3), leaf(torch)
+        x.requires_grad_()
+        x.grad = torch.ones(3)
+        x.detach_()
+        write(x, y)
+        found.append(x.grad)
+        found.append(Doubled.apply(x).grad)
+    view = (leaf(torch) * 2)[:2]
+    view.retain_grad()
+    view.sum().backward()
+    found += [view.grad, Doubled.apply(view).grad, view.grad]
+    return found
+
+
+@claim
 def a_refused_write_to_an_expanded_leaf_does_not_warn(torch):
     x = leaf(torch, 1, 3)
     with warnings.catch_warnings(record=True) as caught:

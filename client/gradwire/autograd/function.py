@@ -495,6 +495,8 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
         context.part.place = Tensor._make(session, number, meta((0,), inputs[0].dtype, inputs[0]._meta.device))
         if attached and MODES.flags & INFERENCE_MODE:
             MODES.expect_inference_leaves()
+        for i in (*changed, *written):
+            outputs[i].grad = None
         for i in attached:
             before = results[i]._node, results[i]._slot
             results[i]._node, results[i]._slot, results[i]._requires = context, i, False
