@@ -174,10 +174,10 @@ class Writer:
             f"{t} ** 2", f"torch.zeros_like({t})", f"{t}.sigmoid()", f"{t}.flip({d})",
             f"{t}.roll(1, {d})" if x.numel() else f"{t}.flip({d})",
             f"{t}.contiguous()", f"{t}.sum({d}, keepdim=True)", f"{t}.detach().clone()",
-            f"{t}.new_ones(2)", f"{t}.abs()", f"{t} > 0.1", f"{t}.exp()",
+            f"{t}.new_ones(2)", f"{t} > 0.1", f"{t}.exp()",
         ]  # fmt: skip
         if x.is_floating_point():
-            options.append(f"{t}.softmax({d})")
+            options += [f"{t}.softmax({d})", f"{t}.abs()"]
         if x.ndim:
             options += [f"{t}[{self.index(x)}]"] * 2
             options += (
@@ -308,7 +308,8 @@ class Writer:
         target = t if self.draw.random() < 0.75 else self.view_of(t)
         if "expanded" not in FIXED and ".expand(" in target:
             target = t
-        if self.draw.random() < 0.05:
+        floats = x.is_floating_point() or x.is_complex()  # else they may be the positions that a backward reads
+        if self.draw.random() < 0.05 and floats:
             target = self.draw.choice([f"{t}.data", f"{t}.detach()"])
         options = [
             "mul_(0.5)", "add_(0.25)", "neg_()", "sin_()", "zero_()", "fill_(0.75)", "sigmoid_()", "tanh_()", "cos_()",
@@ -518,7 +519,9 @@ class Writer:
         x = self.tensor(t)
         options = ["double()", "float()", "to(torch.complex64)", "to(torch.float64)", "to(torch.float64, copy=True)"]
         if x.is_complex():
-            options = ["to(torch.complex64)", "to(torch.complex128)", "abs()"]
+            options = ["to(torch.complex64)", "to(torch.complex128)"]
+            if not x.is_inference():  # torch saves it by the way of out=
+                options.append("abs()")
         elif self.draw.random() < 0.2:
             options = ["long()", "bool()", "to(torch.int32)"]
         return f"{self.name()} = {t}.{self.draw.choice(options)}"
