@@ -52,6 +52,8 @@ else # an engine without a bridge: on the host's network, on loopback
     PORT=$("$PYTHON" -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
     options+=(--network host --env GRADWIRE_HOST=127.0.0.1 --env "GRADWIRE_PORT=$PORT")
 fi
+# Sessions compute the same bits from their beginning on, so that weights can be compared with those of a run alone.
+options+=(--env GRADWIRE_COMPILED_KERNELS=off)
 engine run --detach --name "$NAME" "${options[@]}" "$IMAGE" >/dev/null
 wait_until_healthy
 pid=$(state '{{.State.Pid}}')
