@@ -141,10 +141,11 @@ def _measure() -> None:
     x, w = (rpc.remote("worker", leaf, (torch.from_numpy(array),)) for array in data())
 
     def step() -> Any:
-        rpc.rpc_async("worker", forget, (x, w))
+        forgotten = rpc.rpc_async("worker", forget, (x, w))
         h = x
         for _ in range(LINKS):
             h = rpc.remote("worker", relu, (rpc.remote("worker", matmul, (h, w)),))
+        forgotten.wait()  # long answered: the worker has several threads, and could do it after backward
         rpc.rpc_async("worker", backward, (rpc.remote("worker", mean, (h,)),)).wait()
         return rpc.rpc_sync("worker", gradient, (x,)).numpy()
 

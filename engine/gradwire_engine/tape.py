@@ -194,7 +194,7 @@ class Saved:
                     return None
                 return entry.unpack(node, name)
             if type(entry) is list:
-                if None in entry:
+                if any(e is None for e in entry):  # Tensors compare elementwise
                     self._check_absent(name, entry)
                 return [e.unpack(node, name, i) if type(e) is SavedTensor else e for i, e in enumerate(entry)]
             if entry is None:

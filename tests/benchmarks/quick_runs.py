@@ -20,5 +20,6 @@ def check(name: str, folder: Path) -> None:
     assert found["rows"]
     for row in found["rows"]:
         assert row["benchmark"] == name
-        assert row["gradwire"]["median"] > 0
+        difference = "but for the server's" in row["case"]  # of two times, each taken once
+        assert row["gradwire"]["median"] > 0 or difference
         assert row["case"] in page

@@ -30,7 +30,7 @@ def note(name, *values):
 
 def halve(name, g):
     note(name, g)
-    return g * 0.5
+    return None if g is None else g * 0.5
 
 
 def numbers(*shape, dtype=torch.float64):

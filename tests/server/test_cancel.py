@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -48,6 +50,12 @@ def computing(http: httpx.Client, session: str, ops: list[Any], size: int, **fac
     thread.start()
     time.sleep(0.5)
     return thread, answers
+
+
+def seconds_of(pid: int) -> float:
+    """The processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_frame_over_rest_is_cancelled_by_its_number(http: httpx.Client) -> None:
@@ -146,8 +154,9 @@ def test_one_op_that_nothing_stops_is_ended_with_its_worker_and_the_session_is_a
         peer.apply(1, [["ones", [[4000, 4000]]]])
         pid = worker_of(server, session)
         peer.send(binary(2, [["add_", [-1, "int"]], *ONE_LONG_OP], external=[matrix], scalars=[1]))
+        before = seconds_of(pid)
         peer.send(binary(3, ONE_LONG_OP, external=[matrix]))
-        time.sleep(0.7)
+        until(lambda: seconds_of(pid) > before + 0.4, "the op under way")
         peer.send(Cancel(first=2, last=3))
         for seq in (2, 3):
             reply, _ = peer.receive(60)
