@@ -7,6 +7,7 @@ from importlib import import_module
 import pytest
 from tests.side_by_side import Claims, name_of, raises, same
 
+import gradwire
 from gradwire.modes import MODES
 
 pytestmark = pytest.mark.usefixtures("session")
@@ -235,8 +236,6 @@ def test_claim(claimed):
 
 
 def test_other_operations_go_the_long_way_only_once_there_is_such_a_leaf(session):
-    import gradwire
-
     gradwire.ones(2)
     assert MODES.key >= 0
     inference_leaf(gradwire)

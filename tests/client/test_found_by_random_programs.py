@@ -21,6 +21,22 @@ def leaf(torch, *shape):
     return torch.ones(*(shape or (3,))).requires_grad_()
 
 
+def doubling(torch):
+    """A Function that changes its argument in place."""
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    return Doubled
+
+
 # A single root has hooks, and nothing that is wanted lies behind it
 
 
@@ -171,22 +187,13 @@ RETAINING = {
 )
 def test_a_retained_gradient_is_that_after_the_function(written, through):
     def claimed(torch):
-        class Doubled(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                ctx.mark_dirty(x)
-                return x.mul_(2)
-
-            @staticmethod
-            def backward(ctx, g):
-                return g * 2
-
+        function = doubling(torch)
         found = []
         for after in (lambda t: t, lambda t: t.retain_grad(), lambda t: t.mul_(3)):
             x = leaf(torch)
             t = written(x * 3)
             t.retain_grad()
-            r = Doubled.apply(t)
+            r = function.apply(t)
             after(r)
             through(torch, x, t, r)
             found += [None if u.grad is None else u.grad.detach().tolist() for u in (x, t, r)]
@@ -498,16 +505,7 @@ def inputs_that_nothing_leads_to_because_their_view_is_old(torch):
 
 @claim
 def a_tensor_that_a_function_changes_has_no_gradient_any_more(torch):
-    class Doubled(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.mark_dirty(x)
-            return x.mul_(2)
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 2
-
+    function = doubling(torch)
     found = []
     for write in (lambda x, y: x.mul_(y), lambda x, y: x.copy_(y), lambda x, y: x):
         x, y = torch.zeros(3), leaf(torch)
@@ -516,11 +514,11 @@ def a_tensor_that_a_function_changes_has_no_gradient_any_more(torch):
         x.detach_()
         write(x, y)
         found.append(x.grad)
-        found.append(Doubled.apply(x).grad)
+        found.append(function.apply(x).grad)
     view = (leaf(torch) * 2)[:2]
     view.retain_grad()
     view.sum().backward()
-    found += [view.grad, Doubled.apply(view).grad, view.grad]
+    found += [view.grad, function.apply(view).grad, view.grad]
     return found
 
 

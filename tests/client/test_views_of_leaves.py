@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 from tests.side_by_side import Claims, name_of, same
 
@@ -49,8 +51,6 @@ def a_derivative_of_the_programs_own_runs(torch):
 
 @claim
 def a_checkpoint_is_computed_again(torch):
-    from importlib import import_module
-
     checkpoint = import_module(f"{torch.__name__}.utils.checkpoint").checkpoint
     log, (x, v) = [], view(torch)
     y = checkpoint(lambda a: log.append("run") or a.sin().exp(), v, use_reentrant=False)
