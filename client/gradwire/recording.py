@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gradwire_protocol import dtypes, envelope
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentError, ConnectionLost, GradwireError, InternalError, Unsupported
+from gradwire_protocol.errors import ArgumentError, ConnectionLost, InternalError, Unsupported
 from gradwire_protocol.frames import ID_BITS, Frame, Structure
 from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.records import encode_args, mentioned
@@ -127,6 +127,11 @@ class Recording:
         self.link.mend()
         self.lock.broken = False
 
+    def stir(self) -> None:
+        """Wake what sends a frame once the program is quiet."""
+        self._watched = True
+        self._stirred.set()
+
     def holds(self, line: Line) -> bool:
         """Whether the last record of the frame is the one that was given this very line. The caller has the lock."""
         self.begin()
@@ -201,53 +206,73 @@ class Recording:
         A recipe spares the encoding of arguments that were encoded before; a line that is known is not looked for.
         """
         with self.lock:
-            self.begin()
-            if self.closed:
-                raise InternalError("the session is closed")
-            if len(self._ops) >= self._limit:
-                self.flush(must=True)  # before anything of this op is recorded: if it fails, the op can be tried again
-            elif (self._due or (self._due_beyond and not self._goes_on(values))) and not joins(op):
-                self._due = self._due_beyond = False  # where it cannot be sent now, it goes on
-                self.flush()
-            try:
-                recorder = self.recorder
-                began = 0 if recorder is None else time.perf_counter_ns()
-                flags = MODES.flags
-                if flags != self._flags:
-                    self._ops.append(["set_mode", [flags]])
-                    self._lines.append(None)
-                    self._flags = flags
-                if MODES.region is not self._region:
-                    region = self._region = MODES.region
-                    self._ops.append(["set_region", [None if region is None else self._ref(region.handle)]])
-                    self._lines.append(None)
-                if op.mutates is not None or op.control:
-                    self.changes += 1
-                first = self._next_id
-                if recipe is not None and recipe.template is not None:
-                    args = recipe.template.copy()
-                    for i in recipe.references:
-                        args[i] = self._ref(values[i])
-                    for i in recipe.lists:
-                        args[i] = self._refs(values[i])
-                    for i in recipe.numbers:
-                        self._scalars.append(values[i])
-                else:
-                    args = self._encode(op, values)
-                self._ops.append([op.name, args] if op.results is not None else [op.name, args, results])
-                self._lines.append(user_line() if line is None else line)
-                self._next_id = first + results
-                if recorder is not None:
-                    at = len(self._ops) - 1
-                    self._note = recorder.recorded(self._note, self, op, values, at, began, self._lines[at])
-                if not self._watched:
-                    self._watched = True
-                    self._stirred.set()
-                self._let_through()
-                return first
-            except BaseException:
-                self.lock.broken = True
-                raise
+            first = -1
+            while first < 0:
+                self.begin()
+                if self.closed:
+                    raise InternalError("the session is closed")
+                if len(self._ops) >= self._limit:
+                    self.flush(must=True)  # before anything is recorded: if it fails, the op can be tried again
+                elif (self._due or (self._due_beyond and not self._goes_on(values))) and not joins(op):
+                    self._due = self._due_beyond = False  # where it cannot be sent now, it goes on
+                    self.flush()
+                try:
+                    first = self._append(op, values, results, recipe, line)
+                except BaseException:
+                    self.lock.broken = True
+                    self.lock.busy = False
+                    raise
+            if not self._watched:
+                self.stir()
+            self._let_through()
+            return first
+
+    def _append(self, op: Op, values: list[Any], results: int, recipe: Recipe | None, line: Line | None) -> int:
+        """Record it, at one go: a signal's handler or a destructor may come at any moment and record something, too.
+        Below 0 if one did, and the references found here are no longer those to write down."""
+        turns = self.lock
+        turns.busy = True
+        recorder = self.recorder
+        began = 0 if recorder is None else time.perf_counter_ns()
+        records: list[Any] = []
+        lines: list[Any] = []
+        flags, region = MODES.flags, MODES.region
+        if flags != self._flags:
+            records.append(["set_mode", [flags]])
+            lines.append(None)
+        if region is not self._region:
+            records.append(["set_region", [None if region is None else self._ref(region.handle)]])
+            lines.append(None)
+        scalars: list[Any] = []
+        payloads: list[Any] = []
+        if recipe is not None and recipe.template is not None:
+            args = recipe.template.copy()
+            for i in recipe.references:
+                args[i] = self._ref(values[i])
+            for i in recipe.lists:
+                args[i] = self._refs(values[i])
+            scalars += [values[i] for i in recipe.numbers]
+        else:
+            args = self._encode(op, values, scalars, payloads)
+        records.append([op.name, args] if op.results is not None else [op.name, args, results])
+        lines.append(user_line() if line is None else line)
+        changes = op.mutates is not None or op.control
+        if not turns.busy:
+            return -1
+        first = self._next_id
+        self._scalars += scalars
+        self._payloads += payloads
+        self._ops += records
+        self._lines += lines
+        self._next_id = first + results
+        self._flags, self._region = flags, region
+        turns.busy = False
+        if changes:
+            self.changes += 1
+        if recorder is not None:
+            at = len(self._ops) - 1
+            self._note = recorder.recorded(self._note, self, op, values, at, began, self._lines[at])
+        return first
 
     def _goes_on(self, values: list[Any]) -> bool:
         """Whether these arguments of an op are, or have among them, a result of the frame."""
@@ -260,16 +285,10 @@ class Recording:
                     return True
         return False
 
-    def _encode(self, op: Op, values: list[Any]) -> list[Any]:
+    def _encode(self, op: Op, values: list[Any], scalars: list[Any], payloads: list[Any]) -> list[Any]:
         from .tensor import Tensor
 
-        numbers, payloads = len(self._scalars), len(self._payloads)
-        try:
-            return encode_args(op, values, Tensor.__instancecheck__, self._ref, self._scalars, self._payloads)
-        except GradwireError:
-            # The frame goes on without this record, and so must its tables.
-            del self._scalars[numbers:], self._payloads[payloads:]
-            raise
+        return encode_args(op, values, Tensor.__instancecheck__, self._ref, scalars, payloads)
 
     def _ref(self, tensor: Tensor) -> int:
         if tensor._session is not self:

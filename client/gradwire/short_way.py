@@ -7,6 +7,10 @@ last (see :mod:`gradwire.modes` and :mod:`gradwire.turns`); else the long way is
 
 :func:`many` is for any form; :func:`one` and :func:`pair` are the same spelled out for the most frequent ones, since a
 call or a loop in between costs as much as half of what there is to do.
+
+What is recorded is made before the turn is taken: whatever is allocated may start the collector of garbage, and that
+runs destructors of the program's, which take their time or record something themselves. The end of a turn that was
+taken away meanwhile is not recorded; the long way begins again.
 """
 
 from __future__ import annotations
@@ -57,17 +61,22 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
         if kept[0]:
             saved = short.keeping.held(kept, values)
     line = user_line()
+    count = len(short.visible)
+    results: list[Any] = [_new(Tensor) for _ in range(count)]
+    args = short.template.copy()
+    for i in short.lists:
+        values[i] = list(values[i])
+        args[i] = [None] * len(values[i])
+    record = [short.name, args, count] if short.counted else [short.name, args]
+    numbers = [values[i] for i in short.numbers]
     turns = session.lock
     if turns.ready != key:
         return LONG
-    count = len(short.visible)
-    results: list[Any] = [_new(Tensor) for _ in range(count)]
     turns.busy = True
     try:
         if turns.ready != key or len(session._ops) >= session._limit or short.largest > session.max_tensor_bytes:
             turns.busy = False
             return LONG
-        args = short.template.copy()
         first = session._first
         for i in short.references:
             x = values[i]
@@ -87,38 +96,33 @@ def many(short: Short, session: Session, values: list[Any], key: int) -> Any:
                 return LONG
             args[i] = at
         for i in short.lists:
-            references: list[int | None] = []
-            items = values[i] = list(values[i])
-            for x in items:
+            references = args[i]
+            for place, x in enumerate(values[i]):
                 if x is None:
-                    references.append(None)
                     continue
-                number = x._id
-                if x._session is not session or number < 0:
+                if x._session is not session or x._id < 0:
                     turns.busy = False
                     return LONG
-                references.append(session._ref(x))
-            args[i] = references
-        for i in short.numbers:
-            session._scalars.append(values[i])
-        session._ops.append([short.name, args, count] if short.counted else [short.name, args])
+                references[place] = session._ref(x)
+        if not turns.busy:
+            return LONG
+        session._scalars += numbers
+        session._ops.append(record)
         session._lines.append(line)
         number = session._next_id
+        session._next_id = number + count
         for made in results:
             made._id = number
+            made._session = session  # from here on it is released when it goes
             number += 1
-        session._next_id = number
-        for made in results:
-            made._session = session  # from here on they are released when they go
-        if not session._watched:
-            session._watched = True
-            session._stirred.set()
     except BaseException:
         turns.broken = True
         turns.ready = turns.joins = NOBODY
         turns.busy = False
         raise
     turns.busy = False
+    if not session._watched:
+        session.stir()
     node: Node | None = None
     if recorded:
         node = _new(Node)
@@ -174,10 +178,12 @@ def one(short: Short, session: Session, x: Any, key: int) -> Any:
         line = (code, frame.f_lasti)
     except AttributeError:  # the outermost frame is gradwire's own
         line = user_line()
+    made: Any = _new(Tensor)
+    args = short.template.copy()
+    record = [short.name, args]
     turns = session.lock
     if turns.ready != key:
         return LONG
-    made: Any = _new(Tensor)
     turns.busy = True
     try:
         ops = session._ops
@@ -195,23 +201,23 @@ def one(short: Short, session: Session, x: Any, key: int) -> Any:
                     return LONG
                 known = table[name] = len(table)
             at = -1 - known
-        args = short.template.copy()
         args[0] = at
-        ops.append([short.name, args])
+        if not turns.busy:
+            return LONG
+        ops.append(record)
         session._lines.append(line)
         name = session._next_id
         session._next_id = name + 1
         made._session = session
         made._id = name
-        if not session._watched:
-            session._watched = True
-            session._stirred.set()
     except BaseException:
         turns.broken = True
         turns.ready = turns.joins = NOBODY
         turns.busy = False
         raise
     turns.busy = False
+    if not session._watched:
+        session.stir()
     made._meta = short.out
     made._slot = 0
     made._base_tensor = made._versions = None
@@ -308,10 +314,12 @@ def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
         line = (code, frame.f_lasti)
     except AttributeError:  # the outermost frame is gradwire's own
         line = user_line()
+    made: Any = _new(Tensor)
+    args: Any = [0, short.kind] if number else [0, 0]
+    record = [short.name, args]
     turns = session.lock
     if turns.ready != key:
         return LONG
-    made: Any = _new(Tensor)
     turns.busy = True
     try:
         ops = session._ops
@@ -330,10 +338,8 @@ def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
                     return LONG
                 known = table[name] = len(table)
             at = -1 - known
-        if number:
-            session._scalars.append(y)
-            ops.append([short.name, [at, short.kind]])
-        else:
+        args[0] = at
+        if not number:
             if y._session is not session:
                 turns.busy = False
                 return LONG
@@ -348,21 +354,25 @@ def pair(short: Short, session: Session, x: Any, y: Any, key: int) -> Any:
                         return LONG
                     known = table[name] = len(table)
                 beside = -1 - known
-            ops.append([short.name, [at, beside]])
+            args[1] = beside
+        if not turns.busy:
+            return LONG
+        if number:
+            session._scalars.append(y)
+        ops.append(record)
         session._lines.append(line)
         name = session._next_id
         session._next_id = name + 1
         made._session = session
         made._id = name
-        if not session._watched:
-            session._watched = True
-            session._stirred.set()
     except BaseException:
         turns.broken = True
         turns.ready = turns.joins = NOBODY
         turns.busy = False
         raise
     turns.busy = False
+    if not session._watched:
+        session.stir()
     made._meta = short.out
     made._slot = 0
     made._base_tensor = made._versions = None

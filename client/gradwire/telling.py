@@ -26,6 +26,8 @@ def tell(x: Tensor, name: str, more: list[Any], listed: bool = False) -> bool:
     key = MODES.key
     if turns.ready != key:
         return False
+    args: list[Any] = [[0] if listed else 0, *more]
+    record = [name, args]
     line = user_line()
     if turns.ready != key:
         return False
@@ -42,18 +44,23 @@ def tell(x: Tensor, name: str, more: list[Any], listed: bool = False) -> bool:
             if known is None:
                 known = table[number] = len(table)
             at = -1 - known
+        if listed:
+            args[0][0] = at
+        else:
+            args[0] = at
+        if not turns.busy:
+            return False
         session.changes += 1
-        session._ops.append([name, [[at] if listed else at, *more]])
+        session._ops.append(record)
         session._lines.append(line)
-        if not session._watched:
-            session._watched = True
-            session._stirred.set()
     except BaseException:
         turns.broken = True
         turns.ready = turns.joins = NOBODY
         turns.busy = False
         raise
     turns.busy = False
+    if not session._watched:
+        session.stir()
     return True
 
 
@@ -64,6 +71,9 @@ def told(short: Short, session: Session, values: list[Any], key: int) -> int:
     joins = short.joins
     if (turns.joins if joins else turns.ready) != key:
         return -1
+    args = short.template.copy()
+    record = [short.name, args]
+    numbers = [values[i] for i in short.numbers]
     line = user_line()
     if (turns.joins if joins else turns.ready) != key:
         return -1
@@ -81,26 +91,25 @@ def told(short: Short, session: Session, values: list[Any], key: int) -> int:
                 if x is not None and (x._session is not session or x._id < 0):
                     turns.busy = False
                     return -1
-        args = short.template.copy()
         for i in short.references:
             args[i] = session._ref(values[i])
         for i in short.lists:
             args[i] = session._refs(values[i])
-        for i in short.numbers:
-            session._scalars.append(values[i])
+        if not turns.busy:
+            return -1
+        session._scalars += numbers
         session.changes += 1
-        session._ops.append([short.name, args])
+        session._ops.append(record)
         session._lines.append(line)
         number = session._next_id
         if short.out is not None:
             session._next_id = number + 1
-        if not session._watched:
-            session._watched = True
-            session._stirred.set()
     except BaseException:
         turns.broken = True
         turns.ready = turns.joins = NOBODY
         turns.busy = False
         raise
     turns.busy = False
+    if not session._watched:
+        session.stir()
     return number

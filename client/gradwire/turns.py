@@ -18,14 +18,19 @@ right before ``busy`` is set, without a call in between: CPython changes threads
 from __future__ import annotations
 
 from _thread import RLock
+from sys import _current_frames
 from threading import get_ident
-from time import monotonic, sleep
+from time import sleep
 from typing import Final
 
 NOBODY: Final = -2
 """A key that no thread has: whoever records takes the lock."""
-BUSY_S: Final = 1.0
-"""A thread that ended may have left ``busy`` set. Nobody is busy that long."""
+AT_ONCE: Final = 100
+PAUSE_S: Final = 0.001
+MOST_PAUSES: Final = 10_000
+"""How long another thread is waited for, as long as it lives. They are counted: a machine that stood still for a while
+has given nobody a chance. A thread takes that long where the collector of garbage comes in between, and what it finds
+takes its time to close, say a pool of processes."""
 
 
 class Turns(RLock):  # type: ignore[misc]  # nothing forbids it at run time
@@ -50,13 +55,22 @@ class Turns(RLock):  # type: ignore[misc]  # nothing forbids it at run time
         me = get_ident()
         if self._owner != me:
             self._take_over(me)
+        elif self.busy:
+            self._begin_again()
 
     def _take_over(self, me: int) -> None:
         self.ready = self.joins = NOBODY
-        until = monotonic() + BUSY_S
-        while self.busy and monotonic() < until:
-            sleep(0)
+        looks = 0
+        while self.busy and looks < MOST_PAUSES and (looks < AT_ONCE or self._owner in _current_frames()):
+            sleep(PAUSE_S if looks > AT_ONCE else 0)
+            looks += 1
         if self.busy:
-            self.broken = True
-            self.busy = False
+            self._begin_again()
         self._owner = me
+
+    def _begin_again(self) -> None:
+        """Take the turn from a thread that did not end it: it does not live any more, or what runs now came in between,
+        a signal's handler or a destructor. If it goes on, it finds that it is not busy, and begins again."""
+        self.broken = True
+        self.busy = False
+        self.ready = self.joins = NOBODY

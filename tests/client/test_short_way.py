@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -250,6 +251,15 @@ def test_a_thread_that_comes_late_does_not_end_the_turn_of_another(alone) -> Non
     finally:
         turns.ready, turns.joins, turns.busy = NOBODY, NOBODY, False
     assert alone.recorded == recorded
+
+
+@pytest.mark.parametrize("way", [short_way.one, short_way.pair, short_way.many, telling.tell, telling.told])
+def test_no_other_thread_can_come_between_the_look_and_the_turn(way) -> None:
+    steps = list(dis.get_instructions(way))
+    busy = next(at for at, step in enumerate(steps) if step.opname == "STORE_ATTR" and step.argval == "busy")
+    look = max(at for at, step in enumerate(steps[:busy]) if step.argval == "ready")
+    changes = [step.opname for step in steps[look:busy] if "CALL" in step.opname or "BACKWARD" in step.opname]
+    assert not changes, "the interpreter may change threads here"
 
 
 def test_a_form_is_not_taken_for_another_of_equal_numbers(alone) -> None:
