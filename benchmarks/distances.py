@@ -58,7 +58,7 @@ def reading(
         note = f"an empty round trip there takes {empty:.2f} ms, and the server had the frame for {median(held):.2f} ms"
         rest = Figures(tuple((whole - inner) / empty for whole, inner in zip(took, held, strict=True)))
         yield Row(name, f"{there}: step", "ms", Figures(took), None, None, note)
-        yield Row(name, f"{there}: time but for the server's", "round trips", rest, None, beyond)
+        yield Row(name, f"{there}: time but for the server's", "round trips", rest, None, beyond, difference=True)
         yield Row(name, f"{there}: count", "round trips", Figures(trips), None, ROUND_TRIPS)
 
 
@@ -70,7 +70,8 @@ def unread(name: str, server: Server, build: Callable[[Any], Step], plan: Plan) 
         shares = paired_ratios(found["near"], found["far"])
         there, here = found["far"].median, found["near"].median
         note = f"{there:.2f} ms a step there, {here:.2f} ms on loopback, {steps} steps each"
-        yield Row(name, f"{rtt_ms:g} ms away, nothing read: rate", "of loopback's", shares, None, SHARE, note)
+        case = f"{rtt_ms:g} ms away, nothing read: rate"
+        yield Row(name, case, "of loopback's", shares, None, SHARE, note, difference=True)
 
 
 def _near_and_far(

@@ -83,7 +83,8 @@ def _recovery(plan: Plan) -> Row:
             assert again == weights
             taken.append((recovering - reading) * 1e3)
     case = f"first read after kill -9, {steps} steps replayed"
-    return Row("durability", case, "ms", Figures(tuple(taken)), None, None, "client's reconnection included")
+    note = "client's reconnection included"
+    return Row("durability", case, "ms", Figures(tuple(taken)), None, None, note, difference=True)
 
 
 def _read(training: Training) -> tuple[list[bytes], float]:

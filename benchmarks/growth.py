@@ -63,7 +63,7 @@ def run(plan: Plan) -> Iterator[Row]:
         if sizes - begin > 1:
             exponents = [_exponents(SIZES[begin:sizes], side[begin:]) for side in (ours, theirs)]
             case = f"exponent from {least:,} to {SIZES[sizes - 1]:,} ops"
-            yield Row("growth", case, "", *exponents, LINEAR)
+            yield Row("growth", case, "", *exponents, LINEAR, difference=True)
 
 
 def _exponents(sizes: tuple[int, ...], times: list[Figures]) -> Figures:

@@ -51,6 +51,7 @@ class Row:
     Attributes:
         theirs: torch's (or a peer's) figures for the same work on this machine, where there is such a thing.
         note: what a reader has to know to judge the figure.
+        difference: it is worked out from a difference of measurements, and may be below zero where each is taken once.
     """
 
     benchmark: str
@@ -60,6 +61,7 @@ class Row:
     theirs: Figures | None = None
     target: Target | None = None
     note: str = ""
+    difference: bool = False
 
     @property
     def ratios(self) -> Figures | None:
@@ -91,6 +93,7 @@ class Row:
             "torch": figures(self.theirs), "ratio": self.ratio,
             "ratio_quartiles": list(self.ratios.spread) if self.ratios is not None else None,
             "target": str(self.target) if self.target else None, "met": self.met, "note": self.note,
+            "difference": self.difference,
         }  # fmt: skip
 
     def cells(self) -> list[str]:
