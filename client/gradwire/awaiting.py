@@ -101,12 +101,8 @@ class Awaiting(Recording):
     def _ask(self, tensors: list[Tensor]) -> int:
         if MODES.capture is not None:
             MODES.capture.refuse("it reads a value")
-        size = 0
-        reads = []
-        for tensor in tensors:
-            size += tensor._meta.nbytes if tensor._meta.known else UNKNOWN_BYTES
-            reads.append(self._ref(tensor))
-        seq = self.flush(wait=True, reads=reads, read_bytes=size)
+        size = sum(tensor._meta.nbytes if tensor._meta.known else UNKNOWN_BYTES for tensor in tensors)
+        seq = self.flush(wait=True, reads=tensors, read_bytes=size)
         assert seq is not None
         return seq
 

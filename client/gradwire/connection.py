@@ -9,6 +9,7 @@ Whatever interrupts a message in its middle, Ctrl-C included, ends the connectio
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import socket
@@ -232,6 +233,12 @@ class Connection:
         except (OSError, Disconnected):
             pass
         self._socket.close()
+
+    def break_off(self) -> None:
+        """Break it, also for who is in the middle of using it. The number of its socket is not given to another yet."""
+        self._broken = True
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def drop(self) -> None:
         """Let go of the socket without a word."""

@@ -47,7 +47,7 @@ class RecentLines:
         """Remember the lines of a frame, and forget those of the oldest frames where they are too many."""
         if not lines:
             return
-        for known in self._latest:
+        for known in list(self._latest):  # a signal's handler may keep some meanwhile
             if known == lines:
                 break
         else:

@@ -5,6 +5,9 @@ A link outlives its connections. User code sees a dropped connection only as tim
 What makes it exact: frames are numbered without gaps, and a frame is kept here until its reply is. After a connection
 broke, everything unanswered is sent again; the server applies what it has not applied, and answers the rest from the
 replies that it keeps.
+
+A signal's handler may come in the middle of any of this, and send and wait itself. So a frame is added to those on their
+way in one step; frames are written in order, whoever writes; and who waits looks first what was answered meanwhile.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from .window import Answer, Sent, Window
 
 if TYPE_CHECKING:
     from .recorder import Travelled
+    from .turns import Turns
 
 FAILURES_KEPT: Final = 64
 UNKNOWN_AT_MOST: Final = 3
@@ -50,6 +54,15 @@ LOOK_EVERY: Final = 8
 """Unanswered frames from which on each eighth frame looks for replies: to look costs as much as to send."""
 
 _FINAL: Final = (SessionGone, Superseded)
+
+
+class _Taken(Disconnected):
+    """What ran here was not the server's fault: a signal's handler came, and has gone another way."""
+
+    def __init__(self) -> None:
+        super().__init__("a signal's handler has taken this connection's place")
+
+
 _THROTTLED: Final = ("too_many_requests", "unavailable")
 
 
@@ -89,7 +102,6 @@ class Link:
         self._patience = Patience(patience)
         self._window = Window()
         self._answers: dict[int, Answer] = {}
-        self._wanted: set[int] = set()
         self._downloads = Downloads()
         self._outgoing = Outgoing()
         self.failed: list[Answer] = []
@@ -110,6 +122,8 @@ class Link:
         self._over: GradwireError | None = None
         self._not_before = 0.0
         self._connection: Connection | None = None
+        self._acting = False
+        self._attempts = self._written = 0
         welcome = self._reconnect("no connection yet")
         self.limits = welcome.limits
         self.devices = welcome.devices
@@ -189,7 +203,7 @@ class Link:
         self._patience = Patience(min(self.patience, CLOSE_PATIENCE_S))
         while self._window:
             try:
-                self._drain(None)
+                self._drain(None, self._window.answered)
             except Disconnected as error:
                 self._reconnect(error)
 
@@ -231,9 +245,12 @@ class Link:
             if self._over is not None:
                 self._check()
             began = 0
-            while not self._window.fits(size, read_bytes):
+            while True:
+                seen = self._window.answered
+                if self._window.fits(size, read_bytes):
+                    break
                 began = began or time.perf_counter_ns()
-                self._wait()
+                self._wait(seen)
             if began and self.stalled is not None:
                 self.stalled(began)
 
@@ -249,11 +266,13 @@ class Link:
         read_bytes: int = 0,
         note: Travelled | None = None,
         kept: Callable[[], None] | None = None,
+        turns: Turns | None = None,
     ) -> int:
         """Send a frame and return its number. ``key`` is the structure's hash, or empty not to remember it.
 
         ``kept`` is called once the frame is certain to be sent, whatever happens then. Whether an exception came
-        before or after that is told by :attr:`next_frame`.
+        before or after that is told by :attr:`next_frame`. 0, with nothing sent, if ``turns`` says that somebody came
+        in between.
 
         While the server cannot be reached the frame waits here, as long as there is room.
         """
@@ -266,18 +285,17 @@ class Link:
             if self.watched is not None:
                 self.watched(frame, structure, key, payloads, lines)
             sent = self._outgoing.pack(frame, structure, payloads, lines, reads, read_bytes)
-            sent.note = note
+            sent.note, sent.wanted = note, wait
             try:
-                self._window.add(sent)
+                if not self._window.add(sent, turns):
+                    return 0
                 if kept is not None:
                     kept()
-                if wait:
-                    self._wanted.add(frame.seq)
                 try:
                     if self._connection is None:
                         self._try_to_reconnect()
                     else:
-                        self._guarded(self._write, sent)
+                        self._guarded(self._write_due, sent)
                         if not wait and len(self._window) >= LOOK_FROM and not sent.frame.seq % LOOK_EVERY:
                             self._drain(0)  # whoever waits will look anyway
                 except Disconnected:
@@ -300,12 +318,13 @@ class Link:
         """
         with self.lock:
             self.round_trips += counts
-            while seq not in self._answers:
+            while True:
+                seen = self._window.answered
+                if seq in self._answers:
+                    return self._answers.pop(seq)
                 self._check()
                 # What comes before it is not worth staying awake for: it takes the server as long as it takes.
-                self._wait(awake=len(self._window) == 1)
-            self._wanted.discard(seq)
-            return self._answers.pop(seq)
+                self._wait(seen, awake=len(self._window) == 1)
 
     def until(self, seq: int) -> None:
         """Wait until this frame is answered, whoever wants the answer.
@@ -314,15 +333,18 @@ class Link:
             ConnectionLost: when the server cannot be reached.
         """
         with self.lock:
-            while self._window.answered < seq:
+            while (seen := self._window.answered) < seq:
                 self._check()
-                self._wait()
+                self._wait(seen)
 
-    def _wait(self, awake: bool = False) -> None:
-        """Wait for something to arrive. An interrupt cancels what the program has waited for, unless that was for a
-        way to the server: then nothing is lost, and all is sent when there is one."""
+    def _wait(self, seen: int, awake: bool = False) -> None:
+        """Wait for something to arrive, unless more than frame ``seen`` is answered already.
+
+        An interrupt cancels what the program has waited for, unless that was for a way to the server: then nothing is
+        lost, and all is sent when there is one.
+        """
         try:
-            self._drain(None, awake)
+            self._drain(None, seen, awake)
         except Disconnected as error:
             self._reconnect(error)
         except KeyboardInterrupt:
@@ -348,7 +370,9 @@ class Link:
     def give_up(self, seq: int) -> None:
         """Nobody will wait for this answer any more."""
         with self.lock:
-            self._wanted.discard(seq)
+            for sent in self._window:
+                if sent.frame.seq == seq:
+                    sent.wanted = False
             self._answers.pop(seq, None)
 
     def tick(self) -> None:
@@ -363,19 +387,58 @@ class Link:
                 pass  # the next use reconnects, or meets the error itself
 
     def _guarded(self, action: Callable[..., None], *args: Any) -> None:
-        """Whatever interrupts it, Ctrl-C included, ends the connection: nobody knows how far it came."""
-        whole = False
-        try:
-            action(*args)
-            whole = True
-        finally:
-            if not whole:
-                self._let_go()
+        """Whatever interrupts it, Ctrl-C included, ends the connection: nobody knows how far it came.
 
-    def _write(self, sent: Sent) -> None:
+        A signal's handler may come in the middle of it, and send and wait itself. It takes the way from what it came
+        into, and goes another one; the way being lost, what it came into does so after it.
+        """
+        if self._acting:
+            self._take_way()
+            raise _Taken()
         connection = self._connection
         if connection is None:
             raise Disconnected("not connected")
+        whole, self._acting = False, True
+        try:
+            action(connection, *args)
+            whole = True
+        except Disconnected:
+            raise
+        except Exception:
+            if self._connection is not connection:
+                raise _Taken() from None
+            raise
+        finally:
+            if self._connection is connection:
+                self._acting = False
+                if not whole:
+                    self._let_go()
+            else:
+                connection.drop()
+
+    def _take_way(self) -> None:
+        connection, self._connection = self._connection, None
+        self._acting = False
+        if connection is not None:
+            self._past_sent += connection.sent_bytes
+            self._past_received += connection.received_bytes
+            connection.break_off()
+
+    def _write_due(self, connection: Connection, sent: Sent) -> None:
+        """Write this frame, after those before it: a signal's handler may submit one while another waits its turn."""
+        seq = sent.frame.seq
+        if self._written == seq - 1:
+            self._written = seq
+            self._write(connection, sent)
+            return
+        for each in self._window:
+            if self._written < each.frame.seq:
+                self._written = each.frame.seq
+                self._write(connection, each)
+
+    def _write(self, connection: Connection, sent: Sent) -> None:
+        if self._connection is not connection:
+            raise _Taken()
         sent.frame.ack = self._window.answered
         sent.frame.epoch = self.epoch
         if sent.uploads:
@@ -385,18 +448,19 @@ class Link:
 
     # Receiving
 
-    def _drain(self, timeout: float | None, awake: bool = False) -> None:
-        self._guarded(self._take_in, timeout, awake)
+    def _drain(self, timeout: float | None, seen: int = 0, awake: bool = False) -> None:
+        self._guarded(self._take_in, timeout, seen, awake)
 
-    def _take_in(self, timeout: float | None, awake: bool = False) -> None:
-        connection = self._connection
-        if connection is None:
-            raise Disconnected("not connected")
+    def _take_in(self, connection: Connection, timeout: float | None, seen: int = 0, awake: bool = False) -> None:
+        if timeout is None and self._window.answered != seen:
+            return  # a signal's handler has waited meanwhile, and for this, too
         # A server that has as much as it takes, or paces its clients, stops reading: then it does not see pings either.
         full = timeout is None and self._window.held > PROMPT_BYTES
         for message, buffers in connection.receive(timeout, STALLS if full else PINGS_MISSED, awake):
+            if self._connection is not connection:
+                raise _Taken()
             if isinstance(message, Reply):
-                self._answer(message, buffers)
+                self._answer(connection, message, buffers)
             elif isinstance(message, Chunk):
                 self._downloads.take(message, buffers, self._expected_bytes())
             else:
@@ -414,19 +478,21 @@ class Link:
             raise Disconnected(f"the server ended the stream: {problem.detail}")
         raise self._final(error_of(problem, f"the server ended the stream: {problem.detail}"))
 
-    def _answer(self, reply: Reply, buffers: list[memoryview]) -> None:
+    def _answer(self, connection: Connection, reply: Reply, buffers: list[memoryview]) -> None:
         sent = self._window.first
         if sent is None or reply.seq < sent.frame.seq:
             return  # an answer to a frame that was sent twice
         if reply.refused is not None:
-            self._refused(reply)
+            self._refused(connection, reply)
             return
         if reply.seq != sent.frame.seq:
             raise MalformedFrame(f"the server answered frame {reply.seq}, the answer to {sent.frame.seq} is due")
         downloads = [value.download for value in reply.values if value.download is not None]
         answer = Answer(reply, gather(reply, buffers, self._downloads, sent.reads), sent.lines, sent.refusal)
+        if self._window.first is not sent:
+            return  # it was answered meanwhile, on another connection
         # In this order an interrupt leaves nothing half done: as long as the frame is kept, it is answered again.
-        if reply.seq in self._wanted:
+        if sent.wanted:
             self._answers[reply.seq] = answer
         # That it was cancelled is no news to the program; what depends on it says so when it is read.
         expected = sent.refusal is None and reply.seq <= self.cancelled and all(
@@ -450,7 +516,7 @@ class Link:
         if sent.note is not None:
             sent.note.answered(timing if sent.sent_at > 0 else None, buffers, arrived, self.clock)
 
-    def _refused(self, reply: Reply) -> None:
+    def _refused(self, connection: Connection, reply: Reply) -> None:
         problem = reply.refused
         assert problem is not None
         if problem.code == "frame_out_of_order":
@@ -469,7 +535,7 @@ class Link:
         elif problem.code == "reply_forgotten":
             # It was applied, and its values are lost. A window that is bounded like ours does not let this happen.
             sent.refusal, sent.reads = error, 0
-            self._answer(Reply(seq=reply.seq), [])
+            self._answer(connection, Reply(seq=reply.seq), [])
             return
         elif problem.code in _THROTTLED:
             asked = problem.extra.get("retry_after_s", 0)
@@ -480,7 +546,7 @@ class Link:
         else:
             raise error  # not even the empty frame in its place is taken: asking on would be for ever
         for later in [s for s in self._window if s.frame.seq >= reply.seq]:
-            self._write(later)
+            self._write(connection, later)
 
     # Connecting
 
@@ -493,7 +559,7 @@ class Link:
         patience = self._patience
         tried = False
         while True:
-            if not tried and not patience.tries:
+            if isinstance(cause, _Taken) or (not tried and not patience.tries):
                 more = True  # at once: most connections that break can be had again
             else:
                 asked = cause.retry_after if isinstance(cause, Disconnected) else 0.0
@@ -516,6 +582,8 @@ class Link:
         try:
             self._attempt()
             self._not_before = 0.0
+        except _Taken:
+            pass
         except Disconnected as error:
             pause = max(error.retry_after, self._patience.next_pause())
             self._not_before = time.monotonic() + pause
@@ -527,8 +595,12 @@ class Link:
         Raises:
             Disconnected: when another one may succeed.
         """
+        self._attempts = attempt = self._attempts + 1
         self._let_go()
         self._check()
+        self._outgoing.forget("reconnected")
+        self._downloads.clear()
+        self._window.count()
         resumes = self.reconnects >= 0
         hello = Hello(
             version=PROTOCOL_VERSION,
@@ -545,6 +617,8 @@ class Link:
             with self._patience.trying(ATTEMPT_S):
                 connection = Connection(self.url, self.session, self._key, hello, self.heartbeat, self.spin)
         except GradwireError as error:  # first, since some of them are OSErrors as well
+            if self._attempts != attempt:
+                raise _Taken() from None
             if resumes and error.retryable:
                 raise Disconnected(error.message) from None
             if resumes and isinstance(error, MalformedFrame) and "code" in error.details:  # by the server's word
@@ -552,29 +626,33 @@ class Link:
             raise self._final(error) from None
         except OSError as error:
             raise error if isinstance(error, Disconnected) else Disconnected(str(error)) from None
-        self._connection = connection
-        self.clock = Clock(connection.welcome.clock, asked, time.perf_counter_ns())
-        self._guarded(self._take_up, connection.welcome)
-        return connection.welcome
-
-    def _take_up(self, welcome: Welcome) -> None:
-        """Go on where the server stands, and send again what is unanswered."""
-        first = self.reconnects < 0
-        if first and self.taken_over:
+        welcome = connection.welcome
+        clock = Clock(welcome.clock, asked, time.perf_counter_ns())
+        if not resumes and self.taken_over:
             self._window.answered = welcome.expected - 1  # by the program before
-        if not self._window.answered < welcome.expected <= self._window.next:
+        fits = self._window.answered < welcome.expected <= self._window.next
+        if self._attempts != attempt:  # a signal's handler has found a way meanwhile
+            connection.drop()
+            raise _Taken
+        if not fits:
+            connection.drop()
             went = f"the server's session is not the one that it was: it expects frame {welcome.expected}"
             raise self._final(SessionGone(went))
-        self.client, self.epoch = welcome.client, welcome.epoch
-        self.durability = welcome.durability
-        self._outgoing.forget("reconnected")
-        self._downloads.clear()
+        # At one go: who comes in between has no connection, or has it with all that belongs to it.
+        self._connection, self.clock, self._written = connection, clock, self._window.answered
+        self.client, self.epoch, self.durability = welcome.client, welcome.epoch, welcome.durability
         self.reconnects += 1
         self._patience.tries += self.reconnects > 0  # until something is answered, this was no success
-        self._window.count()
+        self._guarded(self._resend)
+        return welcome
+
+    def _resend(self, connection: Connection) -> None:
+        """Go on where the server stands: send what is unanswered."""
         for sent in self._window:
-            self.resent += 1
-            self._write(sent)
+            if self._written < sent.frame.seq:
+                self._written = sent.frame.seq
+                self.resent += 1
+                self._write(connection, sent)
 
     # Ends
 

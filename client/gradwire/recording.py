@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from gradwire_protocol import dtypes, envelope
@@ -78,19 +79,36 @@ class Recording:
         return self.link.wait(seq).reply.first
 
     def _fresh(self) -> None:
-        self._ops: list[Any] = []
-        self._lines: list[Any] = []
-        self._scalars: list[Any] = []
-        self._payloads: list[Any] = []
-        self._payload_bytes = 0
-        self._external: dict[int, int] = {}
+        """Begin a frame, whatever becomes of what was recorded."""
+        self._number = 0
         self._batch: list[int] = []
+        self._renew(0, 0)
+
+    def _renew(self, frames: int, recorded: int) -> None:
+        """Begin a frame after so many with so many ops, unless somebody came in between and did so."""
+        number, following = self._number, self.link.next_frame
+        ops: list[Any] = []
+        lines: list[Any] = []
+        scalars: list[Any] = []
+        payloads: list[Any] = []
+        external: dict[int, int] = {}
+        batch, none = self._batch, list[int]()
+        count = len(batch)
+        if number == following or self._number != number:
+            return
+        self._number = following  # from here on nothing is called, so that nobody comes in between
+        if count and self.dropped[:count] == batch:  # an id is dropped once
+            del self.dropped[:count]
+        self.frames += frames
+        self.ops += recorded
+        self._ops, self._lines, self._scalars, self._payloads = ops, lines, scalars, payloads
+        self._external, self._batch, self._payload_bytes = external, none, 0
         self._first = self._next_id
         self._flags = GRAD_MODE
         self._region: Any = None
         self._note: Travelled | None = None
         self._due = self._due_beyond = False
-        self._number = self.link.next_frame
+        self.lock.busy = False
         self._let_through()
 
     def begin(self) -> None:
@@ -139,12 +157,7 @@ class Recording:
 
     def _cut(self) -> None:
         """The link has the frame: what was dropped goes with it, and a new one begins. Done twice, it is done once."""
-        batch = self._batch
-        if batch and self.dropped[: len(batch)] == batch:  # an id is dropped once
-            del self.dropped[: len(batch)]
-        self.frames += 1
-        self.ops += len(self._ops)
-        self._fresh()
+        self._renew(1, len(self._ops))
 
     def _let_through(self) -> None:
         """Let this thread, whose turn it is, take the short way, if an op is nothing but its record now."""
@@ -337,7 +350,7 @@ class Recording:
     # Cutting frames
 
     def flush(
-        self, wait: bool = False, reads: list[int] | None = None, read_bytes: int = 0, must: bool = False
+        self, wait: bool = False, reads: Sequence[Tensor] = (), read_bytes: int = 0, must: bool = False
     ) -> int | None:
         """Send what was recorded, without waiting for it. Returns the frame's number, or None if nothing was sent.
 
@@ -348,27 +361,35 @@ class Recording:
             ConnectionLost: as said.
         """
         with self.lock:
-            self.begin()
-            ops, link = self._ops, self.link
-            if not ops and not reads and not wait:
-                return None
-            try:
-                link.make_room(self._payload_bytes, read_bytes)
-            except ConnectionLost:
-                if wait or must:
-                    raise
-                return None
+            seq = 0
+            while not seq:
+                self.begin()
+                if not self._ops and not reads and not wait:
+                    return None
+                try:
+                    self.link.make_room(self._payload_bytes, read_bytes)
+                except ConnectionLost:
+                    if wait or must:
+                        raise
+                    return None
+                seq = self._end_frame(wait, reads, read_bytes)
+            return seq
+
+    def _end_frame(self, wait: bool, reads: Sequence[Tensor], read_bytes: int) -> int:
+        """Hand the frame to the link. 0 if somebody came in between and the frame is another one now."""
+        self.end_alone()
+        try:
             if self._note is None and self._recorder is not None:
                 self._note = self._recorder.plain(self)
-            first, note = self._first, self._note
+            link, first, note = self.link, self._first, self._note
+            ops, payloads, lines = self._ops, self._payloads, self._lines
+            asked = [self._ref(tensor) for tensor in reads]
             dropped = self.dropped[:]  # others are dropped meanwhile
             drops = [number - first for number in dropped if number >= first]
             releases = [number for number in dropped if 0 < number < first]
             drops.sort()
             releases.sort()
-            structure = envelope.encode_part(
-                Structure(ops=ops, reads=reads or [], drops=drops, heard=wait and not reads)
-            )
+            structure = envelope.encode_part(Structure(ops=ops, reads=asked, drops=drops, heard=wait and not asked))
             frame = Frame(
                 first=first,
                 external=list(self._external),
@@ -376,20 +397,27 @@ class Recording:
                 releases=releases,
                 timed=wait or note is not None,
             )
-            payloads, lines = self._payloads, self._lines
             key = hash_of(structure)
             before = 0
             if note is not None:
                 frame.detailed = True
                 note.cut, note.total = time.perf_counter_ns(), len(ops)
                 before = link.bytes_sent
-            seq = self.hand_over(
-                dropped, frame, structure, key, payloads, lines, wait, len(reads or ()), read_bytes, note
-            )
+        except BaseException:
+            self.lock.broken = True
+            self.lock.busy = False
+            raise
+        seq = self.hand_over(dropped, frame, structure, key, payloads, lines, wait, len(asked), read_bytes, note)
+        if seq:
             if note is not None:
                 note.seq, note.sent, note.sent_bytes = seq, time.perf_counter_ns(), link.bytes_sent - before
             self._recent_lines.keep(seq, lines)
-            return seq
+        return seq
+
+    def end_alone(self) -> None:
+        """From now on until the frame is cut, whoever comes in between takes the turn, and is noticed."""
+        self.lock.ready = self.lock.joins = NOBODY
+        self.lock.busy = True
 
     def hand_over(
         self,
@@ -405,14 +433,18 @@ class Recording:
         note: Travelled | None = None,
     ) -> int:
         """Give the link a frame, with which these ids at the head of ``dropped`` are released, and begin a new one.
-        Returns its number. Whatever comes in between, both is done or neither."""
+        Returns its number. Whatever comes in between, both is done or neither.
+
+        After :meth:`end_alone`. 0 if somebody came in between.
+        """
         self._batch = dropped
         try:
             return self.link.submit(
-                frame, structure, key, payloads, lines, wait, reads, read_bytes, note, kept=self._cut
+                frame, structure, key, payloads, lines, wait, reads, read_bytes, note, kept=self._cut, turns=self.lock
             )
         except BaseException:
             self.lock.broken = True
+            self.lock.busy = False
             raise
 
     # For a profile, and for who asks where something was made

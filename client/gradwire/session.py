@@ -211,7 +211,8 @@ class Session(Facts):
         if not self.link.has_room or not self.lock.acquire(blocking=False):
             return
         try:
-            self.flush()
+            if not self.lock.busy:  # else a signal's handler may wait for the lock in the midst of a record
+                self.flush()
         except GradwireError:
             pass  # the program meets it at its next read
         finally:

@@ -10,6 +10,10 @@ thread that is interrupted while busy says that the record is ``broken`` and tak
 lock next mends the tables first. The lock itself is taken by ``with``, in one step of the interpreter, and then
 :meth:`hold` is called: an exception between taking a lock and what follows would leave it taken for ever.
 
+A signal's handler, or a destructor that the collector of garbage runs, may come in the middle of a turn and use
+tensors: it takes the turn (:meth:`Turns.hold`). Whoever has a turn therefore prepares its record, looks whether it is
+still ``busy``, and writes the record down without a call in between; if it is not, it begins again.
+
 A thread that was kept from running may be late: it remembers that ``ready`` had its key, and since then another one
 has begun to record without the lock. It must not say in that one's place that nobody is busy. So ``ready`` is looked at
 right before ``busy`` is set, without a call in between: CPython changes threads at calls and where loops go back.

@@ -20,6 +20,7 @@ from .lines import spell_line
 
 if TYPE_CHECKING:
     from .recorder import Travelled
+    from .turns import Turns
 
 IN_FLIGHT_FRAMES: Final = 256
 IN_FLIGHT_BYTES: Final = 32 << 20
@@ -45,6 +46,7 @@ class Sent:
         size: about how many bytes it holds here.
         sent_at: when it was sent (``perf_counter_ns``); -1 once it was sent again.
         note: who is told when it is answered, of a frame that is profiled.
+        wanted: whether somebody waits for the answer.
     """
 
     frame: Frame
@@ -59,6 +61,7 @@ class Sent:
     unknown: int = 0
     sent_at: int = 0
     note: Travelled | None = None
+    wanted: bool = False
 
 
 @dataclass(slots=True)
@@ -111,16 +114,22 @@ class Window:
             and self.reading + read_bytes <= IN_FLIGHT_READS
         )
 
-    def add(self, sent: Sent) -> None:
-        """Keep a frame until it is answered."""
-        self._frames.append(sent)
+    def add(self, sent: Sent, turns: Turns | None = None) -> bool:
+        """Keep a frame until it is answered, unless somebody came in between since it was made, and took its turn."""
+        new = (sent,)
+        if turns is not None and not turns.busy:
+            return False
+        self._frames += new  # and so on without a call: nobody comes in between
         self.held += sent.size
         self.reading += sent.read_bytes
+        return True
 
     def answer(self, sent: Sent) -> None:
         """The first frame is answered."""
-        self.answered = sent.frame.seq
-        self._frames.popleft()
+        if not self._frames or self._frames[0] is not sent:
+            return
+        self.answered = sent.frame.seq  # before it goes: counting anew would find that it is answered
+        del self._frames[0]
         self.held -= sent.size
         self.reading -= sent.read_bytes
 

@@ -131,6 +131,8 @@ HALF_DONE = (
 OVERLAPS = "refer to a single memory location"
 """What torch says of an operand that lies where an operation writes; gradwire's server finds out after the line."""
 PASSED_OVER = (DeprecationWarning, ResourceWarning)
+LAYOUT = "gradient layout contract"
+"""What torch says once in a process, of a gradient that lies otherwise in memory than its leaf. It costs time alone."""
 
 
 class Run:
@@ -171,7 +173,10 @@ class Run:
         if raised is not None:  # by then torch may have renewed the history of an operand
             for name in mentioned & set(self.tensors()):
                 stale(self.space[name])
-        told = {w.category.__name__ for w in caught if not issubclass(w.category, PASSED_OVER)}
+        told = {
+            w.category.__name__ for w in caught
+            if not issubclass(w.category, PASSED_OVER) and LAYOUT not in str(w.message)
+        }  # fmt: skip
         self.steps.append([raised, *sorted(told)])
 
     @property

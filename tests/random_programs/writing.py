@@ -257,9 +257,19 @@ class Writer:
             options += [f"{t}.as_strided((2, 2), (2, 1))", f"{t}.as_strided((3,), (1,), 1)"]
         if x.is_complex() and x.numel():  # torch's derivative refuses gradients that are empty and expanded
             options += [f"{t}.real", f"{t}.imag", f"torch.view_as_real({t})"] * 2
-        elif x.ndim and x.shape[-1] == 2 and x.storage_offset() % 2 == 0 and x.dtype in (torch.float64, torch.float32):
+        elif (
+            x.numel()
+            and x.shape[-1:] == (2,)
+            and x.storage_offset() % 2 == 0
+            and x.dtype in (torch.float64, torch.float32)
+        ):  # the strides of a tensor without elements decide whether torch refuses, and no values depend on them
             options += [f"torch.view_as_complex({t})"] * 2
         return self.draw.choice(options)
+
+    def has_leaf_views(self) -> bool:
+        """Whether there are views of leaves: for gradients of gradients they require grad in torch alone, where they
+        were made before the leaf did."""
+        return any(holds(is_leaf_view, x) for x in self.torch.tensors().values())
 
     def order(self, count: int) -> list[int]:
         return self.draw.sample(range(count), count)
@@ -384,7 +394,7 @@ class Writer:
             inputs = []
         if self.draw.random() < 0.6:
             options.append("retain_graph=True")
-        if self.draw.random() < 0.15:
+        if self.draw.random() < 0.15 and not self.has_leaf_views():
             options.append("create_graph=True")
         if self.draw.random() < 0.3 and inputs:
             options.append(f"inputs=[{', '.join(inputs)}]")
@@ -430,7 +440,7 @@ class Writer:
             options.append(f"torch.ones_like({t})")
         options += [
             o for o, share in [("allow_unused=True", 0.8), ("retain_graph=True", 0.6), ("create_graph=True", 0.3)]
-            if self.draw.random() < share
+            if self.draw.random() < share and not (o == "create_graph=True" and self.has_leaf_views())
         ]  # fmt: skip
         if self.draw.random() < 0.1 and ("materialize" in FIXED or "create_graph=True" not in options):
             options.append("materialize_grads=True")

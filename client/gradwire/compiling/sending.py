@@ -42,16 +42,20 @@ def send(
     stacked: list[int] | None = None,
 ) -> int:  # fmt: skip
     """Send a frame of a call whose first result gets the id ``base``, with what was dropped since the last frame."""
-    batch = session.dropped[:]  # others are dropped meanwhile
-    dropped = [n for n in batch if n > 0]
-    frame = Frame(
-        first=base + part.first, external=external, scalars=scalars,
-        releases=sorted([*dropped, *[base + n for n in part.releases]]),
-        repeat=repeat, stacked=stacked or [],
-    )  # fmt: skip
+    seq = 0
+    while not seq:
+        session.begin()
+        session.end_alone()
+        batch = session.dropped[:]  # others are dropped meanwhile
+        dropped = [n for n in batch if n > 0]
+        frame = Frame(
+            first=base + part.first, external=external, scalars=scalars,
+            releases=sorted([*dropped, *[base + n for n in part.releases]]),
+            repeat=repeat, stacked=stacked or [],
+        )  # fmt: skip
+        seq = session.hand_over(batch, frame, part.structure, part.key, list(part.payloads), part.lines)
     session.ops += part.records * max(repeat, 1)
     session.changes += part.records
-    seq = session.hand_over(batch, frame, part.structure, part.key, list(part.payloads), part.lines)
     session._recent_lines.keep(seq, part.lines)
     return seq
 

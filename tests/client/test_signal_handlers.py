@@ -1,0 +1,117 @@
+"""A signal's handler may use tensors: it runs in the midst of whatever the program does, also of sending a frame."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import gradwire as gw
+from gradwire.clocks import Clock
+from gradwire.connection import Connection
+from gradwire.lines import RecentLines
+from gradwire.link import Link
+from gradwire.outgoing import Outgoing
+from gradwire.recording import Recording
+from gradwire.window import Window
+
+PLACES = [
+    (Recording, "_end_frame"), (Recording, "hand_over"), (Recording, "_cut"), (Recording, "_renew"),
+    (Recording, "_append"), (Recording, "_let_through"), (Link, "submit"), (Link, "wait"), (Link, "_write"),
+    (Link, "_take_in"), (Link, "_answer"), (Link, "_attempt"), (Link, "_resend"), (Link, "make_room"),
+    (Window, "add"), (Window, "answer"), (Outgoing, "pack"), (Outgoing, "message"), (RecentLines, "keep"),
+    (Clock, "__init__"), (Connection, "__init__"), (Connection, "send"), (Connection, "_handshake"),
+    (Connection, "_await_welcome"), (Connection, "_readable"), (Connection, "_take_in"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def alone() -> Iterator[Any]:
+    before = gw.current_session()
+    with gw.connect() as session:
+        yield session
+    gw.sessions._current = before
+
+
+def step(x: Any, w: Any) -> Any:
+    h = (w * 2 + x).relu() @ w
+    leaf = w.detach().requires_grad_()
+    (gw.cat([leaf, h]) * 3).sum().backward()
+    assert leaf.grad is not None
+    return leaf.grad.sum() + h.sum()
+
+
+def handled(made: list[Any], x: Any, w: Any, reads: bool) -> None:
+    with gw.enable_grad():
+        made.append(step(w, x).item() if reads else step(w, x))
+
+
+@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: f"{place[0].__name__}.{place[1]}")
+def test_at_any_place(alone: Any, monkeypatch: Any, place: Any, late: bool, reads: bool) -> None:
+    x, w = gw.tensor([[1.0, 2.0], [3.0, 4.0]]), gw.tensor([[5.0, 6.0], [7.0, 8.0]])
+    right, beside = step(x, w).item(), step(w, x).item()
+    owner, name = place
+    original: Callable[..., Any] = getattr(owner, name)
+    made: list[Any] = []
+    calls = 0
+    inside = False
+
+    def meddle() -> None:
+        nonlocal calls, inside
+        if inside:
+            return
+        calls += 1
+        if calls % 3 == 1 and len(made) < 8:
+            inside = True
+            try:
+                handled(made, x, w, reads)
+            finally:
+                inside = False
+
+    def patched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not late:
+            meddle()
+        found = original(self, *args, **kwargs)
+        if late:
+            meddle()
+        return found
+
+    monkeypatch.setattr(owner, name, patched)
+    for time in range(6):
+        if time == 3:
+            alone.link._connection.break_off()
+        assert step(x, w).item() == right
+    monkeypatch.setattr(owner, name, original)
+    assert made
+    assert [each if reads else each.item() for each in made] == [beside] * len(made)
+    assert step(x, w).item() == right
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_of_a_timer(alone: Any, reads: bool) -> None:
+    x, w = gw.tensor([[1.0, 2.0], [3.0, 4.0]]), gw.tensor([[5.0, 6.0], [7.0, 8.0]])
+    right, beside = step(x, w).item(), step(w, x).item()
+    made: list[Any] = []
+    draw = random.Random(0)
+
+    def handle(*_: Any) -> None:
+        handled(made, x, w, reads)
+        if len(made) < 100:
+            signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.0002, 0.004))
+
+    before = signal.signal(signal.SIGALRM, handle)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        for _ in range(100_000):
+            assert step(x, w).item() == right
+            if len(made) >= 100:
+                break
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert [each if reads else each.item() for each in made] == [beside] * len(made)
