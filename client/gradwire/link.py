@@ -6,8 +6,8 @@ What makes it exact: frames are numbered without gaps, and a frame is kept here 
 broke, everything unanswered is sent again; the server applies what it has not applied, and answers the rest from the
 replies that it keeps.
 
-A signal's handler may come in the middle of any of this, and send and wait itself. So a frame is added to those on their
-way in one step; frames are written in order, whoever writes; and who waits looks first what was answered meanwhile.
+A signal's handler may come in the middle of any of this, and send and wait itself. So a frame is added to those on
+their way in one step; frames are written in order, whoever writes; and who waits looks first what was answered.
 """
 
 from __future__ import annotations

@@ -60,6 +60,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "a bound of linspace with a gradient": lambda t: t.linspace(learnt(t), 1, 3),
     "a vector as bound of linspace": lambda t: t.linspace(t.tensor([3]), 4, 2),
     "a bound of logspace as a tensor": lambda t: t.logspace(t.tensor(0.0), 1, 2),
+    "one step to infinity": lambda t: t.linspace(1, float("inf"), 1),
+    "one step to a NaN": lambda t: t.linspace(1, float("nan"), 1),
+    "one step to infinity, as a power": lambda t: t.logspace(1, float("inf"), 1),
     # Values of a new tensor
     "complex numbers as bools": lambda t: t.tensor([2j, 0j, 1], dtype=t.bool),
     "an array of complex numbers as bools": lambda t: t.tensor(np.array([2j, 0]), dtype=t.bool),

@@ -84,7 +84,7 @@ def _between(xp: Any, out: Any, start: Any, end: Any, steps: int) -> Any:
     if not out.dtype.is_floating_point and not out.dtype.is_complex:
         start, end = int(start), int(end)
     index = xp.arange(steps).astype("D" if out.dtype.is_complex else "d")
-    step = (end - start) / max(steps - 1, 1)
+    step = (end - start) / (steps - 1) if steps > 1 else 0  # one step is at the start, however far the end is
     lower = index * step + start
     return xp.where(index.real < steps / 2, lower, end - (steps - 1 - index) * step)
 
