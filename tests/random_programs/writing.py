@@ -512,11 +512,12 @@ class Writer:
                 f"lambda a: a.cumsum(0).sin(), {t}",
             ]
         )
+        changed = t if x._base is None and not x.retains_grad and writable(x) else f"{t} * 2"
         return self.draw.choice([
             f"{self.name()}, {self.name()} = Scaled.apply({t}, {u})",
             f"{self.name()}, {self.name()} = Unfilled.apply({t})",
             f"{self.name()} = Doubled.apply({t} * 1)",
-            f"{self.name()} = Doubled.apply({t if x._base is None and not x.retains_grad else f'{t} * 2'})",
+            f"{self.name()} = Doubled.apply({changed})",
             f"{self.name()}, {self.name()} = Split.apply({t})", f"{self.name()} = Kept.apply({t})",
             f"{self.name()} = Broken.apply({t})", f"{self.name()} = checkpoint({fn}, use_reentrant=False)",
             f"{self.name()} = checkpoint({fn}, use_reentrant={self.draw.random() < 0.4})",
