@@ -315,6 +315,8 @@ class Writer:
         if t is None:
             return None
         x = self.tensor(t)
+        if holds(lambda x: x.retains_grad and x.output_nr > 0, x):
+            return None  # torch mixes up what is retained of the several results of one node
         target = t if self.draw.random() < 0.75 else self.view_of(t)
         if "expanded" not in FIXED and ".expand(" in target:
             target = t
@@ -361,7 +363,8 @@ class Writer:
         v = self.view_of(u)
         if not self.goes_into(u, x) or ((self.tensor(u).is_complex() or "as_complex" in v) and not x.is_complex()):
             return None  # torch fills with one complex number, and refuses it for its value
-        if self.in_order(t if "[[" in at or "tensor" in at else at, v):  # positions in a list read a copy
+        positions = "[[" in at or "tensor" in at
+        if (positions and shared(x, self.tensor(u))) or self.in_order(at, v) or self.in_order(at, u):
             return None
         mixed = x.is_complex() != self.tensor(u).is_complex()  # torch refuses the derivative of its own fill
         if mixed or not (x.is_floating_point() or x.is_complex()):  # torch lets integers have a history, which fails
