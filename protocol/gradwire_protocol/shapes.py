@@ -210,9 +210,9 @@ def elementwise(
 
 
 def _cast(op: Meta, dtype: DType) -> Meta:
-    """The operand that PyTorch computes with: an expanded one that is cast has memory of its own, in an order that
-    counts."""
-    if op.dtype is dtype or op.contiguous or 0 not in op.stride or not op.known:
+    """The operand that PyTorch computes with: one that is cast has memory of its own, without gaps or overlap, in an
+    order that counts."""
+    if op.dtype is dtype or op.contiguous or not op.known:
         return op
     return meta(op.shape, dtype, op.device, dense_stride_like(op))
 

@@ -448,12 +448,13 @@ def _operand(torch, how, dtype):
     return {
         "turned": x.T, "one row": x[:1].expand(3, 3), "one column": x[:, :1].expand(3, 3), "whole": x,
         "of a row": x.T[:1].expand(3, 3), "every other": torch.cat([x, x], 1)[:, ::2], "twice": x.T.expand(2, 3, 3),
+        "windows": x.flatten()[:5].unfold(0, 3, 1),
     }[how]  # fmt: skip
 
 
 @pytest.mark.parametrize("op", ["mul", "gt", "div", "where", "addcmul"])
 def test_results_of_operands_that_are_cast_lie_in_pytorchs_order(op):
-    kinds = ["turned", "one row", "one column", "whole", "of a row", "every other", "twice"]
+    kinds = ["turned", "one row", "one column", "whole", "of a row", "every other", "twice", "windows"]
     dtypes = ["float32", "float64", "int64"]
 
     def claimed(torch):

@@ -422,8 +422,9 @@ class Writer:
         found = []
         for _ in range(self.draw.randint(1, 3)):
             name = self.one(lambda x: x.requires_grad and ((x.is_leaf and x._base is None) or "inputs" in FIXED))
-            if name is not None and (name not in found or self.draw.random() < 0.1):
-                found.append(name)
+            checkpointed = any(text.startswith(f"{name} = checkpoint(") for text in self.program.statements)
+            if name is not None and not checkpointed and (name not in found or self.draw.random() < 0.1):
+                found.append(name)  # a node that saved nothing runs in torch without the function being run again
         behind = [self.tensor(name) for name in found]
         if "roots" not in FIXED and not holds(lambda root: reaches(root, behind), self.tensor(t)):
             return []
