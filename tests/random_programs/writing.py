@@ -364,7 +364,9 @@ class Writer:
         if not self.goes_into(u, x) or ((self.tensor(u).is_complex() or "as_complex" in v) and not x.is_complex()):
             return None  # torch fills with one complex number, and refuses it for its value
         positions = "[[" in at or "tensor" in at
-        if (positions and shared(x, self.tensor(u))) or self.in_order(at, v) or self.in_order(at, u):
+        if positions and shared(x, self.tensor(u)):
+            return None
+        if any(self.in_order(at, o) or self.in_order(at, f"{o}.expand_as({at})") for o in (u, v)):
             return None
         mixed = x.is_complex() != self.tensor(u).is_complex()  # torch refuses the derivative of its own fill
         if mixed or not (x.is_floating_point() or x.is_complex()):  # torch lets integers have a history, which fails

@@ -88,8 +88,22 @@ class Sender:
         self.server = LiveServer(url, OTHER_KEY, API_KEY)
         self.fields = list(attacks(1))
         self.http = self.server.http()
-        path = self.http.post("/v1/sessions", json={"limits": LIMITS}).headers["location"]
-        self.hostile = Hostile(self.server, self.http, path)
+        self.hostile = Hostile(self.server, self.http, self.opened())
+
+    def opened(self) -> str:
+        """The path of a session. All who send share a key, and with it what the server takes of one key at a time.
+
+        Raises:
+            AssertionError: when it is refused for another reason, or for a minute.
+        """
+        until = time.time() + 60
+        while True:
+            response = self.http.post("/v1/sessions", json={"limits": LIMITS})
+            if response.status_code == 201:
+                return response.headers["location"]
+            if response.status_code not in (429, 503) or time.time() > until:
+                raise AssertionError(f"a session was refused: {response.status_code} {response.text[:300]}")
+            time.sleep(1)
 
     def keep_on(self) -> None:
         kinds: list[tuple[Callable[[], None], int]] = [
@@ -143,7 +157,10 @@ class Sender:
 
 def send(url: str, number: int, end: float) -> tuple[Counter[str], list[str]]:
     """A slice, in a process of its own: what came of it, and the server's faults."""
-    sender = Sender(url, number, end)
+    try:
+        sender = Sender(url, number, end)
+    except AssertionError as error:
+        return Counter(), [str(error)]
     sender.keep_on()
     return sender.hostile.counts, sender.hostile.faults
 
