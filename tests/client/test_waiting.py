@@ -83,9 +83,9 @@ def test_frames_that_nobody_waits_for_do_not_look_for_replies_each_time(
     looks = []
     take_in = link.Link._take_in
 
-    def watched(self: Any, timeout: float | None, awake: bool = False) -> None:
+    def watched(self: Any, connection: Any, timeout: float | None, *more: Any) -> None:
         looks.append(timeout)
-        take_in(self, timeout, awake)
+        take_in(self, connection, timeout, *more)
 
     x = gw.ones(3)
     session.synchronize()
