@@ -78,7 +78,8 @@ class Writer:
         """Detach the gradients that torch keeps no graph of: gradwire may keep one that only zeros flow through."""
         for name, x in self.torch.tensors().items():
             if holds(lambda x: x.is_leaf or x.retains_grad, x) and x.grad is not None and not x.grad.requires_grad:
-                self.add(f"{name}.grad = {name}.grad.detach()")
+                copied = ".clone()" if x.grad.is_inference() else ""  # torch lets its detached form be written to
+                self.add(f"{name}.grad = {name}.grad.detach(){copied}")
         for name in re.findall(r"\bt\d+", text.split("=")[0] if " = dense(" in text else ""):
             if name in self.torch.space and self.torch.space[name] is not None and not self.tensor(name).requires_grad:
                 self.add(f"{name} = {name}.detach()")
