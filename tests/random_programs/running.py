@@ -127,6 +127,7 @@ HALF_DONE = (
     "Inplace update to inference tensor",
     "different number of tensors was saved",
     "detached in-place",
+    "is incompatible with .grad()",
 )
 DEFECTS = ("INTERNAL ASSERT", "Could this error message be improved")
 """What torch says where it meets a defect of its own."""
