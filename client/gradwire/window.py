@@ -137,16 +137,16 @@ class Window:
         """Count anew. An interrupt may have come between two steps of the above."""
         while self._frames and self._frames[0].frame.seq <= self.answered:
             self._frames.popleft()
-        self.held = sum(sent.size for sent in self._frames)
-        self.reading = sum(sent.read_bytes for sent in self._frames)
+        self.held = sum(sent.size for sent in self)
+        self.reading = sum(sent.read_bytes for sent in self)
 
     def facts(self) -> dict[str, Any]:
         """What an error tells of them: how many, of how many ops, from which line of the program to which."""
-        lines = [line for sent in self._frames for line in sent.lines if line is not None]
+        lines = [line for sent in self for line in sent.lines if line is not None]
         return {
             "answered": self.answered,
             "unanswered": len(self._frames),
-            "ops": sum(len(sent.lines) for sent in self._frames),
+            "ops": sum(len(sent.lines) for sent in self),
             "lines": [spell_line(lines[0]), spell_line(lines[-1])] if lines else [],
         }
 
