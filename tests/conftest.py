@@ -59,6 +59,25 @@ def session():
 
 
 @pytest.fixture
+def alone():
+    """A session of its own: no structure is known in it, and nobody else records in it."""
+    import gradwire
+
+    before = gradwire.current_session()
+    with gradwire.connect() as session:
+        yield session
+    gradwire.sessions._current = before
+
+
+@pytest.fixture
+def uncut(monkeypatch):
+    """A slow machine does not cut frames of its own accord while a test makes them."""
+    import gradwire
+
+    monkeypatch.setattr(gradwire.session, "QUIET_S", 5.0)
+
+
+@pytest.fixture
 def round_trips(session):
     """A function that tells how many round trips were made since it was last called."""
     session.synchronize()

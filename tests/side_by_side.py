@@ -38,6 +38,12 @@ class Claims:
     def __iter__(self) -> Iterator[Claim]:
         return iter(self.all)
 
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __contains__(self, claim: object) -> bool:
+        return claim in self.all
+
 
 def name_of(claim: Claim) -> str:
     return claim.__name__
@@ -74,6 +80,22 @@ def described(value: Any, order: bool = True) -> Any:
 def leaf(lib: Any, *shape: int) -> Any:
     """A leaf of float32 numbers without regularities."""
     return ((lib.arange(float(math.prod(shape))) * 7 + 3) % 11 - 4).reshape(shape).detach().requires_grad_()
+
+
+def doubling(lib: Any) -> Any:
+    """A Function of the library that doubles its argument in place."""
+
+    class Doubled(lib.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    return Doubled
 
 
 def history(tensor: Any) -> list[list[str]]:

@@ -3,12 +3,27 @@ known to be."""
 
 from __future__ import annotations
 
-from gradwire_protocol.errors import ConnectionLost
+from typing import Final
+
+from gradwire_protocol.errors import ConnectionLost, GradwireError, SessionGone, Superseded
 
 from .window import Window
 
+FINAL: Final = (SessionGone, Superseded)
+"""After these nothing can be done in the session any more."""
 
-def superseded(cause: str, session: str, client: int, window: Window) -> str:
+
+def explain(error: GradwireError, session: str, client: int, window: Window, began: bool) -> None:
+    """Add to an error of :data:`FINAL` what it means for the frames of a program. ``began`` is whether it ever
+    had a connection."""
+    if isinstance(error, Superseded):
+        error.args = (_superseded(error.message, session, client, window),)
+    elif began:
+        error.args = (_gone(error.message, session, window),)
+    error.details |= window.facts()
+
+
+def _superseded(cause: str, session: str, client: int, window: Window) -> str:
     """Another program has this one's place."""
     return (
         f"another program took the place of client {client} in session {session}, and this one is done there: its "
@@ -16,7 +31,7 @@ def superseded(cause: str, session: str, client: int, window: Window) -> str:
     )
 
 
-def gone(cause: str, session: str, window: Window) -> str:
+def _gone(cause: str, session: str, window: Window) -> str:
     """The session has ended."""
     return (
         f"session {session} is gone, with all that was in it: {cause}. Frames up to {window.answered} were "

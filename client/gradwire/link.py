@@ -25,23 +25,22 @@ from gradwire_protocol.errors import (
     InternalError,
     MalformedFrame,
     SessionGone,
-    Superseded,
 )
 from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Refusal, Reply, Welcome
 
 from . import endings
 from .clocks import Clock
 from .connection import ATTEMPT_S, HEARTBEAT_S, PINGS_MISSED, STALLS, Connection, Disconnected
+from .guarded_connection import GuardedConnection, WayTaken
 from .outgoing import Outgoing, replace_by_empty
 from .patience import PATIENCE_S, Patience
 from .replies import Downloads, error_of, gather
 from .tracing import traceparent
 from .version import __version__
-from .window import Answer, Sent, Window
+from .window import Answer, Sent, Turn, Window
 
 if TYPE_CHECKING:
     from .recorder import Travelled
-    from .turns import Turns
 
 FAILURES_KEPT: Final = 64
 UNKNOWN_AT_MOST: Final = 3
@@ -52,16 +51,6 @@ CLOSE_PATIENCE_S: Final = 10.0
 LOOK_FROM: Final = 16
 LOOK_EVERY: Final = 8
 """Unanswered frames from which on each eighth frame looks for replies: to look costs as much as to send."""
-
-_FINAL: Final = (SessionGone, Superseded)
-
-
-class _Taken(Disconnected):
-    """What ran here was not the server's fault: a signal's handler came, and has gone another way."""
-
-    def __init__(self) -> None:
-        super().__init__("a signal's handler has taken this connection's place")
-
 
 _THROTTLED: Final = ("too_many_requests", "unavailable")
 
@@ -105,24 +94,20 @@ class Link:
         self._downloads = Downloads()
         self._outgoing = Outgoing()
         self.failed: list[Answer] = []
-        self.round_trips = 0
+        self.round_trips = self.resent = 0
         self.reconnects = -1
-        self.resent = 0
         self.clock = Clock()
         self.stalled: Callable[[int], None] | None = None
         self.cancelling: Callable[[], None] | None = None
         self.recorded: Callable[[], bool] | None = None
         self.cancelled = 0
         self.watched: Callable[[Frame, bytes, bytes, list[Any], list[Any]], None] | None = None
-        self._past_sent = 0
-        self._past_received = 0
         self.client = client
         self.epoch = 0
         self.taken_over = client != 0
         self._over: GradwireError | None = None
         self._not_before = 0.0
-        self._connection: Connection | None = None
-        self._acting = False
+        self._way = GuardedConnection()
         self._attempts = self._written = 0
         welcome = self._reconnect("no connection yet")
         self.limits = welcome.limits
@@ -137,11 +122,11 @@ class Link:
 
     @property
     def bytes_sent(self) -> int:
-        return self._past_sent + (self._connection.sent_bytes if self._connection else 0)
+        return self._way.bytes_sent
 
     @property
     def bytes_received(self) -> int:
-        return self._past_received + (self._connection.received_bytes if self._connection else 0)
+        return self._way.bytes_received
 
     @property
     def structures(self) -> dict[str, int]:
@@ -194,9 +179,7 @@ class Link:
                 if settle and self._over is None:
                     self._settle()
             finally:
-                if self._connection is not None:
-                    self._connection.close()
-                self._let_go()
+                self._way.close()
                 self._over = self._over or InternalError("the session is closed")
 
     def _settle(self) -> None:
@@ -221,13 +204,6 @@ class Link:
             except Disconnected:
                 self._not_before = 0.0
                 self._try_to_reconnect()
-
-    def _let_go(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            self._past_sent += connection.sent_bytes
-            self._past_received += connection.received_bytes
-            connection.drop()
 
     def _check(self) -> None:
         if self._over is not None:
@@ -266,12 +242,12 @@ class Link:
         read_bytes: int = 0,
         note: Travelled | None = None,
         kept: Callable[[], None] | None = None,
-        turns: Turns | None = None,
+        turn: Turn | None = None,
     ) -> int:
         """Send a frame and return its number. ``key`` is the structure's hash, or empty not to remember it.
 
         ``kept`` is called once the frame is certain to be sent, whatever happens then. Whether an exception came
-        before or after that is told by :attr:`next_frame`. 0, with nothing sent, if ``turns`` says that somebody came
+        before or after that is told by :attr:`next_frame`. 0, with nothing sent, if ``turn`` says that somebody came
         in between.
 
         While the server cannot be reached the frame waits here, as long as there is room.
@@ -287,21 +263,21 @@ class Link:
             sent = self._outgoing.pack(frame, structure, payloads, lines, reads, read_bytes)
             sent.note, sent.wanted = note, wait
             try:
-                if not self._window.add(sent, turns):
+                if not self._window.add(sent, turn):
                     return 0
                 if kept is not None:
                     kept()
                 try:
-                    if self._connection is None:
+                    if self._way.connection is None:
                         self._try_to_reconnect()
                     else:
-                        self._guarded(self._write_due, sent)
+                        self._way.use(self._write_due, sent)
                         if not wait and len(self._window) >= LOOK_FROM and not sent.frame.seq % LOOK_EVERY:
                             self._drain(0)  # whoever waits will look anyway
                 except Disconnected:
                     self._try_to_reconnect()
             except BaseException:
-                self._let_go()  # a frame that is kept and was not sent is sent again on the next connection
+                self._way.let_go()  # a frame that is kept and was not sent is sent again on the next connection
                 raise
             return frame.seq
 
@@ -370,59 +346,21 @@ class Link:
     def give_up(self, seq: int) -> None:
         """Nobody will wait for this answer any more."""
         with self.lock:
-            for sent in self._window:
-                if sent.frame.seq == seq:
-                    sent.wanted = False
+            sent = self._window.find(seq)
+            if sent is not None:
+                sent.wanted = False
             self._answers.pop(seq, None)
 
     def tick(self) -> None:
         """Take in what has arrived, and answer pings. Called when the program is quiet."""
         with self.lock:
             try:
-                if self._connection is not None:
+                if self._way.connection is not None:
                     self._drain(0)
                 elif self._window and self._over is None:
                     self._try_to_reconnect()
             except (Disconnected, GradwireError):
                 pass  # the next use reconnects, or meets the error itself
-
-    def _guarded(self, action: Callable[..., None], *args: Any) -> None:
-        """Whatever interrupts it, Ctrl-C included, ends the connection: nobody knows how far it came.
-
-        A signal's handler may come in the middle of it, and send and wait itself. It takes the way from what it came
-        into, and goes another one; the way being lost, what it came into does so after it.
-        """
-        if self._acting:
-            self._take_way()
-            raise _Taken()
-        connection = self._connection
-        if connection is None:
-            raise Disconnected("not connected")
-        whole, self._acting = False, True
-        try:
-            action(connection, *args)
-            whole = True
-        except Disconnected:
-            raise
-        except Exception:
-            if self._connection is not connection:
-                raise _Taken() from None
-            raise
-        finally:
-            if self._connection is connection:
-                self._acting = False
-                if not whole:
-                    self._let_go()
-            else:
-                connection.drop()
-
-    def _take_way(self) -> None:
-        connection, self._connection = self._connection, None
-        self._acting = False
-        if connection is not None:
-            self._past_sent += connection.sent_bytes
-            self._past_received += connection.received_bytes
-            connection.break_off()
 
     def _write_due(self, connection: Connection, sent: Sent) -> None:
         """Write this frame, after those before it: a signal's handler may submit one while another waits its turn."""
@@ -437,8 +375,7 @@ class Link:
                 self._write(connection, each)
 
     def _write(self, connection: Connection, sent: Sent) -> None:
-        if self._connection is not connection:
-            raise _Taken()
+        self._way.check(connection)
         sent.frame.ack = self._window.answered
         sent.frame.epoch = self.epoch
         if sent.uploads:
@@ -449,7 +386,7 @@ class Link:
     # Receiving
 
     def _drain(self, timeout: float | None, seen: int = 0, awake: bool = False) -> None:
-        self._guarded(self._take_in, timeout, seen, awake)
+        self._way.use(self._take_in, timeout, seen, awake)
 
     def _take_in(self, connection: Connection, timeout: float | None, seen: int = 0, awake: bool = False) -> None:
         if timeout is None and self._window.answered != seen:
@@ -457,8 +394,7 @@ class Link:
         # A server that has as much as it takes, or paces its clients, stops reading: then it does not see pings either.
         full = timeout is None and self._window.held > PROMPT_BYTES
         for message, buffers in connection.receive(timeout, STALLS if full else PINGS_MISSED, awake):
-            if self._connection is not connection:
-                raise _Taken()
+            self._way.check(connection)
             if isinstance(message, Reply):
                 self._answer(connection, message, buffers)
             elif isinstance(message, Chunk):
@@ -521,11 +457,11 @@ class Link:
         assert problem is not None
         if problem.code == "frame_out_of_order":
             return  # follows from an earlier refusal, whose handling sends this frame again
-        sent = next((s for s in self._window if s.frame.seq == reply.seq), None)
+        sent = self._window.find(reply.seq)
         if sent is None:
             return
         error = error_of(problem)
-        if isinstance(error, _FINAL):
+        if isinstance(error, endings.FINAL):
             raise self._final(error)
         if problem.code == "unknown_structure":
             sent.unknown += 1
@@ -559,7 +495,7 @@ class Link:
         patience = self._patience
         tried = False
         while True:
-            if isinstance(cause, _Taken) or (not tried and not patience.tries):
+            if isinstance(cause, WayTaken) or (not tried and not patience.tries):
                 more = True  # at once: most connections that break can be had again
             else:
                 asked = cause.retry_after if isinstance(cause, Disconnected) else 0.0
@@ -582,7 +518,7 @@ class Link:
         try:
             self._attempt()
             self._not_before = 0.0
-        except _Taken:
+        except WayTaken:
             pass
         except Disconnected as error:
             pause = max(error.retry_after, self._patience.next_pause())
@@ -596,7 +532,7 @@ class Link:
             Disconnected: when another one may succeed.
         """
         self._attempts = attempt = self._attempts + 1
-        self._let_go()
+        self._way.let_go()
         self._check()
         self._outgoing.forget("reconnected")
         self._downloads.clear()
@@ -618,7 +554,7 @@ class Link:
                 connection = Connection(self.url, self.session, self._key, hello, self.heartbeat, self.spin)
         except GradwireError as error:  # first, since some of them are OSErrors as well
             if self._attempts != attempt:
-                raise _Taken() from None
+                raise WayTaken() from None
             if resumes and error.retryable:
                 raise Disconnected(error.message) from None
             if resumes and isinstance(error, MalformedFrame) and "code" in error.details:  # by the server's word
@@ -633,17 +569,17 @@ class Link:
         fits = self._window.answered < welcome.expected <= self._window.next
         if self._attempts != attempt:  # a signal's handler has found a way meanwhile
             connection.drop()
-            raise _Taken
+            raise WayTaken
         if not fits:
             connection.drop()
             went = f"the server's session is not the one that it was: it expects frame {welcome.expected}"
             raise self._final(SessionGone(went))
         # At one go: who comes in between has no connection, or has it with all that belongs to it.
-        self._connection, self.clock, self._written = connection, clock, self._window.answered
+        self._way.connection, self.clock, self._written = connection, clock, self._window.answered
         self.client, self.epoch, self.durability = welcome.client, welcome.epoch, welcome.durability
         self.reconnects += 1
         self._patience.tries += self.reconnects > 0  # until something is answered, this was no success
-        self._guarded(self._resend)
+        self._way.use(self._resend)
         return welcome
 
     def _resend(self, connection: Connection) -> None:
@@ -658,11 +594,7 @@ class Link:
 
     def _final(self, error: GradwireError) -> GradwireError:
         """The error as the program is told of it; one that nothing can mend is remembered."""
-        if isinstance(error, Superseded):
-            error.args = (endings.superseded(error.message, self.session, self.client, self._window),)
-        elif isinstance(error, SessionGone) and self.reconnects >= 0:
-            error.args = (endings.gone(error.message, self.session, self._window),)
-        if isinstance(error, _FINAL):
-            error.details |= self._window.facts()
+        if isinstance(error, endings.FINAL):
+            endings.explain(error, self.session, self.client, self._window, self.reconnects >= 0)
             self._over = error
         return error

@@ -440,7 +440,7 @@ class Recording:
         self._batch = dropped
         try:
             return self.link.submit(
-                frame, structure, key, payloads, lines, wait, reads, read_bytes, note, kept=self._cut, turns=self.lock
+                frame, structure, key, payloads, lines, wait, reads, read_bytes, note, kept=self._cut, turn=self.lock
             )
         except BaseException:
             self.lock.broken = True

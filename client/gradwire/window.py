@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gradwire_protocol.errors import GradwireError
 from gradwire_protocol.frames import Frame, Reply
@@ -20,7 +20,6 @@ from .lines import spell_line
 
 if TYPE_CHECKING:
     from .recorder import Travelled
-    from .turns import Turns
 
 IN_FLIGHT_FRAMES: Final = 256
 IN_FLIGHT_BYTES: Final = 32 << 20
@@ -62,6 +61,12 @@ class Sent:
     sent_at: int = 0
     note: Travelled | None = None
     wanted: bool = False
+
+
+class Turn(Protocol):
+    """Somebody's turn to record: it is not ``busy`` any more once somebody else has taken it."""
+
+    busy: bool
 
 
 @dataclass(slots=True)
@@ -106,6 +111,10 @@ class Window:
         """The frame whose answer is due."""
         return self._frames[0] if self._frames else None
 
+    def find(self, seq: int) -> Sent | None:
+        """The frame of this number, if it is among them."""
+        return next((sent for sent in self if sent.frame.seq == seq), None)
+
     def fits(self, size: int, read_bytes: int) -> bool:
         """Whether a frame of so many bytes, that reads so many, may follow."""
         return not self._frames or (
@@ -114,10 +123,10 @@ class Window:
             and self.reading + read_bytes <= IN_FLIGHT_READS
         )
 
-    def add(self, sent: Sent, turns: Turns | None = None) -> bool:
+    def add(self, sent: Sent, turn: Turn | None = None) -> bool:
         """Keep a frame until it is answered, unless somebody came in between since it was made, and took its turn."""
         new = (sent,)
-        if turns is not None and not turns.busy:
+        if turn is not None and not turn.busy:
             return False
         self._frames += new  # and so on without a call: nobody comes in between
         self.held += sent.size

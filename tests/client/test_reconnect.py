@@ -273,7 +273,7 @@ def test_an_interrupt_in_the_middle_of_a_message_leaves_everything_usable(relaye
     session = relayed(patience=120)
     x = gradwire.ones(2)
     x.tolist()
-    write = session.link._connection._write
+    write = session.link._way.connection._write
     calls = []
 
     def interrupted(view):
@@ -282,7 +282,7 @@ def test_an_interrupt_in_the_middle_of_a_message_leaves_everything_usable(relaye
         raise KeyboardInterrupt
 
     with session.lock:
-        session.link._connection._write = interrupted
+        session.link._way.connection._write = interrupted
         x += 1
         with pytest.raises(KeyboardInterrupt):
             x.tolist()

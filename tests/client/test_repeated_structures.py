@@ -13,6 +13,7 @@ import pytest
 import gradwire as gw
 
 Loop = Callable[[], Iterator[None]]
+pytestmark = pytest.mark.usefixtures("uncut")
 
 
 def model() -> Any:
@@ -183,16 +184,6 @@ def new_per_step(session: Any, loop: Loop, steps: int) -> list[int]:
     return found
 
 
-@pytest.fixture
-def alone(monkeypatch: Any) -> Iterator[Any]:
-    """A session of its own: no structure is known in it. A slow machine does not cut its frames."""
-    monkeypatch.setattr(gw.session, "QUIET_S", 5.0)
-    before = gw.current_session()
-    with gw.connect() as session:
-        yield session
-    gw.sessions._current = before
-
-
 def test_a_smaller_last_batch_repeats_from_the_second_epoch_on(alone) -> None:
     net, optimizer = trained()
 
@@ -361,7 +352,7 @@ def test_why_a_structure_travels_whole_is_told(alone) -> None:
     assert counts["structure_new"] >= 1
     assert counts["structure_hits"] >= 1
     assert counts["structure_reconnected"] == counts["structure_forgotten"] == 0
-    alone.link._connection.drop()
+    alone.link._way.connection.drop()
     next(turns)
     assert alone.stats()["reconnects"] == 1
     assert alone.stats()["structure_reconnected"] == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from tests.side_by_side import Claims, leaf, name_of, raises, same
+from tests.side_by_side import Claims, doubling, leaf, name_of, raises, same
 
 pytestmark = pytest.mark.usefixtures("session")
 claim = Claims()
@@ -51,26 +51,9 @@ def a_second_result_can_be_a_leaf_with_hooks(torch):
     return mean.grad, seen
 
 
-class _Doubled:
-    """Makes the Function of a library that doubles its input in place."""
-
-    def __new__(cls, torch):
-        class Doubled(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                ctx.mark_dirty(x)
-                return x.mul_(2)
-
-            @staticmethod
-            def backward(ctx, g):
-                return g * 2
-
-        return Doubled
-
-
 @claim
 def mark_dirty_counts_as_a_write(torch):
-    doubled = _Doubled(torch)
+    doubled = doubling(torch)
     constant, result = torch.ones(3), leaf(torch, 3) * 1
     doubled.apply(constant)
     doubled.apply(result)
@@ -82,7 +65,7 @@ def mark_dirty_counts_as_a_write(torch):
 def a_changed_input_loses_its_history_in_an_alias_without_gradients(torch):
     x = leaf(torch, 3) * 1
     with torch.no_grad():
-        y = _Doubled(torch).apply(x)
+        y = doubling(torch).apply(x)
     return y is x, y.requires_grad, y.is_leaf, x.requires_grad, x
 
 

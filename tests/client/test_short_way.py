@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,7 @@ from gradwire.session import Session
 from gradwire.turns import NOBODY
 
 F = gw.nn.functional
-
-
-@pytest.fixture
-def alone(monkeypatch) -> Iterator[Any]:
-    monkeypatch.setattr(gw.session, "QUIET_S", 5.0)
-    before = gw.current_session()
-    with gw.connect() as session:
-        yield session
-    gw.sessions._current = before
+pytestmark = pytest.mark.usefixtures("uncut")
 
 
 def pairs(x, w) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,14 +26,6 @@ PLACES = [
     (Clock, "__init__"), (Connection, "__init__"), (Connection, "send"), (Connection, "_handshake"),
     (Connection, "_await_welcome"), (Connection, "_readable"), (Connection, "_take_in"),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def alone() -> Iterator[Any]:
-    before = gw.current_session()
-    with gw.connect() as session:
-        yield session
-    gw.sessions._current = before
 
 
 def step(x: Any, w: Any) -> Any:
@@ -84,7 +76,7 @@ def test_at_any_place(alone: Any, monkeypatch: Any, place: Any, late: bool, read
     monkeypatch.setattr(owner, name, patched)
     for time in range(6):
         if time == 3:
-            alone.link._connection.break_off()
+            alone.link._way.connection.break_off()
         assert step(x, w).item() == right
     monkeypatch.setattr(owner, name, original)
     assert made

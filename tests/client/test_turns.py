@@ -9,21 +9,13 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import gradwire as gw
 from gradwire.turns import NOBODY, Turns
-
-
-@pytest.fixture
-def alone() -> Iterator[Any]:
-    before = gw.current_session()
-    with gw.connect() as session:
-        yield session
-    gw.sessions._current = before
 
 
 class Meddling(dict[int, int]):

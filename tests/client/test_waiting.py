@@ -15,7 +15,7 @@ from gradwire_protocol import awake
 
 
 def connected(session: Any) -> connection.Connection:
-    found = session.link._connection
+    found = session.link._way.connection
     assert found is not None
     return found
 
