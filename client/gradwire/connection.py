@@ -277,7 +277,12 @@ class Connection:
 
     def _receive(self, timeout: float | None) -> bool:
         """Take in some bytes, if any come in time; returns whether some did."""
+        self._check_open()  # the end may have come together with messages, which are taken by now
         return self._readable(timeout) and self._read()
+
+    def _check_open(self) -> None:
+        if self._protocol.state in (State.CLOSING, State.CLOSED) and not self._messages:
+            raise Disconnected(f"the server closed the connection ({self._protocol.close_code})")
 
     def _read(self) -> bool:
         """Take in some bytes, if they are there."""
@@ -317,8 +322,8 @@ class Connection:
                 self._take(event)
         if self._protocol.state is State.OPEN:
             self._write_blocking()  # pongs
-        elif self._protocol.state in (State.CLOSING, State.CLOSED) and not self._messages:
-            raise Disconnected(f"the server closed the connection ({self._protocol.close_code})")
+        else:
+            self._check_open()
         return True
 
     def _take(self, frame: WebSocketFrame) -> None:

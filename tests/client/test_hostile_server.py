@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http
+import queue
 import socket
 import threading
 import time
@@ -81,9 +82,12 @@ def fake_server(*scripts: Script) -> Iterator[tuple[FakeServer, str]]:
         thread.join(240)
 
 
+def submit(link: Link) -> int:
+    return link.submit(Frame(first=2 << 32 | 1), READ, b"", [], [None], wait=True, reads=1, read_bytes=8)
+
+
 def read(link: Link) -> Any:
-    seq = link.submit(Frame(first=2 << 32 | 1), READ, b"", [], [None], wait=True, reads=1, read_bytes=8)
-    found = link.wait(seq)
+    found = link.wait(submit(link))
     return np.frombuffer(found.buffers[found.reply.values[0].buffer], np.float32).tolist()
 
 
@@ -315,4 +319,30 @@ def test_a_stranger_in_the_servers_place_passes_for_one_who_resumes():
     with fake_server(hang_up, answer) as (fake, url):
         link = Link(url, "s_fake", None, patience=120)
         assert read(link) == [1.0, 2.0]
+        link.close()
+
+
+def test_an_end_that_comes_together_with_a_reply_is_seen_at_once():
+    resumed = threading.Event()
+    seen: queue.SimpleQueue[bool] = queue.SimpleQueue()
+
+    def reply_and_end(stream: ServerConnection, frame: Frame) -> None:
+        value = Value(dtype="float32", shape=[2], buffer=0)
+        stream.protocol.send_binary(pack(Reply(seq=frame.seq, values=[value]), VALUE.tobytes()))
+        stream.protocol.send_close(1012)
+        stream.socket.sendall(b"".join(stream.protocol.data_to_send()))
+        seen.put(resumed.wait(20))  # the socket stays open until the client has come again
+
+    def answer_again(stream: ServerConnection, frame: Frame) -> None:
+        answer(stream, frame)
+        resumed.set()
+
+    with fake_server(reply_and_end, answer_again) as (fake, url):
+        link = Link(url, "s_fake", None, patience=60)
+        first, second = submit(link), submit(link)
+        assert link.wait(first).reply.seq == 1
+        fake.expected = 2
+        assert link.wait(second).reply.seq == 2
+        assert seen.get(timeout=60)
+        assert len(fake.hellos) == 2
         link.close()
