@@ -8,7 +8,6 @@ weights are compared with those of a run that had the server to itself.
 from __future__ import annotations
 
 import contextlib
-import glob
 import json
 import os
 import statistics
@@ -18,7 +17,6 @@ import threading
 import time
 from typing import Any
 
-import httpx
 import numpy as np
 
 import gradwire
@@ -26,6 +24,7 @@ from gradwire import sessions
 from tests.live_server import API_KEY, ROOT, SOURCES, server_process
 
 from . import Figures, enough, progress
+from .probes import Prober
 
 SECONDS = 300.0
 HOSTS = ("inline", "process")
@@ -33,30 +32,9 @@ CLIENTS = 64
 PROCESSES = 4
 STEPS = 20
 _CURRENT = threading.Lock()
-PROBE_EVERY_S = 0.2
 LEAST_SECONDS = 120.0
 """Of training; the rest of the time is for the beginning and the end."""
-MOST_P99_MS = 100.0
 MOST_GROWTH = 0.05
-
-
-def resident(pid: int) -> int:
-    """Bytes of a server and its workers in memory."""
-    pids = [pid]
-    pages = 0
-    for path in glob.glob(f"/proc/{pid}/task/*/children"):
-        with contextlib.suppress(OSError), open(path) as file:  # a thread that has ended meanwhile
-            pids += map(int, file.read().split())
-    for each in pids:
-        with contextlib.suppress(OSError), open(f"/proc/{each}/statm") as file:
-            pages += int(file.read().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def resident_alone(pid: int) -> int:
-    """Bytes of the server's own process in memory."""
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def one_run(url: str, steps: int = STEPS) -> str:
@@ -109,27 +87,13 @@ def clients(url: str, count: int, end: float) -> None:
     print(json.dumps(told))
 
 
-def probe(url: str, pid: int, end: float) -> None:
-    """Ask whether the server lives until the time is over; prints times in ms, and memory with the time it was seen."""
-    times: list[float] = []
-    memory: list[tuple[float, int]] = []
-    with httpx.Client(base_url=url, timeout=30) as http:
-        while time.time() < end:
-            started = time.perf_counter()
-            response = http.get("/livez")
-            times.append((time.perf_counter() - started) * 1e3)
-            assert response.status_code == 200
-            memory.append((time.time(), resident(pid)))
-            time.sleep(PROBE_EVERY_S)
-    print(json.dumps({"times": times, "memory": memory}))
-
-
-def start(kind: str, *arguments: Any) -> subprocess.Popen[str]:
+def start(*arguments: Any) -> subprocess.Popen[str]:
+    """A process of clients."""
     environment = {
         **os.environ, "PYTHONPATH": os.pathsep.join([SOURCES, str(ROOT)]), "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }  # fmt: skip
-    command = [sys.executable, "-m", "tests.soak.crowd", kind, *map(str, arguments)]
+    command = [sys.executable, "-m", "tests.soak.crowd", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
 
 
@@ -151,8 +115,8 @@ def train(host: str, most_seconds: float, count: int, processes: int) -> Figures
         alone = one_run(server.url)
         began = time.time()
         end = began + max(most_seconds - 30, 5)
-        prober = start("probe", server.url, server.pid, end)
-        crowd = [start("clients", server.url, count // processes, end) for _ in range(processes)]
+        prober = Prober(server.url, server.pid, end)
+        crowd = [start(server.url, count // processes, end) for _ in range(processes)]
         for each in (prober, *crowd):
             stack.callback(each.kill)
         told: list[dict[str, Any]] = []
@@ -160,38 +124,29 @@ def train(host: str, most_seconds: float, count: int, processes: int) -> Figures
             out, _ = each.communicate(timeout=most_seconds + 120)
             told.extend(json.loads(out))
             progress(f"{len(told)} clients are done")
-        probed = json.loads(prober.communicate(timeout=60)[0])
+        probed = prober.told()
         with server.http() as http:
             left = len(http.get("/v1/sessions").json().get("sessions", []))
     assert len(told) == count
     assert not any(each["error"] for each in told), [each for each in told if each["error"]][:3]
     assert all(each["ends"] in ([], [alone]) for each in told), "a crowd's weights are not those of a client alone"
-    times = sorted(probed["times"])
-    p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
     span = end - began
     second, last = (
-        statistics.median([m for t, m in probed["memory"] if low <= (t - began) / span < high])
+        statistics.median([m for t, m in probed.memory if low <= (t - began) / span < high])
         for low, high in ((0.25, 0.5), (0.75, 1.0))
     )
-    load = " ".join(f"{each:.1f}" for each in os.getloadavg())
-    assert p99 < MOST_P99_MS, f"p99 of /livez was {p99:.1f} ms ({host}; load of the machine {load})"
+    probed.check()
     assert last < second * (1 + MOST_GROWTH), f"memory grew from {second:,} to {last:,} bytes"
     enough(sum(each["runs"] > 0 for each in told), count, "clients came to the end of a run")
     enough(round(span), LEAST_SECONDS, "seconds of training")
     return {
         "clients": count, "training runs": sum(each["runs"] for each in told),
         "steps": sum(each["runs"] for each in told) * STEPS, "sessions left": left,
-        "probes": len(times), "median of /livez (ms)": round(statistics.median(times), 2),
-        "p99 of /livez (ms)": round(p99, 1), "worst (ms)": round(times[-1], 1),
+        **probed.figures,
         "memory, second quarter (MB)": round(second / (1 << 20)),
         "memory, last quarter (MB)": round(last / (1 << 20)), "growth": f"{last / second - 1:+.2%}",
-        "load of the machine": load,
     }  # fmt: skip
 
 
 if __name__ == "__main__":
-    kind, url, *rest = sys.argv[1:]
-    if kind == "clients":
-        clients(url, int(rest[0]), float(rest[1]))
-    else:
-        probe(url, int(rest[0]), float(rest[1]))
+    clients(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))

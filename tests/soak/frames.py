@@ -9,12 +9,9 @@ for other machines: they take what time the server and the probe leave them.
 
 from __future__ import annotations
 
-import json
 import math
 import multiprocessing
-import os
 import random
-import statistics
 import threading
 import time
 from collections import Counter
@@ -30,14 +27,13 @@ from tests.live_server import API_KEY, OTHER_KEY, LiveServer, server_process
 from tests.server.hostile import Hostile
 
 from . import Figures, enough, progress, yield_processor
-from .crowd import resident, resident_alone, start
 from .hostile import Neighbour
+from .probes import Prober, resident, resident_alone
 
 SECONDS = 300.0
 SLICE_S: Final = 20.0
 SENDERS: Final = 3
 SAMPLE_S: Final = 0.2
-MOST_P99_MS: Final = 100.0
 LEAST_MESSAGES: Final = 5.0
 """A second."""
 MOST_GROWTH: Final = 1 << 30
@@ -173,7 +169,7 @@ def run(most_seconds: float = SECONDS) -> Figures:
         before = resident_alone(server.pid)
         began = time.time()
         end = began + max(most_seconds - 30, 5)
-        prober = start("probe", server.url, server.pid, end)
+        prober = Prober(server.url, server.pid, end)
         slices: list[Future[tuple[Counter[str], list[str]]]] = []
         alone: list[int] = []
         together: list[int] = []
@@ -191,7 +187,7 @@ def run(most_seconds: float = SECONDS) -> Figures:
         finally:
             done.set()
             training.join(60)
-            told = prober.communicate(timeout=60)[0]
+            probed = prober.told()
         counts, faults = Counter[str](), list[str]()
         for each in slices:
             more, wrong = each.result()
@@ -200,16 +196,12 @@ def run(most_seconds: float = SECONDS) -> Figures:
         with server.http() as http:
             assert http.get("/readyz").status_code == 200
         assert server.alive, "the server died"
-    times = sorted(json.loads(told)["times"])
-    p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
     sent = sum(n for what, n in counts.items() if what.startswith("over ")) + counts["huge messages"] + counts["bodies"]
-    load = " ".join(f"{each:.1f}" for each in os.getloadavg())
     figures: dict[str, Any] = {
         **dict(sorted(counts.items())), "messages": sent, "training runs of the neighbour": len(neighbour.ends),
-        "probes": len(times), "median of /livez (ms)": round(statistics.median(times), 2),
-        "p99 of /livez (ms)": round(p99, 1), "worst (ms)": round(times[-1], 1),
+        **probed.figures,
         "the server itself, before (MB)": before >> 20, "at most (MB)": max(alone) >> 20,
-        "with workers, at most (MB)": max(together) >> 20, "load of the machine": load,
+        "with workers, at most (MB)": max(together) >> 20,
     }  # fmt: skip
     assert not faults, f"{len(faults)} faults, the first: {faults[0]}; {figures}"
     assert not neighbour.failure, f"the neighbour failed: {neighbour.failure}; {figures}"
@@ -217,6 +209,6 @@ def run(most_seconds: float = SECONDS) -> Figures:
     assert not ends, f"the neighbour ended with {ends} weights that a run alone does not have: {figures}"
     assert max(alone) - before < MOST_GROWTH, f"the server itself grew to {max(alone):,} bytes: {figures}"
     assert max(together) < MOST_TOGETHER, f"the server and its workers grew to {max(together):,} bytes: {figures}"
-    assert p99 < MOST_P99_MS, f"p99 of /livez was {p99:.1f} ms: {figures}"
+    probed.check(figures)
     enough(sent, LEAST_MESSAGES * (end - began), "messages")
     return figures

@@ -36,7 +36,8 @@ from tests.live_server import API_KEY, OTHER_KEY, LiveServer, server_process
 from tests.server.exchange import binary, frame
 
 from . import Figures, enough, progress, yield_processor
-from .crowd import one_run, resident, resident_alone
+from .crowd import one_run
+from .probes import resident, resident_alone
 
 SECONDS = 360.0
 FRAMES = 100_000
