@@ -311,7 +311,7 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
         if places[1]:
             entry.keeping.keep_results(node, places, results)
         if MODES.packing:
-            _pack(node, op, places, values, results)
+            _pack(node, op, places, values, results, results[0])
     if levels:
         for result in results:
             result._levels = levels
@@ -376,9 +376,9 @@ class _Written:
         self._rebasing.carry_out()
         if self._places[1]:
             entry.keeping.keep_results(node, self._places, [target])
-        if MODES.packing and target._base_tensor is None:
+        if MODES.packing:
             values = [None if v is target else v for v in self._values]
-            _pack(node, entry.op, self._places, values, [target])
+            _pack(self._rebasing.node, entry.op, self._places, values, [target], self._rebasing.root)
 
 
 def _write(session: Session, op: Op, values: list[Any], recipe: Recipe, line: Any, written: _Written) -> None:
@@ -393,10 +393,10 @@ def _write(session: Session, op: Op, values: list[Any], recipe: Recipe, line: An
             raise
 
 
-def _pack(node: Node, op: Op, places: Any, values: list[Any], results: list[Any]) -> None:
+def _pack(node: Node, op: Op, places: Any, values: list[Any], results: list[Any], made: Tensor) -> None:
     from .autograd.saved_tensors import pack
 
-    pack(node, op, places, values, results)
+    pack(node, op, places, values, results, made)
 
 
 def _describe(entry: Entry, values: list[Any]) -> tuple[list[Any], Session]:

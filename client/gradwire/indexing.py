@@ -48,7 +48,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         if viewed.ndim and not value.ndim and (viewed.is_complex() or not value.is_complex()):
             call("fill_", viewed, value)
             return
-        if value._versions is viewed._versions is not None and value._meta.shape != viewed._meta.shape:
+        if value._meta.shape != viewed._meta.shape:
             value = call("expand", value, viewed._meta.shape)  # what repeats elements may be a part of what is written
         call("copy_", viewed, value)
     elif ScalarKind.of(value) is not None:

@@ -18,6 +18,7 @@ from gradwire_protocol.table import TABLE, Expanded, Op
 
 from .mirror import Edge, Node, edge_of
 from .modes import MODES
+from .participation import remember_tensor
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -92,25 +93,30 @@ def check_expanded(target: Tensor, name: str, allowed: bool = False) -> None:
 
 class Rebasing:
     """The written tensor's history, and that of its base, beginning at a node. Prepared, so that it can be carried out
-    a second time where the first was interrupted."""
+    a second time where the first was interrupted.
 
-    __slots__ = ("_before", "_node", "_root", "_target")
+    Attributes:
+        root: the tensor whose history begins anew: the written one, or the base that it is a view of.
+        node: where that history begins.
+    """
+
+    __slots__ = ("_before", "_target", "node", "root")
 
     def __init__(self, target: Tensor, node: Node) -> None:
         base = target._base_tensor
         self._target = target
-        self._root = root = target if base is None else base
+        self.root = root = target if base is None else base
         self._before = root._node, root._slot
         if base is not None:
             copied = Node("CopySlices", (edge_of(base), *node.edges[1:]), (base._meta,))
             copied.inner = node
             node = copied
-        self._node = node
+        self.node = node
 
     def carry_out(self) -> None:
         """Change the mirror. Done twice, it is done once."""
-        root = self._root
-        root._node, root._slot, root._requires = self._node, 0, False
+        root = self.root
+        root._node, root._slot, root._requires = self.node, 0, False
         keep_watching(root, *self._before)
         if root is not self._target:
             regenerate(self._target)
@@ -164,3 +170,20 @@ def regenerate(view: Tensor) -> None:
     keep_watching(view, *before)
     if view._retains and edge is not None:
         view._tell("retain_grad")  # the server gives a view its new history when it is asked for it
+
+
+def note_renewed(view: Tensor) -> None:
+    """Note that the program has seen a view's new history. The server gives it one when it is asked for it."""
+    base, renewed = view._base_tensor, view._base_tensor._renewed
+    if renewed is None or renewed[0] != view._seen:
+        renewed = base._renewed = (view._seen, [])
+    renewed[1].append(ref(view))
+
+
+def settle_views(base: Tensor) -> None:
+    """Let the server give views the histories that the program has seen: their base is about to lose its own."""
+    renewed, base._renewed = base._renewed, None
+    for reference in renewed[1] if renewed is not None and renewed[0] == base._version else ():
+        view = reference()
+        if view is not None and view._node is not None:
+            remember_tensor(view._node, view)

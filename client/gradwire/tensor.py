@@ -23,7 +23,7 @@ from gradwire_protocol.ops.control import (
 from gradwire_protocol.table import TABLE
 
 from .hooks import RemovableHandle
-from .inplace import Path, path_of, regenerate
+from .inplace import Path, note_renewed, path_of, regenerate, settle_views
 from .iterating import Rows, Shifted, rows
 from .layouts import lies_in
 from .mirror import AccumulateGrad, Node, next_seq, shown
@@ -86,6 +86,7 @@ class Tensor(Readable):
     _path: Path | None = None
     _inference: bool = False
     _retains: bool = False
+    _renewed: tuple[int, list[Any]] | None = None  # views that got a new history at a version
     _grad_history: Any = None
     _grad_inference: bool = False  # whether its gradient was made in inference mode
     _grad_known: int = 0  # after which error the server was asked whether there is one
@@ -282,6 +283,7 @@ class Tensor(Readable):
         if self._requires != requires_grad:
             if not requires_grad:
                 remember_accumulator(self)
+                settle_views(self)
             elif self._inference:
                 MODES.expect_inference_leaves()
             self._requires = requires_grad
@@ -309,6 +311,8 @@ class Tensor(Readable):
     def _grad_node(self) -> Node | None:
         if self._base_tensor is not None and self._seen != self._version:
             regenerate(self)
+            if self._node is not None:
+                note_renewed(self)
         return self._node
 
     @property
@@ -497,6 +501,7 @@ class Tensor(Readable):
         if self._base_tensor is not None:
             raise GraphError("a view cannot be detached in place: use detach()")
         remember_accumulator(self)
+        settle_views(self)
         self._tell("detach_")
         if self._node is not None:
             self._session.note_detached(self._id, next_seq())

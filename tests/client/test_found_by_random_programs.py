@@ -9,7 +9,7 @@ from importlib import import_module
 
 import pytest
 import torch
-from tests.side_by_side import Claims, name_of, raises, same
+from tests.side_by_side import Claims, doubling, name_of, raises, same
 
 import gradwire
 
@@ -19,22 +19,6 @@ claim = Claims()
 
 def leaf(torch, *shape):
     return torch.ones(*(shape or (3,))).requires_grad_()
-
-
-def doubling(torch):
-    """A Function that changes its argument in place."""
-
-    class Doubled(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.mark_dirty(x)
-            return x.mul_(2)
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 2
-
-    return Doubled
 
 
 # A single root has hooks, and nothing that is wanted lies behind it
@@ -530,6 +514,41 @@ def a_refused_write_to_an_expanded_leaf_does_not_warn(torch):
         warnings.simplefilter("always")
         refused = raises(lambda: x.expand(3, -1).masked_fill_(x > 0, 0.5))
     return refused, [w.category.__name__ for w in caught]
+
+
+@claim
+def a_view_keeps_the_history_that_it_was_seen_with_when_its_base_loses_its_own(torch):
+    found = []
+    for lose in (lambda t: t.detach_(), lambda t: t.requires_grad_(False)):
+        base = torch.ones(4)
+        view, other = base[...], base[1:]
+        base.requires_grad_()
+        base.detach().sub_(0.5)
+        found.append([view.grad_fn.name(), view.requires_grad])
+        lose(base)
+        found.append([view.grad_fn.name(), view.requires_grad, view.is_leaf, base.requires_grad])
+        found.append([other.grad_fn is None, other.requires_grad])
+        (view * other).sum().backward()
+        found.append([view.tolist(), None if base.grad is None else base.grad.tolist()])
+    return found
+
+
+@claim
+def a_smaller_value_in_the_same_memory_is_assigned(torch):
+    x, y = torch.ones(4), torch.arange(6.0).view(2, 3)
+    x[:] = x.data[:1]
+    y[1] = y.data[0, 1:2]
+    y[:, 1:] = y.data[:, :1]
+    z, source = torch.zeros(2, 3), torch.arange(3.0).requires_grad_()
+    z[:] = (source * 2)[None]
+    z.sum().backward()
+    return (
+        x,
+        y,
+        z.detach(),
+        source.grad,
+        [raises(lambda size=size: x.__setitem__(slice(3), torch.ones(*size))) for size in ((2,), (2, 3))],
+    )
 
 
 @pytest.mark.parametrize("claimed", claim.all, ids=name_of)

@@ -158,10 +158,13 @@ class Run:
         self.steps: list[list[Any]] = []
         self.error: BaseException | None = None
         self.of_inference: set[str] = set()
+        self._accumulated: set[str] = set()
 
     def do(self, statement: str, wait: bool = False) -> None:
         """Run one statement. With ``wait``, gradwire has computed it before the next one."""
         raised, self.error = None, None
+        if self.lib is torch:
+            self.accumulated()
         mentioned = set(re.findall(r"\bt\d+", statement))
         if any(t.is_inference() for n, t in self.tensors().items() if n in mentioned) or mentioned & self.of_inference:
             self.of_inference |= mentioned
@@ -251,12 +254,13 @@ class Run:
         return {**self._seen(grad, named, False), "is": next((n for n, o in named.items() if o is grad), "?")}
 
     def accumulated(self) -> set[str]:
-        """The names of tensors in the memory of a gradient; only torch can tell."""
+        """The names of tensors in memory that is a gradient's, or was by now; only torch can tell."""
         named = self.tensors()
         grads = [t for n, t in named.items() if n.startswith("g")]
         grads += [t.grad for t in named.values() if not stale(t) and t.is_leaf and t.grad is not None]
         memory = {g.untyped_storage().data_ptr() for g in grads}
-        return {n for n, t in named.items() if t.untyped_storage().data_ptr() in memory}
+        self._accumulated |= {n for n, t in named.items() if t.untyped_storage().data_ptr() in memory}
+        return self._accumulated
 
 
 def written_to(statement: str) -> set[str]:

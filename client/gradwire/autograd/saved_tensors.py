@@ -54,7 +54,7 @@ class SavedTensor:
     when it is asked for.
     """
 
-    __slots__ = ("_kept", "_meta", "_node", "_own", "_packed", "_seen", "_slot", "_unpack", "_version")
+    __slots__ = ("_kept", "_lone", "_meta", "_node", "_own", "_packed", "_seen", "_slot", "_unpack", "_version")
 
     def __init__(self, tensor: Any, node: Any, is_result: bool) -> None:
         if tensor._inference:
@@ -68,6 +68,7 @@ class SavedTensor:
         self._own: Any = ref(node) if is_result else None
         edge = None if is_result else edge_of(tensor)
         self._node = None if edge is None else edge[0]
+        self._lone: bool = edge is None and not is_result and tensor.requires_grad  # a leaf's view of no_grad
         if MODES.packing:
             pack, self._unpack = MODES.packing[-1]
             if self._node is not None and not isinstance(self._node, AccumulateGrad):
@@ -94,7 +95,11 @@ class SavedTensor:
             GraphError: when it was changed in place since.
         """
         if self._unpack is not None:
-            return self._rejoined(self._unpacked(), self._own() if self._own is not None else self._node)
+            value = self._unpacked()
+            if self._lone:
+                with no_grad():
+                    return value.detach().requires_grad_()
+            return self._rejoined(value, self._own() if self._own is not None else self._node)
         if self._kept._version != self._version:
             raise GraphError(
                 f"a {self._kept._meta!r} tensor that was saved for backward has been changed in place since (it is at "
@@ -217,8 +222,12 @@ class Packed:
             session.record(TABLE["bring_back"], [self._place, value, name, at], 0)
 
 
-def pack(node: Any, op: Op, places: Any, values: list[Any], results: list[Any]) -> None:
-    """Call the innermost hooks on what a recorded operation saves, in the server's stead."""
+def pack(node: Any, op: Op, places: Any, values: list[Any], results: list[Any], made: Tensor) -> None:
+    """Call the innermost hooks on what a recorded operation saves, in the server's stead.
+
+    Args:
+        made: the tensor whose history begins at ``node``: a result, or the base of a view that was written to.
+    """
     from ..participation import Part
 
     items = []
@@ -231,12 +240,14 @@ def pack(node: Any, op: Op, places: Any, values: list[Any], results: list[Any]) 
     for number in places[1]:
         if number < len(results):
             name = "result" if op.results == 1 else f"result{number}"
-            items.append((name, -1, SavedTensor(results[number], node, True)))
+            result = results[number]
+            own = node if node.inner is None else result._node  # of a view that was written to: what it became then
+            items.append((name, -1, SavedTensor(result, own, True)))
     if not items:
         return
     # Whatever is changed in place, the hooks keep what they keep.
-    node.saved = (KEPT,)
-    remember_tensor(node, results[0])
+    (node.inner or node).saved = (KEPT,)
+    remember_tensor(node, made)
     part: Part = node.part
     with no_grad():
         part.packed = Packed(part.place, items)

@@ -202,7 +202,8 @@ def saved_of(
 
 @control("let_go")
 def let_go(engine: Any, place: Tensor, names: tuple[str, ...], at: tuple[int, ...]) -> None:
-    saved = getattr(_node_of(place), "saved", None)
+    node = _node_of(place)
+    saved = getattr(getattr(node, "inner", node), "saved", None)
     _note_saved(engine, saved)
     for label, i in zip(names, at, strict=True):
         name = _saved_name(saved or {}, label)
@@ -217,6 +218,7 @@ def let_go(engine: Any, place: Tensor, names: tuple[str, ...], at: tuple[int, ..
 @control("bring_back")
 def bring_back(engine: Any, place: Tensor, tensor: Tensor, name: str, at: int) -> None:
     node = _node_of(place)
+    node = getattr(node, "inner", node)
     saved: dict[str, Any] = getattr(node, "saved", None) or {}
     _note_saved(engine, saved)
     name = _saved_name(saved, name)
