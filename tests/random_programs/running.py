@@ -164,7 +164,7 @@ class Run:
         """Run one statement. With ``wait``, gradwire has computed it before the next one."""
         raised, self.error = None, None
         if self.lib is torch:
-            self.accumulated()
+            self._share([t for n, t in self.tensors().items() if n.startswith("g")])
         mentioned = set(re.findall(r"\bt\d+", statement))
         if any(t.is_inference() for n, t in self.tensors().items() if n in mentioned) or mentioned & self.of_inference:
             self.of_inference |= mentioned
@@ -258,9 +258,15 @@ class Run:
         named = self.tensors()
         grads = [t for n, t in named.items() if n.startswith("g")]
         grads += [t.grad for t in named.values() if not stale(t) and t.is_leaf and t.grad is not None]
-        memory = {g.untyped_storage().data_ptr() for g in grads}
-        self._accumulated |= {n for n, t in named.items() if t.untyped_storage().data_ptr() in memory}
+        self._share(grads)
         return self._accumulated
+
+    def _share(self, grads: list[Any]) -> None:
+        """Note which tensors lie in the memory of these gradients. No history is looked at: that would renew it."""
+        named = self.tensors()
+        former = [named[n] for n in self._accumulated if n in named]
+        memory = {g.untyped_storage().data_ptr() for g in (*grads, *former)}
+        self._accumulated |= {n for n, t in named.items() if t.untyped_storage().data_ptr() in memory}
 
 
 def written_to(statement: str) -> set[str]:
