@@ -126,3 +126,34 @@ def test_the_second_derivative_of_ctc_loss_is_refused_on_its_line():
 @pytest.mark.parametrize("other", [2, 3, -2, 0.5])
 def test_factors_of_numbers_do_not_wrap_on_floats(dtype, op, other):
     agree(lambda lib: getattr(lib, op)(lib.ones(2, dtype=getattr(lib, dtype)), other, alpha=2**62))
+
+
+@pytest.mark.parametrize("bounds", [(0, 2.0), (-1, 1.5), (-1.5, 1), (0, math.nan), (3, 1)])
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
+@pytest.mark.parametrize("tensor", [0, 1])
+def test_clamp_between_a_number_and_a_tensor_without_dimensions(bounds, dtype, tensor):
+    if dtype == "int64" and not all(math.isfinite(bound) and bound == int(bound) for bound in bounds):
+        bounds = (0, 2)
+
+    def call(form):
+        def clamped(lib):
+            given = list(bounds)
+            given[tensor] = lib.tensor(given[tensor], dtype=getattr(lib, dtype))
+            return form(lib, lib.tensor([-2.0, 0.5, 3]), *given)
+
+        return clamped
+
+    agree(call(lambda lib, x, low, high: x.clamp(low, high)))
+    agree(call(lambda lib, x, low, high: lib.clip(x.long(), min=low, max=high)))
+    agree(call(lambda lib, x, low, high: x.clamp_(low, high)))
+    agree(call(lambda lib, x, low, high: x.clamp(low, high[None] if isinstance(high, lib.Tensor) else high)))
+    x = gradwire.tensor([-2.0, 0.5, 3], requires_grad=True)
+    x.clamp(0, gradwire.tensor(2.0)).sum().backward()
+    assert x.grad.tolist() == [0, 1, 0]
+
+
+def test_an_eps_that_is_a_huge_integer_is_a_float():
+    agree(lambda lib: lib.nn.functional.poisson_nll_loss(
+        lib.tensor([1, 2]), lib.tensor([3, 4]), log_input=False, eps=2**63, reduction="none"
+    ))  # fmt: skip
+    agree(lambda lib: lib.logspace(-INF, 2, 3))

@@ -216,7 +216,7 @@ class Run:
         return {n: v for n, v in self.space.items() if n not in self.helpers and isinstance(v, self.lib.Tensor)}
 
     def look(self, gradients: bool, accumulated: set[str]) -> dict[str, Any]:
-        """All that can be seen; without the gradients and what hooks were told, where these may differ.
+        """All that can be seen; without the gradients, their memory and what hooks were told, where these may differ.
 
         ``accumulated`` names the tensors in the memory of a gradient: libraries accumulate there in different ways, so
         their versions and strides are not compared.
@@ -224,7 +224,8 @@ class Run:
         named = self.tensors()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found: dict[str, Any] = {n: self._seen(t, named, n not in accumulated) for n, t in named.items()}
+            shown = {n: t for n, t in named.items() if gradients or n not in accumulated}
+            found: dict[str, Any] = {n: self._seen(t, named, n not in accumulated) for n, t in shown.items()}
             for n, t in named.items():
                 base = t._base if n not in accumulated else None
                 found[f"{n}._base"] = None if base is None else next((m for m, o in named.items() if o is base), "?")

@@ -29,7 +29,7 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
 def poisson_nll_loss(
     engine: Any, x: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: str
 ) -> Tensor:
-    losses = F.exp(x) - target * x if log_input else x - target * F.log(x + eps)
+    losses = F.exp(x) - target * x if log_input else x - target * F.log(x + float(eps))
     if full:
         stirling = target * F.log(target) - target + F.log(target * (2 * pi)) * 0.5
         losses = losses + F.masked_fill(stirling, target <= 1, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..accepts import ORDERED, REAL, require
 from ..dtypes import BOOLEAN, COMPLEX, FLOATING, INTEGRAL, bool_, complex64, float16, float32, float64, uint8
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, Unsupported
@@ -217,21 +219,31 @@ def fmin(self: Tensor, other: Tensor) -> Inference:
     return _extreme("fmin", self, other)
 
 
+_OF_CATEGORY: Final = {kind.category: kind for kind in ScalarKind}
+
+
 @op(grad_fn="ClampBackward1", inplace=True)
 def clamp(self: Tensor, min: Tensor | Element | None = None, max: Tensor | Element | None = None) -> Inference:
     """Cut the values to the range from ``min`` to ``max``; either may be left out, not both.
 
-    The bounds are both tensors or both numbers. Where ``min`` is above ``max`` the result is ``max``. NaN stays.
+    The bounds are both tensors or both numbers; beside a number, a tensor without dimensions counts as one. Where
+    ``min`` is above ``max`` the result is ``max``. NaN stays.
     """
     bounds = [bound for bound in (min, max) if bound is not None]
     if not bounds:
         raise ArgumentError("clamp needs min, max or both")
     if self.dtype.category == FLOATING and ScalarKind.COMPLEX in bounds:
         raise ArgumentError(f"clamp: a {self.dtype.name} tensor has real bounds, not complex ones")
-    tensors = [isinstance(bound, Meta) for bound in bounds]
-    if len(set(tensors)) == 2:
-        raise ArgumentTypeError("clamp takes two tensors or two numbers as min and max, not one of each")
-    inferred = elementwise(self, *bounds, grad_fn="ClampBackward0" if tensors[0] else None)
+    tensors = [bound for bound in bounds if isinstance(bound, Meta)]
+    if 0 < len(tensors) < len(bounds):
+        if tensors[0].shape:
+            raise ArgumentTypeError(
+                "clamp takes two tensors or two numbers as min and max, not a number and a tensor of shape "
+                f"{list(tensors[0].shape)}"
+            )
+        bounds = [_OF_CATEGORY[bound.dtype.category] if isinstance(bound, Meta) else bound for bound in bounds]
+        tensors = []
+    inferred = elementwise(self, *bounds, grad_fn="ClampBackward0" if tensors else None)
     require("clamp", inferred.outs[0].dtype, ORDERED)
     return inferred
 
