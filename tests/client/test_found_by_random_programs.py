@@ -551,6 +551,22 @@ def a_smaller_value_in_the_same_memory_is_assigned(torch):
     )
 
 
+@claim
+def hooks_of_roots_that_are_leaves_run_in_the_order_of_the_roots(torch):
+    found = []
+    for order in ("ab", "ba", "abc", "cab", "bca", "aba", "abab"):
+        for used in ("", "b", "ac"):
+            log = []
+            leaves = {name: leaf(torch, at + 1) for at, name in enumerate("abc")}
+            results = [leaves[name].cos() for name in used]  # an accumulator is made at the first use
+            for at, (name, x) in enumerate(leaves.items()):
+                register = x.register_post_accumulate_grad_hook if at == 1 else x.register_hook
+                register(lambda _, name=name, log=log: log.append(name))
+            torch.autograd.backward([leaves[name] for name in order], [leaves[name].detach() for name in order])
+            found.append((order, len(results), log))
+    return found
+
+
 @pytest.mark.parametrize("claimed", claim.all, ids=name_of)
 def test_claim(claimed):
     same(claimed)

@@ -8,9 +8,11 @@ a backward with all its callbacks costs no round trip.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any, Final
 
 from gradwire_protocol.errors import ArgumentTypeError, GraphError
@@ -58,8 +60,8 @@ def running_has(region: Region) -> bool:
 
 def reachable(starts: list[Node]) -> list[Node]:
     """All nodes that gradients from these nodes can reach."""
-    seen = set(starts)
-    stack = list(seen)
+    stack = list(dict.fromkeys(starts))
+    seen = set(stack)
     found = list(stack)
     while stack:
         for edge in stack.pop().edges:
@@ -196,7 +198,8 @@ class Run:
         self._create = create_graph
         self._inferring = bool(MODES.flags & INFERENCE_MODE)
         self._records = create_graph and not self._inferring
-        self._order = _in_order(nodes)
+        starts = [edge for edge in map(edge_of, roots) if edge is not None]
+        self._order = _in_order([node for node, _ in starts], nodes)
         self._places = set(nodes)
         self._captures: set[Node] = set()
         self._wanted: set[Node] | None = None
@@ -204,9 +207,7 @@ class Run:
             self._captures = {e[0] for e in map(edge_of, inputs) if e is not None}
             self._wanted = _leading_to(self._order, self._captures)
             if len(roots) == 1:  # its hooks see the gradient, wherever it leads
-                edge = edge_of(roots[0])
-                assert edge is not None
-                self._wanted.add(edge[0])
+                self._wanted.add(starts[0][0])
         self._arrived: dict[Node, list[Gradient]] = {}
         self._captured: dict[Node, list[Gradient]] = {}
         self._handle: Any = None
@@ -489,26 +490,26 @@ def _history(tensor: Any) -> Gradient:
     return Given.of(tensor)
 
 
-def _in_order(nodes: list[Node]) -> list[Node]:
+def _in_order(starts: list[Node], nodes: list[Node]) -> list[Node]:
     """Each node after those that feed gradients to it; later ones first, but leaves as soon as they can."""
-    feeding = dict.fromkeys(nodes, 0)
+    feeding = Counter(starts)
     for node in nodes:
-        for edge in node.edges:
-            if edge is not None:
-                feeding[edge[0]] += 1
-    ready = [(_priority(node), i, node) for i, node in enumerate(nodes) if not feeding[node]]
-    heapify(ready)
-    number = len(nodes)
-    order = []
+        feeding.update(edge[0] for edge in node.edges if edge is not None)
+    ready: list[tuple[float, int, Node]] = []
+    order: list[Node] = []
+    number = count()
+
+    def feed(fed: Iterable[Node]) -> None:
+        for node in fed:
+            feeding[node] -= 1
+            if not feeding[node]:
+                heappush(ready, (_priority(node), next(number), node))
+
+    feed(starts)
     while ready:
         node = heappop(ready)[2]
         order.append(node)
-        for edge in node.edges:
-            if edge is not None:
-                feeding[edge[0]] -= 1
-                if not feeding[edge[0]]:
-                    number += 1
-                    heappush(ready, (_priority(edge[0]), number, edge[0]))
+        feed(edge[0] for edge in node.edges if edge is not None)
     return order
 
 
