@@ -49,6 +49,17 @@ def _layout(self: Tensor) -> layout:
 
 attach("layout", property(_layout))
 attach("_grad", Tensor.grad)  # the name that some libraries use
+
+
+def _undeletable(name: str) -> Callable[[Tensor], None]:
+    def refuse(self: Tensor) -> None:
+        raise GraphError(f"{name} of a tensor can be set, not deleted")
+
+    return refuse
+
+
+for _name in ("data", "requires_grad"):
+    setattr(Tensor, _name, getattr(Tensor, _name).deleter(_undeletable(_name)))
 attach("name", property(lambda self: None, doc="None: tensors of a session are named with ``session.name``."))
 
 

@@ -174,6 +174,15 @@ def lerp_is_not_there_for_integers(torch):
     return raises(lambda: torch.lerp(x, x, 0.25)), raises(lambda: x.lerp_(x, 0.25))
 
 
+@claim
+def what_every_tensor_has_is_not_deleted(torch):
+    x = leaf(torch, 2)
+    x.grad = torch.ones(2)
+    refused = [raises(lambda name=name: delattr(x, name)) for name in ("data", "requires_grad", "shape", "grad_fn")]
+    del x.grad
+    return refused, x.grad is None, x.requires_grad
+
+
 @pytest.mark.parametrize("claim", list(claim), ids=name_of)
 def test_is_as_in_pytorch(claim):
     same(claim)

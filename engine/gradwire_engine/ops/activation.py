@@ -64,7 +64,7 @@ def _strictly_within(g: Any, x: Any, low: Any, high: Any) -> Any:
 
 derivative("relu", self=("result", lambda s, g: F.threshold_backward(g, s.result, 0)))
 derivative("relu6", self=("self", lambda s, g: _strictly_within(g, s.self, 0, 6)))
-derivative("hardtanh", self=("self", lambda s, g: _strictly_within(g, s.self, s.min_val, s.max_val)))
+derivative("hardtanh", self=("self", lambda s, g: _precisely(_strictly_within)(g, s.self, s.min_val, s.max_val)))
 derivative("threshold", self=("self", lambda s, g: F.threshold_backward(g, s.self, s.threshold)))
 derivative(
     "threshold_backward",
@@ -344,8 +344,10 @@ def _by_tanhshrink(s: Any, g: Any) -> Any:
     return g * conj(inner * inner)
 
 
-@kernel("hardshrink")
+@kernel("hardshrink", half=True)
 def hardshrink(xp: Any, x: Any, lambd: float) -> Any:
+    if x.dtype.itemsize == 2 and x.dtype.kind in "fV":
+        x, lambd = x.astype("f"), float(x.dtype.type(lambd))  # the bound as the half it becomes: its gradient's, too
     return select(xp, (x >= -lambd) & (x <= lambd), 0, x)
 
 
