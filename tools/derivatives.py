@@ -31,6 +31,10 @@ DTYPES: Final = ("float64", "complex128")
 SEED: Final = 1
 MOST_STEPS: Final = 16
 DEEPEST: Final = 8
+SHAPES: Final = frozenset({"dims", "shape"})
+FORMULAS: Final = frozenset({"p"})
+"""Integers that choose between formulas. All others say where, or how many: a difference between samples has another
+cause."""
 
 
 class Case(NamedTuple):
@@ -158,7 +162,7 @@ def _trace(engine: Engine, name: str, sample: Any) -> Iterator[tuple[str, Case]]
     held = frozenset(conditions(op, node.values, node.outs, numbers))
     constant = frozenset(op.params[i].name for i in entry.differentiable if _is_constant(values[i]))
     for target, need, gradient, operand in zip(entry.targets(node), needed, raw, operand_metas(node), strict=True):
-        if need:
+        if need and (target[1] is None or operand.numel):  # an empty vector among others tells nothing of them
             told = None
             if gradient is not None:
                 told = _Telling(node, begin, leaves, target, op.results is None).tell(gradient)
@@ -299,7 +303,7 @@ def _told_name(node: Any) -> str:
 
 def _asked(cases: list[Case]) -> list[Condition]:
     """The conditions that hold in some of the cases, in a fixed order."""
-    found = {c for case in cases for c in case.held}
+    found = {c for case in cases for c in case.held if c[0] != "is" or type(c[2]) is not int or c[1] in FORMULAS}
     return sorted((c for c in found if not all(c in case.held for case in cases)), key=repr)
 
 
@@ -341,22 +345,31 @@ def _pruned(outcome: Any, constant: frozenset[str]) -> Any:
 
 
 def _decide(cases: list[Case], asked: list[Condition], depth: int) -> Any:
-    """A tree of the conditions that best tell the outcomes apart; where none does, the commonest outcome."""
+    """A tree of the conditions that best tell the outcomes apart; where none does, the commonest outcome.
+
+    What concerns shapes is asked for last: samples have few of them, and another cause tells more of other calls.
+    """
     counted = Counter(case.outcome for case in cases)
     best = None
     if len(counted) > 1 and depth:
-        least = _mixture(cases)
-        for condition in asked:
-            yes = [case for case in cases if condition in case.held]
-            no = [case for case in cases if condition not in case.held]
-            if yes and no and (left := _mixture(yes) + _mixture(no)) < least - 1e-9:
-                best, least = (condition, yes, no), left
+        best = _best(cases, [c for c in asked if c[0] not in SHAPES]) or _best(cases, asked)
     if best is None:
         most = max(counted.values())
         return {"is": json.loads(next(o for o in sorted(counted) if counted[o] == most))}
     condition, yes, no = best
     first, second = _decide(yes, asked, depth - 1), _decide(no, asked, depth - 1)
     return first if first == second else [list(condition), first, second]
+
+
+def _best(cases: list[Case], asked: list[Condition]) -> tuple[Condition, list[Case], list[Case]] | None:
+    """The condition that leaves the least of a mixture, with the cases in which it holds, and the others."""
+    best, least = None, _mixture(cases)
+    for condition in asked:
+        yes = [case for case in cases if condition in case.held]
+        no = [case for case in cases if condition not in case.held]
+        if yes and no and (left := _mixture(yes) + _mixture(no)) < least - 1e-9:
+            best, least = (condition, yes, no), left
+    return best
 
 
 def _mixture(cases: list[Case]) -> float:

@@ -253,6 +253,8 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     target = values[0] if op.mutates is not None else None
     flags = MODES.flags
     recording = flags & GRAD_ONLY == 1
+    if recording and op.underived:
+        entry.keeping.refuse_underived(values)
     requires = recording and op.grad_fn is not None and _any_requires(entry, values)
     if requires and MODES.inference_leaves and is_of_inference_alone(op, entry.tensors, values):
         with no_grad():

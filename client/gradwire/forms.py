@@ -21,7 +21,7 @@ SHORTS_KEPT: Final = 16_384
 LOOKS: Final = frozenset({"grad_of"})
 """What changes nothing and is recorded at any time, with one result that has no history."""
 
-_TENSOR, _SCALAR, _ATTRIBUTE, _LIST, _INDEX, _OTHER = range(6)
+_TENSOR, _SCALAR, _ATTRIBUTE, _LIST, _INDEX, _OTHER, _CONSTANT = range(7)
 _DEFAULT: Final = object()
 """Stands in a key for an argument that was left out."""
 _WAYS: Final = {
@@ -136,7 +136,7 @@ def known(key: Any) -> Short | None:
 
 def ways_of(op: Op) -> tuple[int, ...]:
     """How the arguments of an op count in its keys."""
-    ways = [_WAYS.get(param.kind, _OTHER) for param in op.params]
+    ways = [_CONSTANT if param.name in op.underived else _WAYS.get(param.kind, _OTHER) for param in op.params]
     if op.name == "select":
         ways[2] = _INDEX  # the result is the same wherever it lies, as long as it is in range
     return tuple(ways)
@@ -149,7 +149,7 @@ def key_of(entry: Entry, values: list[Any]) -> Any:
         if value is default:
             key.append(_DEFAULT)
         elif isinstance(value, Tensor):
-            if way:
+            if way and (way != _CONSTANT or value.requires_grad):
                 return None
             key.append(value._meta)
         elif way == _ATTRIBUTE:

@@ -116,6 +116,20 @@ class Keeping:
                 saved.append(KEPT)
         return tuple(saved)
 
+    def refuse_underived(self, values: Sequence[Any]) -> None:
+        """Check that no gradient is wanted by an operand that there is no derivative by.
+
+        Raises:
+            GraphError: when one is.
+        """
+        for name in self._op.underived:
+            value = values[self._op.positions[name]]
+            if hasattr(value, "_meta") and value.requires_grad:
+                raise GraphError(
+                    f"{self._op.name} has no derivative by {name!r}, a {value._meta!r} tensor that requires grad: "
+                    "detach() it"
+                )
+
     def keep_numbers(self, node: Node, values: list[Any]) -> None:
         """Note the numbers that decide how the derivative goes."""
         node.numbers = self.numbers_of(values)

@@ -24,12 +24,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from .meta import Meta
+from .promotion import ScalarKind
 from .table import Op
 
 FILE: Final = Path(__file__).with_name("derivatives.json")
 WRAPPING: Final = frozenset({"mul", "div"})
 """Ops that keep a number among their operands as they keep a tensor: a graph with one cannot be gone through twice."""
 _MOST_DIMS: Final = 3
+_NUMBERS: Final = frozenset({bool, int, float, complex, ScalarKind})
+"""What stands for a number in the place of an operand, where a rule sees it and where a node keeps it."""
 
 Condition = tuple[Any, ...]
 """What a derivative may depend on: ``("dims", "self", 0)``, ``("complex", "other")``, ``("is", "keepdim", True)``."""
@@ -92,6 +95,7 @@ def _asked_values(tree: Any) -> list[str]:
 def conditions(op: Op, described: Sequence[Any], outs: Sequence[Meta], numbers: Any) -> list[Condition]:
     """Every condition that holds for a call, in an order that is always the same."""
     found: list[Condition] = []
+    operands = _operands(op)
     for at, (parameter, value) in enumerate(zip(op.params, described, strict=True)):
         name = parameter.name
         if type(value) is Meta:
@@ -105,11 +109,11 @@ def conditions(op: Op, described: Sequence[Any], outs: Sequence[Meta], numbers: 
         elif type(value) is tuple and any(type(v) is Meta for v in value):
             if any(type(v) is Meta and v.dtype.is_complex for v in value):
                 found.append(("complex", name))
-        elif name in numbers and type(numbers[name]) in (bool, int, float, complex):
+        elif name in numbers and type(numbers[name]) in _NUMBERS:
             found.append(("value", name, _plain(numbers[name])))
         elif value is None or type(value) in (bool, int, float) or (type(value) is str and value.isidentifier()):
             found.append(("is", name, value))
-        elif at in _operands(op):
+        if at in operands and type(value) in _NUMBERS:
             found.append(("number", name))
     return found
 

@@ -159,6 +159,8 @@ class Op:
     Attributes:
         results: how many tensors it returns; ``None`` where that depends on the arguments.
         differentiable: the names of the tensor parameters that gradients flow to.
+        underived: the names of tensor parameters that the result depends on, and that it has no derivative by: one
+            that requires grad is refused where history is recorded.
         constant: the numbers of results that no gradient flows back from, though their dtype could carry one.
         mutates: for an in-place form, the position of the tensor that is written to (always 0).
         apart: for an in-place form, whether operands must have no memory in common with the tensor that is written
@@ -190,6 +192,7 @@ class Op:
         self.grad_fn: str | None = facts["grad_fn"]
         self.differentiable_: Sequence[str] | None = facts["differentiable"]
         self.results: int | None = facts["results"]
+        self.underived: frozenset[str] = frozenset(facts["underived"])
         self.constant: tuple[int, ...] = facts["constant"]
         self.mutates: int | None = facts["mutates"]
         self.base: Op | None = facts["base"]
@@ -391,6 +394,7 @@ def op(
     *,
     grad_fn: str | None = None,
     differentiable: Sequence[str] | None = None,
+    underived: Sequence[str] = (),
     results: int | None = 1,
     constant: Sequence[int] = (),
     inplace: bool | str = False,
@@ -424,7 +428,7 @@ def op(
             "base": None, "control": control, "random": random, "dynamic": dynamic,
             "apart": apart, "copied": copied, "expanded": expanded, "untracked": untracked, "casts": casts,
             "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "underivable": underivable,
-            "constant": tuple(constant), "keyword_only": tuple(keyword_only),
+            "underived": tuple(underived), "constant": tuple(constant), "keyword_only": tuple(keyword_only),
         }  # fmt: skip
         base = _add(Op(label, rule, **facts))
         if inplace:

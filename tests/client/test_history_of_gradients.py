@@ -204,3 +204,32 @@ def test_printing_a_gradient_brings_the_name_its_node_has_on_the_server(round_tr
     name = graph["nodes"][graph["roots"][0]["node"]]["name"]
     assert f"grad_fn=<{name}>" in shown
     assert g.grad_fn.name() == name
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 1), (2, 1, 3), (1, 2, 1, 2)])
+def test_a_power_depends_on_its_exponent_whatever_its_shape(shape: tuple[int, ...]) -> None:
+    found = []
+    for lib in BOTH:
+        x, e = (lib.full(shape, value, dtype=lib.float64).requires_grad_() for value in (1.5, 2.5))
+        (g,) = lib.autograd.grad((x**e).sum(), x, create_graph=True)
+        found.append([second.tolist() for second in lib.autograd.grad(g.sum(), [x, e])])
+    assert torch.allclose(torch.tensor(found[1]), torch.tensor(found[0]))
+
+
+@pytest.mark.parametrize("dim", [-3, -2, -1, 0, 1, 2])
+def test_a_joined_tensor_has_a_gradient_of_its_gradient_along_each_dimension(dim: int) -> None:
+    found = []
+    for lib in BOTH:
+        x = lib.ones(2, 3, 2, requires_grad=True)
+        joined = lib.cat([x, x * 2], dim)
+        (g,) = lib.autograd.grad((joined * joined).sum(), x, create_graph=True)
+        found.append((*told(g), [second.sum().item() for second in lib.autograd.grad(g.sum(), x)]))
+    assert found[0] == found[1]
+
+
+def test_a_gradient_does_not_depend_on_itself_by_way_of_weights() -> None:
+    for lib in BOTH:
+        x, target = (lib.full((2,), value).requires_grad_() for value in (0.3, 0.6))
+        loss = lib.nn.functional.binary_cross_entropy(x, target, lib.tensor([1.0, 2.0]))
+        (g,) = lib.autograd.grad(loss, target, create_graph=True)
+        assert lib.autograd.grad(g.sum(), [x, target], allow_unused=True)[1] is None

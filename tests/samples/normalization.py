@@ -126,6 +126,7 @@ def _batch_norm_training(x, weight=None, bias=None, eps=1e-5):
 def batch_norm_training(make):
     yield Sample(make(4, 3, 20), make(3), make(3))
     yield Sample(make(4, 3))
+    yield Sample(make(4, 3), make(3), None)
 
 
 @samples(
@@ -135,6 +136,7 @@ def batch_norm_training(make):
 def batch_norm_inference(make):
     yield Sample(make(4, 3, 5), *_running(make, 3), make(3), make(3))
     yield Sample(make(4, 3, 20), *_running(make, 3))
+    yield Sample(make(4, 3), *_running(make, 3), make(3), None)
 
 
 def _batch_norm_backward(grad, x, mean, var, weight=None, training=True, eps=1e-5):

@@ -140,6 +140,7 @@ def prod(make):
     yield Sample(make(3, 4, **near), -1, True)
     yield Sample(make(4, 3, transposed=True, **near), 1)
     yield Sample(make(), 0)
+    yield Sample(make(), -1, True)
     yield Sample(make(0, 3), 0)
 
 

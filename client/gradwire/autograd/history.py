@@ -361,6 +361,8 @@ class _Play:
             return [(e, memories[k]) for k, e in enumerate(listed) if not same or k != item]
         if leaf in self.edges:
             return [(self.edges[leaf][0], self._memories(leaf, 1)[0])]
+        if leaf in self.op.positions:  # an operand that no gradient flows to
+            return [(None, self._memories(leaf, 1)[0])]
         number = int(leaf.lstrip("gradesult") or 0) if leaf[-1].isdigit() else 0
         if leaf.startswith("grad"):
             return [_arriving(self.arrived[number]) if number < len(self.arrived) else _NOTHING]

@@ -86,7 +86,7 @@ def _between(xp: Any, out: Any, start: Any, end: Any, steps: int) -> Any:
     index = xp.arange(steps).astype("D" if out.dtype.is_complex else "d")
     step = (end - start) / (steps - 1) if steps > 1 else 0  # one step is at the start, however far the end is
     lower = index * step + start
-    return xp.where(index.real < steps // 2, lower, end - (steps - 1 - index) * step)
+    return xp.where(index.real < max(steps // 2, 1), lower, end - (steps - 1 - index) * step)
 
 
 @kernel("eye", announced=True)

@@ -13,7 +13,7 @@ from gradwire_protocol.ops.likelihoods import LABELS_AT_ONCE, alignment_states, 
 from .. import deadline
 from ..axes import waits
 from ..functional import F
-from ..registry import composite, derivative, kernel
+from ..registry import When, composite, derivative, kernel
 from ..tensor import Tensor
 
 
@@ -25,7 +25,7 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
     return found
 
 
-@composite("poisson_nll_loss")
+@composite("poisson_nll_loss", {"target": When("full", False, ("self",), ("self", "target"))})
 def poisson_nll_loss(
     engine: Any, x: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: str
 ) -> Tensor:

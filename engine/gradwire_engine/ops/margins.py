@@ -10,7 +10,7 @@ from gradwire_protocol.errors import KernelError
 
 from ..axes import waits
 from ..functional import F
-from ..registry import composite, joint_derivative, kernel
+from ..registry import When, composite, joint_derivative, kernel
 from ..scatter import add_at
 from ..tensor import Tensor
 from .likelihoods import reduced
@@ -64,7 +64,14 @@ def cosine_embedding_loss(engine: Any, x: Tensor, y: Tensor, target: Tensor, mar
     return reduced(alike + F.where(target == -1, F.clamp_min(cosine - margin, 0), 0), reduction)
 
 
-@composite("triplet_margin_loss", keeps=())
+_BOTH, _ALL = ("anchor", "positive"), ("anchor", "positive", "negative")
+
+
+@composite(
+    "triplet_margin_loss",
+    {"positive": When("swap", False, _BOTH, _ALL), "negative": When("swap", False, ("anchor", "negative"), _ALL)},
+    keeps=(),
+)
 def triplet_margin_loss(
     engine: Any, anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool,
     reduction: str,

@@ -82,7 +82,7 @@ def linalg_svdvals(self: Tensor) -> Inference:
     return new((*batch, smaller(m, n)), self.dtype.to_real(), self.device)
 
 
-@op(grad_fn="LinalgPinvBackward0", differentiable=("self",), exposed=())
+@op(grad_fn="LinalgPinvBackward0", differentiable=("self",), underived=("atol", "rtol"), exposed=())
 def linalg_pinv(
     self: Tensor, atol: Tensor | Float | None = None, rtol: Tensor | Float | None = None, hermitian: bool = False
 ) -> Inference:

@@ -97,7 +97,12 @@ def _need_same_shape(name: str, self: Meta, target: Meta) -> None:
         )
 
 
-@op(grad_fn="BinaryCrossEntropyBackward0", differentiable=("self", "target"), exposed=("nn.functional",))
+@op(
+    grad_fn="BinaryCrossEntropyBackward0",
+    differentiable=("self", "target"),
+    underived=("weight",),
+    exposed=("nn.functional",),
+)
 def binary_cross_entropy(
     self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Inference:
@@ -123,7 +128,7 @@ def _need_weight(name: str, weight: Meta, shape: Shape) -> None:
 
 @op(
     grad_fn="BinaryCrossEntropyWithLogitsBackward0", differentiable=("self", "target"),
-    exposed=("nn.functional",),
+    underived=("weight", "pos_weight"), exposed=("nn.functional",),
 )  # fmt: skip
 def binary_cross_entropy_with_logits(
     self: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
@@ -212,7 +217,7 @@ def _likelihood_node(self: Meta, reduction: str) -> str:
     return "ViewBackward0" if reduction == "none" and self.ndim != 4 else "NllLoss2DBackward0"
 
 
-@op(grad_fn="NllLossBackward0", differentiable=("self",), exposed=("nn.functional",))
+@op(grad_fn="NllLossBackward0", differentiable=("self",), underived=("weight",), exposed=("nn.functional",))
 def nll_loss(
     self: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Inference:
@@ -231,7 +236,7 @@ def nll_loss(
     return result.named(_likelihood_node(self, reduction))
 
 
-@op(grad_fn="NllLossBackward0", differentiable=("self", "target"), exposed=("nn.functional",))
+@op(grad_fn="NllLossBackward0", differentiable=("self", "target"), underived=("weight",), exposed=("nn.functional",))
 def cross_entropy(
     self: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,

@@ -14,7 +14,7 @@ from .matrix import fits
 _REDUCED = {"mean": "MeanBackward0", "sum": "SumBackward0"}
 
 
-@op(grad_fn="SoftMarginLossBackward0", differentiable=("self",), exposed=("nn.functional",))
+@op(grad_fn="SoftMarginLossBackward0", differentiable=("self",), underived=("target",), exposed=("nn.functional",))
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference:
     """``log(1 + exp(-target * self))`` for targets 1 and -1, which broadcast to the input; then reduced."""
     need_reduction(reduction)
@@ -122,7 +122,7 @@ def _need_rows(name: str, self: Meta) -> tuple[int, int]:
     return (self.shape[0] if self.ndim == 2 else 1), (self.shape[-1] if self.ndim else 1)
 
 
-@op(grad_fn="MultiMarginLossBackward0", differentiable=("self",), exposed=("nn.functional",))
+@op(grad_fn="MultiMarginLossBackward0", differentiable=("self",), underived=("weight",), exposed=("nn.functional",))
 def multi_margin_loss(
     self: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
     reduction: str = "mean",

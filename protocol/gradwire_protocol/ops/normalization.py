@@ -165,7 +165,12 @@ def _batch_result(name: str, self: Meta, *parameters: Meta | None) -> tuple[Meta
     return meta(self.shape, self.dtype, common_device(self, *parameters), stride), statistics
 
 
-@op(grad_fn="NativeBatchNormBackward0", differentiable=("self", "weight", "bias"), exposed=("nn.functional",))
+@op(
+    grad_fn="NativeBatchNormBackward0",
+    differentiable=("self", "weight", "bias"),
+    underived=("running_mean", "running_var"),
+    exposed=("nn.functional",),
+)
 def batch_norm(
     self: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
     bias: Tensor | None = None, training: bool = False, momentum: Float = 0.1, eps: float = 1e-5,
@@ -226,7 +231,12 @@ def batch_norm_backward(
     return Inference((meta(self.shape, self.dtype, self.device, stride), of_channels, of_channels), statistics)
 
 
-@op(grad_fn="ViewBackward0", differentiable=("self", "weight", "bias"), exposed=("nn.functional",))
+@op(
+    grad_fn="ViewBackward0",
+    differentiable=("self", "weight", "bias"),
+    underived=("running_mean", "running_var"),
+    exposed=("nn.functional",),
+)
 def instance_norm(
     self: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
     bias: Tensor | None = None, use_input_stats: bool = True, momentum: Float = 0.1, eps: float = 1e-5,

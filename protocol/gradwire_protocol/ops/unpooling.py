@@ -60,7 +60,7 @@ def _need_samples(name: str, self: Meta, samples: Meta, count: int) -> None:
         raise DTypeError(f"{name}: the samples are {samples.dtype.name}, the input is {self.dtype.name}")
 
 
-@op(results=2, grad_fn="FractionalMaxPool2DBackward0", differentiable=("self",), exposed=())
+@op(results=2, grad_fn="FractionalMaxPool2DBackward0", differentiable=("self",), underived=("samples",), exposed=())
 def fractional_max_pool(
     self: Tensor, samples: Tensor, kernel_size: tuple[int, ...], output_size: tuple[int, ...]
 ) -> Inference:
