@@ -180,6 +180,14 @@ def note_renewed(view: Tensor) -> None:
     renewed[1].append(ref(view))
 
 
+def settle(view: Tensor) -> None:
+    """Give a view whose memory was written to its new history now, on the server, too."""
+    if view._base_tensor is not None and not view._inference and view._seen != view._version:
+        node = view._grad_node()
+        if node is not None:
+            remember_tensor(node, view)
+
+
 def settle_views(base: Tensor) -> None:
     """Let the server give views the histories that the program has seen: their base is about to lose its own."""
     renewed, base._renewed = base._renewed, None

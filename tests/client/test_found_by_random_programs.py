@@ -567,6 +567,32 @@ def hooks_of_roots_that_are_leaves_run_in_the_order_of_the_roots(torch):
     return found
 
 
+@claim
+def a_view_of_complex_numbers_is_checkpointed_after_a_write_to_its_base(torch):
+    checkpoint = import_module(f"{torch.__name__}.utils.checkpoint").checkpoint
+    found = []
+    for hooked in (False, True):
+        x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64, requires_grad=True)
+        view = torch.view_as_complex(x)
+        with torch.no_grad():
+            x.mul_(2)
+        if hooked:
+            x.register_hook(lambda g: found.append(g.clone()))
+        y = checkpoint(lambda a: a.cumsum(0).sin(), view, use_reentrant=False)
+        torch.view_as_real(y).sin().sum().backward()
+        found.append(x.grad)
+    return found
+
+
+@claim
+def a_leaf_that_no_gradient_reaches_may_have_one_of_inference_mode(torch):
+    x, y = leaf(torch, 2), leaf(torch, 3)
+    with torch.inference_mode():
+        x.sum().backward() if x.sum().requires_grad else x.backward(torch.ones(2))
+    y.sum().backward(inputs=[y, x])
+    return x.grad.tolist(), y.grad
+
+
 @pytest.mark.parametrize("claimed", claim.all, ids=name_of)
 def test_claim(claimed):
     same(claimed)

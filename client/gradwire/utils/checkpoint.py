@@ -18,6 +18,7 @@ from ..autograd import backward
 from ..autograd.driver import current_run
 from ..autograd.function import Function
 from ..autograd.saved_tensors import SavedTensor
+from ..inplace import settle
 from ..modes import MODES, enable_grad, is_grad_enabled, is_inference_mode_enabled, no_grad
 from ..regions import Region, control
 from ..sessions import current_session
@@ -97,6 +98,9 @@ def checkpoint(
     if not is_grad_enabled() or is_inference_mode_enabled():  # nothing is recorded
         with first:
             return function(*args, **kwargs)
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            settle(value)  # else the first run would record a view's new history, and the second would not
     packed = MODES.packing != ()
     region = Region(
         _session_of(args, kwargs), function, () if packed else args, kwargs, preserve_rng_state=preserve_rng_state,
