@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from contextlib import suppress
 from typing import Any, Final
@@ -137,7 +138,7 @@ class Hostile:
                     self._fault(what, problem["detail"])
 
     def _fault(self, what: str, text: str) -> None:
-        self.faults.append(f"{text[:400]} <- {what[:400]}")
+        self.faults.append(f"{time.strftime('%X')} {text[:400]} <- {what[:400]}")
 
 
 def _reply(data: bytes) -> dict[str, Any]:

@@ -203,7 +203,7 @@ def run(most_seconds: float = SECONDS) -> Figures:
         "the server itself, before (MB)": before >> 20, "at most (MB)": max(alone) >> 20,
         "with workers, at most (MB)": max(together) >> 20,
     }  # fmt: skip
-    assert not faults, f"{len(faults)} faults, the first: {faults[0]}; {figures}"
+    assert not faults, f"{len(faults)} faults, the first: {' | '.join(faults[:10])}; {figures}"
     assert not neighbour.failure, f"the neighbour failed: {neighbour.failure}; {figures}"
     ends = len(set(neighbour.ends) - {neighbour.alone})
     assert not ends, f"the neighbour ended with {ends} weights that a run alone does not have: {figures}"
