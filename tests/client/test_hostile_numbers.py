@@ -157,3 +157,9 @@ def test_an_eps_that_is_a_huge_integer_is_a_float():
         lib.tensor([1, 2]), lib.tensor([3, 4]), log_input=False, eps=2**63, reduction="none"
     ))  # fmt: skip
     agree(lambda lib: lib.logspace(-INF, 2, 3))
+
+
+@pytest.mark.parametrize(("dtype", "large"), [("float32", 3e38), ("float64", 1.7e308)])
+def test_a_histogram_whose_range_overflows_counts_every_element(dtype, large):
+    x = gradwire.tensor([-large / 3, large / 9, large * 0.6, large], dtype=getattr(gradwire, dtype))
+    assert gradwire.histc(x, 4, -large, large).tolist() == [0.0, 1.0, 1.0, 2.0]  # PyTorch counts none

@@ -134,7 +134,7 @@ class Hostile:
         for problem in (*answer.get("errors", ()), answer.get("refused") or answer.get("problem") or {}):
             if problem:
                 self.counts[f"code {problem['code']}"] += 1
-                if problem["code"] == "internal":
+                if problem["code"] == "internal" or "failed inside the engine" in problem["detail"]:
                     self._fault(what, problem["detail"])
 
     def _fault(self, what: str, text: str) -> None:

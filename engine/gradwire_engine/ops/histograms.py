@@ -49,7 +49,10 @@ def histc(xp: Any, x: Any, bins: int, low: float, high: float) -> Any:
 
     low, high, count = (rounded(xp.asarray(v, x.dtype)) for v in (low, high, bins))
     x = x[(x >= low) & (x <= high)]
-    place = rounded(rounded(rounded(x - low) * count) / rounded(high - low)).astype(xp.int64)
+    if math.isfinite((high - low) * count):
+        place = rounded(rounded(rounded(x - low) * count) / rounded(high - low)).astype(xp.int64)
+    else:  # in halves, and divided first: nothing of it overflows
+        place = ((x / 2 - low / 2) / (high / 2 - low / 2) * bins).astype(xp.int64)
     return xp.bincount(xp.minimum(place, bins - 1), minlength=bins)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -353,9 +352,10 @@ derivative("avg_pool_backward", grad=_avg_pool_backward)
 # Adaptive pooling
 
 
-def _spans(extent: int, outputs: int) -> tuple[tuple[int, int], ...]:
-    """Where each output's window starts and ends."""
-    return tuple((i * extent // outputs, -(-(i + 1) * extent // outputs)) for i in range(outputs))
+def _spans(xp: Any, extent: int, outputs: int) -> tuple[Any, Any]:
+    """Where each output's window starts and ends, as columns."""
+    numbers = xp.arange(outputs)[:, None]
+    return numbers * extent // outputs, -(-(numbers + 1) * extent // outputs)
 
 
 def _averaging(extent: int, outputs: int) -> np.ndarray[Any, Any]:
@@ -364,9 +364,9 @@ def _averaging(extent: int, outputs: int) -> np.ndarray[Any, Any]:
 
 
 def _matrix(extent: int, outputs: int) -> np.ndarray[Any, Any]:
-    matrix = np.zeros((outputs, extent))
-    for i, (start, end) in enumerate(_spans(extent, outputs)):
-        matrix[i, start:end] = 1 / (end - start)
+    starts, ends = _spans(np, extent, outputs)
+    at = np.arange(extent)
+    matrix = ((at >= starts) & (at < ends)) / (ends - starts)
     matrix.flags.writeable = False
     return matrix
 
@@ -443,21 +443,19 @@ def _adaptive_max(xp: Any, x: Any, outputs: Ints) -> Any:
     if not x.size or 0 in outputs:  # however many windows there would be
         empty = (*x.shape[: x.ndim - len(outputs)], *outputs)
         return xp.zeros(empty, x.dtype), xp.zeros(empty, xp.int64)
-    count = len(outputs)
-    extents = x.shape[-count:]
-    spans = [_spans(n, m) for n, m in zip(extents, outputs, strict=True)]
-    values = xp.empty((*x.shape[:-count], *outputs), x.dtype)
-    indices = xp.empty(values.shape, np.int64)
-    for cell in product(*map(range, outputs)):
-        window = [spans[axis][i] for axis, i in enumerate(cell)]
-        block = x[(..., *(slice(a, b) for a, b in window))]
-        block = block.reshape((*x.shape[:-count], prod(b - a for a, b in window)))
-        place = xp.argmax(block, axis=-1)
-        values[(..., *cell)] = xp.take_along_axis(block, place[..., None], axis=-1)[..., 0]
-        index, step = 0, 1
-        for (a, b), extent in zip(reversed(window), reversed(extents), strict=True):
-            index = index + (place % (b - a) + a) * step
-            place = place // (b - a)
-            step *= extent
-        indices[(..., *cell)] = index
-    return values, indices
+    # One dimension after the other, the last one first: of equal elements the first in memory is found.
+    extents, first = x.shape[x.ndim - len(outputs) :], x.ndim - len(outputs)
+    indices: Any = None
+    for axis in reversed(range(len(outputs))):
+        at, extent, windows = first + axis, extents[axis], outputs[axis]
+        starts, ends = _spans(xp, extent, windows)
+        reach = xp.minimum(starts + xp.arange(int((ends - starts).max())), ends - 1)
+        shown = xp.take(x, reach, axis=at)
+        place = xp.expand_dims(xp.argmax(shown, axis=at + 1), at + 1)
+        x = xp.take_along_axis(shown, place, axis=at + 1).squeeze(at + 1)
+        found = place.squeeze(at + 1) + starts.reshape(-1, *[1] * (x.ndim - at - 1))
+        if indices is not None:
+            inner = xp.take_along_axis(xp.take(indices, reach, axis=at), place, axis=at + 1).squeeze(at + 1)
+            found = found * prod(extents[axis + 1 :]) + inner
+        indices = found
+    return x, indices
