@@ -53,7 +53,9 @@ _WHY_UNDEFINED: Final = {
     "SVD did not converge in Linear Least Squares": "the singular values do not converge",
 }
 """What the array library says of matrices, in words of ours."""
-_TOO_LARGE: Final = ("array is too big", "imum supported dimension", "imum allowed dimension")
+_TOO_LARGE: Final = (
+    "array is too big", "imum supported dimension", "imum allowed dimension", "cannot reshape array of size 0",
+)  # fmt: skip
 """What array libraries say of a shape with more dimensions, or extents, than they count to."""
 
 RULE_MEMO_LIMIT: Final = 16_384

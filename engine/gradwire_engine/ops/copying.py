@@ -45,7 +45,7 @@ def fill_(xp: Any, x: Any, value: Any) -> None:
 
 
 def fitting(value: Any, dtype: Any) -> Any:
-    """A Python number as an integer dtype can take it.
+    """A Python number as a dtype can take it.
 
     Raises:
         KernelError: when it lies outside the dtype's range. Negative numbers wrap around in unsigned types.
@@ -54,7 +54,7 @@ def fitting(value: Any, dtype: Any) -> Any:
     if kind == "b":
         return bool(value)
     if kind not in "iu":
-        return value
+        return float(value) if kind == "V" and type(value) is int else value  # bfloat16 takes none above 63 bits
     if value != value or value in (float("inf"), float("-inf")):
         raise KernelError(f"{value} does not fit into {dtype}")
     value = int(value)
