@@ -224,7 +224,7 @@ def backward(
     before = _receiving(nodes) if MODES.anomaly[0] else ()
     inferring = bool(MODES.flags & INFERENCE_MODE)
     if inferring or MODES.inference_gradients:
-        ends = nodes if wanted is None else [node for node in nodes if node in wanted]
+        ends = nodes if wanted is None else list(set(wanted).intersection(nodes))
         prepare_inference([node.variable for node in receiving_leaves(ends)], create_graph)
     if takes_part(nodes):  # which may give a leaf no gradient
         Run(roots, gradients, nodes, inputs, accumulate=True, retain_graph=keep, create_graph=create_graph)()

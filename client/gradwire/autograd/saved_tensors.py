@@ -54,7 +54,7 @@ class SavedTensor:
     when it is asked for.
     """
 
-    __slots__ = ("_kept", "_lone", "_meta", "_node", "_own", "_packed", "_seen", "_slot", "_unpack", "_version")
+    __slots__ = ("_as_leaf", "_kept", "_meta", "_node", "_own", "_packed", "_seen", "_slot", "_unpack", "_version")
 
     def __init__(self, tensor: Any, node: Any, is_result: bool) -> None:
         if tensor._inference:
@@ -68,7 +68,7 @@ class SavedTensor:
         self._own: Any = ref(node) if is_result else None
         edge = None if is_result else edge_of(tensor)
         self._node = None if edge is None else edge[0]
-        self._lone: bool = edge is None and not is_result and tensor.requires_grad  # a leaf's view of no_grad
+        self._as_leaf: bool = edge is None and not is_result and tensor.requires_grad  # a leaf's view of no_grad
         if MODES.packing:
             pack, self._unpack = MODES.packing[-1]
             if self._node is not None and not isinstance(self._node, AccumulateGrad):
@@ -96,7 +96,7 @@ class SavedTensor:
         """
         if self._unpack is not None:
             value = self._unpacked()
-            if self._lone:
+            if self._as_leaf:
                 with no_grad():
                     return value.detach().requires_grad_()
             return self._rejoined(value, self._own() if self._own is not None else self._node)
