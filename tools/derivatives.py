@@ -142,9 +142,14 @@ def _trace(engine: Engine, name: str, sample: Any) -> Iterator[tuple[str, Case]]
         if op.mutates is not None and isinstance(values[0], Tensor):
             values[0] = engine.call("clone", values[0])
         begin = values[0].grad_fn if op.mutates is not None and isinstance(values[0], Tensor) else None
+        underived = [values[i] for i in op.underived_at if isinstance(values[i], Tensor)]
+        for operand in underived:
+            operand.requires_grad_flag = False
         results = engine.run(entry, list(values))
     except GradwireError:
         return
+    for operand in underived:  # the op refuses it; the tracing of its gradients sees it so
+        operand.requires_grad_flag = True
     results = results if isinstance(results, tuple) else (results,)
     node = next((r.grad_fn for r in results if isinstance(r, Tensor) and isinstance(r.grad_fn, Node)), None)
     if node is None or node.row is not entry:

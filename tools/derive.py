@@ -108,6 +108,9 @@ def facts(op: Op) -> Iterator[str]:
         yield f"differentiable in {operands} (`{op.grad_fn}`)"
     elif not op.control:
         yield "not differentiable"
+    if op.underived:
+        operands = ", ".join(f"`{p.name}`" for p in op.params if p.name in op.underived)
+        yield f"{operands} must not require grad"
     form = TABLE.get(op.name + "_")
     if form is not None and form.base is op:
         yield f"in place: `{form.name}`"

@@ -276,8 +276,8 @@ def _run(entry: Entry, values: list[Any], form: Any) -> Any:
     # What a rule lists beyond the declared results is for backward, and stays on the server.
     outs = inferred.outs if op.results is None else inferred.outs[: op.results]
     line = user_line()
-    # Before the record: a view may refuse, and so does what was made in inference mode.
-    # Before the record: a view may refuse. What has no history, a mask say, does not look at that of its operands.
+    # Before the record: a view may refuse, and so does what was made in inference mode. What has no history, a
+    # mask say, does not look at that of its operands.
     edges = _edges(entry, values) if requires and (target is not None or recipe.carries) else ()
     kept = _held(entry, edges, recipe, values, target) if requires and (recipe.carries or target is not None) else None
     if target is not None:

@@ -122,13 +122,10 @@ class Keeping:
         Raises:
             GraphError: when one is.
         """
-        for name in self._op.underived:
-            value = values[self._op.positions[name]]
+        for i in self._op.underived_at:
+            value = values[i]
             if hasattr(value, "_meta") and value.requires_grad:
-                raise GraphError(
-                    f"{self._op.name} has no derivative by {name!r}, a {value._meta!r} tensor that requires grad: "
-                    "detach() it"
-                )
+                self._op.refuse_derivative(i, value._meta)
 
     def keep_numbers(self, node: Node, values: list[Any]) -> None:
         """Note the numbers that decide how the derivative goes."""

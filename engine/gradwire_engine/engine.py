@@ -35,7 +35,7 @@ from .deadline import Clock
 from .memory import Limits, MemoryAccount
 from .operands import lay_out, operand, widened, wrapped_number
 from .random import Generator
-from .recording import any_requires_grad, keep_results, make_node
+from .recording import any_requires_grad, keep_results, make_node, refuse_underived
 from .registry import CONTROLS, WRITING, Row, row
 from .tape import Node
 from .tensor import Storage, Tensor
@@ -160,6 +160,8 @@ class Engine:
         """Run one op on bound values, in which tensors are engine tensors."""
         if self.tracer is not None and not self.tracer.took(values):
             return self.tracer.run(entry, values)
+        if entry.op.underived and self.grad_enabled:
+            refuse_underived(entry, values)
         if self.batched and holds_batched(entry, values):
             return run_batched(self, entry, values)
         op = entry.op

@@ -29,6 +29,18 @@ def any_requires_grad(entry: Row, values: list[Any]) -> bool:
     return False
 
 
+def refuse_underived(entry: Row, values: list[Any]) -> None:
+    """Check that no gradient is wanted by an operand that there is no derivative by.
+
+    Raises:
+        GraphError: when one is.
+    """
+    for i in entry.op.underived_at:
+        value = values[i]
+        if type(value) is Tensor and value.requires_grad:
+            entry.op.refuse_derivative(i, value.meta)
+
+
 def make_node(
     engine: Engine,
     entry: Row,

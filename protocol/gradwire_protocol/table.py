@@ -20,11 +20,11 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import cached_property
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from . import dtypes
 from .dtypes import DType
-from .errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, UnknownOp
+from .errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError, UnknownOp
 from .meta import UNKNOWN, Inference, Meta
 from .promotion import ScalarKind, can_cast, fits
 
@@ -238,6 +238,21 @@ class Op:
     @cached_property
     def positions(self) -> dict[str, int]:
         return {p.name: i for i, p in enumerate(self.params)}
+
+    @cached_property
+    def underived_at(self) -> tuple[int, ...]:
+        return tuple(i for i, p in enumerate(self.params) if p.name in self.underived)
+
+    def refuse_derivative(self, at: int, operand: Meta) -> NoReturn:
+        """Say that the operand at this position, one of ``underived``, requires grad.
+
+        Raises:
+            GraphError: always.
+        """
+        raise GraphError(
+            f"{self.name} has no derivative by {self.params[at].name!r}, a {operand!r} tensor that requires grad: "
+            "detach() it"
+        )
 
     @cached_property
     def differentiable(self) -> frozenset[str]:

@@ -1,0 +1,69 @@
+"""The engine itself refuses operands that require grad and have no derivative, whoever sends the op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradwire_engine.engine import Engine
+from gradwire_engine.registry import row
+from gradwire_engine.tensor import Tensor
+from gradwire_protocol.errors import GraphError
+from gradwire_protocol.table import TABLE, lookup
+
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "binary_cross_entropy": {"target": (2, 3), "weight": (2, 3)},
+    "binary_cross_entropy_with_logits": {"target": (2, 3), "weight": (2, 3), "pos_weight": (3,)},
+    "nll_loss": {"target": [0, 1], "weight": (3,)},
+    "cross_entropy": {"target": [0, 1], "weight": (3,)},
+    "linalg_pinv": {"atol": (), "rtol": ()},
+    "soft_margin_loss": {"target": (2, 3)},
+    "multi_margin_loss": {"target": [0, 1], "weight": (3,)},
+    "batch_norm": {"running_mean": (3,), "running_var": (3,)},
+    "instance_norm": {"self": (2, 3, 4), "running_mean": (3,), "running_var": (3,)},
+    "fractional_max_pool": {"self": (1, 1, 4, 4), "samples": (1, 1, 2), "kernel_size": (2, 2), "output_size": (2, 2)},
+}
+"""Of each op with such an operand: shapes of floats, lists of integers, and numbers as they are."""
+
+OPERANDS = [(op.name, name) for op in TABLE.values() for name in sorted(op.underived)]
+
+
+def arguments(engine: Engine, op: str) -> dict[str, Any]:
+    """Tensors of a half, or of these integers, where the op takes a tensor."""
+    found: dict[str, Any] = {}
+    for name, value in {"self": (2, 3), **ARGUMENTS[op]}.items():
+        if name in ("kernel_size", "output_size"):
+            found[name] = value
+        elif isinstance(value, list):
+            found[name] = engine.from_numpy(np.array(value))
+        else:
+            found[name] = engine.from_numpy(np.full(value, 0.5, "float32"))
+    return found
+
+
+def call(engine: Engine, op: str, taken: dict[str, Any]) -> Any:
+    """The op's first result."""
+    result = engine.run(row(op), lookup(op).bind((), taken))
+    return result[0] if isinstance(result, tuple) else result
+
+
+@pytest.mark.parametrize(("op", "name"), OPERANDS)
+def test_it_is_refused_while_history_is_recorded(engine: Engine, op: str, name: str) -> None:
+    taken = arguments(engine, op)
+    before = {key: np.array(engine.to_numpy(value)) for key, value in taken.items() if isinstance(value, Tensor)}
+    taken[name].requires_grad_flag = True
+    with pytest.raises(GraphError, match=f"{op} has no derivative by '{name}', a float32"):
+        call(engine, op, taken)
+    for key, value in before.items():  # running statistics: nothing was written
+        assert np.array_equal(engine.to_numpy(taken[key]), value)
+    engine.grad_enabled = False
+    call(engine, op, taken)
+    engine.grad_enabled = True
+    taken["self"].requires_grad_flag, taken[name].requires_grad_flag = True, False
+    assert call(engine, op, taken).requires_grad
+
+
+def test_every_such_operand_is_asked() -> None:
+    assert {op for op, _ in OPERANDS} == set(ARGUMENTS)
