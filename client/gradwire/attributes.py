@@ -69,9 +69,8 @@ def ndimension(self: Tensor) -> int:
 
 
 def storage_offset(self: Tensor) -> int:
-    """How many elements before its first one its memory begins. One round trip for a view."""
-    if self._versions is None:  # nothing else lies in its memory
-        return 0
+    """How many elements before its first one its memory begins. One round trip: what is known here of a tensor's memory
+    does not tell."""
     found: int = call("offset_of", self).item()
     return found
 

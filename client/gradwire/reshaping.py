@@ -59,9 +59,10 @@ def t_(self: Tensor) -> Any:
     return _becomes(self, "t")
 
 
-def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int = 0) -> Any:
-    """Lay another shape and strides over the tensor's memory."""
-    return _becomes(self, "as_strided", tuple(size), tuple(stride), storage_offset)
+def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """Lay another shape and strides over the tensor's memory: see :func:`as_strided`."""
+    own = storage_offset is None
+    return _becomes(self, "as_strided", tuple(size), tuple(stride), 0 if own else storage_offset, not own)
 
 
 for _method in (squeeze_, unsqueeze_, transpose_, t_, as_strided_):

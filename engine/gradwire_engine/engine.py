@@ -412,6 +412,10 @@ class Engine:
 
     def _run_view(self, entry: Row, values: list[Any], rule_args: list[Any], inferred: Inference) -> Any:
         source: Tensor = values[0]
+        if entry.op.name == "as_strided" and values[4]:  # counted from the beginning of the memory
+            if self.tracer is not None:
+                self.tracer.placed(source)
+            return self.run(entry, [*values[:3], values[3] - source.offset, False])
         backend = self.backends[source.device]
         memory = source.storage.memory(backend)
         tracked = self.grad_enabled and entry.has_derivative and source.requires_grad

@@ -283,7 +283,7 @@ def regenerate(view: Tensor) -> None:
         keep_watching(view, *before)
         return
     entry = row("as_strided")
-    values: list[Any] = [base.meta, view.meta.shape, view.meta.stride, view.offset - base.offset]
+    values: list[Any] = [base.meta, view.meta.shape, view.meta.stride, view.offset - base.offset, False]
     node = Node(
         "AsStridedBackward0",
         entry,
@@ -308,7 +308,7 @@ def looked_at(view: Tensor) -> Any:
     if base is None or not stale or view.creation != PLAIN or view.path is not None or not base.requires_grad:
         return view._grad_fn
     engine = view.engine
-    values: list[Any] = [base.meta, view.meta.shape, view.meta.stride, view.offset - base.offset]
+    values: list[Any] = [base.meta, view.meta.shape, view.meta.stride, view.offset - base.offset, False]
     edges = (edge_of(base),)
     return Node("AsStridedBackward0", row("as_strided"), values, edges, (view.meta,), engine._seq + 1, engine.account)
 

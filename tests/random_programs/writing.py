@@ -254,8 +254,8 @@ class Writer:
             ]  # fmt: skip
         if x.ndim == 2:
             options += [f"{t}.t()", f"{t}.T"]
-        if x.numel() >= 4 and x.is_contiguous() and x.storage_offset() == 0 and not x.is_complex():
-            options += [f"{t}.as_strided((2, 2), (2, 1))", f"{t}.as_strided((3,), (1,), 1)"]
+        if x.numel() >= 4 and x.is_contiguous() and not x.is_complex():
+            options += [f"{t}.as_strided((2, 2), (2, 1))", f"{t}.as_strided((3,), (1,), {x.storage_offset() + 1})"]
         if x.is_complex() and x.numel():  # torch's derivative refuses gradients that are empty and expanded
             options += [f"{t}.real", f"{t}.imag", f"torch.view_as_real({t})"] * 2
         elif (

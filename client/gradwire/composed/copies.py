@@ -13,7 +13,7 @@ from ..methods import FUNCTIONS, offer
 from ..tensor import Tensor
 
 VIEWS = (
-    "alias", "as_strided", "diagonal", "expand", "narrow", "permute", "select", "slice", "split", "squeeze", "t",
+    "alias", "diagonal", "expand", "narrow", "permute", "select", "slice", "split", "squeeze", "t",
     "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as_real", "view_as_complex",
 )  # fmt: skip
 
@@ -27,7 +27,9 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Any:
     return call("clone", input)
 
 
-def _copies(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
+def copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
+    """``name_copy``: a function that returns copies of what ``view`` returns."""
+
     def function(*args: Any, **kwargs: Any) -> Any:
         shown = view(*args, **kwargs)
         if isinstance(shown, tuple):
@@ -46,7 +48,7 @@ def _view_of(name: str) -> Callable[..., Any]:
 
 
 for _name in VIEWS:
-    offer(_copies(_name, _view_of(_name)), method=_name == "narrow")
+    offer(copying(_name, _view_of(_name)), method=_name == "narrow")
 
 
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:

@@ -12,14 +12,39 @@ from ..methods import FUNCTIONS, attach, offer
 from ..outputs import resize_, resize_as_
 from ..sessions import get_default_dtype
 from ..tensor import Tensor
+from .copies import copying
 
 _as_strided = FUNCTIONS["as_strided"]
+_as_strided_scatter = FUNCTIONS["as_strided_scatter"]
 
 
 @offer
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    """A view of the tensor's memory with any size and strides, both in elements, from its own first element on."""
-    return _as_strided(input, size, stride, storage_offset or 0)
+    """A view of the tensor's memory with any size and strides, both in elements.
+
+    ``storage_offset`` counts from the beginning of the memory, not of the tensor, which is the default.
+
+    Raises:
+        ArgumentError: for a negative offset.
+        ShapeError: for a geometry that is none, or that reaches beyond the memory.
+    """
+    own = storage_offset is None
+    return _as_strided(input, size, stride, 0 if own else storage_offset, not own)
+
+
+offer(copying("as_strided", as_strided), method=False)
+
+
+@offer
+def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """A copy of the tensor with ``src`` written into the part that :func:`as_strided` shows. One round trip where an
+    offset is given.
+
+    Raises:
+        ShapeError: for a geometry that is none, or that reaches beyond the tensor.
+    """
+    begin = 0 if storage_offset is None else storage_offset - input.storage_offset()
+    return _as_strided_scatter(input, src, size, stride, begin)
 
 
 def empty_strided(size: Any, stride: Any, *, requires_grad: bool = False, **options: Any) -> Any:

@@ -10,6 +10,7 @@ from gradwire_protocol.shapes import canonical_dim
 
 from ..functional import F
 from ..tensor import Tensor
+from .batched import physical
 from .level import Level, rule
 
 
@@ -144,9 +145,14 @@ def sum_to_size(x: Level, tensor: Tensor, size: Sequence[int]) -> Any:
 
 
 @rule("as_strided")
-def as_strided(x: Level, tensor: Tensor, size: Sequence[int], stride: Sequence[int], offset: int) -> Any:
-    # Places count elements of a sample's memory, so each sample must lie in memory as its meta says.
+def as_strided(
+    x: Level, tensor: Tensor, size: Sequence[int], stride: Sequence[int], offset: int, absolute: bool
+) -> Any:
+    # Places count elements of a sample's memory, so each sample must lie in memory as its meta says. An absolute offset
+    # is that of the first sample.
     inner = x.inside(tensor)
+    if absolute:
+        offset -= physical(tensor).offset
     if tensor.meta.contiguous:
         laid, step = F.contiguous(inner), tensor.numel
     else:
@@ -154,7 +160,7 @@ def as_strided(x: Level, tensor: Tensor, size: Sequence[int], stride: Sequence[i
         step = 1 + sum(spans) if tensor.numel else 0
         order = (step, *tensor.meta.stride)
         laid = F.restride(inner, order, 0, (x.size * step,), (1,), 0)
-    return x.call(laid, (x.size, *size), (step, *stride), offset)
+    return x.call(laid, (x.size, *size), (step, *stride), offset, False)
 
 
 # Joining

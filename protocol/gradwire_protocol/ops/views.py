@@ -363,11 +363,16 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Inference:
 
 
 @op(grad_fn="AsStridedBackward0")
-def as_strided(self: Tensor, size: Ints, stride: Ints, storage_offset: int = 0) -> Inference:
+def as_strided(
+    self: Tensor, size: Ints, stride: Ints, storage_offset: int = 0, absolute: bool = False
+) -> Inference:  # fmt: skip
     """A view of the tensor's memory with any size and strides, both in elements.
 
-    ``storage_offset`` counts from the tensor's own first element (PyTorch counts from that of the storage).
+    ``storage_offset`` counts from the tensor's own first element; with ``absolute`` from that of the storage, as in
+    PyTorch.
     """
+    if absolute and storage_offset < 0:
+        raise ArgumentError(f"as_strided: storage_offset {storage_offset} lies before the storage")
     extent_of_memory(size, stride, storage_offset)
     return shows(self, size, stride, storage_offset)
 
