@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -19,24 +18,6 @@ def holds(wanted: Callable[[torch.Tensor], bool], x: torch.Tensor) -> bool:
         return wanted(x)
     except RuntimeError:
         return False
-
-
-def reaches(root: torch.Tensor, inputs: list[torch.Tensor]) -> bool:
-    """Whether the history of a tensor leads to one of the inputs."""
-    wanted = {id(x.grad_fn) for x in inputs if x.grad_fn is not None}
-    leaves = [x for x in inputs if x.grad_fn is None]
-    seen: set[Any] = set()
-    ahead = [root.grad_fn]
-    while ahead:
-        node = ahead.pop()
-        if node is None or node in seen:
-            continue
-        variable = getattr(node, "variable", None)
-        if id(node) in wanted or any(variable is x for x in leaves):
-            return True
-        seen.add(node)
-        ahead += [following for following, _ in node.next_functions]
-    return False
 
 
 def writable(x: torch.Tensor) -> bool:

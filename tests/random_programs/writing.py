@@ -20,7 +20,6 @@ from .predicates import (
     in_order,
     into_itself,
     is_leaf_view,
-    reaches,
     repeats,
     shape_of,
     shared,
@@ -36,13 +35,6 @@ MODES = ["torch.no_grad()"] * 4 + ["torch.enable_grad()"] * 2 + [
     "torch.autograd.graph.saved_tensors_hooks(lambda x: x.clone(), lambda x: x)",
     "torch.autograd.set_multithreading_enabled(False)",
 ]  # fmt: skip
-
-FIXED: set[str] = {
-    "copies", "inputs", "expanded", "retained", "materialize", "detach_", "roots", "accumulated", "inference",
-    "overlap", "leaf views",
-}  # fmt: skip
-"""What was different and is not any more, of: inputs, overlap, expanded, retained, materialize, inference, copies,
-detach_, roots, accumulated, leaf views. The generator leaves out what is not in here yet."""
 
 MOST_TENSORS = 24
 """So many are enough to choose from: older ones are rarely used after that."""
@@ -104,12 +96,6 @@ class Writer:
         names = [n for n, t in self.torch.tensors().items() if wanted is None or holds(wanted, t)][-MOST_TENSORS:]
         if not names:
             return None
-        if "inference" not in FIXED:
-            names = [n for n in names if not self.tensor(n).is_inference()]
-        if "leaf views" not in FIXED:
-            names = [n for n in names if not holds(is_leaf_view, self.tensor(n))]
-        if not names:
-            return None
         if self.draw.random() < 0.4:
             return self.draw.choice(names[-4:])
         return self.draw.choice(names)
@@ -119,10 +105,7 @@ class Writer:
 
     def goes_into(self, u: str, x: torch.Tensor) -> bool:
         """Whether a write of one tensor into another is compared."""
-        y = self.tensor(u)
-        if y.is_complex() and not (x.is_complex() or x.is_floating_point()):
-            return False
-        return "overlap" in FIXED or not shared(x, y)
+        return x.is_complex() or x.is_floating_point() or not self.tensor(u).is_complex()
 
     def in_order(self, target: str, operand: str) -> bool:
         """Whether what a write of the one expression into the other leaves depends on the order of elements, or whether
@@ -319,8 +302,6 @@ class Writer:
         if holds(lambda x: x.retains_grad and x.output_nr > 0, x):
             return None  # torch mixes up what is retained of the several results of one node
         target = t if self.draw.random() < 0.75 else self.view_of(t)
-        if "expanded" not in FIXED and ".expand(" in target:
-            target = t
         floats = x.is_floating_point() or x.is_complex()  # else they may be the positions that a backward reads
         if self.draw.random() < 0.05 and floats:
             target = self.draw.choice([f"{t}.data", f"{t}.detach()"])
@@ -340,8 +321,6 @@ class Writer:
             other = u if self.draw.random() < 0.7 else self.view_of(u)
             if self.in_order(target, other):
                 return None
-            if "copies" not in FIXED and not (x.is_floating_point() or x.is_complex()):
-                other += ".detach()"
             options = [
                 f"mul_({other})", f"add_({other})", f"copy_({other})", f"sub_({other}, alpha=0.5)",
                 f"add_({other} * 0.5)",
@@ -395,9 +374,7 @@ class Writer:
         if t is None:
             return None
         options = []
-        inputs = self.inputs(t)
-        if "inputs" not in FIXED and not holds(lambda x: not x.is_leaf, self.tensor(t)):
-            inputs = []
+        inputs = self.inputs()
         if self.draw.random() < 0.6:
             options.append("retain_graph=True")
         if self.draw.random() < 0.15 and not self.has_leaf_views():
@@ -420,24 +397,21 @@ class Writer:
             return t
         return f"{t}.sum()" if self.draw.random() < 0.6 else f"({t} * {t}).sum()"
 
-    def inputs(self, t: str) -> list[str]:
+    def inputs(self) -> list[str]:
         """Tensors to differentiate with respect to: leaves, results, views."""
         found = []
         for _ in range(self.draw.randint(1, 3)):
-            name = self.one(lambda x: x.requires_grad and ((x.is_leaf and x._base is None) or "inputs" in FIXED))
+            name = self.one(lambda x: x.requires_grad)
             checkpointed = any(text.startswith(f"{name} = checkpoint(") for text in self.program.statements)
             if name is not None and not checkpointed and (name not in found or self.draw.random() < 0.1):
                 found.append(name)  # a node that saved nothing runs in torch without the function being run again
-        behind = [self.tensor(name) for name in found]
-        if "roots" not in FIXED and not holds(lambda root: reaches(root, behind), self.tensor(t)):
-            return []
         return found
 
     def grad(self) -> str | None:
         t = self.one(lambda x: x.requires_grad and not x.is_leaf)
         if t is None:
             return None
-        inputs = self.inputs(t)
+        inputs = self.inputs()
         if not inputs:
             return None
         options = [f"[{', '.join(inputs)}]"]
@@ -449,7 +423,7 @@ class Writer:
             o for o, share in [("allow_unused=True", 0.8), ("retain_graph=True", 0.6), ("create_graph=True", 0.3)]
             if self.draw.random() < share and not (o == "create_graph=True" and self.has_leaf_views())
         ]  # fmt: skip
-        if self.draw.random() < 0.1 and ("materialize" in FIXED or "create_graph=True" not in options):
+        if self.draw.random() < 0.1:
             options.append("materialize_grads=True")
         names = ", ".join(self.name() for _ in inputs)
         return f"{names}{',' if len(inputs) == 1 else ''} = dense(torch.autograd.grad({root}, {', '.join(options)}))"
@@ -461,9 +435,8 @@ class Writer:
         x, h = self.tensor(t), self.hook()
         options = [
             f'{h} = {t}.register_hook(lambda g: note("{h}", g))', f'{h} = {t}.register_hook(lambda g: halve("{h}", g))',
+            *[f"{t}.retain_grad()"] * 2,
         ]  # fmt: skip
-        if "retained" in FIXED:
-            options += [f"{t}.retain_grad()"] * 2
         if x.is_leaf:
             options.append(f'{h} = {t}.register_post_accumulate_grad_hook(lambda p: note("{h}", p.grad))')
         else:
@@ -496,8 +469,6 @@ class Writer:
         if t is None:
             return None
         x = self.tensor(t)
-        if (x._post_accumulate_grad_hooks or x._backward_hooks) and "accumulated" not in FIXED:
-            return None
         flags = ["detach_()"]
         if not any("checkpoint(" in text and t in re.findall(r"\bt\d+", text) for text in self.program.statements):
             flags += ["requires_grad_()", "requires_grad = True"]  # else torch mixes up what was saved
@@ -561,7 +532,7 @@ class Writer:
                 and not x.is_inference()
                 and not x.requires_grad
                 and not repeats(x)
-                and not any(in_order(x, y) if "overlap" in FIXED else shared(x, y) for y in taken)
+                and not any(in_order(x, y) for y in taken)
             )
         )
         if into is None:
@@ -579,11 +550,7 @@ class Writer:
                      lambda: self.leaf(grad=False), self.backward, self.grad,
                      self.cast, self.flags, self.function, self.out, self.hooking]  # fmt: skip
             text = self.draw.choices(kinds, [4, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1])[0]()
-            if text is not None and not (
-                "inference" not in FIXED
-                and "torch.inference_mode()" in modes
-                and any(part in text for part in ("backward(", "detach_(", "create_graph=True"))
-            ):
+            if text is not None:
                 body.append(textwrap.indent(text, "    "))
         return "\n".join([f"with {', '.join(modes)}:", *body]) if body else None
 
