@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, IndexOutOfRange
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, IndexOutOfRange, ShapeError
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import TABLE
 
@@ -49,7 +49,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
             call("fill_", viewed, value)
             return
         if value._meta.shape != viewed._meta.shape:
-            value = call("expand", value, viewed._meta.shape)  # what repeats elements may be a part of what is written
+            value = _stretched(value, viewed)
         call("copy_", viewed, value)
     elif ScalarKind.of(value) is not None:
         if 0 in viewed._meta.stride:
@@ -57,6 +57,21 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         call("fill_", viewed, value)
     else:
         call("copy_", viewed, _filled(value, viewed))
+
+
+def _stretched(value: Tensor, viewed: Tensor) -> Any:
+    """The tensor in the shape of the elements that it is written to. What it repeats may be a part of what is written.
+
+    Raises:
+        ShapeError: when it does not broadcast.
+    """
+    try:
+        return call("expand", value, viewed._meta.shape)
+    except ShapeError:
+        raise ShapeError(
+            f"a {value._meta!r} tensor cannot be assigned to elements of shape {list(viewed.shape)}: it does not "
+            "broadcast to it"
+        ) from None
 
 
 def _written(value: Any, viewed: Tensor, indices: list[Tensor | None]) -> Tensor:

@@ -96,3 +96,10 @@ def test_a_view_without_elements_is_contiguous(lib):
     for empty in (x[:, 1:1], x[:0], x.transpose(0, 2)[:, :, :0]):
         assert empty.is_contiguous()
         assert empty.contiguous() is empty or empty.contiguous().stride() == empty.stride()
+
+
+def test_an_assignment_that_does_not_fit_is_told_as_one():
+    x = gradwire.zeros(3, 4)
+    with pytest.raises(RuntimeError, match=r"a float32\[3\] tensor cannot be assigned to elements of shape \[2, 4\]"):
+        x[1:] = gradwire.ones(3)
+    assert x.sum().item() == 0
