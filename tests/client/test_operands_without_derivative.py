@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from math import prod
 
 import pytest
 from tests.side_by_side import Claims, name_of, raises, same
@@ -39,6 +40,23 @@ def it_is_refused_where_history_is_recorded(torch):
         with torch.no_grad():
             found.append(use(F, x, c, w, at))
         found.append(use(F, x, c, w.detach(), at).requires_grad)
+    return found
+
+
+@claim
+def class_weights_of_probabilities_learn(torch):
+    F = import_module(f"{torch.__name__}.nn.functional")
+    found = []
+    for shape in ((3,), (2, 3), (2, 3, 2)):
+        for options in ({}, {"label_smoothing": 0.2}, {"reduction": "sum"}, {"reduction": "none"}):
+            x = torch.arange(1.0, 1.0 + prod(shape)).reshape(shape).sin().requires_grad_()
+            target = torch.softmax(x.detach().cos(), min(1, len(shape) - 1)).requires_grad_()
+            weight = torch.tensor([0.5, 1.0, 2.0], requires_grad=True)
+            loss = F.cross_entropy(x, target, weight, **options)
+            found += [loss, torch.autograd.grad(loss.sum(), [x, target, weight])]
+    found.append(raises(lambda: F.cross_entropy(x, target, weight[:2])))
+    found.append(raises(lambda: F.cross_entropy(x, target, weight, label_smoothing=2.0)))
+    found.append(raises(lambda: F.cross_entropy(x, target, weight, ignore_index=1)))
     return found
 
 

@@ -9,6 +9,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 from gradwire_protocol.shapes import broadcast
 
 from ...dispatch import call
+from ...modes import is_grad_enabled
 from ...tensor import Tensor
 from .reductions import chosen_reduction
 
@@ -177,13 +178,37 @@ def cross_entropy(
     """:func:`nll_loss` of ``log_softmax(input)``. The target may also hold a probability for each class.
 
     Args:
+        weight: ``(C,)``, the weight of each class; gradients flow to it where the target holds probabilities.
         label_smoothing: the share of the target that is spread evenly over all classes.
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
+    if weight is not None and _learns(weight, input, target) and ignore_index < 0 <= label_smoothing <= 1:
+        shares = (
+            call("mul", target, 1 - label_smoothing) + label_smoothing / weight.numel() if label_smoothing else target
+        )
+        return call("cross_entropy", input, call("mul", shares, _by_class(weight, input)), reduction=reduction)
     return call(
         "cross_entropy", input, target, weight=weight, ignore_index=ignore_index, reduction=reduction,
         label_smoothing=label_smoothing,
     )  # fmt: skip
+
+
+def _learns(weight: Tensor, input: Tensor, target: Tensor) -> bool:
+    """Whether a gradient flows to the weights of classes. They are factors of the target then, if that holds
+    probabilities, and the op has no derivative by them."""
+    return (
+        is_grad_enabled()
+        and weight.requires_grad
+        and target.is_floating_point()
+        and tuple(target.shape) == tuple(input.shape)
+        and tuple(weight.shape) == tuple(input.shape[min(1, input.ndim - 1) :][:1])
+        and weight.dtype is input.dtype
+    )
+
+
+def _by_class(weight: Tensor, scores: Tensor) -> Any:
+    """Weights of classes in a shape that broadcasts with scores."""
+    return call("reshape", weight, (-1, *[1] * max(scores.ndim - 2, 0)))
 
 
 def linear_cross_entropy(
