@@ -183,10 +183,9 @@ def cross_entropy(
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if weight is not None and _learns(weight, input, target) and ignore_index < 0 <= label_smoothing <= 1:
-        shares = (
-            call("mul", target, 1 - label_smoothing) + label_smoothing / weight.numel() if label_smoothing else target
-        )
-        return call("cross_entropy", input, call("mul", shares, _by_class(weight, input)), reduction=reduction)
+        if label_smoothing:
+            target = call("add", call("mul", target, 1 - label_smoothing), label_smoothing / weight.numel())
+        return call("cross_entropy", input, call("mul", target, _by_class(weight, input)), reduction=reduction)
     return call(
         "cross_entropy", input, target, weight=weight, ignore_index=ignore_index, reduction=reduction,
         label_smoothing=label_smoothing,
