@@ -15,7 +15,7 @@ this module is imported (:func:`bounds_of`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,6 +36,9 @@ TRUSTED_BYTES: Final = 8 << 20
 
 SMALL_BYTES: Final = 512
 """A header up to this length is not looked at: the step of a training loop that repeats has some 200 bytes."""
+WALKED_BYTES: Final = 1024
+"""Between two pauses: half a millisecond."""
+
 MOST_OF_A_BYTE: Final = 144
 """No byte becomes more. Most becomes of a map with an empty list under an empty name, of three bytes: 64 + 240 for the
 map, 16 for the name, 16 + 64 for the list and 16 for the map's own place are 416, 139 for each."""
@@ -227,8 +230,11 @@ def too_much(most: int, value: int) -> LimitExceeded:
 # The measure
 
 
-def check(header: bytes | memoryview, most: int) -> int:
+def check(header: bytes | memoryview, most: int, pause: Callable[[], None] | None = None) -> int:
     """About how many bytes the objects of a message's header take.
+
+    Args:
+        pause: called after about a kilobyte that was walked through, each time.
 
     Raises:
         LimitExceeded: for more than ``most``; for a list, map or text that is longer than its field may be.
@@ -239,7 +245,7 @@ def check(header: bytes | memoryview, most: int) -> int:
     trusted = min(most, TRUSTED_BYTES)
     if len(header) * PLACE <= trusted and (found := estimate(header)) <= trusted:
         return found
-    return _Measure(bytes(header), most).message()
+    return _Measure(bytes(header), most, pause).message()
 
 
 def number_of(header: bytes | memoryview) -> int:
@@ -277,9 +283,10 @@ class _Measure:
         cost: of what came before.
     """
 
-    def __init__(self, data: bytes, most: int) -> None:
+    def __init__(self, data: bytes, most: int, pause: Callable[[], None] | None = None) -> None:
         self.data = data
         self.most = most
+        self.pause = pause
         self.at = 0
         self.cost = 0
 
@@ -327,6 +334,7 @@ class _Measure:
         width_of, cost_of, deepest = _WIDTH, _COST, bound.deepest
         outer: list[int] = []
         left = 1
+        stop = size if self.pause is None else min(at + WALKED_BYTES, size)
         while True:
             while not left:
                 if not outer:
@@ -334,8 +342,12 @@ class _Measure:
                     return
                 left = outer.pop()
             left -= 1
-            if at >= size:
-                raise MalformedFrame("the header is cut off")
+            if at >= stop:
+                if at >= size:
+                    raise MalformedFrame("the header is cut off")
+                assert self.pause is not None  # else it would have been the end
+                self.pause()
+                stop = min(at + WALKED_BYTES, size)
             first = data[at]
             width = width_of[first]
             cost += cost_of[first]

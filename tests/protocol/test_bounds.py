@@ -89,6 +89,23 @@ def test_what_is_measured_is_enough_and_no_estimate_is_below_it(seed: int) -> No
         assert measured <= bounds.MOST_OF_A_BYTE * len(data)
 
 
+def test_a_walk_pauses_all_along_and_finds_the_same() -> None:
+    data = header(scalars=[[i, "x" * 3, {"": []}] for i in range(50_000)])
+    pauses = 0
+
+    def pause() -> None:
+        nonlocal pauses
+        pauses += 1
+
+    assert bounds.check(data, sys.maxsize, pause) == bounds.check(data, sys.maxsize) > bounds.TRUSTED_BYTES
+    assert len(data) / 2 < pauses * bounds.WALKED_BYTES <= len(data)
+    for cut in (len(data) - 1, len(data) - 2000, len(data) // 2):
+        with pytest.raises(MalformedFrame, match="cut off"):
+            bounds.check(data[:cut], sys.maxsize, pause)
+    with pytest.raises(LimitExceeded):
+        bounds.check(data, 9 << 20, pause)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_an_estimate_of_json_is_enough(seed: int) -> None:
     rng = random.Random(seed)
