@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -236,6 +238,28 @@ def test_a_message_over_the_limit_closes_the_stream(http: httpx.Client) -> None:
             assert closed(peer)[0] == 1009
         with stream(server, session) as peer:
             assert peer.apply(1, [])[0].seq == 1
+
+
+def test_a_client_that_sends_on_hears_why_it_was_refused(server: LiveServer, session: str) -> None:
+    """Bytes that come after the refusal do not make the connection be reset, which would lose it."""
+    url = urlsplit(server.stream_url + session.rsplit("/", 1)[-1] + "/stream")
+    with socket.create_connection((url.hostname, url.port), timeout=20) as raw:
+        lines = [
+            f"GET {url.path} HTTP/1.1", f"Host: {url.netloc}", "Upgrade: websocket", "Connection: Upgrade",
+            "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+            *[f"{name}: {value}" for name, value in server.headers.items()],
+        ]  # fmt: skip
+        raw.sendall("\r\n".join([*lines, "", ""]).encode())
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += raw.recv(1)
+        raw.sendall(b"\x82\xff" + (1 << 40).to_bytes(8, "big") + bytes(4))
+        for _ in range(20):  # nothing is read meanwhile
+            raw.sendall(bytes(1 << 18))
+            time.sleep(0.01)
+        close = raw.recv(200)
+        assert close[0] == 0x88
+        assert int.from_bytes(close[2:4], "big") == 1009
 
 
 # Resuming

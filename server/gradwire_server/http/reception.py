@@ -44,6 +44,9 @@ _CREDENTIALS: Final = frozenset({b"authorization", b"x-api-key"})
 MAX_FIRST_BYTES: Final = 128 << 10
 """Of a message before a stream's first one is there, which is a hello."""
 
+LINGER_S: Final = 2.0
+"""How long a refused stream is still read from, unless its client closes it before."""
+
 _REASONS: Final = {413: "Content Too Large", 503: "Service Unavailable"}
 
 log = structlog.get_logger("gradwire.reception")
@@ -207,6 +210,7 @@ class StreamReception(WebSocketsSansIOProtocol):
     _deliver: Callable[[bytes | str], None] | None = None
     _coming: Callable[[int], None] = staticmethod(lambda size: None)
     _any = False
+    _refused = False
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
@@ -216,14 +220,32 @@ class StreamReception(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes, tell how much of a message is there that is not whole yet, and bound the first one."""
+        if self._refused:
+            return
         super().data_received(data)
         part = len(self.conn.reader.buffer) + sum(map(len, self.frames))
         if self._deliver is not None:
             self._coming(part)
         elif part > MAX_FIRST_BYTES and not self._any and not self.transport.is_closing():
             self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a first message of more than {MAX_FIRST_BYTES:,} bytes")
-            self.transport.write(b"".join(self.conn.data_to_send()))
-            self.transport.close()
+            self.handle_parser_exception()
+
+    def handle_parser_exception(self) -> None:
+        """Tell a client why what it sends is refused, and drop the rest of it until the client has heard.
+
+        A connection that is closed with bytes unread is reset, and what was last sent on it may be lost (RFC 1122,
+        4.2.2.13).
+        """
+        assert self.conn.close_sent is not None
+        code, reason = self.conn.close_sent.code, self.conn.close_sent.reason
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self.stop_keepalive()
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self._refused = self.close_sent = True
+        self.close_timer = self.loop.call_later(LINGER_S, self.transport.close)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.go_on()
 
     def take_over(self, deliver: Callable[[bytes | str], None], coming: Callable[[int], None]) -> bool:
         """From now on call ``deliver`` with each message, and ``coming`` with how much there is of the next one; False,
@@ -286,8 +308,7 @@ class StreamReception(WebSocketsSansIOProtocol):
         if len(self.frames) >= MAX_FRAGMENTS:
             if not self.transport.is_closing():
                 self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a message of more than {MAX_FRAGMENTS} fragments")
-                self.transport.write(b"".join(self.conn.data_to_send()))
-                self.transport.close()
+                self.handle_parser_exception()
             return
         super().handle_cont(event)
 
