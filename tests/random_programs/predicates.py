@@ -50,7 +50,15 @@ def offset(x: torch.Tensor, i: int) -> int:
 
 def shared(x: torch.Tensor, y: torch.Tensor) -> bool:
     """Whether they are in the same memory."""
-    return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
+    return memory_of(x) == memory_of(y)
+
+
+def memory_of(x: torch.Tensor) -> int:
+    """Where its memory begins. Torch has gradients of zeros without any."""
+    try:
+        return x.untyped_storage().data_ptr()
+    except RuntimeError:
+        return -id(x)
 
 
 def in_order(x: torch.Tensor, y: torch.Tensor) -> bool:

@@ -15,6 +15,8 @@ import torch
 import gradwire
 from tests.side_by_side import built_in, differences, settle
 
+from .predicates import memory_of
+
 PRELUDE = '''
 import copy
 import math
@@ -268,8 +270,8 @@ class Run:
         """Note which tensors lie in the memory of these gradients. No history is looked at: that would renew it."""
         named = self.tensors()
         former = [named[n] for n in self._accumulated if n in named]
-        memory = {g.untyped_storage().data_ptr() for g in (*grads, *former)}
-        self._accumulated |= {n for n, t in named.items() if t.untyped_storage().data_ptr() in memory}
+        memory = {memory_of(g) for g in (*grads, *former)}
+        self._accumulated |= {n for n, t in named.items() if memory_of(t) in memory}
 
 
 def written_to(statement: str) -> set[str]:
