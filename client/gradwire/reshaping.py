@@ -13,7 +13,7 @@ from .modes import enable_grad, is_grad_enabled
 from .tensor import Tensor, hand_over
 
 
-def _becomes(self: Tensor, op: str, *args: Any) -> Any:
+def _becomes(self: Tensor, op: str, *args: Any, **options: Any) -> Any:
     """Let the proxy stand for a view of what it stood for.
 
     With gradients off a leaf stays a leaf, of other memory, and any other tensor keeps its history: that of the view
@@ -25,17 +25,17 @@ def _becomes(self: Tensor, op: str, *args: Any) -> Any:
     leaf = self.is_leaf and self._requires
     if not is_grad_enabled():
         if leaf:
-            self.data = call(op, self.data, *args)
+            self.data = call(op, self.data, *args, **options)
             return self
         if self.requires_grad:
             with enable_grad():
-                hand_over(call(op, self, *args), self)
+                hand_over(call(op, self, *args, **options), self)
             return self
     elif leaf:
         raise GraphError(f"{op}_: a leaf that requires grad cannot become a view of itself; use {op}, or detach() it")
     elif self._base_tensor is not None and self._creation != PLAIN and self._base_tensor.requires_grad:
         raise GraphError(f"{op}_: {WHY_NOT[self._creation]}")
-    hand_over(call(op, self, *args), self)
+    hand_over(call(op, self, *args, **options), self)
     return self
 
 
@@ -62,7 +62,8 @@ def t_(self: Tensor) -> Any:
 def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """Lay another shape and strides over the tensor's memory: see :func:`as_strided`."""
     own = storage_offset is None
-    return _becomes(self, "as_strided", tuple(size), tuple(stride), 0 if own else storage_offset, not own)
+    begin = 0 if own else storage_offset
+    return _becomes(self, "as_strided", tuple(size), tuple(stride), begin, absolute=not own)
 
 
 for _method in (squeeze_, unsqueeze_, transpose_, t_, as_strided_):

@@ -29,7 +29,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         ShapeError: for a geometry that is none, or that reaches beyond the memory.
     """
     own = storage_offset is None
-    return _as_strided(input, size, stride, 0 if own else storage_offset, not own)
+    return _as_strided(input, size, stride, 0 if own else storage_offset, absolute=not own)
 
 
 offer(copying("as_strided", as_strided), method=False)

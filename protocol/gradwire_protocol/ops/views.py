@@ -362,7 +362,7 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Inference:
     )
 
 
-@op(grad_fn="AsStridedBackward0")
+@op(grad_fn="AsStridedBackward0", keyword_only=("absolute",))
 def as_strided(
     self: Tensor, size: Ints, stride: Ints, storage_offset: int = 0, absolute: bool = False
 ) -> Inference:  # fmt: skip
