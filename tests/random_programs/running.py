@@ -219,19 +219,23 @@ class Run:
         """The tensors that have a name."""
         return {n: v for n, v in self.space.items() if n not in self.helpers and isinstance(v, self.lib.Tensor)}
 
-    def look(self, gradients: bool, accumulated: set[str]) -> dict[str, Any]:
+    def look(self, gradients: bool, accumulated: set[str], of_inference: set[str]) -> dict[str, Any]:
         """All that can be seen; without the gradients, their memory and what hooks were told, where these may differ.
 
         ``accumulated`` names the tensors in the memory of a gradient: libraries accumulate there in different ways, so
-        their versions and strides are not compared.
+        their versions and strides are not compared. Nor are those of what was made of tensors of inference mode, and
+        the names of nodes there: torch composes some operations otherwise then.
         """
         named = self.tensors()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            shown = {n: t for n, t in named.items() if gradients or n not in accumulated}
-            found: dict[str, Any] = {n: self._seen(t, named, n not in accumulated) for n, t in shown.items()}
+            layout_differs = accumulated | of_inference
+            shown = {n: t for n, t in named.items() if gradients or n not in layout_differs}
+            found: dict[str, Any] = {n: self._seen(t, named, n not in layout_differs) for n, t in shown.items()}
+            for n in shown.keys() & of_inference:
+                found[n]["grad_fn"] = found[n]["grad_fn"] is not None
             for n, t in named.items():
-                base = t._base if n not in accumulated else None
+                base = t._base if n not in layout_differs else None
                 found[f"{n}._base"] = None if base is None else next((m for m, o in named.items() if o is base), "?")
             if gradients:
                 found |= {f"{n}.grad": self._gradient(t, named) for n, t in named.items() if not stale(t)}
@@ -368,5 +372,5 @@ def disagreements(program: Program) -> list[str]:
         return []
     for t in actual.tensors().values():
         stale(t)  # looking at a history may renew it, so both are looked at
-    how = (not expected.half_done, expected.accumulated() | expected.of_inference)
+    how = (not expected.half_done, expected.accumulated(), expected.of_inference)
     return found + list(differences(expected.look(*how), actual.look(*how), tolerance=1e-4))
