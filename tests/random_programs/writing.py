@@ -468,14 +468,14 @@ class Writer:
         t = self.one(lambda x: x._base is None and not x.retains_grad)
         if t is None:
             return None
-        x = self.tensor(t)
-        flags = ["detach_()"]
         # Torch mixes up what a checkpoint saved of one that requires grad since, and runs a function again only for
-        # nodes that saved something: then it does not notice that an argument requires none any more.
-        if not any("checkpoint(" in text and t in re.findall(r"\bt\d+", text) for text in self.program.statements):
-            flags += ["requires_grad_()", "requires_grad = True"]
-            if not any(y._base is x for y in self.torch.tensors().values()):
-                flags.append("requires_grad_(False)")
+        # nodes that saved something: it may not notice that an argument requires none any more.
+        if any("checkpoint(" in text and t in re.findall(r"\bt\d+", text) for text in self.program.statements):
+            return None
+        x = self.tensor(t)
+        flags = ["detach_()", "requires_grad_()", "requires_grad = True"]
+        if not any(y._base is x for y in self.torch.tensors().values()):
+            flags.append("requires_grad_(False)")
         return f"{t}.{self.draw.choice(flags)}"
 
     def function(self) -> str | None:
