@@ -1,10 +1,10 @@
-# `make` or `make help` lists what there is. Everything runs in .venv, which `setup` makes.
+# `make` or `make help` lists the targets. Everything runs in .venv, which `setup` creates.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# A stamp says which set of packages .venv holds. The full one covers the demo's, so it renews both.
+# A stamp records which packages .venv holds. The full set includes the demo's, so it renews both stamps.
 FULL := $(VENV)/.stamp-full
 DEMO := $(VENV)/.stamp-demo
 PINS := pyproject.toml constraints.txt
@@ -19,9 +19,9 @@ ARGS ?=
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: $(FULL)  ## make .venv with server, tests and linters (brings torch)
+setup: $(FULL)  ## create .venv with server, tests and linters (installs torch)
 
-setup-demo: $(DEMO)  ## make .venv with what the demo needs (no torch)
+setup-demo: $(DEMO)  ## create .venv for the demo only (no torch)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -38,69 +38,69 @@ $(DEMO): $(PINS) | $(BIN)/python
 	$(PIP) install -e '.[server]' scikit-learn -c constraints.txt
 	@touch $(DEMO)
 
-demo: $(DEMO)  ## train on the handwritten digits through an embedded server
+demo: $(DEMO)  ## train on handwritten digits through an embedded server
 	$(BIN)/python examples/digits.py
 
-kernels: $(FULL)  ## compile the CPU's kernels into the user's cache, so that nothing waits for them later
-	$(BIN)/python -m gradwire_engine.compiled.toolchain
+kernels: $(FULL)  ## compile the CPU kernels into the user's cache
+	$(BIN)/python -m gradwire_engine.kernels.cpu.toolchain
 
-# Two workers for two cores, so one math thread in each.
+# Two workers for two cores: one math thread each.
 test: $(FULL) kernels  ## run the tests; GRADWIRE_TEST_COMPILED=1 runs them with the compiled kernels
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(ARGS)
 	$(if $(ARGS),,$(MAKE) shadow)
 
-# Those that do most to a graph for their time. Any others will do as well: make shadow ARGS=tests/client
+# The tests that exercise graphs most for their time. Others: make shadow ARGS=tests/client
 SHADOWED := $(patsubst %,tests/client/test_%.py,amp autograd backward_semantics differentiable_optim grad_attribute \
 	hooks_in_random_graphs inference_tensors inplace_views view_and_inplace_semantics)
 
-shadow: $(FULL)  ## run tests with each frame on the tape and by a plan, and compare the sessions bit for bit
+shadow: $(FULL)  ## run tests on the tape and by plans, and compare the sessions bit for bit
 	GRADWIRE_TEST_PLANS=shadow OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
 		$(BIN)/python -m pytest -q -n 2 $(or $(ARGS),$(SHADOWED))
 
-soak: $(FULL)  ## show what takes an hour to show: make soak ARGS='cuts --seconds 600'
+soak: $(FULL)  ## run the long tests: make soak ARGS='cuts --seconds 600'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.soak $(ARGS)
 
-lint: $(FULL)  ## check style, types, import contracts, and that derived files are fresh
+lint: $(FULL)  ## check style, types, import contracts and freshness of derived files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.derive --check
 
-format: $(FULL)  ## let ruff rewrite what it can
+format: $(FULL)  ## format and fix with ruff
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-derive: $(FULL)  ## write again what follows from the op table
+derive: $(FULL)  ## rewrite the files that follow from the op table and other tables
 	$(BIN)/python -m tools.derive
 
-coverage: $(FULL)  ## measure every entry of torch's databases, and write the record
+coverage: $(FULL)  ## measure all entries of torch's databases and write the records
 	$(BIN)/python -m tests.op_db --record
 	$(BIN)/python -m tests.module_db --record
 	$(BIN)/python -m tests.optim_db --record
 	$(BIN)/python -m tools.derive
 
-docs: derive  ## the same: the pages under docs/ that are not written by hand
+docs: derive  ## same as derive (includes the generated pages under docs/)
 
 bench: $(FULL)  ## run the benchmarks: make bench ARGS='mlp gpt --rounds 9'
 	$(BIN)/python -m benchmarks $(ARGS)
 
-# Installs them under build/peers, each in an environment of its own: about 3 GB.
-bench-peers: $(FULL)  ## measure other remote tensors beside gradwire
+# Installs each under build/peers in its own environment: about 3 GB in all.
+bench-peers: $(FULL)  ## compare with other remote tensor libraries
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
-# On a GPU machine as it stands: its own Python with CuPy, no .venv, no network.
+# Uses the GPU machine's own Python with CuPy: no .venv, no network.
 gpu:  ## run the GPU checks and benchmarks with PYTHON, without .venv
 	PYTHONPATH=protocol:engine:server:client:. $(PYTHON) -m tests.gpu --bench $(ARGS)
 
-# The image that docs/deploying.md is about. BASE_IMAGE=...@sha256:... pins what it is built on.
+# See docs/deploying.md. BASE_IMAGE=...@sha256:... pins the base image.
 image:  ## build the CPU server's image, gradwire:cpu
 	docker build -f docker/cpu.Dockerfile -t gradwire:cpu $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) .
 
-image-test: $(DEMO)  ## build the image and try it: confined, healthy, stopped, resumed (77: no engine here)
+image-test: $(DEMO)  ## build the image and test it in a container (exits with 77 without a container engine)
 	PYTHON=$(BIN)/python docker/test.sh $(ARGS)
 
-image-soak: $(FULL)  ## run a claim of `make soak` against a container with compose.yaml's limits
+image-soak: $(FULL)  ## run a `make soak` test against a container with compose.yaml's limits
 	PYTHON=$(BIN)/python docker/soak.sh $(or $(ARGS),frames)
 
 clean:  ## remove caches and builds, keep .venv

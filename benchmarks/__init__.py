@@ -1,1 +1,1 @@
-"""How fast gradwire is, side by side with torch on the same machine: ``python -m benchmarks``."""
+"""Benchmarks of gradwire, side by side with torch on the same machine: ``python -m benchmarks``."""

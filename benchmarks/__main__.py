@@ -1,4 +1,4 @@
-"""``python -m benchmarks [names...]``: measure, print one table, write it down."""
+"""``python -m benchmarks [names...]``: measure, print one table, and write it to files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def main(
     names: Annotated[list[str] | None, typer.Argument(help=f"Some of: {', '.join(NAMES)}. Default: all.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each comparison.")] = 15,
-    quick: Annotated[bool, typer.Option(help="Run once and small: shows that it runs, measures nothing.")] = False,
+    quick: Annotated[bool, typer.Option(help="A small, single run. Its figures mean nothing.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Where to write, without suffix. Default: benchmarks/results/.")
     ] = None,
@@ -39,7 +39,7 @@ def main(
     chosen = names or list(NAMES)
     unknown = [name for name in chosen if name not in NAMES]
     if unknown:
-        raise typer.BadParameter(f"there is no benchmark {unknown[0]!r}: there are {', '.join(NAMES)}")
+        raise typer.BadParameter(f"unknown benchmark {unknown[0]!r}; choose from {', '.join(NAMES)}")
     plan = Plan(1 if quick else rounds, quick)
     facts = machine.facts() | {"server": as_measured(), "threads": THREADS, "rounds": plan.rounds}
     console = Console()
@@ -50,12 +50,12 @@ def main(
         try:
             with console.status(f"{name} ..."):
                 for row in import_module(f"benchmarks.{name}").run(plan):
-                    # A target says something about figures, and a quick run has none.
+                    # Figures of a quick run mean nothing, so targets do not apply.
                     rows.append(replace(row, target=None) if quick else row)
                     console.print(f"{name}: {row.case}", style="dim", highlight=False)
             console.print(f"{name} took {time.monotonic() - began:.1f} s", style="dim", highlight=False)
         except Exception:
-            # What the others measured is worth as much as before.
+            # The other benchmarks' figures remain valid.
             broken.append(name)
             traceback.print_exc()
     Console(width=max(console.width, 150)).print(report.table(rows))
@@ -65,7 +65,7 @@ def main(
         for path in report.write(rows, facts, out):
             console.print(f"written: {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
     if broken:
-        console.print(f"did not run to its end: {', '.join(broken)}", style="red")
+        console.print(f"failed: {', '.join(broken)}", style="red")
         raise typer.Exit(1)
 
 

@@ -1,7 +1,7 @@
-"""What autograd costs: small ops with their history kept against the same ops without, and backward against forward.
+"""The cost of autograd: small ops with history against the same ops without, and backward against forward.
 
-In this process, with the garbage collector set as the server sets it, and no network. Every figure is a ratio of two
-times taken in one round, ours of our times and torch's of torch's.
+This runs in one process, with the server's garbage collector settings and no network. Every figure is a ratio of two
+times of one round, each side's of its own times.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from gradwire_engine.engine import Engine
-from gradwire_engine.session import Session
+import gradwire_engine.ops  # noqa: F401  (engines run what is registered)
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.session.session import Session
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import Frame, Structure, structure_hash
 
@@ -27,7 +28,7 @@ RECORDING_LIMIT: Final = 1.5
 BACKWARD_LIMIT: Final = 3.0
 MANY: Final = 100
 
-# A record as a function of the reference to what the record before it made, and the same for torch.
+# A record as a function of the reference to the previous record's result, and the same op in torch.
 SMALL: Final[dict[str, tuple[Callable[[int], list[Any]], Callable[[Any, Any], Any]]]] = {
     "add": (lambda h: ["add", [h, -2]], lambda h, w: h + w),
     "mul": (lambda h: ["mul", [h, -2]], lambda h, w: h * w),
@@ -85,7 +86,7 @@ def _recording(plan: Plan) -> Iterator[Row]:
 
 
 def _chain(session: Session, record: Callable[[int], list[Any]], recorded: bool) -> bytes:
-    """A message that runs a chain of one op on a leaf, and drops it; it can be applied again and again."""
+    """A message that runs a chain of one op on a leaf and drops the results, so it can be applied repeatedly."""
     client = session.new_client()
     first = client << 32
     make = [["ones", [[2, 2]]]] * 2 + [["requires_grad_", [n, True]] for n in (0, 1)]
@@ -158,7 +159,7 @@ class _Ours:
 
 
 class _Theirs:
-    """torch's functions, wherever torch keeps them."""
+    """torch's functions, from any of its namespaces."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch, name, None) or getattr(torch.nn.functional, name)
@@ -192,7 +193,7 @@ def _end(loss: Any) -> None:
 
 
 def _ratio_of_step(forward: Callable[[], Any], parameters: list[Any], end: Callable[[Any], None], count: int) -> float:
-    """How many times as long as forward backward takes, over this many steps and one that is not counted."""
+    """The time of backward relative to forward, over this many steps and an uncounted one."""
     took = [0.0, 0.0]
     for number in range(count + 1):
         for parameter in parameters:

@@ -1,7 +1,7 @@
-"""The shape of everyday code: a chain of small ops written one by one, then backward, then one value read.
+"""Everyday code: a chain of small ops, then backward, then one value read.
 
-Near the server it is a question of microseconds per op. 20 ms away it is one of round trips: a client that waited for
-each of the 22 ops would need almost half a second a step.
+Near the server, microseconds per op decide. 20 ms away, round trips decide: a client that waited for each of the 22 ops
+would need almost half a second per step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LINKS: Final = 10
 
 
 def build(torch: Any) -> Callable[[], Any]:
-    """A step: ten times matmul and relu, mean, backward, read one gradient. The same code under both."""
+    """A step: ten times matmul and relu, mean, backward, one gradient read. The same code under both libraries."""
     random = np.random.default_rng(0)
     x = torch.tensor(random.standard_normal((SIZE, SIZE)).astype(np.float32), requires_grad=True)
     w = torch.tensor((random.standard_normal((SIZE, SIZE)) / 6).astype(np.float32), requires_grad=True)

@@ -1,11 +1,11 @@
-"""A TCP relay that makes a server as far away as you like: every byte arrives later, none arrives slower.
+"""A TCP relay that adds latency to a server without limiting throughput.
 
-Each direction has a queue of what is under way, so a delay of 10 ms holds back a stream of 100 messages by 10 ms,
-not by a second. From the shell::
+Each direction has a queue of pieces in transit, so a delay of 10 ms delays a stream of 100 messages by 10 ms, not by a
+second. From the shell::
 
     python -m benchmarks.delay http://127.0.0.1:8000 --rtt-ms 20
 
-prints the address to use instead, as one line of JSON, and relays until its standard input closes (or Ctrl-C).
+prints the address to use, as one line of JSON, and relays until its standard input closes (or Ctrl-C).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Relay:
     """Relays connections from a free port of loopback to ``host:port``.
 
     Args:
-        host, port: where to.
-        rtt_s: seconds that it adds to a round trip, half of them in each direction.
+        host, port: the target.
+        rtt_s: seconds to add to a round trip, half of them in each direction.
     """
 
     def __init__(self, host: str, port: int, rtt_s: float = 0.020) -> None:
@@ -71,13 +71,13 @@ class Relay:
         try:
             await asyncio.gather(self._carry(reader, far_writer), self._carry(far_reader, writer))
         except OSError:
-            pass  # one end is gone, so the other is told
+            pass  # one end is gone, so close the other
         finally:
             for end in (writer, far_writer):
                 end.close()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One direction: pieces enter a queue with the time at which they are due, and leave it then."""
+        """One direction: pieces wait in a queue until they are due."""
         loop = asyncio.get_running_loop()
         under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(PIECES_UNDER_WAY)
 
@@ -110,7 +110,7 @@ class Relay:
 
 
 def precise_loop() -> asyncio.AbstractEventLoop:
-    """An event loop whose timers are exact to microseconds. epoll, the usual one, rounds up to milliseconds."""
+    """An event loop with timers of microsecond precision; epoll, the default, rounds up to milliseconds."""
     return asyncio.SelectorEventLoop(selectors.SelectSelector())
 
 

@@ -1,12 +1,12 @@
-"""A step with its server some way off: how many round trips it takes, and how much of the rate is left without them.
+"""A step with a distant server: its number of round trips, and its rate without reads.
 
-A relay (``delay.py``) in front of the server makes it as far away as one likes. Two things are asked of a step there:
+A relay (``delay.py``) adds latency to the server. There are two kinds of steps:
 
-* It reads one value, as in a loop with ``loss.item()``. The best that is possible is one round trip and the server's
-  work, so what it takes is told as round trips: the step's time, less the time for which the server had the frame that
-  was waited for (its own clock, told in the reply), over the time of an empty round trip.
-* It reads nothing. Then distance should cost nothing: the rate is set beside that of the same loop on loopback. What
-  the loop waits for at its very end, an empty round trip, is taken off on both sides.
+* A step reads one value, as in a loop with ``loss.item()``. The minimum is one round trip and the server's work. The
+  figure is in round trips: the step's time without the server's time for the awaited frame (by the server's clock, in
+  the reply), divided by the time of an empty round trip.
+* A step reads nothing. Then latency should cost nothing: the rate is compared with that of the same loop on loopback.
+  The empty round trip at the loop's end is subtracted on both sides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .servers import DelayedRoute, Server, inside, session
 from .timing import Figures, interleave, paired_ratios, seconds
 
 if TYPE_CHECKING:
-    from gradwire.session import Session
+    from gradwire._core.session.session import Session
 
 RTTS_MS: Final = (20.0, 50.0)
 WARM: Final = 4
@@ -41,11 +41,11 @@ Step = Callable[[], Any]
 def reading(
     name: str, server: Server, build: Callable[[Any], Step], plan: Plan, beyond: Target | None = None
 ) -> Iterator[Row]:
-    """What a step that reads one value takes at each distance.
+    """The time of a step that reads one value, at each distance.
 
     Args:
         build: makes the step under gradwire.
-        beyond: how many round trips' time it may take beyond the server's.
+        beyond: the target, in round trips without the server's time.
     """
     for rtt_ms in RTTS_MS[: plan.of(len(RTTS_MS), 1)]:
         with DelayedRoute(server, rtt_ms) as route, session(route) as far:
@@ -63,7 +63,7 @@ def reading(
 
 
 def unread(name: str, server: Server, build: Callable[[Any], Step], plan: Plan) -> Iterator[Row]:
-    """The share of the loopback rate that is left at each distance of a step that reads nothing."""
+    """The rate of a step that reads nothing at each distance, relative to loopback."""
     for rtt_ms in RTTS_MS[: plan.of(len(RTTS_MS), 1)]:
         with DelayedRoute(server, rtt_ms) as route, session(server) as near, session(route) as far:
             found, steps = _near_and_far(near, far, build, plan)
@@ -77,7 +77,7 @@ def unread(name: str, server: Server, build: Callable[[Any], Step], plan: Plan) 
 def _near_and_far(
     near: Session, far: Session, build: Callable[[Any], Step], plan: Plan
 ) -> tuple[dict[str, Figures], int]:
-    """Milliseconds a step that is not read, on both sides, and of how many steps each figure is."""
+    """Milliseconds per step without reads, on both sides, and the number of steps per figure."""
     loops: dict[str, Callable[[int], float]] = {}
     for name, opened in (("near", near), ("far", far)):
         with inside(opened):
@@ -90,13 +90,13 @@ def _near_and_far(
 
 
 def empty_round_trip(opened: Session, plan: Plan) -> float:
-    """Milliseconds that nothing but a round trip takes there."""
+    """Milliseconds of an empty round trip there."""
     opened.synchronize()
     return median(seconds(opened.synchronize) * 1e3 for _ in range(plan.of(15, 2)))
 
 
 def _one_round(opened: Session, step: Step, steps: int) -> tuple[float, float, float]:
-    """Per step: milliseconds, round trips, and milliseconds for which the server had the frames waited for."""
+    """Per step: milliseconds, round trips, and milliseconds for which the server had the awaited frames."""
     trips, held = opened.stats()["round_trips"], _held_s(opened)
     took = seconds(lambda: _repeat(step, steps))
     trips, held = opened.stats()["round_trips"] - trips, _held_s(opened) - held
@@ -108,7 +108,7 @@ def _held_s(opened: Session) -> float:
 
 
 def _unread(opened: Session, step: Step, empty_ms: float, steps: int) -> float:
-    """Milliseconds a step, without the empty round trip at the end."""
+    """Milliseconds per step, without the empty round trip at the end."""
 
     def loop() -> None:
         _repeat(step, steps)

@@ -1,6 +1,6 @@
-"""What it costs that a session survives: the step of the perceptron without a journal, with one, and with one on disk.
+"""The cost of durability: the perceptron's step without a journal, with one, and with one on disk.
 
-And what a restart costs: how long the first request waits until the session is back.
+Also the cost of a restart: how long the first request waits until the session is recovered.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _train(training: Training, steps: int) -> None:
 
 
 def _recovery(plan: Plan) -> Row:
-    """A server is killed after so many steps and started again; the client goes on by itself and reads the weights."""
+    """Kill a server after this many steps and restart it; the client continues by itself and reads the weights."""
     steps = plan.of(REPLAYED, READ_EVERY)
     taken = []
     for _ in range(plan.of(3, 1)):
@@ -88,7 +88,7 @@ def _recovery(plan: Plan) -> Row:
 
 
 def _read(training: Training) -> tuple[list[bytes], float]:
-    """The weights, and the seconds that it took to get them."""
+    """The weights, and the seconds of the read."""
     began = time.perf_counter()
     weights = [parameter.detach().numpy().tobytes() for parameter in training.model.parameters()]
     return weights, time.perf_counter() - began

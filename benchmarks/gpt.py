@@ -1,6 +1,6 @@
 """A small transformer: one pre-norm block, width 128, 4 heads, 64 tokens of context, batches of 8, AdamW.
 
-Attention is written out in matmuls and a softmax on both sides, as in code that people learn from.
+Both sides write attention as matmuls and a softmax, as in teaching code.
 """
 
 from __future__ import annotations

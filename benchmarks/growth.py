@@ -1,8 +1,8 @@
-"""Time per step against the number of ops in it, from ten to a hundred thousand: it must be a straight line.
+"""Time per step against its number of ops, from ten to a hundred thousand: growth must be linear.
 
-A step is a chain of small ops, backward, and one gradient read. The exponent is that of the power of the number of ops
-which fits the times best (least squares of the logarithms); 1 is linear. Below a thousand ops a step's fixed costs
-show, so the exponent from there on is told as well.
+A step is a chain of small ops, backward, and one gradient read. The exponent is that of the power law that fits the
+times best (least squares of the logarithms); 1 is linear. Below a thousand ops a step's fixed costs show, so there is
+also the exponent from there on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MEASURED_OPS: Final = 2_000
 
 
 def build(torch: Any, ops: int) -> Callable[[], Any]:
-    """A step of so many ops: half of them products, half functions."""
+    """A step of this many ops: half products, half functions."""
     x = torch.tensor([[0.5, 0.2], [0.1, 0.4]], requires_grad=True)
     w = torch.tensor([[0.9, 0.1], [0.2, 0.8]], requires_grad=True)
 
@@ -44,7 +44,7 @@ def build(torch: Any, ops: int) -> Callable[[], Any]:
 
 
 def run(plan: Plan) -> Iterator[Row]:
-    """A row a size, then the exponents."""
+    """A row per size, then the exponents."""
     torch.set_num_threads(1)
     sizes = plan.of(len(SIZES), 3)
     ours: list[Figures] = []
@@ -67,7 +67,7 @@ def run(plan: Plan) -> Iterator[Row]:
 
 
 def _exponents(sizes: tuple[int, ...], times: list[Figures]) -> Figures:
-    """One exponent for each round."""
+    """One exponent per round."""
     logs = np.log(sizes)
     return Figures(
         tuple(float(np.polyfit(logs, np.log(found), 1)[0]) for found in zip(*(t.values for t in times), strict=True))
@@ -75,7 +75,7 @@ def _exponents(sizes: tuple[int, ...], times: list[Figures]) -> Figures:
 
 
 def _timed(step: Callable[[], Any], ops: int) -> Callable[[], float]:
-    """What measures a step, in milliseconds."""
+    """A function that measures a step in milliseconds."""
     repeats = max(1, MEASURED_OPS // ops)
     for _ in range(3):
         step()

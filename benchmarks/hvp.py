@@ -14,7 +14,7 @@ BATCH: Final = 128
 
 
 def build(torch: Any) -> Training:
-    """The model and its step, under torch or gradwire. What the step returns as its loss is the curvature."""
+    """The model and its step, under torch or gradwire. The step returns the curvature as its loss."""
     random = np.random.default_rng(0)
     images = torch.tensor(random.standard_normal((BATCHES * BATCH, 784)).astype(np.float32))
     labels = torch.tensor(random.integers(0, 10, BATCHES * BATCH))

@@ -1,4 +1,4 @@
-"""Facts about the machine and the versions that figures were taken with: nothing that tells whose machine it is."""
+"""The machine and the versions of a run, without anything that identifies the machine's owner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGES: Final = ("gradwire", "torch", "numpy", "numba", "msgspec", "websockets
 
 
 def facts() -> dict[str, Any]:
-    """CPU, cores, memory, versions, and how busy the machine was already."""
+    """CPU, cores, memory, versions, and load."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "cpu": _cpu(),

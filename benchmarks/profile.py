@@ -1,9 +1,9 @@
 """``python -m benchmarks.profile NAME``: where a step's time goes, on both sides of the wire.
 
-Two loops of the same step are looked at on loopback. In the first a value is read every step, and each step is taken
-apart by the times that its frame's reply tells: recording in the client, wire and wake-ups, the server before, in and
-after the frame. In the second nothing is read until the end, and both processes are sampled: there the slower of the
-two decides, and what it does all the time is listed by room, by kernel and by place. Plans time their own instructions.
+It runs two loops of the same step on loopback. The first reads a value every step, and the times in each reply split
+the step: recording in the client, wire and wake-ups, the server before, in and after the frame. The second reads
+nothing until the end, and both processes are sampled; the slower one decides, and its samples are listed by room, by
+kernel and by line. Plans time their own instructions.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from rich.table import Table
 from rich.text import Text
 
 import gradwire
-from gradwire.round_trips import Waits
+from gradwire._core.session.round_trips import Waits
 
 from . import servers
 from .sampling import Alarm
 from .training import BATCHES, Training
 
 if TYPE_CHECKING:
-    from gradwire.session import Session
+    from gradwire._core.session.session import Session
 
 NAMES: Final = ("chain", "mlp", "gpt", "cnn", "lstm", "hvp", "scalars")
 WARM: Final = 12
@@ -44,7 +44,7 @@ WIDTH: Final = 115
 ROOT: Final = Path(__file__).parents[1]
 
 ROOMS: Final = (
-    ("gradwire_engine/compiled", "compiled kernels"), ("gradwire_engine/ops", "kernels and derivatives"),
+    ("gradwire_engine/kernels/cpu", "compiled kernels"), ("gradwire_engine/ops", "kernels and derivatives"),
     ("gradwire_engine/plans", "plans"), ("gradwire_engine", "engine: pipeline, tape, frames"),
     ("gradwire_protocol", "protocol: rules, records, codec"), ("gradwire_server", "server: frame's way, journal"),
     ("client/gradwire/nn", "client: modules"), ("client/gradwire/optim", "client: optimizers"),
@@ -52,7 +52,7 @@ ROOMS: Final = (
 )  # fmt: skip
 """The first that a place's path contains is its room."""
 
-WAYS: Final = ("compiled/threads.py",)
+WAYS: Final = ("kernels/cpu/threads.py",)
 """What is between a kernel and its caller."""
 
 Stacks = Counter[tuple[tuple[str, str, int], ...]]
@@ -61,7 +61,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class Sampled(servers.Server):
-    """A server that can be told to sample itself."""
+    """A server that samples itself on request."""
 
     def __init__(self, threads: int, folder: str) -> None:
         self._file = Path(folder) / "stacks.json"
@@ -69,7 +69,7 @@ class Sampled(servers.Server):
 
     @contextmanager
     def sampling(self) -> Iterator[dict[str, Any]]:
-        """Sample until the end of the ``with``; then what it yields has the stacks, and the seconds of a look."""
+        """Sample until the end of the ``with``. The yielded object then has the stacks and the seconds per sample."""
         found: dict[str, Any] = {}
         os.kill(self.pid, signal.SIGUSR1)
         yield found
@@ -81,7 +81,7 @@ class Sampled(servers.Server):
         self._file.unlink()
 
     def processor_s(self) -> float:
-        """Seconds of processors' time that it has taken so far, all threads together."""
+        """Seconds of processor time so far, over all threads."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -93,9 +93,9 @@ def main(
     seconds: Annotated[float, typer.Option(min=0.1, help="About how long each of the two loops runs.")] = 4.0,
     top: Annotated[int, typer.Option(min=1, help="Lines of the longer lists.")] = 20,
 ) -> None:
-    """Say where the time of a benchmark's step goes."""
+    """Print where the time of a benchmark's step goes."""
     if name not in NAMES:
-        raise typer.BadParameter(f"there is no step {name!r}: there are {', '.join(NAMES)}")
+        raise typer.BadParameter(f"unknown step {name!r}; choose from {', '.join(NAMES)}")
     console = Console(width=140)
     torch.set_num_threads(threads)
     local, read_local = _steps(name, torch)
@@ -118,7 +118,7 @@ def main(
 
 
 def _steps(name: str, torch: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """The step without its read, where it has one of its own that can be left out, and with it."""
+    """The step without its read (if it can be omitted), and with it."""
     made = import_module(f"benchmarks.{name}").build(torch)
     if not isinstance(made, Training):
         return made, made
@@ -141,7 +141,7 @@ def _mean(step: Callable[[], Any], count: int) -> float:
 
 
 class Noting(Waits):
-    """The waits of a session with the answers that they were for."""
+    """The waits of a session, with their answers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ def _taken_apart(opened: Session, step: Callable[[], Any], count: int, console: 
         ended, processor = time.perf_counter_ns(), time.thread_time_ns() - processor
         parts.append(_parts(began, ended, processor, noting.waits))
     after = opened.stats()
-    table = Table(title="a step that reads a value, taken apart (medians; the fastest step)", title_justify="left")
+    table = Table(title="a step that reads a value, by part (medians; the fastest step)", title_justify="left")
     for heading in ("part", "ms", "share", "fastest"):
         table.add_column(heading, justify="left" if heading == "part" else "right")
     fastest = min(parts, key=lambda part: part["step"])
@@ -178,7 +178,7 @@ def _taken_apart(opened: Session, step: Callable[[], Any], count: int, console: 
 
 
 def _parts(began: int, ended: int, processor: int, waits: list[tuple[int, int, Any]]) -> dict[str, float]:
-    """The parts of a step in ms. Times of the server are differences by its own clock."""
+    """The parts of a step in ms. The server's times are differences by its own clock."""
     waited = sum(w[1] - w[0] for w in waits)
     timings = [w[2].reply.timing for w in waits if w[2] is not None and w[2].reply.timing is not None]
     queue = sum(t.started - t.received for t in timings)
@@ -197,7 +197,7 @@ def _parts(began: int, ended: int, processor: int, waits: list[tuple[int, int, A
     return {name: value * 1e-6 for name, value in found.items()}
 
 
-# A step that is not waited for
+# A step without a wait
 
 
 def _sampled(server: Sampled, opened: Session, step: Callable[[], Any], count: int, top: int, console: Console) -> None:
@@ -215,7 +215,7 @@ def _sampled(server: Sampled, opened: Session, step: Callable[[], Any], count: i
         took = time.perf_counter() - began
     far = server.processor_s() - far
     console.print(
-        f"a step that is not waited for: {took / count * 1e3:.3f} ms; the client was through after "
+        f"a step without a wait: {took / count * 1e3:.3f} ms; the client had recorded it after "
         f"{recorded / count * 1e3:.3f} ms a step, with {near / count * 1e3:.3f} ms of its processor; the server took "
         f"{far / count * 1e3:.3f} ms of its own (both with the sampler's)\n"
     )
@@ -230,7 +230,7 @@ def _sampled(server: Sampled, opened: Session, step: Callable[[], Any], count: i
 
 
 def _instructions(found: list[tuple[str, str, int, int, int]], count: int, top: int) -> Table:
-    """What plans have timed by themselves. What is told at best is less disturbed by a busy machine than the rest."""
+    """The plans' own timings. On a busy machine the best times say more than the means."""
     table = Table(title="server: plans by instruction", title_justify="left", box=None, padding=(0, 1))
     for heading in ("ms a step", "ms at best", "share", "times a step", "us each", "us at best"):
         table.add_column(heading, justify="right")
@@ -257,7 +257,7 @@ def _near(file: str) -> str:
 
 
 def _ours(stack: tuple[tuple[str, str, int], ...]) -> tuple[str, str, int]:
-    """The innermost place in a file of the project that is not a mere way to call a kernel."""
+    """The innermost line in a file of the project that is not a mere dispatch of a kernel."""
     ours = (place for place in stack if str(ROOT) in place[0] and "site-packages" not in place[0])
     return next((place for place in ours if not place[0].endswith(WAYS)), stack[0])
 
@@ -289,7 +289,7 @@ def _by_place(stacks: Stacks) -> Counter[str]:
 
 
 def _table(title: str, counted: Counter[str], scale: float, top: int) -> Table:
-    """Counted looks as milliseconds a step."""
+    """Sample counts as milliseconds per step."""
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
     table.add_column("ms a step", justify="right")
     table.add_column("share", justify="right")

@@ -1,8 +1,8 @@
-"""What one op costs the program that calls it: bind, apply the (memoised) rule, write the record, make the proxy.
+"""The client's cost of one op: bind, apply the (memoised) rule, write the record, create the proxy.
 
-Nothing is sent meanwhile. torch's figure is its whole eager op on the same tiny tensors, which is what a user compares
-with. Ops are repeated in two ways, a loop of one op and a sequence of many that was recorded before; and they are
-recorded for the first time, each from a line of its own that never ran, in an order that was never there.
+Nothing is sent meanwhile. torch's figure is its whole eager op on the same tiny tensors, as users compare. Repeated ops
+are measured as a loop of one op and as a known sequence of many. First ops are measured as a sequence of lines that
+never ran before, in a new order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .servers import Server, session
 from .timing import interleave, seconds
 
 if TYPE_CHECKING:
-    from gradwire.session import Session
+    from gradwire._core.session.session import Session
 
 OPS: Final = 1000
 """Between two synchronisations: fewer than a frame holds, so that none is cut while the clock runs."""
@@ -38,7 +38,7 @@ LINES: Final = (
 
 
 def cases(torch: Any) -> dict[str, Callable[[], None]]:
-    """Loops of one op each. The previous result is dropped with every turn, as in a program."""
+    """Loops of one op each. Every iteration drops the previous result, as in a program."""
     x = torch.ones(2, 2)
     y = torch.ones(2, 2)
     w = torch.ones(2, 2, requires_grad=True)
@@ -70,7 +70,7 @@ def cases(torch: Any) -> dict[str, Callable[[], None]]:
 
 
 def sequence(torch: Any, seed: int) -> tuple[Callable[[], None], int]:
-    """A function that runs about a thousand lines, drawn anew for each seed, and how many ops those are."""
+    """A function of about a thousand random lines (by seed), and its number of ops."""
     drawn = np.random.default_rng(seed).integers(0, len(LINES), OPS)
     body = "\n    ".join(LINES[i] for i in drawn)
     tensors = {"x": torch.ones(2, 2), "y": torch.ones(2, 2), "w": torch.ones(2, 2, requires_grad=True)}
@@ -80,7 +80,7 @@ def sequence(torch: Any, seed: int) -> tuple[Callable[[], None], int]:
 
 
 def run(plan: Plan) -> Iterator[Row]:
-    """One row an op, then sequences."""
+    """One row per op, then sequences."""
     torch.set_num_threads(1)
     theirs = cases(torch)
     with Server() as server, session(server) as opened:
@@ -104,9 +104,9 @@ def run(plan: Plan) -> Iterator[Row]:
 
 
 def _sequences(opened: Session, plan: Plan) -> Iterator[Row]:
-    """A thousand mixed ops: recorded for the first time, and again. Each round draws its own."""
+    """A thousand mixed ops: recorded for the first time, and again. Each round has a new sequence."""
     seeds = count()
-    _sequence_us(gradwire, opened, 0, seeds)  # every op and shape was seen before; what is first is the sequence
+    _sequence_us(gradwire, opened, 0, seeds)  # ops and shapes are known from here on; only the sequence is new
     for label, warm, limit in (("first", 0, FIRST_US), ("repeated", 4, REPEATED_US)):
         sides = {
             "ours": partial(_sequence_us, gradwire, opened, warm, seeds),
@@ -124,7 +124,7 @@ def _sequences(opened: Session, plan: Plan) -> Iterator[Row]:
 
 
 def _sequence_us(torch: Any, opened: Session | None, warm: int, seeds: Iterator[int]) -> float:
-    """Microseconds an op of one run of a new sequence, after so many runs of it that are not counted."""
+    """Microseconds per op of one run of a new sequence, after this many uncounted runs."""
     run, ops = sequence(torch, next(seeds))
     took = 0.0
     for _ in range(warm + 1):

@@ -1,4 +1,4 @@
-"""What a benchmark says, and how all of it is shown: one table, and the same as JSON and Markdown."""
+"""Benchmark results: rows, and their table in the terminal, as JSON and as Markdown."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Plan:
 
     Attributes:
         rounds: of each pair of sides.
-        quick: run everything once and small, to see that it runs; its figures mean nothing.
+        quick: a small, single run as a smoke test; its figures mean nothing.
     """
 
     rounds: int = 15
     quick: bool = False
 
     def of(self, full: int, quick: int) -> int:
-        """A size that depends on whether figures are wanted."""
+        """A size for a full or a quick run."""
         return quick if self.quick else full
 
 
 @dataclass(frozen=True)
 class Target:
-    """What the project promises: of the value itself, or of its ratio to torch's."""
+    """The project's target: for the value itself, or for its ratio to torch's."""
 
     limit: float
     of: Literal["value", "ratio"] = "value"
@@ -49,9 +49,9 @@ class Row:
     """One line of the table.
 
     Attributes:
-        theirs: torch's (or a peer's) figures for the same work on this machine, where there is such a thing.
-        note: what a reader has to know to judge the figure.
-        difference: it is worked out from a difference of measurements, and may be below zero where each is taken once.
+        theirs: torch's (or a peer's) figures for the same work on this machine, if any.
+        note: what a reader needs to judge the figure.
+        difference: the figure is a difference of measurements, and may be negative in a quick run.
     """
 
     benchmark: str
@@ -80,7 +80,7 @@ class Row:
         return self.target.met(found)
 
     def as_data(self) -> dict[str, Any]:
-        """The row as JSON-ready data, with every single measurement."""
+        """The row as JSON-ready data, with every measurement."""
 
         def figures(found: Figures | None) -> Any:
             if found is None:
@@ -143,7 +143,7 @@ def markdown(
     lines = [
         "# Benchmarks\n",
         "Medians of interleaved rounds, quartiles in parentheses; a ratio is the median of the rounds' own ratios.",
-        f"Written by `{by}`; how each figure is taken stands in docs/benchmarks.md.\n",
+        f"Written by `{by}`; docs/benchmarks.md explains each figure.\n",
     ]
     lines += [f"- {name}: {_flat(value)}" for name, value in facts.items()]
     lines += ["", f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]

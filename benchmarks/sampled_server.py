@@ -1,7 +1,7 @@
-"""A gradwire server that can be told to look at itself: SIGUSR1 begins, SIGUSR2 ends and writes what was seen.
+"""A gradwire server that samples itself: SIGUSR1 begins, SIGUSR2 ends and writes the samples.
 
-``python -m benchmarks.sampled_server FILE ARGUMENTS...``: FILE is what it writes, as JSON; the arguments are the
-server's. It samples its threads, and its plans time each of their instructions.
+``python -m benchmarks.sampled_server FILE ARGUMENTS...``: FILE is the JSON output; the arguments are the server's. It
+samples its threads, and its plans time each of their instructions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 
 class Clock:
-    """Times instructions of plans: a line before and after each, in the source of every plan that is written.
+    """Times instructions of plans, with a line before and after each in the source of every plan.
 
     Attributes:
         taken: by name and shapes of what an instruction takes: how often it ran, nanoseconds in all, and at best.
@@ -36,7 +36,7 @@ class Clock:
 
     def attach(self) -> None:
         """Time plans that are captured from now on."""
-        plain = emitting.Emitter.instruction
+        plain = emitting.PlanEmitter.instruction
 
         def timed(emitter: Any, instruction: Any) -> None:
             number = len(self._names)
@@ -48,10 +48,10 @@ class Clock:
             operands = "".join(f"a{value}, " for value in operands_of(instruction) if value in emitter._loaded)
             emitter.line(f"took({number}, began, ({operands}))")
 
-        emitting.Emitter.instruction = timed  # type: ignore[assignment, method-assign]
+        emitting.PlanEmitter.instruction = timed  # type: ignore[assignment, method-assign]
 
     def took(self, number: int, began: int, operands: tuple[Any, ...]) -> None:
-        """An instruction ended that began then."""
+        """Count an instruction that began at this time and ended now."""
         ended = perf_counter_ns()
         key = self._keys[number]
         if key is None:
@@ -76,7 +76,7 @@ CLOCK: Final = Clock()
 
 
 def main(path: str) -> None:
-    """Serve, with a sampler that waits for its signals."""
+    """Serve, with a sampler that waits for signals."""
     sampler = Sampler()
 
     def begin(*_: object) -> None:

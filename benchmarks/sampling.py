@@ -1,9 +1,8 @@
-"""Where a process's threads are, looked at a thousand times a second: samplers that run in the process itself.
+"""Samplers of a process's threads, a thousand times per second, inside the process.
 
-:class:`Sampler` is a thread beside all others. A look needs the interpreter's lock: a thread inside a kernel that has
-let go of the lock is seen at the call of the kernel; one that keeps it is seen right after the call, on the same line
-as a rule. :class:`Alarm` looks at the main thread alone, from a signal, and so sees Python code without that bias.
-Threads that wait are not counted.
+:class:`Sampler` is a thread. A sample needs the interpreter lock: a thread inside a kernel that released the lock shows
+up at the kernel's call; one that holds it shows up right after the call, usually on the same line. :class:`Alarm`
+samples only the main thread, from a signal handler, without that bias. Waiting threads are not counted.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ Place = tuple[str, str, int]
 
 
 class Sampler:
-    """Counts stacks, innermost place first, from :meth:`start` to :meth:`stop`.
+    """Counts stacks, innermost line first, from :meth:`start` to :meth:`stop`.
 
     Attributes:
-        looks: how often it looked.
-        stacks: how often each stack was seen, of all threads that were busy.
+        looks: the number of samples.
+        stacks: the count of each stack, over all busy threads.
     """
 
     def __init__(self) -> None:
@@ -49,7 +48,7 @@ class Sampler:
         self._began = self._took = 0.0
 
     def start(self) -> None:
-        """Begin anew."""
+        """Reset and begin."""
         self.looks = 0
         self.stacks.clear()
         self._stopped.clear()
@@ -58,7 +57,7 @@ class Sampler:
         self._thread.start()
 
     def stop(self) -> float:
-        """End. Returns the seconds that a look stands for."""
+        """End. Returns the seconds per sample."""
         self._took = time.perf_counter() - self._began
         self._stopped.set()
         if self._thread is not None:
@@ -77,7 +76,7 @@ class Sampler:
 
 
 class Alarm:
-    """Counts stacks of the main thread, like a :class:`Sampler`; to be used in that thread."""
+    """Counts stacks of the main thread, like a :class:`Sampler`; use it in that thread."""
 
     def __init__(self) -> None:
         self.looks = 0
@@ -92,7 +91,7 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, LOOK_EVERY_S, LOOK_EVERY_S)
 
     def stop(self) -> float:
-        """End. Returns the seconds that a look stands for."""
+        """End. Returns the seconds per sample."""
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, self._before)
         return (time.perf_counter() - self._began) / max(1, self.looks)
@@ -108,7 +107,7 @@ def _stack(frame: FrameType | None) -> tuple[Place, ...]:
     found: list[Place] = []
     while frame is not None and len(found) < DEPTH:
         code = frame.f_code
-        found.append((code.co_filename, code.co_qualname, frame.f_lineno or 0))  # none for a line that is no line
+        found.append((code.co_filename, code.co_qualname, frame.f_lineno or 0))  # 0 if the frame has no line
         frame = frame.f_back
     file, function, _ = found[0]
     if file == __file__:

@@ -1,6 +1,6 @@
-"""A loop of a thousand ops on single numbers, as people write who think of a tensor as a number, then backward.
+"""A loop of a thousand ops on single numbers, then backward.
 
-No array is large enough to matter: this is the cost of an op by itself, forward and back.
+No array is large enough to matter, so this is the fixed cost of an op, forward and backward.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What one small op costs the server, from the bytes of its frame to done: decode, check, run, keep history.
+"""The server's cost of one small op, from the bytes of its frame on: decode, check, run, record history.
 
-In this process, with the garbage collector set as the server sets it, and no network.
+This runs in one process, with the server's garbage collector settings and no network.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 import torch
 
-from gradwire_engine.session import Session
+from gradwire_engine.session.session import Session
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import Frame, Structure, structure_hash
 
@@ -27,7 +27,7 @@ MANY: Final = 100
 def frames(session: Session, ops: int, history: bool) -> tuple[bytes, bytes]:
     """A message of this many multiplications of 2x2 tensors: with its structure, and with the hash alone.
 
-    The results are dropped within the frame. Number 0 is the next one, so the bytes can be applied again and again.
+    The frame drops its results. Number 0 means the next one, so the bytes can be applied repeatedly.
     """
     client = session.new_client()
     first = client << 32
@@ -46,7 +46,7 @@ def frames(session: Session, ops: int, history: bool) -> tuple[bytes, bytes]:
 
 
 def run(plan: Plan) -> Iterator[Row]:
-    """Frames of one op and of a hundred, seen before and new."""
+    """Frames of one op and of a hundred, known and new."""
     torch.set_num_threads(1)
     x, w = torch.ones(2, 2), torch.ones(2, 2, requires_grad=True)
 
@@ -80,7 +80,7 @@ def apply(session: Session, message: bytes) -> None:
     """Apply a frame from its bytes.
 
     Raises:
-        RuntimeError: with the first thing that went wrong in it.
+        RuntimeError: with its first error.
     """
     frame, buffers = envelope.decode(message)
     reply, _ = session.apply(frame, buffers)  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def apply(session: Session, message: bytes) -> None:
 
 
 def microseconds(session: Session, message: bytes, repeats: int) -> float:
-    """What it takes to apply a frame from its bytes, on average."""
+    """The average time to apply a frame from its bytes."""
 
     def several() -> None:
         for _ in range(repeats):
@@ -99,13 +99,13 @@ def microseconds(session: Session, message: bytes, repeats: int) -> float:
 
 
 def raw(structure: Structure) -> Any:
-    """A structure as the bytes that travel."""
+    """An encoded structure."""
     return msgspec.Raw(envelope.encode_part(structure))
 
 
 @contextmanager
 def collector_of_a_server() -> Iterator[None]:
-    """The garbage collector set as a server sets it, for the time of a ``with``."""
+    """The server's garbage collector settings, during a ``with``."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()

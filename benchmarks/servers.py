@@ -1,4 +1,4 @@
-"""Servers and relays as child processes on loopback, pinned to a number of threads, and the memory they take."""
+"""Servers and relays as child processes on loopback with a fixed number of threads, and their memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from gradwire.session import Session
+    from gradwire._core.session.session import Session
 
 THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 STOP_PATIENCE_S: Final = 10.0
@@ -24,7 +24,7 @@ until compiled kernels are ready."""
 
 
 def as_measured() -> dict[str, str]:
-    """What :data:`AS_MEASURED` comes to in this environment."""
+    """The effective values of :data:`AS_MEASURED` in this environment."""
     return {name: os.environ.get(name, value) for name, value in AS_MEASURED.items()}
 
 
@@ -32,7 +32,7 @@ class Child:
     """A child process that announces itself with one line of JSON, and ends when its standard input closes.
 
     Raises:
-        RuntimeError: when it ends without announcing itself.
+        RuntimeError: if it ends without announcing itself.
     """
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
@@ -50,7 +50,7 @@ class Child:
         return self._process.pid
 
     def stop(self) -> None:
-        """Let it end, and see that it does."""
+        """End it and wait."""
         if self._process.poll() is None:
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -75,18 +75,18 @@ class Child:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # Memory, where the system tells it (Linux)
+    # Memory, if the system reports it (Linux)
 
     def rss(self) -> int:
-        """Bytes of memory that it holds now."""
+        """Its current memory in bytes."""
         return self._status("VmRSS")
 
     def peak(self) -> int:
-        """Most bytes that it held since it started, or since :meth:`forget_peak`."""
+        """Its peak memory in bytes since the start, or since :meth:`forget_peak`."""
         return self._status("VmHWM")
 
     def forget_peak(self) -> None:
-        """Start looking for the peak anew."""
+        """Reset the peak."""
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def _status(self, field: str) -> int:
@@ -98,11 +98,11 @@ class Child:
 
 
 class Server(Child):
-    """A gradwire server on a port of loopback (a free one by default), with one key, computing on this many threads.
+    """A gradwire server on a loopback port (a free one by default), with one key and this many compute threads.
 
     Args:
-        module: what is run, and its first arguments.
-        settings: further ones, by name.
+        module: the module to run, and its first arguments.
+        settings: additional settings, by name.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Server(Child):
 
 
 class DelayedRoute(Child):
-    """A relay in front of a server, in a process of its own, that makes it as far away as ``rtt_ms``."""
+    """A relay in front of a server, in its own process, that adds ``rtt_ms`` of latency."""
 
     def __init__(self, server: Server, rtt_ms: float) -> None:
         self.key = server.key
@@ -128,7 +128,7 @@ class DelayedRoute(Child):
 
 @contextmanager
 def session(route: Server | DelayedRoute) -> Iterator[Session]:
-    """A session there, in which new tensors are made until the end of the ``with``."""
+    """A session there, which is the current one until the end of the ``with``."""
     import gradwire
 
     with gradwire.connect(route.url, route.key) as opened:
@@ -137,11 +137,11 @@ def session(route: Server | DelayedRoute) -> Iterator[Session]:
 
 @contextmanager
 def inside(opened: Session) -> Iterator[None]:
-    """New tensors are made in this session until the end of the ``with``, where a benchmark has several open."""
-    from gradwire import sessions
+    """Make this session the current one until the end of the ``with``, for benchmarks with several."""
+    from gradwire._core.session import current_session
 
-    before, sessions._current = sessions._current, opened
+    before, current_session._current = current_session._current, opened
     try:
         yield
     finally:
-        sessions._current = before
+        current_session._current = before

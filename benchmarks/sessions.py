@@ -1,11 +1,11 @@
-"""Two programs that train at once on one server: what is left to each of the rate that it has alone.
+"""Two programs that train at once on one server: the rate of each relative to running alone.
 
-Each program is a process with a session of its own. On two processors they share everything: their own work, the
-server's, and the threads of its numeric libraries. From the shell, this module is one such program::
+Each program is a process with its own session. On two processors they share everything: their own work, the server's,
+and the threads of its numeric libraries. From the shell, this module is one such program::
 
     python -m benchmarks.sessions URL KEY
 
-which trains for as many seconds as each line of its standard input says, and answers with steps in a second.
+Each line of its standard input is a number of seconds to train; it answers with steps per second.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ SECONDS: Final = 1.0
 
 
 class Program:
-    """A program that trains the perceptron when it is told to."""
+    """A program that trains the perceptron on request."""
 
     def __init__(self, server: Server) -> None:
         command = [sys.executable, "-m", "benchmarks.sessions", server.url, server.key]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def begin(self, seconds: float) -> None:
-        """Let it train for so long."""
+        """Start training for this many seconds."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{seconds}\n")
         self._process.stdin.flush()
 
     def rate(self) -> float:
-        """Steps in a second, when its time is over.
+        """Steps per second, after its time is over.
 
         Raises:
-            RuntimeError: when it ended before.
+            RuntimeError: if it ended early.
         """
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -65,10 +65,10 @@ class Program:
 
 
 def run(plan: Plan) -> Iterator[Row]:
-    """One row a kind of host; of two programs the slower one is told."""
+    """One row per kind of host, with the slower of the two programs."""
     for host in HOSTS:
         with ExitStack() as stack:
-            # Worker processes as between two tenants, who share none.
+            # Two tenants, who share no worker process.
             server = stack.enter_context(Server(THREADS, session_host=host, worker_per="session"))
             programs = [stack.enter_context(Program(server)) for _ in range(2)]
             seconds = SECONDS if not plan.quick else 0.05

@@ -1,7 +1,7 @@
-"""Ten thousand training steps, after which everything is as it was after a thousand: nothing is left behind.
+"""Ten thousand training steps, after which nothing more is held than after a thousand.
 
-What can be counted (the server's tensors, graph nodes and bytes, what the client has yet to release) must be equal at
-every look, else the benchmark fails. The memory of the two processes is measured.
+Countable things (the server's tensors, graph nodes and bytes, the client's pending releases) must be equal at every
+check, else the benchmark fails. The memory of both processes is measured.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def run(plan: Plan) -> Iterator[Row]:
 
 
 def held_by(opened: gradwire.Session) -> dict[str, int]:
-    """What the server holds for a session, and what the client has yet to release, in numbers."""
+    """Counts of what the server holds for a session, and of the client's pending releases."""
     contents = opened.describe()["contents"]
     memory = opened.memory()
     return {
@@ -70,7 +70,7 @@ def held_by(opened: gradwire.Session) -> dict[str, int]:
 
 
 def own_rss() -> int:
-    """Bytes of memory that this process holds now."""
+    """This process's current memory in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) << 10
@@ -78,5 +78,5 @@ def own_rss() -> int:
 
 
 def megabytes(found: list[float]) -> str:
-    """What was found at each look, in words."""
+    """The figures of all checks, as text."""
     return "at the looks: " + ", ".join(f"{value / 1e6:.1f}" for value in found) + " MB"

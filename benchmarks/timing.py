@@ -22,7 +22,7 @@ would double the figures of short steps. A measurement that takes as long by its
 
 @dataclass(frozen=True)
 class Figures:
-    """Measurements of one thing, one a round, in the order in which they were taken."""
+    """Measurements of one quantity, one per round, in order."""
 
     values: tuple[float, ...]
 
@@ -46,24 +46,19 @@ class Figures:
 
 
 def paired_ratios(ours: Figures, theirs: Figures) -> Figures:
-    """The rounds' own ratios: what disturbs a whole round disturbs both of its sides."""
+    """The ratios of each round, because a disturbance affects both sides of a round."""
     return Figures(tuple(a / b for a, b in zip(ours.values, theirs.values, strict=True)))
 
 
-def paired_ratio(ours: Figures, theirs: Figures) -> float:
-    """The median of the rounds' own ratios."""
-    return paired_ratios(ours, theirs).median
-
-
 def seconds(function: Callable[[], object]) -> float:
-    """How long one call takes."""
+    """The duration of one call."""
     started = time.perf_counter()
     function()
     return time.perf_counter() - started
 
 
 def interleave(sides: Mapping[Name, Callable[[], float]], rounds: int, warm: float = WARM_S) -> dict[Name, Figures]:
-    """Let every side measure itself once a round, warm; the side that begins changes from round to round."""
+    """Let every side measure itself once per round, warm; the side that begins alternates."""
     taken: dict[Name, list[float]] = {name: [] for name in sides}
     with _imports_at_rest():
         for number in range(rounds):
@@ -76,8 +71,8 @@ def interleave(sides: Mapping[Name, Callable[[], float]], rounds: int, warm: flo
 
 @contextmanager
 def _imports_at_rest() -> Iterator[None]:
-    """The garbage collector searches what is made from now on, and not what is there: torch and its modules alone take
-    it 0.13 s each time, in the middle of somebody's measurement, and a program under gradwire has not imported them.
+    """Let the garbage collector skip existing objects. Scanning torch's modules takes 0.13 s each time, within some
+    measurement, and programs under gradwire do not import them.
     """
     gc.collect()
     gc.freeze()
@@ -88,7 +83,7 @@ def _imports_at_rest() -> Iterator[None]:
 
 
 def _warm(measure: Callable[[], float], warm: float) -> float:
-    """The first measurement that begins when the side has worked for so many seconds, or that takes as long itself."""
+    """The first measurement after this many seconds of warm-up, or the first that takes as long itself."""
     began = time.perf_counter()
     while True:
         started, figure = time.perf_counter(), measure()

@@ -1,7 +1,7 @@
-"""What a training step puts on the wire once it is known, beyond the batch itself: its hash, its ids, its numbers.
+"""The bytes of a known training step on the wire, without its batch: its hash, ids and numbers.
 
-Counted where the client writes to its socket, WebSocket's own heads included. Each step uploads a batch of images that
-was never sent before; their bytes and the labels' are taken off. How many ops a step has must not show.
+They are counted where the client writes to its socket, WebSocket headers included. Each step uploads a new batch of
+images; the bytes of images and labels are subtracted. The figure must not depend on the number of ops.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .servers import Server, session
 from .timing import Figures
 
 if TYPE_CHECKING:
-    from gradwire.session import Session
+    from gradwire._core.session.session import Session
 
 LIMIT: Final = 300.0
 WARM: Final = 5
@@ -29,7 +29,7 @@ BATCH: Final = 128
 
 
 def run(plan: Plan) -> Iterator[Row]:
-    """The perceptron with fresh batches; then steps over data that the server has."""
+    """The perceptron with new batches, then steps over data on the server."""
     steps = plan.of(10, 2)
     with Server() as server:
         for read in (False, True):
@@ -52,7 +52,7 @@ def run(plan: Plan) -> Iterator[Row]:
 
 
 def _uploading(read: bool) -> Callable[[int], None]:
-    """A step of the perceptron on a batch that the program has just made."""
+    """A step of the perceptron on a new batch."""
     random = np.random.default_rng(0)
     model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
     optimizer = gradwire.optim.SGD(model.parameters(), lr=0.01)
@@ -75,7 +75,7 @@ def _batch_bytes() -> int:
 
 
 def _counted(opened: Session, step: Callable[[int], Any], steps: int) -> tuple[Figures, Figures]:
-    """Bytes a step, up and down, each over a window of ten: what is sent with the next step is counted with it."""
+    """Bytes per step, up and down, over windows of ten; bytes that are sent with the next step count there."""
     for number in range(WARM):
         step(number)
     up, down = [], []

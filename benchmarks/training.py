@@ -1,7 +1,7 @@
 """A training step on both sides: the same code, the same weights, the same batches.
 
-On loopback the loss is read every ten steps, as training loops do, or every step, where a row says so. Further away
-(``distances.py``) it is read every step, or not at all.
+On loopback the loss is read every ten steps, as training loops do, or every step, if a row says so. At a distance
+(``distances.py``) it is read every step, or never.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Training:
     """A model under training.
 
     Attributes:
-        step: run the step of this number; returns the loss, as a tensor that nobody has looked at yet.
+        step: runs the step with this number and returns the loss as an unread tensor.
     """
 
     model: Any
     step: Callable[[int], Any]
 
     def ten(self, read_every: int = READ_EVERY) -> float:
-        """Ten steps, their loss read after so many each. Returns the last."""
+        """Run ten steps and read the loss after each group of this many. Returns the last loss."""
         loss, found = None, 0.0
         for number in range(READ_EVERY):
             loss = self.step(number)
@@ -51,10 +51,10 @@ Build = Callable[[Any], Training]
 
 
 def contest(name: str, build: Build, plan: Plan, one_thread: float, two_threads: float | None = None) -> Iterator[Row]:
-    """Train with torch here and with gradwire over loopback and further away.
+    """Train with torch, and with gradwire over loopback and at a distance.
 
     Args:
-        one_thread, two_threads: how many times torch's time ours may be, with so many threads on both sides and the
+        one_thread, two_threads: targets for our time relative to torch's, with this many threads on both sides and the
             loss read every ten steps. Without the second, two threads are not measured.
     """
     with Server(1) as server:
@@ -74,7 +74,7 @@ def contest(name: str, build: Build, plan: Plan, one_thread: float, two_threads:
 def _on_loopback(
     name: str, build: Build, plan: Plan, server: Server, threads: int, cadences: dict[str, int]
 ) -> dict[str, tuple[Figures, Figures]]:
-    """Milliseconds a step by cadence: ours and torch's."""
+    """Milliseconds per step by cadence, ours and torch's."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     with session(server):
@@ -93,7 +93,7 @@ def _on_loopback(
 
 
 def agree(name: str, local: Training, remote: Training) -> None:
-    """Check that both sides compute the same thing: figures of two different models would be worth nothing.
+    """Check that both sides compute the same, else the comparison is meaningless.
 
     Raises:
         AssertionError: with the losses.
@@ -103,12 +103,12 @@ def agree(name: str, local: Training, remote: Training) -> None:
 
 
 def timed(training: Training, read_every: int = READ_EVERY) -> Callable[[], float]:
-    """What measures ten steps, in milliseconds a step."""
-    for _ in range(3):  # from the third time on, what is sent and what is run are known
+    """A function that measures ten steps, in milliseconds per step."""
+    for _ in range(3):  # from the third time on, structure and plan are known
         training.ten(read_every)
 
     def measure() -> float:
-        training.step(0).item()  # the caches are the other side's
+        training.step(0).item()  # the other side has filled the caches
         return seconds(lambda: training.ten(read_every)) / READ_EVERY * 1e3
 
     return measure

@@ -1,4 +1,4 @@
-"""Moving a large tensor to the server and back over loopback, and the memory that the server takes for it."""
+"""Upload and download of a large tensor over loopback, and the server's memory for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MB: Final = 1_000_000
 
 
 def run(plan: Plan) -> Iterator[Row]:
-    """64 MB each way. Memory is counted over what the server takes when its session is still empty."""
+    """64 MB each way. Memory is relative to a server with an empty session."""
     data = np.random.default_rng(0).standard_normal(plan.of(16_000_000, 100_000), dtype=np.float32)
     up: list[float] = []
     down: list[float] = []

@@ -1,4 +1,4 @@
-"""Steps that end in a value which the program reads: side by side on loopback, then further away."""
+"""Steps that end with a read: side by side on loopback, then at a distance."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def reads(
     """A row against torch on loopback, then rows for each distance.
 
     Args:
-        steps: so many make one measurement.
-        beyond: how many round trips' time a step may take beyond the server's, further away.
+        steps: steps per measurement.
+        beyond: the target at a distance, in round trips without the server's time.
     """
     torch.set_num_threads(1)
     local = build(torch)
@@ -41,7 +41,7 @@ def reads(
 
 
 def _timed(step: Callable[[], Any], steps: int) -> Callable[[], float]:
-    """What measures so many steps, in milliseconds a step, after one that is not counted."""
+    """A function that measures this many steps, in milliseconds per step, after an uncounted one."""
     for _ in range(distances.WARM):
         step()
 

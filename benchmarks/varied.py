@@ -1,7 +1,7 @@
-"""A hundred thousand steps whose batches change their size: what is kept of steps seen before stays bounded.
+"""A hundred thousand steps with batches of varying sizes: caches of known steps stay bounded.
 
-Every size is another structure to the client's cache, to the server's and to its plans, and there are more sizes than
-any of them keeps. The memory of both processes is looked at ten times, and what can be counted is counted.
+Every size is another structure for the client's cache, the server's cache and its plans, and there are more sizes than
+any of them keeps. The memory of both processes is measured ten times, and countable things are counted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GROWTH: Final = 1.05
 
 @contextmanager
 def _keeping_no_uploads() -> Iterator[None]:
-    """Sizes that come again bring the same rows. The server would keep 64 MB of them, which is not the subject."""
+    """Repeated sizes have the same rows. The server would keep 64 MB of them, which is not measured here."""
     before = os.environ.get("GRADWIRE_KEPT_UPLOADS")
     os.environ["GRADWIRE_KEPT_UPLOADS"] = "0"
     try:
@@ -45,7 +45,7 @@ def _keeping_no_uploads() -> Iterator[None]:
 
 
 def run(plan: Plan) -> Iterator[Row]:
-    """A small perceptron under SGD; the loss is read at each look."""
+    """A small perceptron under SGD; the loss is read at each check."""
     every = plan.of(STEPS, 200) // LOOKS
     drawn = random.Random(0)
     data = np.random.default_rng(0).standard_normal((LARGEST, 8), dtype=np.float32)
@@ -61,7 +61,7 @@ def run(plan: Plan) -> Iterator[Row]:
             began = time.perf_counter()
             for number in range(every):
                 size = drawn.randint(1, LARGEST)
-                # Every other batch is new data, so its shape is in the frame; the others are views of what is there.
+                # Every other batch is new data, so its shape is in the frame; the others are views of existing data.
                 x = gradwire.tensor(data[:size]) if number % 2 else rows[:size]
                 optimizer.zero_grad()
                 loss = nn.functional.cross_entropy(model(x), labels[:size])

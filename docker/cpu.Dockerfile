@@ -2,14 +2,14 @@
 #
 #     docker build -f docker/cpu.Dockerfile -t gradwire:cpu .
 #
-# A tag can be given another content later; a digest cannot. Pin what you deploy:
+# Tags can change, digests cannot. Pin what you deploy:
 #
 #     docker buildx imagetools inspect python:3.12-slim-bookworm --format '{{.Manifest.Digest}}'
 #     docker build -f docker/cpu.Dockerfile --build-arg BASE_IMAGE=python:3.12-slim-bookworm@sha256:... -t gradwire:cpu .
 #
-# Any image with Python 3.11 to 3.13, its venv module and glibc will do. A package index of your own is named by a pip
-# configuration, which is there during the build and in no layer: --secret id=pip_conf,src=$HOME/.config/pip/pip.conf
-# Where no index can be reached, put all wheels in docker/wheels (docker/test.sh does).
+# Any image with Python 3.11 to 3.13, its venv module and glibc works. For a private package index pass a pip
+# configuration, which stays out of all layers: --secret id=pip_conf,src=$HOME/.config/pip/pip.conf
+# Without an index, put all wheels into docker/wheels, as docker/test.sh does.
 ARG BASE_IMAGE=python:3.12-slim-bookworm
 
 FROM ${BASE_IMAGE} AS base
@@ -18,7 +18,7 @@ FROM ${BASE_IMAGE} AS base
 FROM base AS build
 WORKDIR /src
 COPY . .
-# Two environments: one with pip, which stays here, and one without, which is copied.
+# Two environments: one with pip, which stays here, and one without, which the final stage copies.
 RUN --mount=type=secret,id=pip_conf,target=/etc/pip.conf \
     set -eu; \
     export PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore; \
@@ -32,7 +32,7 @@ RUN --mount=type=secret,id=pip_conf,target=/etc/pip.conf \
 
 
 FROM base
-# The base may bring pip; the server never installs anything. /data belongs to the user, so that a new volume does too.
+# Remove the base's pip: the server never installs anything. /data belongs to the user, and so do new volumes.
 RUN set -eu; \
     if python3 -m pip --version >/dev/null 2>&1; then python3 -m pip uninstall --yes --quiet pip setuptools wheel; fi; \
     groupadd --gid 10001 gradwire; \

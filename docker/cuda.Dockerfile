@@ -3,9 +3,9 @@
 #     docker build -f docker/cuda.Dockerfile -t gradwire:cuda .
 #     docker run --gpus all -p 127.0.0.1:8000:8000 -v gradwire:/data gradwire:cuda
 #
-# The stages are those of cpu.Dockerfile; what is said there about pinning the base, package indexes and wheels holds
-# here too. The base brings the CUDA libraries and no compiler: CuPy compiles kernels with NVRTC, which is one of them.
-# Its own wheel has no CUDA headers; CUDA_HEADERS is the package that does, of the same version as the base.
+# The stages are those of cpu.Dockerfile; see there for pinning the base, package indexes and wheels. The base has the
+# CUDA libraries but no compiler: CuPy compiles kernels with NVRTC, one of these libraries. CuPy's wheel lacks the CUDA
+# headers; the package CUDA_HEADERS has them, in the version of the base.
 ARG BASE_IMAGE=nvidia/cuda:12.9.1-runtime-ubuntu24.04
 
 FROM ${BASE_IMAGE} AS base

@@ -1,9 +1,9 @@
-# What test.sh and soak.sh share: an engine, a base image, and the server's image. They source it.
+# Sourced by test.sh and soak.sh: finds an engine and a base image, and builds the server's image.
 #
-# It uses the Docker engine that answers (DOCKER_HOST or the usual socket). Where none does and this is root, it starts
-# one from Debian's packages with all its data in a folder of its own, and stops it at the end; install_engine installs
-# them. The base image is BASE_IMAGE; else, with an engine that was there, the Dockerfile's if it can be pulled; else one
-# made with debootstrap. The wheels come from PYTHON's own pip, so that the build itself needs no network.
+# It uses a running Docker engine (DOCKER_HOST or the usual socket). Without one, root starts one from Debian's
+# packages (install_engine installs them), with its data in a temporary folder, and stops it at the end. The base image
+# is BASE_IMAGE; else, with a running engine, the Dockerfile's if it can be pulled; else one made with debootstrap.
+# PYTHON's pip downloads the wheels, so that the build itself needs no network.
 # shellcheck shell=bash disable=SC2034  # those who source this file use the variables
 
 PYTHON=${PYTHON:-.venv/bin/python}
@@ -82,12 +82,12 @@ start_engine() {
 
 install_engine() {
     [ "$(id -u)" = 0 ] || unable "only root can install an engine"
-    apt-get update -qq >/dev/null || unable "Debian's packages are not to be had"
+    apt-get update -qq >/dev/null || unable "Debian's packages are unavailable"
     DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends docker.io debootstrap iproute2 \
         >/dev/null || unable "docker.io and debootstrap cannot be installed"
 }
 
-find_engine() { # the one that answers, or a new one
+find_engine() { # a running one, or a new one
     find_client || unable "there is no Docker client with BuildKit"
     engine info >/dev/null 2>&1 || start_engine
     say "engine $(engine version --format '{{.Server.Version}}'), $(engine info --format '{{.Driver}}, cgroup v{{.CgroupVersion}}')"
@@ -114,7 +114,7 @@ find_base() { # sets BASE_IMAGE and python_version
     if [ -z "${BASE_IMAGE:-}" ]; then
         BASE_IMAGE=$(default_base)
         if [ -n "$ENGINE_PID" ] && command -v debootstrap >/dev/null; then
-            make_base # no registry is asked, which where there is none takes minutes to fail
+            make_base # a pull without network takes minutes to fail
         else
             timeout 120 "$DOCKER" pull --quiet "$BASE_IMAGE" >/dev/null 2>&1 || make_base
         fi

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Makes the keys of a new server: docker/keys.sh FOLDER
+# Creates the keys of a new server: docker/keys.sh FOLDER
 #
-# Prints an API key and an admin key, once, and writes their hashes to FOLDER/api_keys and FOLDER/admin_keys. The files
-# hold nothing that opens the server, and the container's user has to be able to read them.
+# Prints an API key and an admin key once and writes their hashes to FOLDER/api_keys and FOLDER/admin_keys. Hashes do
+# not grant access, and the container's user must be able to read the files.
 set -euo pipefail
 
 folder=${1:?"usage: docker/keys.sh FOLDER"}
 mkdir -p "$folder"
 for name in api_keys admin_keys; do
     if [ -e "$folder/$name" ]; then
-        echo "$folder/$name is there already: nothing was changed" >&2
+        echo "$folder/$name already exists: nothing was changed" >&2
         exit 1
     fi
 done

@@ -1,9 +1,8 @@
-"""What docker/test.sh runs against a container: a program that comes back to its session, and one that takes too much.
+"""Programs that docker/test.sh runs against a container: one returns to its session, one uses too much memory.
 
-``session.py begin NOTES`` trains for some steps in a session that it leaves behind, and notes the session's id and what
-an undisturbed training ends with. ``session.py resume NOTES`` joins the session again and trains on. ``session.py
-overflow NOTES`` asks for more memory than the container has. The server is that of ``GRADWIRE_URL`` and
-``GRADWIRE_API_KEY``.
+``session.py begin NOTES`` trains some steps in a session that it keeps, and writes the session's id and the result of
+an undisturbed training to NOTES. ``session.py resume NOTES`` rejoins the session and continues. ``session.py overflow
+NOTES`` allocates more memory than the container has. ``GRADWIRE_URL`` and ``GRADWIRE_API_KEY`` name the server.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from pathlib import Path
 import httpx
 
 import gradwire as torch
-from gradwire.session import Session
+from gradwire._core.session.session import Session
 from gradwire_protocol.errors import OutOfMemory, WorkerDied
 
 BEFORE, AFTER = 6, 9
 RATE = 0.05
 TOO_MUCH = 3 << 30
-"""Bytes; more than what the container is given."""
+"""Bytes; more than the container has."""
 
 
 def new_session() -> str:
-    """The id of a session that stays when its program ends."""
+    """Return the id of a session that outlives its program."""
     headers = {"Authorization": f"Bearer {os.environ['GRADWIRE_API_KEY']}"}
     answer = httpx.post(f"{os.environ['GRADWIRE_URL']}/v1/sessions", headers=headers, json={"seed": 7}, timeout=60)
     answer.raise_for_status()
@@ -35,13 +34,13 @@ def new_session() -> str:
 
 
 def prepare() -> None:
-    """Weights and data, under names."""
+    """Create named weights and data."""
     for name, shape in (("weights", (8, 4)), ("inputs", (32, 8)), ("targets", (32, 4))):
         torch.randn(*shape, requires_grad=name == "weights").set_name(name)
 
 
 def train(session: Session, steps: int) -> list[list[float]]:
-    """Train what the session holds, with noise from its own generator. Returns the weights."""
+    """Train the session's weights, with noise from its own generator, and return them."""
     weights, inputs, targets = (session.tensor(name) for name in ("weights", "inputs", "targets"))
     for _ in range(steps):
         loss = (((inputs + 0.1 * torch.randn(32, 8)) @ weights).tanh() - targets).square().mean()
@@ -68,26 +67,26 @@ def begin(notes: Path) -> int:
 
 
 def resume(notes: Path) -> int:
-    """Go on from the middle. Returns 0 if nothing was lost and the end is that of the undisturbed training."""
+    """Continue from the middle. Returns 0 if nothing was lost and the result is that of the undisturbed training."""
     noted = json.loads(notes.read_text(encoding="utf-8"))
     with torch.connect(session=noted["session"]) as session:
         if session.tensor("weights").detach().tolist() != noted["reached"]:
-            print("the weights are not those that were left", file=sys.stderr)
+            print("the weights differ from those before", file=sys.stderr)
             return 1
         if train(session, AFTER) != noted["wanted"]:
-            print("the training ends elsewhere than an undisturbed one", file=sys.stderr)
+            print("the result differs from that of an undisturbed training", file=sys.stderr)
             return 1
     print(f"trained {AFTER} more in session {noted['session']}: bit for bit the undisturbed training")
     return 0
 
 
 def overflow(notes: Path) -> int:
-    """Fill the container's memory. Returns 0 if that is an error of one session, and another one works."""
+    """Fill the container's memory. Returns 0 if only this session fails and another one works."""
     part = 1 << 28
     try:
         with torch.connect():
             kept = [torch.ones(part // 4) * each for each in range(TOO_MUCH // part)]
-            print(f"{TOO_MUCH} bytes were had: {[each[0].item() for each in kept]}", file=sys.stderr)
+            print(f"{TOO_MUCH} bytes were allocated: {[each[0].item() for each in kept]}", file=sys.stderr)
             return 1
     except (OutOfMemory, WorkerDied) as error:
         told = f"{type(error).__name__}: {error}"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Runs a claim of tests/soak against the CPU image, in a container with the settings and limits of compose.yaml.
+# Runs a test of tests/soak against the CPU image, in a container with the settings and limits of compose.yaml.
 #
 #     PYTHON=.venv/bin/python docker/soak.sh frames --seconds 3600
 #
-# The container must outlive the claim: an exit or an out-of-memory kill fails it.
-# Exit status: 0 holds, 1 does not hold, 2 PYTHON lacks what the claim needs, 77 no engine or no base image is to be had here.
+# The container must survive the test: an exit or an out-of-memory kill fails it.
+# Exit status: 0 passed, 1 failed, 2 PYTHON lacks the test's packages, 77 no engine or no base image is available.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . docker/image.sh
 
-"$PYTHON" -c 'import gradwire, tests.soak, yaml, pip' || { echo "$PYTHON cannot run a claim: make setup" >&2; exit 2; }
+"$PYTHON" -c 'import gradwire, tests.soak, yaml, pip' || { echo "$PYTHON cannot run a soak test: make setup" >&2; exit 2; }
 find_engine
 find_base
 build_image
@@ -52,7 +52,7 @@ else # an engine without a bridge: on the host's network, on loopback
     PORT=$("$PYTHON" -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
     options+=(--network host --env GRADWIRE_HOST=127.0.0.1 --env "GRADWIRE_PORT=$PORT")
 fi
-# Sessions compute the same bits from their beginning on, so that weights can be compared with those of a run alone.
+# NumPy kernels only, so that all sessions compute the same bits and weights can be compared with those of a single run.
 options+=(--env GRADWIRE_COMPILED_KERNELS=off)
 engine run --detach --name "$NAME" "${options[@]}" "$IMAGE" >/dev/null
 wait_until_healthy

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the CPU image and tests it the way it is deployed: without root, read-only, under limits; with the demo from
-# outside, a worker that is killed, a stop, and a session that goes on after the restart.
+# Builds the CPU image and tests it as it is deployed: non-root, read-only, under limits; with the demo from outside, a
+# killed worker, a stop, and a session that continues after the restart.
 #
 #     make image-test             or             PYTHON=.venv/bin/python docker/test.sh [--install]
 #
-# Exit status: 0 passed, 1 failed, 2 PYTHON lacks what the demo needs, 77 no engine or no base image is to be had here.
+# Exit status: 0 passed, 1 failed, 2 PYTHON lacks the demo's packages, 77 no engine or no base image is available.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . docker/image.sh
@@ -30,10 +30,10 @@ engine run --rm --network none --read-only --entrypoint sh "$IMAGE" -euc '
     done
     if [ -e /src ] || [ -e /dist ] || [ -e /root/.cache ]; then echo "the build left something"; exit 1; fi
     if [ -n "$(find /opt/gradwire -writable ! -type l 2>/dev/null | head -n 1)" ]; then echo "the code is writable"; exit 1; fi
-    ' || fail "the image holds what it should not"
+    ' || fail "the image contains files that it should not"
 if { engine history --no-trunc "$IMAGE"; inspect '{{json .Config}}'; } |
     grep -iE 'index.url|_proxy=|passw|token|secret[^s]|://[^ ]*@|api_keys=' >&2; then
-    fail "the image's history tells something about who built it"
+    fail "the image's history reveals something about its builder"
 fi
 say "no build tools, no pip, no secrets; user 10001, code not writable"
 
@@ -82,7 +82,7 @@ inside() { engine exec -i "$NAME" python -; }
 start_server
 first=$(state '{{.State.Pid}}')
 case $GRADWIRE_URL in http://127.0.0.1:*) ;; *) fail "the port is published on $GRADWIRE_URL" ;; esac
-inside <<'PY' || fail "the container is not as confined as it should be"
+inside <<'PY' || fail "the container is not confined"
 from pathlib import Path
 
 processes = [each for each in Path("/proc").iterdir() if each.name.isdigit()]
@@ -107,7 +107,7 @@ timeout 300 "$PYTHON" examples/digits.py >"$WORK/demo.log" 2>&1 || { tail -n 20 
 say "demo from outside: $(tail -n 1 "$WORK/demo.log")"
 for fate in killed restarted crashed; do program begin "$fate"; done
 
-# The worker of these sessions is killed; nothing of it may stay behind, and a session goes on.
+# Kill the worker of these sessions: nothing of it may remain, and a session must continue.
 inside <<'PY' || fail "a killed worker is not replaced"
 import os
 import signal
@@ -137,9 +137,9 @@ PY
 say "a worker was killed"
 program resume killed
 
-# No limit of a session or a worker is set here, so that the container's own is met: the kernel ends the worker.
+# Sessions and workers have no limit here, so that the container's own applies: the kernel ends the worker.
 program overflow filled
-[ "$(state '{{.State.Status}}')" = running ] || fail "the container did not survive what a session asked for"
+[ "$(state '{{.State.Status}}')" = running ] || fail "the container did not survive a session's memory use"
 [ "$(state '{{.State.Pid}}')" = "$first" ] || fail "the server was replaced"
 stop_server
 engine logs "$NAME" 2>&1 | grep -q "$GRADWIRE_API_KEY" && fail "a key is in the log"
@@ -156,12 +156,12 @@ program resume crashed
 used=$(engine stats --no-stream --format '{{.MemUsage}}' "$NAME")
 stop_server
 
-# A stop that comes before the server listens is obeyed too: process 1 gets no signal without a handler.
+# A stop before the server listens must work too: process 1 gets no signal without a handler.
 engine run --detach --name "$NAME-early" "${hardened[@]}" "$IMAGE" >/dev/null
 sleep 0.3
 before=$SECONDS
 engine stop --time 20 "$NAME-early" >/dev/null
 [ "$(engine inspect --format '{{.State.ExitCode}}' "$NAME-early")" = 0 ] || fail "an early SIGTERM ends the server badly"
-[ $((SECONDS - before)) -lt 15 ] || fail "an early SIGTERM is not heard"
+[ $((SECONDS - before)) -lt 15 ] || fail "an early SIGTERM is ignored"
 say "memory in use at the end: $used"
 say "passed"

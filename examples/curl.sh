@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Gradients from a shell: a session, one frame in JSON that goes forward, backward and reads a gradient, and good-bye.
+# Gradients from a shell: create a session, send one JSON frame (forward, backward, read a gradient), delete it.
 #
-# Uses the server that GRADWIRE_URL and GRADWIRE_API_KEY name, or starts one of its own. Needs curl and, to start a
-# server and to read JSON, Python: the one of .venv where there is one (another one is named by PYTHON).
+# Uses the server that GRADWIRE_URL and GRADWIRE_API_KEY name, or starts one. Needs curl and, to start a server and
+# parse JSON, Python: PYTHON, or the one in .venv.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -28,7 +28,7 @@ finish() {
 }
 trap finish EXIT
 
-# A request with the key. What is not a success ends the script, and shows the problem that the server described.
+# Send a request with the key. On failure, print the server's problem document and exit.
 call() {
     : >"$scratch/body"
     if ! curl --silent --show-error --fail-with-body --output "$scratch/body" \
@@ -40,7 +40,7 @@ call() {
     cat "$scratch/body"
 }
 
-# A part of the JSON on stdin, as a Python expression of `it`.
+# Evaluate a Python expression of `it`, the JSON on stdin.
 pick() {
     "$PYTHON" -c 'import json, sys; it = json.load(sys.stdin); print('"$1"')'
 }
@@ -65,7 +65,7 @@ echo "created session $session"
 # x = [[1, 2], [3, 4]]; y = (x ** 2).mean(); y.backward(); x.grad
 #
 # A record is [op, arguments]. A reference n >= 0 is the n-th result of this frame: 0 is x, 1 the square, 2 the mean,
-# 3 the gradient. The exponent is data: its kind stands in the record, its value in the table of scalars.
+# 3 the gradient. The exponent is data: the record has its kind, the table of scalars its value.
 call -X POST "$GRADWIRE_URL/v1/sessions/$session/frames" -d @- >"$scratch/reply" <<'JSON'
 {
   "structure": {

@@ -1,8 +1,7 @@
 """Train a small convolutional network on scikit-learn's handwritten digits. ``make demo`` runs this.
 
-Every tensor lives on a server: the one that ``GRADWIRE_URL`` (and ``GRADWIRE_API_KEY``) name, or one that gradwire
-starts for the occasion. The code is what one would write for a local GPU; a training step costs no round trip, since
-nothing in it is looked at.
+Every tensor is on a server: the one that ``GRADWIRE_URL`` (and ``GRADWIRE_API_KEY``) name, or an embedded one. The code
+is the same as for a local GPU. A training step reads no value, so it costs no round trip.
 """
 
 from __future__ import annotations
@@ -49,16 +48,16 @@ def network() -> nn.Module:
 
 
 def accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> float:
-    """The share of images that get the right label. One round trip."""
+    """The share of correctly labelled images. One round trip."""
     model.eval()
     with torch.no_grad():
-        right = (model(images).argmax(1) == labels).float().mean().item()
+        right: float = (model(images).argmax(1) == labels).float().mean().item()
     model.train()
     return right
 
 
 def train(epochs: int, device: str, console: Console) -> float:
-    """Train, telling the accuracy on held-out digits after each epoch. Returns the last one."""
+    """Train, and print the accuracy on held-out digits after each epoch. Returns the last one."""
     torch.manual_seed(0)
     train_x, train_y, test_x, test_y = digits(device)
     model = network().to(device)

@@ -1,7 +1,7 @@
-"""Draw the autograd graph of a small network's loss: what backward will walk, and what is kept for it.
+"""Draw the autograd graph of a small network's loss: the nodes that backward will visit, and what they save.
 
-The graph lives on the server: the one that ``GRADWIRE_URL`` (and ``GRADWIRE_API_KEY``) name, or one that gradwire
-starts for the occasion. In a notebook, ``viz.graph(loss)`` at the end of a cell shows the drawing.
+The graph is on the server that ``GRADWIRE_URL`` (and ``GRADWIRE_API_KEY``) name, or on an embedded one. In a notebook,
+``viz.graph(loss)`` at the end of a cell shows the drawing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gradwire import nn, viz
 
 
 def main() -> int:
-    """Write the drawing, and tell what it shows."""
+    """Write the drawing and print a summary."""
     parser = argparse.ArgumentParser(description="Draw the autograd graph of a small network's loss.")
     parser.add_argument("out", nargs="?", type=Path, default=Path("loss.svg"), help="the SVG file to write")
     parser.add_argument("--theme", choices=("auto", "light", "dark"), default="auto")

@@ -1,7 +1,7 @@
-"""Two clients of one session: Python names tensors, curl computes with them, Python goes on with the result.
+"""Two clients of one session: Python names tensors, curl computes with them, Python continues with the result.
 
-A session is not a connection. Whoever has the key may join it, in any language, and sees the same tensors and the same
-autograd graph: the gradient at the end flows through what curl computed.
+Any client that has the key may join a session, in any language, and sees the same tensors and autograd graph. The
+gradient at the end flows through curl's computation.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import subprocess
 import sys
 
 import gradwire as torch
-from gradwire.embedded import embedded_server
 
 
 def curl(method: str, url: str, key: str, body: object = None) -> dict[str, object]:
-    """A request by a curl process, answered in JSON.
+    """Send a request with curl and return its JSON answer.
 
     Raises:
         RuntimeError: with the problem that the server described.
@@ -36,7 +35,7 @@ def main() -> int:
     """Returns 0 if both clients agree."""
     url, key = os.environ.get("GRADWIRE_URL"), os.environ.get("GRADWIRE_API_KEY")
     if url is None:
-        server = embedded_server()
+        server = torch.embedded_server()
         url, key = server.url, server.api_key
     with torch.connect(url, key) as session:
         weights = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
@@ -64,11 +63,12 @@ def main() -> int:
         computed = reply["values"][0]["values"]  # type: ignore[index]
         print(f"curl:   outputs = weights @ inputs = {computed}")
 
-        # Found by name, a tensor comes with what happened to it elsewhere: here with curl's part of the graph.
+        # A tensor that is looked up by name has its whole history: here curl's part of the graph.
         outputs = session.tensor("outputs")
         print(f"python: found {outputs}")
         outputs.sum().backward()
-        gradient = session.tensor("weights").grad.tolist()
+        left = session.tensor("weights").grad
+        gradient = None if left is None else left.tolist()
         print(f"python: the gradient that went through it = {gradient}")
         agree = outputs.tolist() == computed == [-1.5, -2.5] and gradient == [[0.5, -1.0], [0.5, -1.0]]
     print("both agree" if agree else "the clients disagree")

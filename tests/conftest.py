@@ -1,4 +1,4 @@
-"""What all tests share: one embedded server for the client's tests, and deterministic threads."""
+"""Fixtures of all tests: one embedded server for the client's tests, and deterministic threads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import settings
 # Kernels that come in when they are ready would make results depend on the moment. GRADWIRE_TEST_COMPILED=1 runs any
 # test with the compiled ones from the beginning.
 if os.environ.get("GRADWIRE_TEST_COMPILED"):
-    from gradwire_engine.compiled import toolchain
-    from gradwire_engine.engine import Engine
+    from gradwire_engine.autograd.engine import Engine
+    from gradwire_engine.kernels.cpu import toolchain
 
     os.environ["GRADWIRE_COMPILED_KERNELS"] = "wait"
     toolchain.configure("wait")
@@ -25,7 +25,7 @@ else:
 
 # GRADWIRE_TEST_PLANS=shadow runs every frame of any test on the tape and by a plan, and compares the two sessions.
 if os.environ.get("GRADWIRE_TEST_PLANS"):
-    pytest_plugins = ["tests.shadowed_plans"]
+    pytest_plugins = ["tests.shadowed.plugin"]
 
 # In CI a red run should say something about the change, so hypothesis draws the same examples there each time.
 settings.register_profile("ci", derandomize=True)
@@ -41,7 +41,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def no_inference_leaves():
     """Nothing that a test has made in inference mode lets the operations of later tests go the long way."""
     yield
-    modes = sys.modules.get("gradwire.modes")
+    modes = sys.modules.get("gradwire._core.context.modes")
     if modes is not None and (modes.MODES.inference_leaves or modes.MODES.inference_gradients):
         kept = type(modes.MODES)
         kept.inference_leaves = kept.inference_gradients = False
@@ -66,7 +66,7 @@ def alone():
     before = gradwire.current_session()
     with gradwire.connect() as session:
         yield session
-    gradwire.sessions._current = before
+    gradwire._core.session.current_session._current = before
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def uncut(monkeypatch):
     """A slow machine does not cut frames of its own accord while a test makes them."""
     import gradwire
 
-    monkeypatch.setattr(gradwire.session, "QUIET_S", 5.0)
+    monkeypatch.setattr(gradwire._core.session.session, "QUIET_S", 5.0)
 
 
 @pytest.fixture

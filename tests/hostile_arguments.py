@@ -1,7 +1,7 @@
-"""Arguments that a careless or hostile program passes to an op, derived from the op table and the op's samples.
+"""Careless or hostile arguments of ops, derived from the op table and its samples.
 
-A sample is changed in one place: a number, an attribute or a dtype becomes one that is hard to take, an operand gets
-another shape or dtype, or an extent that several operands share becomes 0 or 1.
+One place of a sample changes: a number, attribute or dtype becomes an extreme one, an operand gets another shape or
+dtype, or an extent that several operands share becomes 0 or 1.
 """
 
 from __future__ import annotations

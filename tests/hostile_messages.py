@@ -1,7 +1,7 @@
-"""Messages with one field that is not what it should be, for every field of the schema; and records with arguments that
-no program means. For the tests and for ``python -m tests.soak frames``.
+"""Messages with one wrong field, for every field of the schema, and records with nonsensical arguments, for the tests
+and for ``python -m tests.soak frames``.
 
-The fields are read from the schema: one that is added is attacked from then on.
+The fields come from the schema, so new ones are covered automatically.
 """
 
 from __future__ import annotations

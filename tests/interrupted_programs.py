@@ -1,7 +1,7 @@
-"""Programs that are interrupted at any moment, and what must hold afterwards.
+"""Programs that are interrupted at any moment, and the conditions that must hold afterwards.
 
-:func:`interrupted_at` raises at the n-th of the places at which the interpreter looks for signals, so that a test can
-try them all.
+:func:`interrupted_at` raises at the n-th point at which the interpreter checks for signals, so that a test can try
+all of them.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _leaf() -> Any:
 
 
 def _warm(make: Callable[[], Any], statement: Callable[[Any], Any]) -> Callable[[], Any]:
-    """Prepares what was done before, so that the statement takes the short way."""
+    """Prepares what was done before, so that the statement takes the fast path."""
 
     def prepare() -> Any:
         for _ in range(3):

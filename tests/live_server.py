@@ -1,4 +1,4 @@
-"""Real servers for tests, on a free port of 127.0.0.1: in a thread of this process, or as a process of their own."""
+"""Real servers for tests, on a free port of 127.0.0.1: in a thread of this process, or as a separate process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import uvloop
 
 from gradwire_server.app import create_app
 from gradwire_server.http.serving import DrainingServer, listen
-from gradwire_server.settings import Settings
+from gradwire_server.settings.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 SOURCES = os.pathsep.join(str(ROOT / room) for room in ("protocol", "engine", "server", "client"))

@@ -1,4 +1,4 @@
-"""A training step to take profiles of, and the lanes of a trace of it."""
+"""A training step for profiles, and the lanes of its trace."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What nodes tell of what they keep (``grad_fn._saved_*``), compared with PyTorch over its op database.
+"""The saved values of nodes (``grad_fn._saved_*``), compared with PyTorch over its op database.
 
-``python -m tests.saved_attributes --record`` writes the table of names that both have with the same value;
-``python -m tests.saved_attributes`` compares, and lists what PyTorch has beyond it.
+``python -m tests.saved_attributes --record`` writes the table of names whose values both libraries share; without
+``--record`` it compares, and lists PyTorch's additional names.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import gradwire
-from gradwire import saved_attributes
-from gradwire.mirror import Node
+from gradwire._core.backward import saved_attributes
+from gradwire._core.graph.graph_mirror import Node
 from gradwire_protocol.meta import Meta
 from tests.op_db.bridge import Bridge
 from tests.op_db.trial import operator_of

@@ -1,6 +1,6 @@
-"""The same function run with torch and with gradwire as its argument, and what came of it compared.
+"""Runs the same function with torch and with gradwire as its argument, and compares the outcomes.
 
-A result is described by everything a program can see of it: values, dtype, shape, strides, ``requires_grad``,
+A result is described by everything that a program can see: values, dtype, shape, strides, ``requires_grad``,
 ``is_leaf``, ``grad_fn``; an exception by its class, a warning by its category.
 """
 

@@ -1,8 +1,8 @@
 """A stand-in for CuPy on machines without a GPU.
 
-Its arrays wrap NumPy's and refuse what CuPy's refuse: silent conversion to ``numpy.ndarray``, and being handed to
-NumPy's functions. Its ``xp`` offers NumPy's functions as far as CuPy 14.2 has them, with the parameters that CuPy
-gives them, on these arrays only. What passes here can still fail on a GPU; what fails here will.
+Its arrays wrap NumPy's and refuse what CuPy's refuse: implicit conversion to ``numpy.ndarray``, and use in NumPy
+functions. Its ``xp`` offers NumPy's functions as far as CuPy 14.2 has them, with CuPy's parameters, on these arrays
+only. Code that passes here can still fail on a GPU; code that fails here will.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gradwire_engine.backends import NumpyBackend
+from gradwire_engine.runtime.backends import NumpyBackend
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.meta import Shape
 
@@ -265,9 +265,7 @@ def _operator(name: str) -> Any:
     return apply
 
 
-for _name in (
-    "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()
-):  # fmt: skip
+for _name in "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split():
     for _prefix in ("", "r", "i"):
         setattr(StrictArray, f"__{_prefix}{_name}__", _operator(f"__{_prefix}{_name}__"))
 for _name in "lt le gt ge eq ne neg pos abs invert".split():

@@ -1,4 +1,4 @@
-"""A small training run with all that training has, for tests that disturb it: its end tells whether a bit was lost."""
+"""A small training run with all features of training, for tests that disturb it; its result shows a single lost bit."""
 
 from __future__ import annotations
 

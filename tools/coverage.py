@@ -1,6 +1,6 @@
-"""The record of what was measured over PyTorch's op database, as a section of ``docs/ops.md``.
+"""The record of PyTorch's op database, as a section of ``docs/ops.md``.
 
-The record, ``docs/op_coverage.json``, is written by ``make coverage``, and held by the tests.
+``make coverage`` writes the record, ``docs/op_coverage.json``, and the tests check it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ KINDS: Final = {"forward": "forward", "gradient": "gradient", "reference": "refe
 
 
 def section() -> Iterator[str]:
-    """The lines of the section; none where nothing was measured yet."""
+    """The lines of the section; none without a record."""
     if not RECORD.exists():
         return
     record = json.loads(RECORD.read_text(encoding="utf-8"))
@@ -25,13 +25,13 @@ def section() -> Iterator[str]:
     names = {name.split("/")[0] for name in entries}
     yield "\n## The op database of PyTorch\n"
     yield (
-        f"The wheel of torch {record['torch']} packages a database of its own operations with inputs to try them on. "
-        f"It has {len(names) + len(record['left_out'])} names; {len(record['left_out'])} are no part of gradwire "
+        f"The wheel of torch {record['torch']} contains a database of its operations with sample inputs. "
+        f"It has {len(names) + len(record['left_out'])} names; {len(record['left_out'])} are out of scope "
         f"(below). Of the {len(entries)} entries of the other {len(names)} names (a name can have several variants), "
-        f"{len(whole)} pass all of their samples in every dtype, {len(had) - len(whole)} some, "
-        f"{len(entries) - len(had)} are lacking. Samples are compared with torch on the same inputs: values, dtypes, "
-        "shapes, `requires_grad`, gradients; for error inputs the class of the exception. complex32 and the unsigned "
-        "integers beyond uint8 are not among gradwire's dtypes and do not count.\n"
+        f"{len(whole)} pass all samples in every dtype, {len(had) - len(whole)} pass some, "
+        f"{len(entries) - len(had)} are missing. Samples are compared with torch on the same inputs: values, dtypes, "
+        "shapes, `requires_grad`, gradients; for error inputs, the exception's class. complex32 and unsigned "
+        "integers beyond uint8 are not gradwire dtypes and do not count.\n"
     )
     yield "| samples | pass | of | share |"
     yield "|---|---:|---:|---:|"
@@ -39,12 +39,12 @@ def section() -> Iterator[str]:
         passed, of = map(sum, zip(*[totals(c).get(kind, (0, 0)) for c in had.values()]))
         if of:
             yield f"| {told} | {passed:,} | {of:,} | {100 * passed / of:.3f} % |"
-    yield "\n| entry | covered | which samples do not pass |"
+    yield "\n| entry | covered | failing samples |"
     yield "|---|---|---|"
     for name in sorted(entries, key=str.lower):
         covered = "no" if name not in had else "yes" if name in whole else "partly"
         yield f"| `{name}` | {covered} | {gaps(entries[name])} |"
-    yield "\nNames that do not count:\n"
+    yield "\nNames out of scope:\n"
     for name, why in record["left_out"].items():
         yield f"- `{name}`: {why}"
 
@@ -59,7 +59,7 @@ def totals(counts: dict[str, Any]) -> dict[str, tuple[int, int]]:
 
 
 def gaps(counts: dict[str, Any]) -> str:
-    """In words, what does not pass of an entry."""
+    """The failing samples of an entry, in words."""
     parts = []
     for kind, told in KINDS.items():
         short = {d: (p, t) for d, (p, t) in counts.get(kind, {}).items() if p < t}

@@ -9,12 +9,11 @@ ops.md        ``gradwire_protocol.table.TABLE``       the op table, for people; 
                                                       :mod:`tools.coverage` says of PyTorch's
 ops.json      the same                                what ``GET /v1/ops`` answers
 errors.md     ``gradwire_protocol.errors.BY_CODE``    the error vocabulary
-settings.md   ``gradwire_server.settings.Settings``   what the environment sets
-metrics.md    ``gradwire_server.metrics.METRICS``     what ``/metrics`` tells
+settings.md   ``gradwire_server.settings.settings.Settings``   what the environment sets
+metrics.md    ``gradwire_server.observability.metrics.METRICS``     what ``/metrics`` tells
 ============= ======================================= ===========================================
 
-Beside these pages of docs/, ``gradwire_protocol/derivatives.json`` is what :mod:`tools.derivatives` finds of the
-engine's derivatives.
+Beside these pages of docs/, the ``.pyi`` files of the client are what :mod:`tools.stubs` finds of its namespaces.
 """
 
 from __future__ import annotations
@@ -30,16 +29,15 @@ from typing import Annotated, Any, Final, get_args
 
 import typer
 
-from gradwire_protocol import derivatives, ops
+from gradwire_protocol import ops
 from gradwire_protocol.errors import BY_CODE, GradwireError
 from gradwire_protocol.frames import PROTOCOL_VERSION
 from gradwire_protocol.table import TABLE, Op
-from gradwire_server.metrics import METRICS, PREFIX
+from gradwire_server.observability.metrics import METRICS, PREFIX
 from gradwire_server.routes.ops import encoded
-from gradwire_server.settings import Settings, variable
+from gradwire_server.settings.settings import Settings, variable
 
-from . import coverage
-from .derivatives import derivatives_json
+from . import coverage, stubs
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 HEADER: Final = "<!-- Derived from {source}: change that, and run `make derive`. -->\n"
@@ -139,11 +137,11 @@ def errors_page() -> str:
     lines = [
         HEADER.format(source="`protocol/gradwire_protocol/errors.py`"),
         "# Errors\n",
-        "Every error that crosses the wire has a `code` that never changes its meaning: branch on it in any",
-        "language. In Python it is raised as the class, which also derives from the built-in exception that PyTorch",
-        "raises in the same situation, so `except RuntimeError` keeps working. Over HTTP it is an",
-        "`application/problem+json` document (RFC 9457) with the status; on a stream it stands in a reply. Where a",
-        "retry can help, the same request may succeed later, unchanged.\n",
+        "Every error on the wire has a stable `code`: branch on it in any language. The Python client raises the class",
+        "of the code. The class also derives from the built-in exception that PyTorch raises in the same situation, so",
+        "`except RuntimeError` keeps working. Over HTTP an error is an `application/problem+json` document (RFC 9457)",
+        "with the status; on a stream it is part of a reply. If a retry can help, the same request may succeed",
+        "later.\n",
         "| code | class | also a | HTTP status | a retry can help | meaning |",
         "|---|---|---|---|---|---|",
     ]
@@ -166,13 +164,13 @@ def _builtin(cls: type[GradwireError]) -> str:
 def settings_page() -> str:
     """The server's settings as a page."""
     lines = [
-        HEADER.format(source="`server/gradwire_server/settings.py`"),
+        HEADER.format(source="`server/gradwire_server/settings/settings.py`"),
         "# Settings of the server\n",
-        "Each is an environment variable. A value that cannot be used ends the server's start with a message that",
-        "names the variable and what it may be. An empty variable is one that is not set, a misspelt one is told",
-        "at the start. `gradwire serve --help` tells which of them are also options. An embedded server takes over",
-        "limits, logs and the device from its program's variables, and nothing that concerns data, keys, TLS, proxies",
-        "or shares.\n",
+        "Each setting is an environment variable. An invalid value stops the start of the server with a message that",
+        "names the variable and the allowed values. An empty variable counts as unset. The server warns about unknown",
+        "`GRADWIRE_` variables. `gradwire serve --help` lists the settings that are also options. An embedded server",
+        "takes limits, logging and the device from the variables of its program. It ignores those for data, keys,",
+        "TLS, proxies and quotas.\n",
         "| variable | type | default | meaning |",
         "|---|---|---|---|",
     ]
@@ -203,7 +201,7 @@ def _type(annotation: Any) -> str:
 def _default(name: str, value: Any) -> str:
     if value is None or value == ():
         return "none"
-    if name.endswith("_bytes") and isinstance(value, int):
+    if name.endswith("_bytes") and isinstance(value, int) and value:
         return f"{value} ({_binary(value)})"
     return f"`{value}`" if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -221,12 +219,12 @@ def _binary(size: int) -> str:
 def metrics_page() -> str:
     """The server's metrics as a page."""
     lines = [
-        HEADER.format(source="`server/gradwire_server/metrics.py`"),
+        HEADER.format(source="`server/gradwire_server/observability/metrics.py`"),
         "# Metrics of the server\n",
-        "`GET /metrics` tells them in Prometheus' text format; [observability.md](observability.md) has queries.",
-        "Labels are bounded: nothing that a client chooses, no id and no key, is ever one. What frames do is counted",
-        "in the server's process, also for sessions in worker processes. prometheus-client's own `process_*` and",
-        "`python_*` metrics stand beside these.\n",
+        "`GET /metrics` returns them in Prometheus' text format; [observability.md](observability.md) has queries.",
+        "Labels are bounded: their values never contain ids, keys or names that a client chooses. The server's process",
+        "counts frames of all sessions, those in worker processes included. prometheus-client adds its own `process_*`",
+        "and `python_*` metrics.\n",
         "| metric | kind | labels | meaning |",
         "|---|---|---|---|",
     ]
@@ -244,9 +242,9 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "errors.md": errors_page,
     "settings.md": settings_page,
     "metrics.md": metrics_page,
-    "derivatives.json": derivatives_json,
+    **stubs.STUBS,
 }
-ELSEWHERE: Final = {"derivatives.json": derivatives.FILE}
+ELSEWHERE: Final = stubs.FILES
 """Where a file belongs that is no page of docs/."""
 
 

@@ -1,1 +1,1 @@
-"""The step of ``chain`` on others who compute elsewhere, side by side with gradwire: ``python -m benchmarks.peers``."""
+"""The ``chain`` step on other remote tensor libraries, side by side with gradwire: ``python -m benchmarks.peers``."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.peers``: make the environments, measure everybody in one run, write one table."""
+"""``python -m benchmarks.peers``: create the environments, measure all peers in one run, write one table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 
 import gradwire
-from gradwire.session import Session
+from gradwire._core.session.session import Session
 
 from .. import chain, machine, report
 from ..__main__ import RESULTS
@@ -40,10 +40,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class Asked:
-    """A peer's script that stands ready to measure at one distance.
+    """A peer's script, ready to measure at one distance.
 
     Raises:
-        RuntimeError: with the first line of what it said, when it does not come to that.
+        RuntimeError: with the first line of its output, if it does not start.
     """
 
     def __init__(self, python: str, peer: Peer, rtt_ms: float) -> None:
@@ -87,7 +87,7 @@ class Asked:
         return found
 
     def end(self) -> None:
-        """Close its standard input, at which it ends, and see that it does."""
+        """Close its standard input, which ends it, and wait."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -101,7 +101,7 @@ class Asked:
 
 
 class Watch:
-    """Kills a process that takes too long, so that reading from it ends."""
+    """Kills a process after a timeout, so that reading from it ends."""
 
     def __init__(self, process: subprocess.Popen[str], limit_s: float) -> None:
         self._fired = False
@@ -115,7 +115,7 @@ class Watch:
         self._timer.start()
 
     def stop(self) -> bool:
-        """Watch no longer. Returns whether it was too late."""
+        """Stop watching. Returns whether the timeout had passed."""
         self._timer.cancel()
         return self._fired
 
@@ -202,7 +202,7 @@ def _ours(opened: Session, step: Callable[[], Any], steps: int) -> float:
 
 
 def _milliseconds(step: Callable[[], Any], steps: int) -> float:
-    """A step, on average, after one that is not counted."""
+    """The average time of a step, after an uncounted one."""
     step()
 
     def several() -> None:

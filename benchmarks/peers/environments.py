@@ -1,4 +1,4 @@
-"""Who the peers are, and an environment of its own for each, made under ``build/peers``."""
+"""The peers, and an environment for each under ``build/peers``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FAILED: Final = re.compile(r"ERROR\b|[\w.]*(Error|Exception)\b")
 
 @dataclass(frozen=True)
 class Peer:
-    """Someone else's way to compute elsewhere.
+    """Another remote tensor library.
 
     Attributes:
-        script: in this package, what runs the step.
-        requirements: what its environment holds; empty for the project's own, which has torch.
-        absent: why it is not tried, if it is not.
+        script: the module of this package that runs the step.
+        requirements: the packages of its environment; empty for the project's own, which has torch.
+        absent: why it is not tried, if so.
     """
 
     name: str
@@ -44,14 +44,14 @@ PEERS: Final = (
 
 
 class NotInstalled(Exception):
-    """A peer's environment could not be made. Says why, in one line."""
+    """A peer's environment could not be created; the reason in one line."""
 
 
 def python_of(peer: Peer) -> str:
-    """The interpreter that has the peer, installed now unless it is already.
+    """The peer's interpreter, installed if necessary.
 
     Raises:
-        NotInstalled: with the first line of what went wrong.
+        NotInstalled: with the first line of the error.
     """
     if peer.absent:
         raise NotInstalled(peer.absent)
@@ -84,7 +84,7 @@ def python_of(peer: Peer) -> str:
 
 
 def first_line(errors: str) -> str:
-    """The first line that says that something failed, of all that a program has said; without this machine's paths."""
+    """The first line of a program's output that reports a failure, without this machine's paths."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     telling = [line for line in lines if FAILED.match(line)]
     found = (telling or lines or ["it said nothing"])[0]

@@ -1,4 +1,4 @@
-"""Monarch's distributed tensors on a mesh of one process, op by op. A whole step cannot be one call there."""
+"""Monarch's distributed tensors on a mesh of one process, op by op. It cannot run a whole step in one call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from talk import LINKS, SIZE, answer, arguments, data
 
 
 def _there(values: bytes) -> Any:
-    # It travels by value, so it names nothing of this file.
+    # It is sent by value, so it must not refer to this file.
     return torch.frombuffer(bytearray(values), dtype=torch.float32).reshape(64, 64)
 
 

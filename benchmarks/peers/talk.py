@@ -1,8 +1,8 @@
-"""What a peer's script shares with the others: its data, a server beside it, a relay, and how it is asked to measure.
+"""Shared by the peers' scripts: data, a server process, a relay, and the measuring protocol.
 
-A script runs in its peer's own environment, so this file needs the standard library and NumPy alone. It starts its
-server, says on its standard output that it is ready, and then answers lines of ``FORM STEPS`` with the milliseconds
-that a step took. It ends when its standard input closes.
+A script runs in its peer's environment, so this file needs only the standard library and NumPy. The script starts its
+server, reports on standard output that it is ready, and answers lines of ``FORM STEPS`` with the milliseconds per step.
+It ends when its standard input closes.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ SIZE = 64
 LINKS = 10
 PATIENCE_S = 60.0
 
-# Libraries print as they please; what the driver reads goes through a descriptor of its own.
+# Libraries may print to standard output, so the driver reads from a duplicate of the original descriptor.
 _answers = os.fdopen(os.dup(1), "w", buffering=1)
 os.dup2(2, 1)
 
 
 def data() -> tuple[Any, Any]:
-    """The two matrices that ``benchmarks.chain`` makes: 64x64, float32."""
+    """The two matrices of ``benchmarks.chain``: 64x64, float32."""
     random = np.random.default_rng(0)
     x = random.standard_normal((SIZE, SIZE)).astype(np.float32)
     return x, (random.standard_normal((SIZE, SIZE)) / 6).astype(np.float32)
 
 
 def arguments() -> argparse.Namespace:
-    """``serve PORT``, or ``measure [--relay COMMAND]``, where the command takes an address and tells another."""
+    """``serve PORT``, or ``measure [--relay COMMAND]``, where the command takes an address and prints another."""
     parser = argparse.ArgumentParser()
     parser.add_argument("role", choices=("serve", "measure"))
     parser.add_argument("port", type=int, nargs="?", default=0)
@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
+    """A free port of loopback."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
@@ -54,13 +54,13 @@ def free_port() -> int:
 
 
 class Beside:
-    """Processes beside the script, which end with it."""
+    """Child processes that end with the script."""
 
     def __init__(self) -> None:
         self._started: list[subprocess.Popen[str]] = []
 
     def serve(self, environment: dict[str, str] | None = None) -> int:
-        """Start this script again, as a server. Returns its port, once it listens there."""
+        """Start this script again as a server. Returns its port once it listens."""
         port = free_port()
         command = [sys.executable, sys.argv[0], "serve", str(port)]
         server = subprocess.Popen(command, env=os.environ | (environment or {}), stdin=subprocess.DEVNULL, text=True)
@@ -76,7 +76,7 @@ class Beside:
                 time.sleep(0.1)
 
     def relay(self, command: str, port: int) -> int:
-        """Start a relay to that port, if there is a command for it. Returns the port to use instead."""
+        """Start a relay to that port, if there is a command for it. Returns the port to use."""
         if not command:
             return port
         relay = subprocess.Popen(
@@ -94,7 +94,7 @@ class Beside:
 
 
 def answer(version: str, forms: dict[str, Callable[[], Any]], note: str = "") -> None:
-    """Tell that everything stands, then measure what is asked for.
+    """Report readiness, then measure on request.
 
     Args:
         forms: by name, a step that returns the gradient as an array.

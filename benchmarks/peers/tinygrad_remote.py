@@ -1,4 +1,4 @@
-"""tinygrad's remote device: ops are lazy, and what is realised goes to the server over HTTP, in batches."""
+"""tinygrad's remote device: ops are lazy, and realised ones go to the server over HTTP in batches."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _measure() -> None:
 
     whole = TinyJit(lambda: backward().realize())
     forms = {"op by op": lambda: backward().numpy(), "TinyJit": lambda: whole().numpy()}
-    for _ in range(3):  # the second call of a TinyJit is the one that is kept
+    for _ in range(3):  # a TinyJit captures its second call
         forms["TinyJit"]()
     answer(f"tinygrad {version('tinygrad')}", forms)
 

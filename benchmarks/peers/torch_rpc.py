@@ -1,7 +1,7 @@
-"""torch.distributed.rpc: each op a call that leaves its result with the worker, or one call for the whole step.
+"""torch.distributed.rpc: one call per op, whose result stays on the worker, or one call for the whole step.
 
-The two processes find each other through a store, where the worker leaves its address. To be some way off, this side
-reads the address of a relay there instead.
+The two processes find each other through a store that holds the worker's address. To add latency, this side reads the
+address of a relay instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.distributed.rendezvous import register_rendezvous_handler
 PATIENCE = timedelta(seconds=60)
 
 
-# What the worker runs; references stand for tensors that live there
+# Functions of the worker; references stand for its tensors
 
 
 def leaf(values: Any) -> Any:
@@ -66,7 +66,7 @@ def whole(a: Any, b: Any) -> Any:
 
 
 class Redirected(Store):  # type: ignore[misc]
-    """A store in which the worker's address is that of a relay to it."""
+    """A store in which a relay's address replaces the worker's."""
 
     def __init__(self, inner: Store, beside: Beside, relay: str) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class Redirected(Store):  # type: ignore[misc]
 
 
 def join(name: str, rank: int, store: Store) -> None:
-    """Take part, over plain TCP: shared memory would pass by any distance."""
+    """Join over plain TCP, because shared memory would bypass the relay."""
 
     def handed(_: str, **__: Any) -> Iterator[tuple[Store, int, int]]:
         yield store, rank, 2
@@ -134,7 +134,7 @@ def measure(relay: str) -> None:
     finally:
         worker.kill()
         beside.end()
-        os._exit(0)  # the other side is gone, and a shutdown would wait for it
+        os._exit(0)  # the other side is gone, and shutdown would wait for it
 
 
 def _measure() -> None:
@@ -145,7 +145,7 @@ def _measure() -> None:
         h = x
         for _ in range(LINKS):
             h = rpc.remote("worker", relu, (rpc.remote("worker", matmul, (h, w)),))
-        forgotten.wait()  # long answered: the worker has several threads, and could do it after backward
+        forgotten.wait()  # wait here, because the worker has several threads and could do it after backward
         rpc.rpc_async("worker", backward, (rpc.remote("worker", mean, (h,)),)).wait()
         return rpc.rpc_sync("worker", gradient, (x,)).numpy()
 

@@ -6,8 +6,8 @@ import platform
 
 import numpy as np
 
-from .settings import get_num_interop_threads, get_num_threads
-from .version import __version__
+from ._core.context.version import __version__
+from ._core.surface.global_settings import get_num_interop_threads, get_num_threads
 
 
 def show() -> str:

@@ -2,10 +2,9 @@
 
 import math as _math
 import sys as _sys
+from importlib import import_module as _import_module
 
-from gradwire_protocol.dtypes import (
-    DType as dtype,
-)
+from gradwire_protocol.dtypes import DType as dtype
 from gradwire_protocol.dtypes import (
     bfloat16,
     complex64,
@@ -19,9 +18,7 @@ from gradwire_protocol.dtypes import (
     int64,
     uint8,
 )
-from gradwire_protocol.dtypes import (
-    bool_ as bool,
-)
+from gradwire_protocol.dtypes import bool_ as bool
 from gradwire_protocol.errors import (
     ConnectionLost,
     DeviceError,
@@ -41,9 +38,42 @@ from gradwire_protocol.errors import (
     VersionMismatch,
 )
 
-from . import attributes, autograd, composed, methods, operators, reshaping, subclasses
-from .aio import AsyncSession
-from .creation import (
+from . import autograd
+from ._core import composed
+from ._core.compiling import session_repeat
+from ._core.context.destructors import keep_interrupts as _keep_interrupts
+from ._core.context.layouts import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
+from ._core.context.modes import (
+    enable_grad,
+    inference_mode,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from ._core.context.size import Size, device
+from ._core.context.version import __version__
+from ._core.dispatch import row_prefetch
+from ._core.session.batched_read import fetch
+from ._core.session.current_session import connect, current_session, get_default_dtype, open_session, set_default_dtype
+from ._core.session.session import Session
+from ._core.surface import attributes, conversions, copying, methods, operators, representation, reshaping, subclasses
+from ._core.surface.creation import (
     arange,
     as_tensor,
     empty,
@@ -68,35 +98,10 @@ from .creation import (
     zeros,
     zeros_like,
 )
-from .destructors import keep_interrupts as _keep_interrupts
-from .fetch import fetch
-from .interchange import asarray, from_dlpack, frombuffer, to_dlpack
-from .layouts import (
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    layout,
-    memory_format,
-    preserve_format,
-    sparse_bsc,
-    sparse_bsr,
-    sparse_coo,
-    sparse_csc,
-    sparse_csr,
-    strided,
-)
-from .modes import (
-    enable_grad,
-    inference_mode,
-    is_anomaly_check_nan_enabled,
-    is_anomaly_enabled,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-from .number_limits import finfo, iinfo
-from .predicates import (
+from ._core.surface.global_settings import *  # noqa: F403
+from ._core.surface.interchange import asarray, from_dlpack, frombuffer, to_dlpack
+from ._core.surface.number_limits import finfo, iinfo
+from ._core.surface.predicates import (
     can_cast,
     is_complex,
     is_distributed,
@@ -108,15 +113,11 @@ from .predicates import (
     result_type,
     typename,
 )
-from .printing import get_printoptions, set_printoptions
+from ._core.surface.tensor_types import TYPES as _types
+from ._core.tensor.printing import get_printoptions, set_printoptions
+from ._core.tensor.tensor import Tensor
+from .aio import AsyncSession
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-from .session import Session
-from .sessions import connect, current_session, get_default_dtype, open_session, set_default_dtype
-from .settings import *  # noqa: F403
-from .size import Size, device
-from .tensor import Tensor
-from .tensor_types import TYPES as _types
-from .version import __version__
 
 float = float32
 double = float64
@@ -138,8 +139,7 @@ methods.name_after(__name__, globals())
 globals().update(_types)
 
 from . import func, nn, optim, utils  # noqa: E402  (they use the names above)
-from .amp import autocast  # noqa: E402
-from .amp.casting import (  # noqa: E402
+from ._core.dispatch.autocasting import (  # noqa: E402
     autocast_decrement_nesting,
     autocast_increment_nesting,
     clear_autocast_cache,
@@ -156,34 +156,37 @@ from .amp.casting import (  # noqa: E402
     set_autocast_enabled,
     set_autocast_gpu_dtype,
 )
+from .amp import autocast  # noqa: E402
 from .func.vmap import vmap  # noqa: E402
 from .serialization import load, save  # noqa: E402
 
 _keep_interrupts(Tensor.__del__)
 
 _LATER = (
-    "__config__", "accelerator", "amp", "backends", "compiler", "compiling", "cpu", "cuda", "distributed",
+    "__config__", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "fft", "jit", "linalg", "masked", "mps", "multiprocessing", "overrides", "profiler",
-    "return_types", "signal", "special", "testing", "types", "viz", "xpu",
+    "return_types", "signal", "special", "testing", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
-_INSIDE_OF = {"Event": "cuda", "GradScaler": "amp", "Stream": "cuda", "compile": "compiling", "each": "compiling"}
-"""Names whose module is one of those."""
+_INSIDE_OF = {
+    "Event": "cuda", "GradScaler": "amp", "Stream": "cuda", "compile": "_core.compiling.function",
+    "each": "_core.compiling.repeating", "embedded_server": "_core.wire.embedded_server",
+    "get_device_module": "accelerator",
+}  # fmt: skip
+"""Names of such modules."""
 
 
 def __getattr__(name: str) -> object:
     if name in _INSIDE_OF:
-        return getattr(__getattr__(_INSIDE_OF[name]), name)
+        return getattr(_import_module(f"gradwire.{_INSIDE_OF[name]}"), name)
     if name in _LATER:
-        from importlib import import_module
-
         try:
-            return import_module(f"gradwire.{name}")
+            return _import_module(f"gradwire.{name}")
         except ModuleNotFoundError as error:
             if error.name not in (None, f"gradwire.{name}"):
                 raise
     if name.startswith("__"):
         raise AttributeError(f"module 'gradwire' has no attribute {name!r}")
-    from .absent import absent
+    from ._core.surface.unsupported import absent
 
     raise absent(_sys.modules[__name__], name)

@@ -1,5 +1,5 @@
 """``python -m gradwire``: the ``gradwire`` command."""
 
-from .cli import main
+from .cli.main import main
 
 main()

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
+from . import cpu, cuda
+from ._core.context.default_device import PLACES
+from ._core.context.size import device as Device
+from ._core.surface.global_settings import get_default_device
+from ._core.surface.server_devices import OnDevice, gpu_count, gpu_index, synchronize
 from .cuda.memory import (
     empty_cache,
     max_memory_allocated,
@@ -15,9 +21,6 @@ from .cuda.memory import (
 )
 from .cuda.memory import mem_get_info as get_memory_info
 from .cuda.streams import Stream, set_stream
-from .hardware import OnDevice, gpu_count, gpu_index, synchronize
-from .places import PLACES
-from .size import device as Device
 
 __all__ = [
     "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count",
@@ -67,3 +70,9 @@ class device_index(OnDevice):
 
 current_device_idx = current_device_index
 set_device_idx = set_device_index
+
+
+def get_device_module(device: Any = None) -> ModuleType:
+    """``torch.cuda`` or ``torch.cpu``, by the kind of a device."""
+    kind = get_default_device().type if device is None else Device(device).type
+    return cuda if kind == "cuda" else cpu

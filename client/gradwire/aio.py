@@ -1,4 +1,4 @@
-"""The asynchronous face of a session: waiting for values without blocking an event loop."""
+"""Asynchronous sessions: awaiting values without blocking an event loop."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 from types import TracebackType
 from typing import Any
 
-from .fetch import fetch
-from .session import Session
-from .sessions import connect
-from .tensor import Tensor
+from ._core.session.batched_read import fetch
+from ._core.session.current_session import connect
+from ._core.session.session import Session
+from ._core.tensor.tensor import Tensor
 
 
 class AsyncSession:
@@ -35,10 +35,10 @@ class AsyncSession:
             await asyncio.to_thread(self.session.close)
 
     async def fetch(self, *tensors: Tensor) -> tuple[Any, ...]:
-        """The values of several tensors, in one round trip."""
+        """The values of several tensors in one round trip."""
         return await asyncio.to_thread(fetch, *tensors)
 
     async def synchronize(self) -> None:
-        """Wait until everything recorded so far is done, and raise the first error among it."""
+        """Wait until everything recorded so far is done, and raise its first error."""
         if self.session is not None:
             await asyncio.to_thread(self.session.synchronize)

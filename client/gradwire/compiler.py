@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from .compiling.function import compile, forget_all
+from ._core.compiling.function import compile, forget_all
 
 Anything = TypeVar("Anything")
 

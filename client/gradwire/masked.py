@@ -1,7 +1,7 @@
-"""``torch.masked``: reductions and normalisations over the elements that a mask keeps.
+"""``torch.masked``: reductions and normalisations over unmasked elements.
 
-An element takes part where the mask is True (everywhere without one). What nothing takes part in has the value that an
-empty reduction has; what a normalisation gives where it is masked out means nothing, as in torch.
+An element is unmasked where the mask is True; without a mask, all are. A reduction of no elements has its empty value.
+A normalisation's result at masked positions is undefined, as in torch.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 
-from .dispatch import call
-from .methods import FUNCTIONS
-from .tensor import Tensor
+from ._core.dispatch.dispatch import call
+from ._core.surface.methods import FUNCTIONS
+from ._core.tensor.tensor import Tensor
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def _filled(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
-    """``input`` with a neutral value where it is masked out."""
+    """``input`` with a neutral value for masked elements."""
     if mask is None:
         return input
     found: Tensor = call("where", mask.to(dtypes.bool_), input, call("full_like", input, value))
@@ -31,7 +31,7 @@ def _filled(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
 
 
 def _accumulated(input: Tensor, dtype: DType | None) -> Tensor:
-    """In the dtype of a sum: int64 for integers, unless another is asked for."""
+    """Cast to the dtype of a sum: by default int64 for integers."""
     if dtype is None and input.dtype.category < dtypes.FLOATING:
         dtype = dtypes.int64
     return input if dtype is None else input.to(dtype)
@@ -59,7 +59,7 @@ def _limits(dtype: DType) -> tuple[int, int]:
 
 
 def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Any:
-    """How many elements take part, where they are reduced."""
+    """The number of unmasked elements per reduction."""
     ones = call("ones_like", input, dtype=dtypes.int64) if mask is None else mask.to(dtypes.bool_).to(dtypes.int64)
     ones = call("expand", ones, tuple(input.shape))
     return call("sum", ones, dims, keepdim)
@@ -67,16 +67,16 @@ def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | N
 
 def sum(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
-) -> Any:
-    """The sum of the elements that take part; 0 where none does."""
+) -> Tensor:
+    """The sum of the unmasked elements; 0 without any."""
     x = _accumulated(input, dtype)
     return call("sum", _filled(x, mask, 0), _dims(x, dim), keepdim)
 
 
 def prod(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
-) -> Any:
-    """The product of the elements that take part; 1 where none does."""
+) -> Tensor:
+    """The product of the unmasked elements; 1 without any."""
     x = _filled(_accumulated(input, dtype), mask, 1)
     for at in sorted((d % max(x.ndim, 1) for d in _dims(x, dim)), reverse=True):
         x = FUNCTIONS["prod"](x, at, True)
@@ -87,13 +87,13 @@ def _scan(name: str, x: Tensor, mask: Tensor | None, neutral: int, dim: int) -> 
     return call(name, _filled(x, mask, neutral), dim, x.dtype)
 
 
-def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Any:
-    """Running sums of the elements that take part."""
+def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
+    """Running sums of the unmasked elements."""
     return _scan("cumsum", _cast(input, dtype), mask, 0, dim)
 
 
-def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Any:
-    """Running products of the elements that take part."""
+def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
+    """Running products of the unmasked elements."""
     return _scan("cumprod", _cast(input, dtype), mask, 1, dim)
 
 
@@ -103,16 +103,16 @@ def _cast(input: Tensor, dtype: DType | None) -> Tensor:
 
 def amax(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
-) -> Any:
-    """The greatest element that takes part; the dtype's lowest value where none does."""
+) -> Tensor:
+    """The greatest unmasked element; the dtype's lowest value without any."""
     x = _cast(input, dtype)
     return call("amax", _filled(x, mask, _lowest(x.dtype)), _dims(x, dim), keepdim)
 
 
 def amin(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
-) -> Any:
-    """The least element that takes part; the dtype's highest value where none does."""
+) -> Tensor:
+    """The least unmasked element; the dtype's highest value without any."""
     x = _cast(input, dtype)
     return call("amin", _filled(x, mask, _highest(x.dtype)), _dims(x, dim), keepdim)
 
@@ -120,8 +120,8 @@ def amin(
 def argmax(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
-) -> Any:  # fmt: skip
-    """Where the greatest element that takes part is; like torch's, in the dtype of ``input``."""
+) -> Tensor:  # fmt: skip
+    """The index of the greatest unmasked element; in the dtype of ``input``, as in torch."""
     x = _cast(input, dtype)
     return call("argmax", _filled(x, mask, _lowest(x.dtype)), dim, bool(keepdim)).to(x.dtype)
 
@@ -129,16 +129,16 @@ def argmax(
 def argmin(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
-) -> Any:  # fmt: skip
-    """Where the least element that takes part is; like torch's, in the dtype of ``input``."""
+) -> Tensor:  # fmt: skip
+    """The index of the least unmasked element; in the dtype of ``input``, as in torch."""
     x = _cast(input, dtype)
     return call("argmin", _filled(x, mask, _highest(x.dtype)), dim, bool(keepdim)).to(x.dtype)
 
 
 def mean(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
-) -> Any:
-    """The mean of the elements that take part; NaN where none does."""
+) -> Tensor:
+    """The mean of the unmasked elements; NaN without any."""
     x = _accumulated(input, dtype)
     dims = _dims(x, dim)
     total = call("sum", _filled(x, mask, 0), dims, keepdim)
@@ -147,8 +147,8 @@ def mean(
 
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
-) -> Any:
-    """The lower median of the elements that take part; NaN where none does. Floating point only."""
+) -> Tensor:
+    """The lower median of the unmasked elements; NaN without any. Floating point only."""
     x = _cast(input, dtype)
     return FUNCTIONS["nanmedian"](_filled(x, mask, math.nan), dim, bool(keepdim))[0]
 
@@ -156,8 +156,8 @@ def median(
 def norm(
     input: Tensor, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
-) -> Any:  # fmt: skip
-    """The vector norm of the elements that take part."""
+) -> Tensor:  # fmt: skip
+    """The vector norm of the unmasked elements."""
     x = _cast(input, dtype)
     order = 2.0 if ord is None else float(ord)
     neutral = math.inf if order < 0 else 0
@@ -167,7 +167,7 @@ def norm(
 def _deviations(
     input: Tensor, dim: Any, unbiased: Any, correction: Any, keepdim: bool, dtype: DType | None, mask: Any
 ) -> Any:
-    """The variance of the elements that take part."""
+    """The variance of the unmasked elements."""
     x = _accumulated(input, dtype)
     if x.dtype.category < dtypes.FLOATING:
         x = x.to(dtypes.float32)
@@ -189,32 +189,32 @@ def _deviations(
 def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
     keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None,
-) -> Any:  # fmt: skip
-    """The variance of the elements that take part, by default unbiased."""
+) -> Tensor:  # fmt: skip
+    """The variance of the unmasked elements, by default unbiased."""
     return _deviations(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
     keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None,
-) -> Any:  # fmt: skip
-    """The standard deviation of the elements that take part, by default unbiased."""
+) -> Tensor:  # fmt: skip
+    """The standard deviation of the unmasked elements, by default unbiased."""
     return call("sqrt", _deviations(input, dim, unbiased, correction, keepdim, dtype, mask))
 
 
-def softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Any:
-    """Softmax over the elements that take part."""
+def softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
+    """Softmax over the unmasked elements."""
     x = _cast(input, dtype)
     return call("softmax", _filled(x, mask, -math.inf), dim)
 
 
-def log_softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Any:
+def log_softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of :func:`softmax`."""
     x = _cast(input, dtype)
     return call("log_softmax", _filled(x, mask, -math.inf), dim)
 
 
-def softmin(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Any:
+def softmin(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
     """:func:`softmax` of the negative."""
     x = _cast(input, dtype)
     return call("softmax", call("neg", _filled(x, mask, math.inf)), dim)
@@ -222,8 +222,8 @@ def softmin(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
 
 def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: DType | None = None, mask: Tensor | None = None
-) -> Any:
-    """The elements that take part over their norm, which counts as at least ``eps``."""
+) -> Tensor:
+    """The unmasked elements divided by their norm, which is at least ``eps``."""
     x = _cast(input, dtype)
     length = norm(x, ord, dim, keepdim=True, mask=mask)
     least = call("clamp_min", length, eps)
@@ -233,16 +233,16 @@ def normalize(
 def logaddexp(
     input: Tensor, other: Tensor, *, dtype: DType | None = None, input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
-) -> Any:  # fmt: skip
-    """``log(exp(input) + exp(other))`` of what takes part of either."""
+) -> Tensor:  # fmt: skip
+    """``log(exp(input) + exp(other))`` over the unmasked elements of both."""
     x, y = _cast(input, dtype), _cast(other, dtype)
     return call("logaddexp", _filled(x, input_mask, -math.inf), _filled(y, other_mask, -math.inf))
 
 
 def logsumexp(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
-) -> Any:
-    """The logarithm of the sum of exponentials of what takes part; minus infinity where nothing does."""
+) -> Tensor:
+    """The logarithm of the sum of exponentials of the unmasked elements; minus infinity without any."""
     x = _cast(input, dtype)
     found = call("logsumexp", _filled(x, mask, _lowest(x.dtype)), _dims(x, dim), keepdim)
     return found.to(x.dtype)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Self
 
-from .methods import FUNCTIONS
-from .modes import MODES
-from .subclasses import asked, handler_of, overriding, within, without_classes
-from .tensor import Tensor
+from ._core.context.modes import MODES
+from ._core.dispatch.overrides import asked, handler_of, overriding, within, without_classes
+from ._core.surface.methods import FUNCTIONS
+from ._core.tensor.tensor import Tensor
 
 
 class TorchFunctionMode:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .generator import Generator, default_generator
+from ._core.surface.generator import Generator, default_generator
+from ._core.tensor.tensor import Tensor
 
 __all__ = [
     "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
@@ -33,7 +34,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-def get_rng_state() -> Any:
+def get_rng_state() -> Tensor:
     """The state of the session's random numbers: a uint8 tensor of 16 elements, not PyTorch's."""
     return default_generator.get_state()
 

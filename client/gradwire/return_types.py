@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import linalg as _linalg  # noqa: F401  # its results have classes, too
-from .methods import RETURN_TYPES as _BY_NAME
+from ._core.surface.methods import RETURN_TYPES as _BY_NAME
 
 all_return_types = list(_BY_NAME.values())
 __all__ = ["all_return_types", *sorted(_BY_NAME)]

@@ -1,7 +1,7 @@
-"""``save`` and ``load``: state dicts as safetensors files, never as pickles. PyTorch's pickles are read.
+"""``save`` and ``load``: state dicts as safetensors files, never as pickles. ``load`` also reads PyTorch's files.
 
-The tensors of a nested object lie in the file under the paths that lead to them (``model.0.weight``), so that a
-module's state dict is what any reader of safetensors expects of one. All else is JSON in the file's metadata.
+The tensors of a nested object are stored under their paths (``model.0.weight``), so any safetensors reader sees a
+module's state dict as expected. Everything else is JSON in the file's metadata.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
 
-from .creation import upload
+from ._core.context.numpy_dtypes import DTYPES, NUMPY_DTYPES
+from ._core.context.size import Size, device
+from ._core.surface.creation import upload
+from ._core.surface.global_settings import get_default_device
+from ._core.tensor.tensor import Tensor
 from .nn import Module, Parameter
-from .numpy_dtypes import DTYPES, NUMPY_DTYPES
-from .settings import get_default_device
-from .size import Size, device
-from .tensor import Tensor
 
 METADATA: Final = "gradwire"
 _BY_TAG: Final = {d.safetensors: d for d in dtypes.ALL if d.safetensors is not None}
@@ -92,12 +92,12 @@ def load(
     """
     pickled = _of_pickle(f)
     if pickled is not None:
-        from .pickles import Where, arrive, read
+        from ._core.pickles import Where, arrive, read
 
         with pickled as stream:
             return arrive(read(stream), Where(map_location))
     if map_location is not None and not isinstance(map_location, (str, device)):
-        from .pickles import Where
+        from ._core.pickles import Where
 
         map_location = Where(map_location)(str(get_default_device()))
     metadata, arrays = _read(f)
@@ -142,7 +142,7 @@ def _typed(name: str, array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]
 
 
 def _of_pickle(f: Any) -> Any:
-    """A context manager with the stream of a file that torch.save wrote; ``None`` for other files."""
+    """A context manager with the stream of a ``torch.save`` file; ``None`` for other files."""
     if isinstance(f, (str, os.PathLike)):
         file = open(f, "rb")  # noqa: SIM115  (whoever reads on closes it)
         start = file.read(8)
@@ -161,14 +161,14 @@ def _of_pickle(f: Any) -> Any:
 
 
 class _Packer:
-    """Turns an object into JSON, and gathers its tensors under the paths that lead to them."""
+    """Converts an object to JSON, and collects its tensors by path."""
 
     def __init__(self) -> None:
         self._tensors: dict[str, Tensor] = {}
         self._plain: dict[str, np.ndarray[Any, Any]] = {}
 
     def pack(self, value: Any, path: str) -> Any:
-        """The JSON that stands for ``value``. An object with one key that begins with $ is no dictionary."""
+        """The JSON of ``value``. An object with a single key that begins with $ encodes what JSON lacks."""
         if value is None or isinstance(value, (bool, str)):
             return value
         if isinstance(value, Tensor):
@@ -227,7 +227,7 @@ class _Packer:
         return name
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The values of all tensors, in one round trip for each session they belong to."""
+        """The values of all tensors, in one round trip per session."""
         found = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in self._plain.items()}
         by_session: dict[Any, list[str]] = {}
         for name, tensor in self._tensors.items():
@@ -244,14 +244,14 @@ def _join(path: str, key: Any) -> str:
 
 
 class _Unpacker:
-    """Turns JSON back into the object."""
+    """Converts JSON back to the object."""
 
     def __init__(self, arrays: Mapping[str, tuple[np.ndarray[Any, Any], DType]], where: Any) -> None:
         self._arrays = arrays
         self._where = where
 
     def unpack(self, tree: Any) -> Any:
-        """The object that ``tree`` stands for."""
+        """The object that ``tree`` encodes."""
         if isinstance(tree, list):
             return [self.unpack(item) for item in tree]
         if not isinstance(tree, dict):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import methods
-from .namespaces import offered_in
+from ._core.surface import methods
+from ._core.surface.namespaces import offered_in
 
 _ELSEWHERE = {
     "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expit": "sigmoid",

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from gradwire_protocol.dtypes import DType
 
-from .size import Size
-from .size import device as _device
+from ._core.context.size import Size
+from ._core.context.size import device as _device
 
 Number: TypeAlias = int | float | bool
 Device: TypeAlias = _device | str | int | None

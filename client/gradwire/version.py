@@ -1,3 +1,5 @@
-"""The version of this client."""
+"""``torch.version``: the version of this client."""
 
-__version__ = "0.1.0"
+from ._core.context.version import __version__
+
+__all__ = ["__version__"]

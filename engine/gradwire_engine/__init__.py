@@ -1,0 +1,1 @@
+"""The engine: sessions of tensors and their autograd graphs, on NumPy or CuPy."""

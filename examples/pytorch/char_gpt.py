@@ -49,7 +49,7 @@ class GPT(nn.Module):
 
 
 def warm_then_cool(step, steps, warmup=10):
-    """The factor of the learning rate: up in a line, down in a cosine."""
+    """The learning rate's factor: linear warm-up, cosine decay."""
     if step < warmup:
         return (step + 1) / warmup
     return 0.1 + 0.45 * (1 + math.cos(math.pi * (step - warmup) / max(steps - warmup, 1)))
@@ -57,7 +57,7 @@ def warm_then_cool(step, steps, warmup=10):
 
 @torch.no_grad()
 def write(model, start, count, context):
-    """Letters that go on from ``start``, the likeliest one each time. Nothing is looked at before the end."""
+    """Continue ``start`` with the likeliest letter each time. No value is read before the end."""
     model.eval()
     letters = start
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""A recurrent language model learns, word by word, the licences that come with NumPy."""
+"""A recurrent language model learns, word by word, the licenses that come with NumPy."""
 
 import argparse
 import re
@@ -24,7 +24,7 @@ class WordModel(nn.Module):
 
 
 def licence_words(most=400):
-    """The words of all licence files, the rare ones as <other>; and the vocabulary."""
+    """The words of all license files, rare ones as <other>, and the vocabulary."""
     texts = [f.read_text() for f in files("numpy") if "licenses" in f.parts]
     words = re.findall(r"[a-z]+|[.,;:()]", "\n".join(texts).lower())
     vocabulary = ["<other>", *(word for word, _ in Counter(words).most_common(most - 1))]

@@ -14,7 +14,7 @@ from numpy_weights import draw
 
 
 def runge_kutta(f, y, step):
-    """One classical step of fourth order. ``y`` is a tuple of tensors."""
+    """One classical fourth-order Runge-Kutta step. ``y`` is a tuple of tensors."""
 
     def moved(slope, factor):
         return tuple(a + factor * step * b for a, b in zip(y, slope))
@@ -61,7 +61,7 @@ class Solve(torch.autograd.Function):
 
 
 class Field(nn.Module):
-    """In which direction a point moves, and how fast."""
+    """The velocity of a point."""
 
     def __init__(self, hidden=32):
         super().__init__()
@@ -72,7 +72,7 @@ class Field(nn.Module):
 
 
 def spiral(start, times):
-    """The true curves: d/dt y = A y^3, in small steps of NumPy's."""
+    """The true curves: d/dt y = A y^3, in small NumPy steps."""
     matrix = np.array([[-0.1, 2.0], [-2.0, -0.1]])
     found, y = [start], start
     for t0, t1 in pairwise(times):

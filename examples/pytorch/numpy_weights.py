@@ -1,4 +1,4 @@
-"""Initial weights drawn by NumPy, so that a program starts from the same place whatever computes it."""
+"""Initial weights drawn by NumPy, so that a program starts with the same weights under any library."""
 
 import numpy as np
 import torch

@@ -1,7 +1,7 @@
 """REINFORCE learns to keep carts near the middle of their tracks, many at once, without a model of how they move.
 
 Williams, "Simple statistical gradient-following algorithms for connectionist reinforcement learning" (1992). The world
-is computed in tensors, so a whole batch of episodes runs before a number is looked at.
+consists of tensors, so a whole batch of episodes runs before any value is read.
 """
 
 import argparse
@@ -31,7 +31,7 @@ class Track:
 
 
 def returns_of(rewards, discount):
-    """What follows each moment, the later the less."""
+    """Discounted returns."""
     total, found = torch.zeros_like(rewards[0]), []
     for reward in reversed(rewards):
         total = reward + discount * total
@@ -46,7 +46,7 @@ def main():
     parser.add_argument("--horizon", type=int, default=25)
     args = parser.parse_args()
 
-    torch.set_default_dtype(torch.float64)  # an action is a threshold: what rounding decides, no two machines share
+    torch.set_default_dtype(torch.float64)  # an action is a threshold, so rounding could change it between machines
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     policy = draw(nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 3))).to(device)
     optimizer = torch.optim.RMSprop(policy.parameters(), lr=3e-3)

@@ -1,4 +1,4 @@
-"""One photograph in the style of another, both scikit-learn's: the picture itself is what is trained.
+"""One photograph in the style of another, both scikit-learn's: the training changes the picture itself.
 
 Gatys, Ecker and Bethge, "A Neural Algorithm of Artistic Style" (2015), with random filters in place of a trained
 network, after Ustyuzhaninov et al., "Texture Synthesis Using Shallow Convolutional Networks with Random Filters"
@@ -29,7 +29,7 @@ class Filters(nn.Module):
 
 
 def gram(features):
-    """Which features occur together."""
+    """The Gram matrix: which features occur together."""
     rows = features.flatten(2)
     return rows @ rows.transpose(1, 2) / rows.shape[-1]
 

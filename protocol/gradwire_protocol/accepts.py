@@ -1,4 +1,4 @@
-"""Refusing element types that an operation has no meaning for."""
+"""A check that an op supports a dtype."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ WHOLE: Final = (BOOLEAN, INTEGRAL)
 
 
 def require(name: str, dtype: DType, categories: tuple[int, ...]) -> None:
-    """Check that an operation takes this dtype.
+    """Check that an op supports this dtype.
 
     Raises:
-        Unsupported: naming the operation, the dtype and what it takes instead.
+        Unsupported: naming the op, the dtype and the supported categories.
     """
     if dtype.category not in categories:
-        taken = " and ".join(_NAMES[c] for c in categories)
-        raise Unsupported(f"{name} is not defined for {dtype.name} tensors: it takes {taken} ones")
+        supported = " and ".join(_NAMES[c] for c in categories)
+        raise Unsupported(f"{name} is not defined for {dtype.name} tensors; it supports {supported} tensors")

@@ -1,8 +1,8 @@
-"""Whether to wait awake or asleep for what the other end sends. Both ends ask themselves the same.
+"""Decides whether to poll or to sleep while waiting for the peer. Client and server use the same rule.
 
-Falling asleep and being woken takes longer than a small frame does, above all on a virtual machine, whose processor is
-given to somebody else meanwhile. So whoever usually waits for a few milliseconds looks again and again instead, unless
-somebody on the same machine wants the processor: then sleeping is quicker, since who wakes up comes first.
+Sleeping and waking up takes longer than a small frame does, above all on a virtual machine, which gives the processor
+away meanwhile. So an end whose waits are usually short polls. If another thread of the machine needs the processor, it
+sleeps: a woken thread has priority over a polling one.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import os
 from typing import Final
 
 SPIN_S: Final = 0.003
-"""How long it is looked for what usually comes within that time, where nothing else is set."""
+"""The default limit of polling."""
 
 TAKEN_S: Final = 0.0005
-"""Who does not look for that long, between two looks that take microseconds, had no processor."""
+"""A pause of this length between two polls means that another thread had the processor."""
 
 REST_S: Final = 0.25
-"""For that long, then, all waiting is sleeping."""
+"""After such a pause, waits sleep for this long."""
 
 FORGIVEN: Final = 4
-"""A wait counts as this many times the limit at most, so that one long pause is soon forgotten."""
+"""A wait counts for at most this multiple of the limit, so that one long pause has little effect."""
 
 NEW: Final = 0.25
-"""What the last wait counts for in what is usual."""
+"""The weight of the last wait in the average."""
 
 
 def usable_cores() -> int:
@@ -35,14 +35,14 @@ def usable_cores() -> int:
 
 
 class Awake:
-    """Knows how long one end usually waits for the other. All times are seconds of one clock.
+    """Tracks how long one end usually waits for the other. All times are seconds of one clock.
 
     Args:
-        limit_s: how long it may wait awake; 0 for never.
-        cores: processors of this machine; with one, whoever is waited for needs it.
+        limit_s: the longest time to poll; 0 for never.
+        cores: processors of this machine; on a single core, the peer needs it.
 
     Attributes:
-        usual: how long it waits usually; infinite while nobody knows.
+        usual: the average wait; infinite before the first wait.
     """
 
     def __init__(self, limit_s: float, cores: int) -> None:
@@ -52,12 +52,12 @@ class Awake:
         self._rests_until = -math.inf
 
     def begin(self, now: float) -> bool:
-        """A wait begins. Whether to look for its end, as long as :meth:`going_on` says so."""
+        """Begin a wait. Returns whether to poll, as long as :meth:`going_on` returns true."""
         self._began = self._looked = now
         return self.usual < self.limit_s and now >= self._rests_until
 
     def going_on(self, now: float) -> bool:
-        """Whether to look once more. Asked after each look."""
+        """Whether to poll again. Call this after each poll."""
         if now - self._looked > TAKEN_S:
             self._rests_until = now + REST_S
             return False
@@ -65,10 +65,10 @@ class Awake:
         return now - self._began < self.limit_s
 
     def busy(self, now: float) -> None:
-        """It did something else since the last look, and may not have had the time to look."""
+        """The end did something else since the last poll, so the pause has no meaning."""
         self._looked = now
 
     def end(self, now: float) -> None:
-        """What was waited for is there."""
+        """End a wait."""
         waited = min(now - self._began, FORGIVEN * self.limit_s)
         self.usual = waited if self.usual == math.inf else (1 - NEW) * self.usual + NEW * waited

@@ -1,16 +1,16 @@
-"""How much a message may make of its bytes: found out on the bytes, before any object is made of them.
+"""The memory that a message will take when it is decoded, computed from its bytes before any object is made.
 
-A byte can become a list of 64 bytes, so what a message
-may take is a bound of its own beside its length: ``max_decoded_bytes``. There are three ways to know it:
+One byte can become a list of 64 bytes, so a message has a limit on its decoded size besides its length:
+``max_decoded_bytes``.
 
-- :func:`estimate` and :func:`estimate_json`: never too low, and as fast as counting bytes, since that is what they do.
-  For ordinary messages this is all that is done.
-- :func:`measured`: exact within a few bytes an object, for MessagePack whose estimate is too high. It walks the bytes
-  in a loop and keeps a stack of its own, stops at the first value that is too much, and holds each list, map and text
-  to the bounds of its field.
+- :func:`estimate` and :func:`estimate_json` are never too low, and as fast as counting bytes. They suffice for ordinary
+  messages.
+- :func:`check` measures MessagePack whose estimate is too high, exactly within a few bytes per object. It walks the
+  bytes in a loop with an explicit stack, stops at the first excess value, and checks each list, map and text against
+  the bounds of its field.
 
-The bounds of the fields are those of the schema in :mod:`.frames`. A field without one is a :class:`TypeError` when
-this module is imported (:func:`bounds_of`).
+The bounds of fields are those of the schema in :mod:`.frames`. A field without one is a :class:`TypeError` at import of
+this module (:func:`bounds_of`).
 """
 
 from __future__ import annotations
@@ -27,46 +27,46 @@ from .frames import Message
 
 SETTING: Final = "GRADWIRE_MAX_DECODED_BYTES"
 MAX_DECODED_BYTES: Final = 64 << 20
-"""The default: about a million objects, which take the decoder less than 0.1 s, in which no other thread runs."""
+"""The default: about a million objects. Decoding them blocks all other threads for less than 0.1 s."""
 
 PIECE_BYTES: Final = 1 << 20
 
+WALKED_BYTES: Final = 1024
+"""Bytes between two pauses of a walk: about half a millisecond."""
+
 TRUSTED_BYTES: Final = 8 << 20
-"""What an estimate need not be checked for: so much for each message does no harm."""
+"""Estimates up to this size are not measured: this much per message does no harm."""
 
 SMALL_BYTES: Final = 512
-"""A header up to this length is not looked at: the step of a training loop that repeats has some 200 bytes."""
-WALKED_BYTES: Final = 1024
-"""Between two pauses: half a millisecond."""
-
+"""Headers up to this length are not examined: a repeated training step has some 200 bytes."""
 MOST_OF_A_BYTE: Final = 144
-"""No byte becomes more. Most becomes of a map with an empty list under an empty name, of three bytes: 64 + 240 for the
-map, 16 for the name, 16 + 64 for the list and 16 for the map's own place are 416, 139 for each."""
+"""The most memory per byte. The worst case is a map with an empty list under an empty name, in three bytes: 64 + 240
+for the map, 16 for the name, 16 + 64 for the list and 16 for the map's own slot are 416, or 139 per byte."""
 
-# What an object takes, on 64 bits, rounded up to the allocator's 16 bytes. tests/protocol/test_bounds.py holds the
-# interpreter against these.
+# Object sizes on 64-bit machines, rounded up to the allocator's 16 bytes. tests/protocol/test_bounds.py compares them
+# with the interpreter.
 PLACE: Final = 16
-"""In the list around it: twice the pointer, since a table of ids is copied once."""
+"""An entry in the enclosing list: twice the pointer, because a table of ids is copied once."""
 LIST: Final = 64
 MAP: Final = 64
 MAP_OF_SOME: Final = 240
-"""A map's table beside the map, of up to five entries."""
+"""The table of a map with up to five entries."""
 MAP_ENTRY: Final = 56
-"""Of a larger table, for each entry."""
+"""Each entry of a larger table."""
 NUMBER: Final = 32
 TEXT: Final = 80
-"""Text and bytes, beside their characters: 1 byte each in ASCII, else up to 4."""
+"""Text and bytes without their characters, which take 1 byte each in ASCII, else up to 4."""
 OTHER: Final = 256
-"""An extension type of MessagePack, which nothing here uses."""
+"""A MessagePack extension type, which the protocol does not use."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What one field of a message may hold.
+    """The bounds of one field of a message.
 
     Attributes:
         longest: entries of any list or map in it.
-        deepest: lists and maps inside one another.
+        deepest: nesting depth of lists and maps.
         text: bytes of any text in it.
     """
 
@@ -75,25 +75,23 @@ class Bound:
     text: int = 0
 
     def __or__(self, other: Bound) -> Bound:
-        return Bound(
-            max(self.longest, other.longest), max(self.deepest, other.deepest), max(self.text, other.text)
-        )  # fmt: skip
+        return Bound(max(self.longest, other.longest), max(self.deepest, other.deepest), max(self.text, other.text))
 
     @property
     def inside(self) -> Bound:
-        """The bound of what holds values like this."""
+        """The bound of a container of such values."""
         return Bound(self.longest, self.deepest + 1, self.text)
 
 
 MAX_FIELDS: Final = 64
-"""Of a map that stands for a message or a part of one. Those that are not known are passed over."""
+"""Fields of a map that encodes a message or a part of one. Unknown fields are skipped."""
 
 
 def bounds_of(messages: Iterable[Any]) -> dict[str, Bound]:
     """The bounds of all fields of these messages, by name.
 
     Raises:
-        TypeError: for a list, map, text or integer in their schema that has no bound.
+        TypeError: for a list, map, text or integer in their schema without a bound.
     """
     found: dict[str, Bound] = {}
     for message in messages:
@@ -125,7 +123,7 @@ def _bound(kind: Any, where: str) -> Bound:
             raise TypeError(f"{where}: an integer has no bound")
         return Bound()
     if isinstance(kind, inspect.StructType):
-        whole = Bound(longest=MAX_FIELDS, text=MAX_FIELDS)  # of its fields' names
+        whole = Bound(longest=MAX_FIELDS, text=MAX_FIELDS)  # its fields' names
         for field in kind.fields:
             whole |= _bound(field.type, f"{where}.{field.name}")
         return whole.inside
@@ -143,11 +141,11 @@ def _bound(kind: Any, where: str) -> Bound:
         return (Bound(longest=most) | _bound(kind.item_type, where)).inside
     if isinstance(kind, inspect.DictType):
         return (Bound(longest=most) | _bound(kind.key_type, where) | _bound(kind.value_type, where)).inside
-    raise TypeError(f"{where}: {type(kind).__name__} is a kind of field whose bound is not known")
+    raise TypeError(f"{where}: {type(kind).__name__} is an unsupported kind of field")
 
 
 BOUNDS: Final = bounds_of(Message.__args__)
-"""By the name of the field: of those with the same name in several messages, the wider bound."""
+"""By field name; the wider bound if several messages have a field of that name."""
 _UNKNOWN: Final = Bound(longest=MAX_FIELDS, deepest=8, text=1 << 16)
 
 
@@ -159,15 +157,15 @@ _OTHERS: Final = bytes([*range(0xC7, 0xCA), *range(0xD4, 0xD9)])
 _OBJECTS: Final = bytes(
     [0x80, *range(0xA1, 0xC0), *range(0xC4, 0xC7), *range(0xCA, 0xD4), *range(0xD9, 0xDC), *range(0xE0, 0xFB)]
 )
-"""Empty maps, text, bytes, and the numbers that the interpreter does not keep one object for."""
+"""Empty maps, text, bytes, and numbers that the interpreter does not cache."""
 _MAP_AT_MOST: Final = MAP + MAP_OF_SOME + 15 * MAP_ENTRY
 
 
 def estimate(header: bytes | memoryview) -> int:
-    """At least as many bytes as the objects of a MessagePack value take: each byte counts as if a value began there."""
+    """An upper bound of the memory of a MessagePack value's objects: each byte counts as the start of a value."""
     data = bytes(header)
     size = len(data)
-    # What is left when bytes are deleted: one pass in C for each class of them.
+    # Deleting a class of bytes counts it, in one pass in C.
     lists, maps, others, objects = (
         size - len(data.translate(None, each)) for each in (_LISTS, _MAPS, _OTHERS, _OBJECTS)
     )
@@ -175,9 +173,9 @@ def estimate(header: bytes | memoryview) -> int:
 
 
 def estimate_json(text: bytes | str) -> int:
-    """At least as many bytes as the objects of a JSON text, or of a piece of one, take.
+    """An upper bound of the memory of the objects of a JSON text, or of a piece of one.
 
-    Each value but the first of all follows one of a few signs.
+    Each value but the first follows one of a few characters.
     """
     if isinstance(text, str):
         lists, maps, values = text.count("["), text.count("{"), text.count(",") + text.count(":")
@@ -191,7 +189,7 @@ def check_json(text: bytes | str, most: int) -> int:
     """The estimate of a JSON text.
 
     Raises:
-        LimitExceeded: when that is more than ``most``.
+        LimitExceeded: if it is more than ``most``.
     """
     found = estimate_json(text)
     if found > most:
@@ -200,16 +198,16 @@ def check_json(text: bytes | str, most: int) -> int:
 
 
 def check_embedded_json(text: bytes | memoryview, most: int) -> int:
-    """The estimate of a JSON text that is parsed, and so are texts in it. Looks at a piece of it at a time, and stops
-    at the first excess.
+    """The estimate of a JSON text whose strings are parsed as JSON too. Processes it in pieces and stops at the first
+    excess.
 
     Raises:
-        LimitExceeded: when that is more than ``most``.
+        LimitExceeded: if it is more than ``most``.
     """
     found = 0
     for at in range(0, len(text), PIECE_BYTES):
-        # An escape may hide any sign of a text within; one that is cut in two is counted with the first part. One wide
-        # character makes all of its text as wide.
+        # An escape can hide any character of an inner text; one that is cut in two counts with the first part. A single
+        # wide character widens its whole text.
         piece = bytes(text[at : at + PIECE_BYTES + 1])
         found += 3 * len(piece) + estimate_json(piece)
         found += (LIST + MAP + MAP_OF_SOME + TEXT + PLACE) * piece.count(b"\\u")
@@ -221,8 +219,8 @@ def check_embedded_json(text: bytes | memoryview, most: int) -> int:
 def too_much(most: int, value: int) -> LimitExceeded:
     """The error of a message whose objects would take more than ``max_decoded_bytes``."""
     return LimitExceeded(
-        f"the values of the message would take {value:,} bytes or more in memory, {most:,} are allowed ({SETTING}): "
-        "send large data as raw buffers",
+        f"the decoded values of the message need at least {value:,} bytes; the limit is {most:,} ({SETTING}); send "
+        "large data as raw buffers",
         setting=SETTING, limit=most, value=value,
     )  # fmt: skip
 
@@ -234,11 +232,11 @@ def check(header: bytes | memoryview, most: int, pause: Callable[[], None] | Non
     """About how many bytes the objects of a message's header take.
 
     Args:
-        pause: called after about a kilobyte that was walked through, each time.
+        pause: called after each kilobyte of the walk.
 
     Raises:
-        LimitExceeded: for more than ``most``; for a list, map or text that is longer than its field may be.
-        MalformedFrame: for what is no MessagePack, and for lists that are nested more deeply than their field may be.
+        LimitExceeded: for more than ``most``, or a list, map or text that exceeds its field's bound.
+        MalformedFrame: for invalid MessagePack, or nesting that exceeds the field's bound.
     """
     if len(header) <= SMALL_BYTES and len(header) * MOST_OF_A_BYTE <= most:
         return len(header) * MOST_OF_A_BYTE
@@ -249,7 +247,7 @@ def check(header: bytes | memoryview, most: int, pause: Callable[[], None] | Non
 
 
 def number_of(header: bytes | memoryview) -> int:
-    """The number of a frame that is too much to be decoded, so that it can be answered; 0 where none comes first."""
+    """The number of a frame that is too large to decode, so that it can be answered; 0 if other fields precede it."""
     walk = _Measure(bytes(header[:MOST_BEFORE_NUMBER]), MOST_BEFORE_NUMBER * MOST_OF_A_BYTE)
     try:
         for _ in range(walk.fields()):
@@ -271,16 +269,16 @@ _EXTENSIONS: Final = {0xC7: 1, 0xC8: 2, 0xC9: 4}
 _FIXED_EXTENSIONS: Final = {0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}
 
 _WIDTH: Final = [_FOLLOW.get(byte, -1 if 0x80 <= byte < 0xC0 or 0xC4 <= byte < 0xE0 else 0) for byte in range(256)]
-"""By the first byte of a value: how many bytes follow; -1 where that has to be read."""
+"""By a value's first byte: how many bytes follow; -1 if the length must be read."""
 _COST: Final = [PLACE + (NUMBER if byte in _FOLLOW or 0xE0 <= byte < 0xFB else 0) for byte in range(256)]
 
 
 class _Measure:
-    """One header being walked through.
+    """A walk through one header.
 
     Attributes:
-        at: the byte that comes next.
-        cost: of what came before.
+        at: the next byte.
+        cost: the memory of all values so far.
     """
 
     def __init__(self, data: bytes, most: int, pause: Callable[[], None] | None = None) -> None:
@@ -291,19 +289,19 @@ class _Measure:
         self.cost = 0
 
     def message(self) -> int:
-        """Walk through a message, field by field."""
+        """Walk a message, field by field."""
         fields = self.fields()
         if fields > MAX_FIELDS:
-            raise MalformedFrame(f"a message of {fields:,} fields")
+            raise MalformedFrame(f"the message has {fields:,} fields; the limit is {MAX_FIELDS}")
         for _ in range(fields):
             name = self.name()
             self.value(name, BOUNDS.get(name, _UNKNOWN))
         if self.at != len(self.data):
-            raise MalformedFrame(f"the header has {len(self.data):,} bytes, the message in it ends at {self.at:,}")
+            raise MalformedFrame(f"the header has {len(self.data):,} bytes, but its message ends at {self.at:,}")
         return self.cost
 
     def fields(self) -> int:
-        """Go into the map that a message is: how many fields it has."""
+        """Enter the message's map and return its number of fields."""
         first = self._number(1)
         if 0x80 <= first < 0x90:
             return first - 0x80
@@ -312,11 +310,11 @@ class _Measure:
         raise MalformedFrame("the header is not a map")
 
     def name(self) -> str:
-        """Go past the name of a field."""
+        """Skip a field's name and return it."""
         first = self._number(1)
         size = first - 0xA0 if 0xA0 <= first < 0xC0 else self._number(1) if first == 0xD9 else -1
         if not 0 <= size <= len(self.data) - self.at:
-            raise MalformedFrame(f"a field without a name at byte {self.at}")
+            raise MalformedFrame(f"missing field name at byte {self.at}")
         self.at += size
         return self.data[self.at - size : self.at].decode(errors="replace")
 
@@ -324,11 +322,11 @@ class _Measure:
         at = self.at
         self.at = at + width
         if self.at > len(self.data):
-            raise MalformedFrame("the header is cut off")
+            raise MalformedFrame("the header is truncated")
         return int.from_bytes(self.data[at : self.at], "big")
 
     def value(self, name: str, bound: Bound) -> None:
-        """Walk through one value, in a loop: how deep it is nested is for the stack below to hold."""
+        """Walk one value in a loop, with an explicit stack for its nesting."""
         data, most, size = self.data, self.most, len(self.data)
         at, cost = self.at, self.cost
         width_of, cost_of, deepest = _WIDTH, _COST, bound.deepest
@@ -344,8 +342,8 @@ class _Measure:
             left -= 1
             if at >= stop:
                 if at >= size:
-                    raise MalformedFrame("the header is cut off")
-                assert self.pause is not None  # else it would have been the end
+                    raise MalformedFrame("the header is truncated")
+                assert self.pause is not None  # else stop would equal size
                 self.pause()
                 stop = min(at + WALKED_BYTES, size)
             first = data[at]
@@ -372,19 +370,19 @@ class _Measure:
                     outer.append(left)
                     left = entries
             if len(outer) > deepest:
-                raise MalformedFrame(f"{name} is nested in more than {deepest} lists and maps")
+                raise MalformedFrame(f"{name} is nested too deeply; the limit is {deepest} lists and maps")
             if cost > most:
                 raise too_much(most, cost)
 
     def _open(self, name: str, bound: Bound) -> int:
-        """Go past the beginning of a list or map, or past a whole text: how many values there are in it."""
+        """Skip the head of a list or map, or a whole text, and return the number of contained values."""
         first = self._number(1)
         if first < 0xA0 or first >= 0xDC:
             small = first < 0xA0
             entries = first & 0x0F if small else self._number(4 if first & 1 else 2)
             if entries > bound.longest or entries > len(self.data) - self.at:
                 raise LimitExceeded(
-                    f"{name} has a list or map of {entries:,} entries, it may have {bound.longest:,}",
+                    f"{name} has a list or map of {entries:,} entries; the limit is {bound.longest:,}",
                     field=name, limit=bound.longest, value=entries,
                 )  # fmt: skip
             is_map = first < 0x90 or first >= 0xDE
@@ -400,7 +398,7 @@ class _Measure:
             length = first - 0xA0 if first < 0xC0 else self._number(_LENGTHS[first])
             if length > bound.text:
                 raise LimitExceeded(
-                    f"{name} has a text of {length:,} bytes, it may have {bound.text:,}",
+                    f"{name} has a text of {length:,} bytes; the limit is {bound.text:,}",
                     field=name, limit=bound.text, value=length,
                 )  # fmt: skip
             text = self.data[self.at : self.at + length]
@@ -413,5 +411,5 @@ class _Measure:
     def _pass(self, length: int, cost: int, each: int) -> None:
         self.at += length
         if self.at > len(self.data):
-            raise MalformedFrame("the header is cut off")
+            raise MalformedFrame("the header is truncated")
         self.cost += cost + each * length

@@ -1,4 +1,4 @@
-"""The element types, under PyTorch's names, and the order that type promotion climbs."""
+"""The dtypes, under PyTorch's names, ordered for type promotion."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from typing import Final
 
 
 class DType:
-    """An element type. There is one instance per type, so ``is`` compares them.
+    """A dtype. Each is a singleton, so ``is`` compares them.
 
     Attributes:
         name: PyTorch's name without its prefix, e.g. ``"float32"``.
         category: 0 for bool, 1 for integers, 2 for floating point, 3 for complex.
+        carries_gradient: whether its tensors can require grad: floating point and complex ones.
         itemsize: bytes per element.
-        safetensors: the type's tag in a safetensors header, or ``None`` where the format has none.
+        safetensors: its tag in a safetensors header, or ``None`` if the format has none.
     """
 
-    __slots__ = ("category", "index", "itemsize", "name", "safetensors")
+    __slots__ = ("carries_gradient", "category", "index", "itemsize", "name", "safetensors")
 
     def __init__(self, index: int, name: str, category: int, itemsize: int, safetensors: str | None) -> None:
         self.index = index
         self.name = name
         self.category = category
+        self.carries_gradient = category >= FLOATING
         self.itemsize = itemsize
         self.safetensors = safetensors
 
@@ -84,9 +86,7 @@ ALL: Final[tuple[DType, ...]] = (
 BY_NAME: Final[dict[str, DType]] = {dtype.name: dtype for dtype in ALL}
 
 OF_PYTHON_TYPES: Final = {bool: bool_, int: int64, float: float64, complex: complex128}
-"""What a Python type means where a dtype is expected."""
+"""The dtypes of Python types that are passed as a dtype."""
 
 _TO_REAL: dict[DType, DType] = {complex64: float32, complex128: float64}
-_TO_COMPLEX: dict[DType, DType] = {
-    float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128,
-}  # fmt: skip
+_TO_COMPLEX: dict[DType, DType] = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}

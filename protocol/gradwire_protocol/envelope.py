@@ -1,8 +1,7 @@
-"""How a message and its raw buffers become bytes: a header length, a MessagePack header, then the buffers.
+"""The bytes of a message: a header length, a MessagePack header, then raw buffers.
 
-Layout, little-endian: ``uint32`` length of the header; the header; then each buffer at the next multiple of 64
-bytes counted from the start. The header's ``buffers`` field lists the buffers' lengths. Buffers are never copied on
-the way in: they are slices of the received bytes.
+Layout, little-endian: ``uint32`` length of the header; the header; then each buffer at the next multiple of 64 bytes
+from the start. The header's ``buffers`` field lists their lengths. Received buffers are slices, not copies.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 encode_part = _encoder.encode
-"""Encode anything MessagePack can carry, e.g. a structure."""
+"""Encode any MessagePack value, for example a structure."""
 
 
 def encode(
     message: Any, buffers: Sequence[memoryview | bytes] = (), encoder: msgspec.msgpack.Encoder = _encoder
 ) -> list[bytes | memoryview]:
-    """The message as a list of pieces to be written one after another; buffers are not copied."""
+    """The message as a list of pieces to write in order; buffers are not copied."""
     if buffers:
         message.buffers = [len(b) if isinstance(b, bytes) else b.nbytes for b in buffers]
     header = encoder.encode(message)
@@ -53,7 +52,7 @@ def join(pieces: Sequence[bytes | memoryview]) -> bytes:
 
 
 def header_size(data: bytes | bytearray | memoryview) -> int:
-    """How long the header says it is."""
+    """The header's declared length."""
     return int.from_bytes(data[:_PREFIX], "little")
 
 
@@ -61,7 +60,7 @@ def header_of(data: bytes | bytearray | memoryview) -> memoryview:
     """The header of a message, as a view.
 
     Raises:
-        MalformedFrame: when it is not there whole.
+        MalformedFrame: if it is incomplete.
     """
     return _header(memoryview(data).toreadonly())
 
@@ -69,27 +68,27 @@ def header_of(data: bytes | bytearray | memoryview) -> memoryview:
 def _header(whole: memoryview) -> memoryview:
     size = int.from_bytes(whole[:_PREFIX], "little")
     if len(whole) < _PREFIX:
-        raise MalformedFrame(f"{len(whole)} bytes are too few for a message")
+        raise MalformedFrame(f"the message has {len(whole)} bytes, too few for a header length")
     if _PREFIX + size > len(whole):
-        raise MalformedFrame(f"the header should have {size} bytes, {len(whole) - _PREFIX} arrived")
+        raise MalformedFrame(f"the header is truncated: expected {size} bytes, got {len(whole) - _PREFIX}")
     return whole[_PREFIX : _PREFIX + size]
 
 
 def decode(
     data: bytes | bytearray | memoryview, decoder: msgspec.msgpack.Decoder[Any] = _decoder
 ) -> tuple[Any, list[memoryview]]:
-    """The message and its buffers, as read-only views into ``data``. Messages are the protocol's, unless a decoder
-    for others is given.
+    """The message and its buffers, as read-only views into ``data``. The default decoder accepts the protocol's
+    messages.
 
     Raises:
-        MalformedFrame: saying what does not fit.
+        MalformedFrame: naming the mismatch.
     """
     whole = memoryview(data).toreadonly()
     header = _header(whole)
     try:
         message = decoder.decode(header)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise MalformedFrame(f"the header is not a message: {error}") from None
+        raise MalformedFrame(f"the header is not a valid message: {error}") from None
     at = _PREFIX + len(header)
     buffers: list[memoryview] = []
     lengths = getattr(message, "buffers", ())
@@ -98,9 +97,9 @@ def decode(
     for length in lengths:
         at += -at % ALIGNMENT
         if length < 0 or at + length > len(whole):
-            raise MalformedFrame(f"a buffer of {length} bytes at offset {at} leaves the message of {len(whole)}")
+            raise MalformedFrame(f"a buffer of {length} bytes at offset {at} exceeds the message of {len(whole)} bytes")
         buffers.append(whole[at : at + length])
         at += length
     if at != len(whole):
-        raise MalformedFrame(f"{len(whole) - at} bytes follow the last buffer")
+        raise MalformedFrame(f"the message has {len(whole) - at} unexpected bytes after the last buffer")
     return message, buffers

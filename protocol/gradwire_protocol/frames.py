@@ -1,11 +1,11 @@
-"""The messages that travel, and nothing else. All of them are msgspec structs: MessagePack and JSON alike.
+"""The messages of the protocol, as msgspec structs, for MessagePack and JSON.
 
-A frame is the unit of the wire, of retry, of the journal, of compilation and of quota. Its *structure* (ops,
-attributes, reads) is separate from its *data* (ids, numbers, payloads), so that a step repeated in a loop has a
-byte-identical structure, which travels as a hash the second time.
+A frame is the unit of transport, retry, journal, compilation and quota. Its *structure* (ops, attributes, reads) is
+separate from its *data* (ids, numbers, payloads), so a step that repeats has a byte-identical structure and travels as
+a hash from the second time on.
 
-References inside a structure are ints: ``n >= 0`` is the n-th result made in this frame, ``-1 - k`` is entry k of
-the frame's table of external ids. The n-th result made in the frame has the id ``first + n``.
+References inside a structure are ints: ``n >= 0`` is result n of this frame, ``-1 - k`` is entry k of the frame's table
+of external ids. Result n has the id ``first + n``.
 """
 
 from __future__ import annotations
@@ -20,60 +20,60 @@ from .errors import MalformedFrame
 PROTOCOL_VERSION: Final = 1
 MAX_ID: Final = 2**53 - 1
 ID_BITS: Final = 32
-"""A tensor id is ``client << 32 | counter``: several clients of one session never collide."""
+"""A tensor id is ``client << 32 | counter``, so ids of a session's clients never collide."""
 
 _INDEX_BITS: Final = 18
 _SEQ_BITS: Final = 23
 SEQS: Final = 1 << _SEQ_BITS
-"""Numbers of frames that positions tell apart: those of later frames begin anew."""
+"""How many frame numbers a position distinguishes, before they wrap."""
 
 
 def position_of(client: int, seq: int, index: int) -> int:
-    """One number for a record: its client, the frame (modulo 2**23) and the place in it. 0 stands for none."""
+    """One number for a record: its client, the frame (modulo 2**23) and the index in it. 0 means none."""
     return (client << _SEQ_BITS | seq % SEQS) << _INDEX_BITS | index
 
 
 def place_of_position(position: int) -> tuple[int, int, int]:
-    """The client, the frame (modulo 2**23) and the index that :func:`position_of` was given."""
+    """The inverse of :func:`position_of`: client, frame (modulo 2**23) and index."""
     frame, index = divmod(position, 1 << _INDEX_BITS)
     client, seq = divmod(frame, 1 << _SEQ_BITS)
     return client, seq, index
 
 
-# Every field has a bound (:mod:`.bounds` sees to that): these are what no message needs to pass, whatever a server
-# allows. What a server does allow is less: ``max_decoded_bytes`` of all fields together, ``max_ops_per_frame``, ...
-# Numbers that a server repeats, such as the one of a frame that it refuses, may be any.
+# Every field has a bound, which :mod:`.bounds` enforces. These are maxima that no message needs to exceed; servers
+# allow less (``max_decoded_bytes`` for all fields together, ``max_ops_per_frame``, ...). Numbers that a server echoes,
+# such as that of a refused frame, may have any value.
 
 MAX_ENTRIES: Final = 1 << 21
-"""Of a list of records, references, ids or numbers."""
+"""Entries of a list of records, references, ids or numbers."""
 MAX_BUFFERS: Final = 1 << 16
 MAX_NESTING: Final = 80
-"""Lists inside one another: an array has 64 dimensions at most, and stands in a payload, in a list, in a message."""
+"""Nesting depth of lists: an array has at most 64 dimensions, and is inside a payload, a list and a message."""
 MAX_TEXT: Final = 1 << 20
-"""Of a text among arguments, values and explanations."""
+"""Length of a text in arguments, values and explanations."""
 MAX_NAME: Final = 512
-"""Of a text that names something."""
+"""Length of a name."""
 _INT64: Final = (1 << 63) - 1
 
 Whole = Annotated[int, msgspec.Meta(ge=-_INT64 - 1, le=_INT64)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=_INT64)]
-"""A number or a size, a moment in nanoseconds."""
+"""A number, a size, or a time in nanoseconds."""
 Id = Annotated[int, msgspec.Meta(ge=-MAX_ID, le=MAX_ID)]
-"""Of a tensor; below 0 there are none, which is for whoever looks for it to say."""
+"""A tensor's id. No tensor has a negative one; the lookup reports that."""
 ClientNumber = Annotated[int, msgspec.Meta(ge=0, le=MAX_ID >> ID_BITS)]
 Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Nested = Annotated[Any, msgspec.Meta(extra={"bound": (MAX_ENTRIES, MAX_NESTING, MAX_TEXT)})]
-"""Anything, so long as it is not too much of it."""
+"""Any value, within bounds."""
 Wholes = Annotated[list[Whole], msgspec.Meta(max_length=MAX_ENTRIES)]
 Ids = Annotated[list[Id], msgspec.Meta(max_length=MAX_ENTRIES)]
 Sizes = Annotated[list[Count], msgspec.Meta(max_length=MAX_BUFFERS)]
 Extents = Annotated[list[Whole], msgspec.Meta(max_length=MAX_NAME)]
 
 Record = Annotated[list[Nested], msgspec.Meta(min_length=2, max_length=3)]
-"""One op: its name, its arguments, and the number of results where the name does not settle it.
+"""One op: its name, its arguments, and the number of results if the op leaves it open.
 
-Arguments stand in the order of the op's parameters; trailing defaults may be left out. By kind of parameter:
+Arguments follow the order of the op's parameters; trailing defaults may be omitted. By kind of parameter:
 
 =================== =====================================================================================
 tensor              a reference
@@ -94,7 +94,7 @@ class Structure(msgspec.Struct, omit_defaults=True):
         ops: the records, in order of execution.
         reads: references to the tensors whose values the reply carries.
         drops: results made in this frame and released before its end.
-        heard: the client waits for the reply although it reads nothing, and learns what has failed before.
+        heard: the client waits for the reply although it reads nothing, so it learns of earlier failures.
     """
 
     ops: Annotated[list[Record], msgspec.Meta(max_length=MAX_ENTRIES)]
@@ -104,13 +104,13 @@ class Structure(msgspec.Struct, omit_defaults=True):
 
 
 class Payload(msgspec.Struct, omit_defaults=True):
-    """A tensor's data beside the frame: exactly one field is set.
+    """A tensor's data outside of the structure: exactly one field is set.
 
     Attributes:
-        buffer: index of a raw buffer behind the header (MessagePack only), little-endian, row-major.
+        buffer: index of a raw buffer after the header (MessagePack only), little-endian, row-major.
         values: nested lists (JSON). NaN and infinities are the strings "NaN", "Infinity", "-Infinity";
             a complex number is ``[re, im]``; integers beyond 2**53 may be strings.
-        upload: id of an upload whose chunks arrived before.
+        upload: id of an upload whose chunks arrived earlier.
     """
 
     buffer: Whole | None = None
@@ -122,25 +122,25 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
     """One ordered batch of op records.
 
     Attributes:
-        seq: number of the frame, counted from 1 per client. 0 (REST only) means "the next one".
+        seq: number of the frame, from 1 per client. 0 (REST only) means "the next one".
         client: the client's number in the session.
-        first: id of the first result made in this frame; 0 (REST only) lets the server choose.
-        structure: the encoded :class:`Structure`; absent when only its hash is sent.
-        hash: blake2b-128 of the encoded structure; empty when the client does not want it remembered.
-        external: ids of tensors from earlier frames, in order of their first mention.
-        scalars: the numbers that are data, in order of their mention. A complex number is ``[re, im]``.
+        first: id of this frame's first result; 0 (REST only) lets the server choose.
+        structure: the encoded :class:`Structure`; absent if only its hash is sent.
+        hash: blake2b-128 of the encoded structure; empty if the server should not remember it.
+        external: ids of tensors from earlier frames, in order of first mention.
+        scalars: the numbers that are data, in order of mention. A complex number is ``[re, im]``.
         payloads: tensor data, in order of mention.
-        releases: ids that the client has dropped.
-        ack: the last frame whose reply the client has; replies up to it may be forgotten.
-        epoch: the client's epoch (see :class:`Welcome`); a frame of an older one is refused. 0 leaves it unchecked.
+        releases: ids that the client dropped.
+        ack: the last frame whose reply the client received; the server may forget replies up to it.
+        epoch: the client's epoch (see :class:`Welcome`); frames of older epochs are refused. 0 is not checked.
         timed: ask for the reply's ``timing``.
-        detailed: ask for the times of each record in it, too.
-        repeat: how often the frame is applied, one time after the other; 0 and 1 are once. The table of scalars then
-            holds the numbers of all times, one after the other. Results of the last time remain.
-        stacked: references to results that are wanted of every time: each is stacked along a new first dimension, in a
-            tensor whose id follows those of the results.
-        near: ``first``, ``external`` and ``releases`` are counters of this client, without its number in front.
-        buffers: byte lengths of the raw buffers behind the header (MessagePack only).
+        detailed: include the times of each record in it.
+        repeat: how many times to apply the frame in a row; 0 and 1 mean once. ``scalars`` then holds the numbers of all
+            iterations in order. The results of the last iteration remain.
+        stacked: references to results that are wanted of every iteration. Each is stacked along a new first dimension,
+            in a tensor whose id follows those of the results.
+        near: ``first``, ``external`` and ``releases`` are this client's counters, without its number.
+        buffers: byte lengths of the raw buffers after the header (MessagePack only).
     """
 
     seq: Whole = 0
@@ -162,10 +162,10 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
     buffers: Sizes = []
 
     def spelled_out(self) -> Frame:
-        """The frame itself, once its ids are whole: what comes from outside is passed through here.
+        """This frame with full ids. Every received frame must pass through here.
 
         Raises:
-            MalformedFrame: for what is no counter, or no client's number.
+            MalformedFrame: for an invalid counter or client number.
         """
         if self.near:
             ends = [self.first]
@@ -174,8 +174,8 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
                     ends += (min(counters), max(counters))
             if min(ends) < 0 or max(ends) >> ID_BITS or not 0 <= self.client <= MAX_ID >> ID_BITS:
                 raise MalformedFrame(
-                    f"client {self.client} names ids from {min(ends)} to {max(ends)}: in a frame that is near they are "
-                    f"counters below 2**{ID_BITS}"
+                    f"client {self.client} sent counters from {min(ends)} to {max(ends)}; they must be from 0 to "
+                    f"2**{ID_BITS} - 1 in a frame with near"
                 )
             base = self.client << ID_BITS
             self.first += base
@@ -190,10 +190,10 @@ class Value(msgspec.Struct, omit_defaults=True):
 
     Attributes:
         dtype, shape: of the tensor.
-        buffer: index of the raw buffer behind the header (MessagePack).
-        values: nested lists, in the JSON form described at :class:`Payload`.
-        download: id under which the bytes came in chunks just before the reply, where they are many.
-        error: index into the reply's errors, where the tensor could not be computed.
+        buffer: index of the raw buffer after the header (MessagePack).
+        values: nested lists, in the JSON form of :class:`Payload`.
+        download: id of the chunks just before the reply that carried a large value.
+        error: index into the reply's errors, if the tensor could not be computed.
     """
 
     dtype: Name = ""
@@ -205,15 +205,15 @@ class Value(msgspec.Struct, omit_defaults=True):
 
 
 class Problem(msgspec.Struct, omit_defaults=True):
-    """An error, in the terms of RFC 9457 where it is a whole response.
+    """An error; as a whole response, an RFC 9457 problem.
 
     Attributes:
         code: from the error vocabulary.
         detail: what is wrong, with the value and the limit.
         op: name of the op that failed.
-        seq, index: the frame and the position in it of the op that failed first; the others only depend on it.
+        seq, index: frame and position of the op that failed first; later failures only depend on it.
         retryable: whether the same request may succeed later.
-        extra: machine-readable particulars (the setting of a limit, the expected frame number, ...).
+        extra: machine-readable details (the setting of a limit, the expected frame number, ...).
     """
 
     code: Name
@@ -226,15 +226,15 @@ class Problem(msgspec.Struct, omit_defaults=True):
 
 
 class Timing(msgspec.Struct, omit_defaults=True):
-    """When a frame was where, by the server's clock (:class:`Welcome` tells it). Nanoseconds.
+    """A frame's times in nanoseconds of the server's clock (see :class:`Welcome`).
 
     Attributes:
-        received, started, finished: when it arrived, began to be applied, and was applied.
+        received, started, finished: when it arrived, and when its application began and ended.
         committed: when the journal had it; 0 for a session without one.
-        ops: start and end of each record, in order, flat, for a frame that asked for it; and so the next two.
-        memory: bytes of live memory that each record added (or, below 0, gave back).
-        nodes: what went on inside records: the record's index, the name of the node that backward ran, the position of
-            the record that made the node (:func:`position_of`), start and end.
+        ops: start and end of each record, flat and in order. This and the next two only for ``detailed`` frames.
+        memory: bytes of live memory that each record added (negative: released).
+        nodes: backward nodes: the index of the record that ran the node, the node's name, the position of the record
+            that made it (:func:`position_of`), start and end.
     """
 
     received: Whole = 0
@@ -247,17 +247,17 @@ class Timing(msgspec.Struct, omit_defaults=True):
 
 
 class Reply(msgspec.Struct, omit_defaults=True, tag_field="type", tag="reply"):
-    """The one answer to a frame.
+    """The answer to a frame.
 
     Attributes:
         seq: the frame answered.
         values: one per read, in order.
-        errors: ops of this frame that failed, and earlier ones that a read depends on.
-        refused: the frame as a whole was not applied (out of order, unknown structure, over a limit).
-        made: the number of results the frame made.
-        first: id of the first of them, chosen by the server where the frame left it open.
+        errors: failed ops of this frame, and earlier ones that a read depends on.
+        refused: why the whole frame was not applied (out of order, unknown structure, over a limit).
+        made: the frame's number of results.
+        first: id of the first result, chosen by the server if the frame left it open.
         timing: for a frame that asked for it.
-        buffers: byte lengths of the raw buffers behind the header.
+        buffers: byte lengths of the raw buffers after the header.
     """
 
     seq: Whole
@@ -274,8 +274,8 @@ class Chunk(msgspec.Struct, omit_defaults=True, tag_field="type", tag="chunk"):
     """A piece of a large payload (client to server) or of a large value (server to client).
 
     Attributes:
-        transfer: id of the upload or download, unique for its sender.
-        offset: where the piece belongs.
+        transfer: id of the upload or download, unique per sender.
+        offset: the piece's position in the transfer.
         total: bytes of the whole transfer.
     """
 
@@ -286,11 +286,11 @@ class Chunk(msgspec.Struct, omit_defaults=True, tag_field="type", tag="chunk"):
 
 
 class Cancel(msgspec.Struct, omit_defaults=True, tag_field="type", tag="cancel"):
-    """Stop frames of this client that were sent before this message and are not answered.
+    """Cancel unanswered frames of this client that were sent before this message.
 
-    A frame that runs stops between two kernels, one that waits does not begin. Each is answered like any other, with
-    all its results poisoned and an error ``cancelled``: the session is as it was before it. One that is over by then is
-    answered as if nothing had been said.
+    A running frame stops between two kernels; a waiting one does not start. Each gets a reply with an error
+    ``cancelled``; all its results are poisoned, and the session is as it was before the frame. A frame that already
+    finished is answered as usual.
 
     Attributes:
         first, last: numbers of the frames.
@@ -301,17 +301,17 @@ class Cancel(msgspec.Struct, omit_defaults=True, tag_field="type", tag="cancel")
 
 
 class Hello(msgspec.Struct, omit_defaults=True, tag_field="type", tag="hello"):
-    """First message of a client on a stream.
+    """A client's first message on a stream.
 
     Attributes:
-        version: the protocol version it speaks.
-        client: its number when it resumes, 0 for a new client.
-        acked: the last reply it has.
+        version: its protocol version.
+        client: its number if it resumes, 0 for a new client.
+        acked: the last reply it received.
         agent: name and version of the client, for the server's log.
-        instance: a random name of the program that speaks, the same for all its connections.
-        epoch: the client's epoch as this program knows it; 0 to take the client's place over from another program.
-        trace: a W3C ``traceparent``, for a server that traces.
-        cancelled: frames up to this number that come on this stream are cancelled (:class:`Cancel`) as they arrive.
+        instance: a random name of the program, the same for all its connections.
+        epoch: the client's epoch as this program knows it; 0 to take over the client's place from another program.
+        trace: a W3C ``traceparent``, for servers that trace.
+        cancelled: frames up to this number are cancelled (:class:`Cancel`) as they arrive on this stream.
     """
 
     version: Whole
@@ -328,14 +328,14 @@ class Welcome(msgspec.Struct, omit_defaults=True, tag_field="type", tag="welcome
     """The server's answer to :class:`Hello`.
 
     Attributes:
-        client: the number under which the client's frames are counted.
-        expected: the number of the next frame the server will apply.
+        client: the client's number in the session.
+        expected: the number of the next frame that the server will apply.
         capabilities: features beyond the version, by name.
-        limits: the limits that a client should know of, by setting name.
-        devices: the devices tensors can live on.
-        epoch: rises each time the client resumes; frames of older epochs are refused.
+        limits: limits that concern clients, by setting name.
+        devices: the devices of the server.
+        epoch: increases each time the client resumes; frames of older epochs are refused.
         durability: what an acknowledged frame survives: ``none``, ``applied`` or ``durable``.
-        clock: the server's clock at this moment, in nanoseconds from an origin of its own.
+        clock: the server's current clock, in nanoseconds from an arbitrary origin.
     """
 
     version: Whole
@@ -351,7 +351,7 @@ class Welcome(msgspec.Struct, omit_defaults=True, tag_field="type", tag="welcome
 
 
 class Refusal(msgspec.Struct, omit_defaults=True, tag_field="type", tag="refusal"):
-    """The server's answer to a message it cannot take; the stream closes after it."""
+    """The server's answer to a message that it cannot accept; the stream closes after it."""
 
     problem: Problem
 

@@ -1,4 +1,4 @@
-"""What is known of a tensor without its values, and what a rule says of an operation's results."""
+"""Tensor metadata (shape, strides, dtype, device), and the result of a rule."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .dtypes import DType
 Shape = tuple[int, ...]
 
 UNKNOWN: Final = -1
-"""The extent of a dimension that depends on data not yet looked at (``nonzero``, a boolean mask)."""
+"""The extent of a dimension that depends on unread data (``nonzero``, a boolean mask)."""
 
 
 class Meta:
     """Shape, strides (in elements), dtype and device of a tensor.
 
-    Metas are interned by :func:`meta`: an identity comparison is enough to find a memoised rule. Identity
-    is never needed for correctness, since the table is emptied when it grows too large.
+    :func:`meta` interns metas, so memoised rules are found by identity. Correctness must not depend on identity,
+    because the table is cleared when it grows too large.
     """
 
     __slots__ = ("contiguous", "device", "dtype", "known", "nbytes", "numel", "shape", "stride")
@@ -48,7 +48,7 @@ class Meta:
 
 
 def contiguous_stride(shape: Sequence[int]) -> Shape:
-    """Row-major strides in elements. Like PyTorch, an extent of 0 counts as 1."""
+    """Row-major strides in elements. An extent of 0 counts as 1, as in PyTorch."""
     stride = [1] * len(shape)
     step = 1
     for i in range(len(shape) - 1, -1, -1):
@@ -58,8 +58,8 @@ def contiguous_stride(shape: Sequence[int]) -> Shape:
 
 
 def is_contiguous(shape: Shape, stride: Shape) -> bool:
-    """Whether elements follow each other in row-major order; the strides of extents 1 do not matter, and where there is
-    no element none does."""
+    """Whether elements are adjacent in row-major order. Strides of extents 1 are ignored; an empty tensor is
+    contiguous."""
     if 0 in shape:
         return True
     expected = 1
@@ -76,7 +76,7 @@ _INTERN_LIMIT: Final = 65_536
 
 
 def meta(shape: Shape, dtype: DType, device: str = "cpu", stride: Shape | None = None) -> Meta:
-    """The interned meta of this description; row-major unless strides are given."""
+    """The interned meta; row-major unless strides are given."""
     key = (shape, stride, dtype, device)
     found = _INTERNED.get(key)
     if found is None:
@@ -93,19 +93,19 @@ def meta(shape: Shape, dtype: DType, device: str = "cpu", stride: Shape | None =
 
 
 class Inference:
-    """What a rule says: the results' metas, and what the engine needs to make them.
+    """The result of a rule: the results' metas, and what the engine needs to compute them.
 
     Attributes:
         outs: one meta per result.
-        compute: the dtype that tensor operands are cast to before the kernel sees them; ``None`` leaves
-            them as they are.
-        offset: for a view of the first tensor operand, the distance in elements of each result's first
-            element from the operand's; ``None`` when the results are new memory.
-        grad_fn: overrides the op's node name where an overload has its own (``SumBackward1``).
-        scratch: bytes that the kernel needs beside its results, where they can be many.
-        check: looks at the numbers of a call, which the rule itself sees the kinds of: called with all arguments of
-            each call, it raises what is wrong with one (:meth:`checking`).
-        missing: why there is no derivative, and by which operands (none: by all); see :meth:`without_derivative`.
+        compute: the dtype that tensor operands are cast to before the kernel; ``None`` for no cast.
+        offsets: for views of the first tensor operand, the distance in elements of each result's first element from
+            the operand's; ``None`` if the results are new memory.
+        grad_fn: overrides the op's node name for an overload (``SumBackward1``).
+        scratch: bytes of temporary memory that the kernel needs, if they can be many.
+        check: raises an error for invalid numbers of a call, of which the rule sees only the kinds. It gets all
+            arguments of each call (:meth:`checking`).
+        missing: why there is no derivative, and with respect to which operands (none: all); see
+            :meth:`without_derivative`.
     """
 
     __slots__ = ("check", "compute", "grad_fn", "missing", "offsets", "outs", "scratch")
@@ -136,12 +136,12 @@ class Inference:
         return Inference(self.outs, self.compute, self.offsets, grad_fn, self.scratch, self.check, self.missing)
 
     def checking(self, check: Callable[..., None]) -> Inference:
-        """The same, for calls whose numbers are to be looked at."""
+        """A copy that checks the numbers of each call."""
         return Inference(self.outs, self.compute, self.offsets, self.grad_fn, self.scratch, check, self.missing)
 
     def without_derivative(self, why: str, *operands: str) -> Inference:
-        """The same, for a call that backward cannot go through to these operands (none: to any), although its result
-        requires grad."""
+        """A copy for a call that backward cannot pass to these operands (none: to any), although its result requires
+        grad."""
         return Inference(self.outs, self.compute, self.offsets, self.grad_fn, self.scratch, self.check, (why, operands))
 
 
@@ -159,7 +159,7 @@ def new(
 
 
 def several(*parts: Inference) -> Inference:
-    """Several results of one operation: all new, or all views. None at all counts as no views."""
+    """Several results of one op: all new, or all views. Zero results count as views."""
     if not parts:
         return Inference((), None, ())
     outs = tuple(out for part in parts for out in part.outs)
@@ -170,13 +170,13 @@ def several(*parts: Inference) -> Inference:
 
 
 def nothing() -> Inference:
-    """An operation without results."""
+    """An op without results."""
     return Inference(())
 
 
 def view(self: Meta, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Inference:
-    """One result that shares the operand's memory, ``offset`` elements further on."""
+    """One result that is a view of the operand's memory, ``offset`` elements after its start."""
     out = meta(tuple(shape), self.dtype, self.device, tuple(stride))
-    if out.stride != tuple(stride):  # numel 0 or 1: keep the strides that were asked for
+    if out.stride != tuple(stride):  # numel 0 or 1: keep the requested strides
         out = Meta(tuple(shape), tuple(stride), self.dtype, self.device)
     return Inference((out,), None, (offset,))

@@ -1,8 +1,8 @@
-"""Which elements two strided views of one memory have in common.
+"""Overlap of two strided views of one storage.
 
-Both sides ask: the engine before it writes into a tensor, the client before it writes into ``out=``. There are two
-questions. :func:`find_overlap` is PyTorch's, which decides what is refused; it looks at views without gaps only.
-:func:`share_elements` is exact, and decides whether an operand must be copied before memory is written to.
+The engine checks it before in-place writes, the client before it writes into ``out=``. :func:`find_overlap` is
+PyTorch's check, which decides what is refused and covers views without gaps only. :func:`share_elements` is exact, and
+decides whether an operand must be copied before the write.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from .meta import Meta, Shape
 from .shapes import is_dense
 
 WORK_LIMIT: Final = 2_000
-"""How many partial sums :func:`share_elements` looks at before it takes two views for overlapping."""
+"""How many partial sums :func:`share_elements` tries before it assumes an overlap."""
 
 
 class Overlap(Enum):
-    """What PyTorch sees of two views of one memory."""
+    """The outcome of PyTorch's check of two views of one storage."""
 
-    NONE = "no place in memory in common"
+    NONE = "no element in common"
     FULL = "the same elements in the same order"
     PARTIAL = "the same memory in part, or in another order"
-    UNCHECKED = "not looked at, since one of them has gaps or repeats elements"
+    UNCHECKED = "not checked, because one of them has gaps or repeats elements"
 
 
 class Region(NamedTuple):
-    """Where a view lies: offset and strides count elements of ``itemsize`` bytes."""
+    """The memory of a view: offset and strides count elements of ``itemsize`` bytes."""
 
     offset: int
     shape: Shape
@@ -42,7 +42,7 @@ class Region(NamedTuple):
 
     @property
     def bytes(self) -> tuple[int, int]:
-        """The first byte, and the one behind the last."""
+        """The first byte, and the one after the last."""
         last = self.offset
         for extent, step in zip(self.shape, self.stride, strict=True):
             if extent == 0:
@@ -52,14 +52,14 @@ class Region(NamedTuple):
 
 
 def repeats(described: Meta) -> bool:
-    """Whether the tensor is expanded: several of its elements are one place in memory."""
+    """Whether the tensor is expanded: several of its elements share one memory location."""
     return not described.contiguous and any(
         step == 0 and extent > 1 for step, extent in zip(described.stride, described.shape, strict=True)
     )
 
 
 def find_overlap(written: Region, operand: Region) -> Overlap:
-    """What PyTorch's checks find of two views of one memory."""
+    """PyTorch's check of two views of one storage."""
     if 0 in written.shape or 0 in operand.shape:
         return Overlap.NONE
     if not (is_dense(written.shape, written.stride) and is_dense(operand.shape, operand.stride)):
@@ -71,14 +71,13 @@ def find_overlap(written: Region, operand: Region) -> Overlap:
 
 
 def share_elements(one: Region, other: Region, limit: int = WORK_LIMIT) -> bool:
-    """Whether some byte belongs to an element of both views. Exact, unless it takes more than ``limit`` steps to find
-    out: then the answer is True."""
+    """Whether a byte belongs to elements of both views. Exact within ``limit`` steps, beyond that True."""
     (start, end), (other_start, other_end) = one.bytes, other.bytes
     if start >= other_end or other_start >= end:
         return False
-    # Bytes are counted in units that both kinds of elements are made of. A byte of the one is at its start plus a sum
-    # of steps, a byte of the other at its end minus such a sum: they are the same byte where the two sums, taken
-    # together, are the distance between that start and that end.
+    # Count bytes in a unit that divides both element sizes. A byte of one view is at its start plus a sum of steps, a
+    # byte of the other at its end minus such a sum. They coincide if both sums together equal the distance from that
+    # start to that end.
     unit = gcd(one.itemsize, other.itemsize)
     counts: dict[int, int] = {}
     for region in (one, other):
@@ -94,9 +93,9 @@ class _Sums:
     """The sums ``step[0] * n[0] + step[1] * n[1] + ...`` with ``0 <= n[k] <= count[k]``, for descending steps.
 
     Attributes:
-        divisors: per place, what all steps from there on are multiples of.
-        largest: the largest sum of the terms from there on.
-        whole: whether their sums are all multiples of the divisor up to the largest, so that nothing need be tried.
+        divisors: per term, the common divisor of all steps from there on.
+        largest: per term, the largest sum of the terms from there on.
+        whole: per term, whether these sums are all multiples of the divisor up to the largest, so no search is needed.
     """
 
     def __init__(self, terms: Sequence[tuple[int, int]], limit: int) -> None:
@@ -112,7 +111,7 @@ class _Sums:
             each.reverse()
 
     def reach(self, total: int, at: int = 0) -> bool:
-        """Whether terms from ``at`` on make this sum; True where the work is used up first."""
+        """Whether terms from ``at`` on can make this sum; True if the limit is reached first."""
         if not 0 <= total <= self.largest[at]:
             return False
         divisor = self.divisors[at]
@@ -123,7 +122,7 @@ class _Sums:
         if self.whole[at]:
             return True
         step, count = self.terms[at]
-        # What is left for the other terms must not be above their largest sum, and a multiple of their divisor.
+        # The rest for the other terms must not exceed their largest sum, and must be a multiple of their divisor.
         least = max(0, -(-(total - self.largest[at + 1]) // step))
         period = self.divisors[at + 1] // divisor
         first = total // divisor * pow(step // divisor, -1, period) % period

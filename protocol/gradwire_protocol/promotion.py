@@ -1,8 +1,7 @@
-"""PyTorch's type promotion, in one place and in pure Python. NumPy's own rules are never relied on.
+"""PyTorch's type promotion in pure Python, independent of NumPy's rules.
 
-An operand counts in one of three ranks: dimensioned tensors outrank 0-dim tensors, which outrank Python
-scalars. A lower rank changes the result only when its *category* (bool < integer < float < complex) is
-higher than that of every rank above it.
+Operands have one of three ranks: dimensioned tensors outrank 0-dim tensors, which outrank Python scalars. A lower rank
+changes the result only if its *category* (bool < integer < float < complex) is higher than that of every rank above it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class ScalarKind(Enum):
     FLOAT = "float"
     COMPLEX = "complex"
 
-    __hash__ = object.__hash__  # Enum's own is Python code, and kinds are keys on the path of every op
+    __hash__ = object.__hash__  # Enum's own is Python code, and every op uses kinds as keys
 
     @property
     def category(self) -> int:
@@ -32,7 +31,7 @@ class ScalarKind(Enum):
 
     @staticmethod
     def of(value: object) -> ScalarKind | None:
-        """The kind of ``value``, or ``None`` when it is not a Python number."""
+        """The kind of ``value``, or ``None`` if it is not a Python number."""
         return _KIND_OF_TYPE.get(type(value)) or _kind_of_subclass(value)
 
 
@@ -45,7 +44,7 @@ _KIND_OF_TYPE: Final[dict[type, ScalarKind]] = {
 
 
 def fits(value: int) -> bool:
-    """Whether an int can be a number of an op: one of 64 bits, with a sign or without."""
+    """Whether an op can take this int: it must fit into 64 bits, signed or unsigned."""
     return -(1 << 63) <= value < 1 << 64
 
 
@@ -57,14 +56,13 @@ def _kind_of_subclass(value: object) -> ScalarKind | None:
 
 
 class Promote(Enum):
-    """The six ways in which PyTorch's elementwise operations promote: (computed in, returned as)."""
+    """How PyTorch's elementwise ops choose the dtypes of computation and result."""
 
     DEFAULT = "default"
     NO_OPMATH = "no_opmath"
     INT_TO_FLOAT = "int_to_float"
     ALWAYS_BOOL = "always_bool"
     COMPLEX_TO_FLOAT = "complex_to_float"
-    BOOL_TO_LONG = "bool_to_long"
 
 
 def _lattice() -> dict[tuple[DType, DType], DType]:
@@ -76,7 +74,7 @@ def _lattice() -> dict[tuple[DType, DType], DType]:
             if low is high or low.category == BOOLEAN:
                 joined = high
             elif high.category == INTEGRAL:
-                # uint8 with a signed type needs a bit more than either has.
+                # uint8 with int8 needs a wider type than either.
                 joined = dtypes.int16 if dtypes.uint8 in (low, high) and high.itemsize == 1 else high
                 assert joined in signed
             elif low.category == INTEGRAL:
@@ -94,16 +92,16 @@ _JOIN: Final = _lattice()
 
 
 def join(a: DType, b: DType) -> DType:
-    """The smallest type that both fit in, by PyTorch's lattice (``torch.promote_types``)."""
+    """The smallest dtype that holds both, by PyTorch's lattice (``torch.promote_types``)."""
     return _JOIN[a, b]
 
 
 DEFAULT_FLOAT: ContextVar[DType] = ContextVar("DEFAULT_FLOAT", default=dtypes.float32)
-"""What ``torch.get_default_dtype()`` says, for the rule being called."""
+"""``torch.get_default_dtype()`` for the current rule."""
 
 
 def default_of(category: int) -> DType:
-    """The type a bare Python number of this category takes."""
+    """The dtype of a Python number of this category."""
     default = DEFAULT_FLOAT.get()
     if category == BOOLEAN:
         return dtypes.bool_
@@ -113,9 +111,9 @@ def default_of(category: int) -> DType:
 
 
 def result_type(operands: Iterable[tuple[DType, int] | ScalarKind]) -> DType:
-    """The common type of tensors, given as (dtype, ndim), and of Python scalars, given as kinds.
+    """The common dtype of tensors, given as (dtype, ndim), and of Python scalars, given as kinds.
 
-    Same as ``torch.result_type``, for any number of operands.
+    Like ``torch.result_type``, for any number of operands.
     """
     dimensioned: DType | None = None
     zero_dim: DType | None = None
@@ -132,21 +130,21 @@ def result_type(operands: Iterable[tuple[DType, int] | ScalarKind]) -> DType:
 
 
 def _combine(upper: DType | None, lower: DType | None) -> DType | None:
-    """Let ``lower`` matter only if its category is above that of ``upper``."""
+    """Use ``lower`` only if its category is above that of ``upper``."""
     if upper is None:
         return lower
     if lower is None or lower.category <= upper.category:
         return upper
     if lower.category == COMPLEX and upper.category == FLOATING:
-        # The higher category comes from below, the precision from above.
+        # The lower rank gives the category, the upper rank the precision.
         return upper.to_complex() if upper is not dtypes.float16 else dtypes.complex64
     return lower
 
 
 def promote(kind: Promote, operands: Iterable[tuple[DType, int] | ScalarKind]) -> tuple[DType, DType]:
-    """(the type to compute in, the type of the result) of an elementwise operation.
+    """The dtypes of computation and result of an elementwise op.
 
-    The half types' wider accumulation type is not shown here; it is the engine's business.
+    The wider accumulation dtype of half precision is the engine's concern.
     """
     common = result_type(operands)
     if kind is Promote.DEFAULT or kind is Promote.NO_OPMATH:
@@ -156,12 +154,9 @@ def promote(kind: Promote, operands: Iterable[tuple[DType, int] | ScalarKind]) -
         return computed, computed
     if kind is Promote.ALWAYS_BOOL:
         return common, dtypes.bool_
-    if kind is Promote.COMPLEX_TO_FLOAT:
-        return common, common.to_real()
-    widened = dtypes.int64 if common is dtypes.bool_ else common
-    return widened, widened
+    return common, common.to_real()  # COMPLEX_TO_FLOAT
 
 
 def can_cast(source: DType, target: DType) -> bool:
-    """Whether an in-place operation may write ``source`` values into a ``target`` tensor."""
+    """Whether an in-place op may write ``source`` values into a ``target`` tensor."""
     return source.category <= target.category

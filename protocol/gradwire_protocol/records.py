@@ -1,4 +1,4 @@
-"""One op record on the wire: how bound arguments become a record, and a record becomes arguments again."""
+"""Encoding of bound arguments as an op record, and decoding of a record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .promotion import ScalarKind, fits
 from .table import TABLE, Kind, Op, Param, attribute_matches
 
 PAYLOAD = "payload"
-# Bound once: looking a member up on an Enum class costs more than the comparison.
+# Module globals, because an Enum attribute lookup costs more than the comparison.
 _TENSOR, _TENSORS, _OPTIONAL_TENSORS = Kind.TENSOR, Kind.TENSORS, Kind.OPTIONAL_TENSORS
 _OPERAND, _SCALAR, _POSITION, _ATTRIBUTE = Kind.OPERAND, Kind.SCALAR, Kind.POSITION, Kind.ATTRIBUTE
 _PAYLOAD, _KINDS = Kind.PAYLOAD, frozenset(kind.value for kind in ScalarKind)
@@ -26,12 +26,12 @@ def encode_args(
     scalars: list[Any],
     payloads: list[Any],
 ) -> list[Any]:
-    """The arguments of a record. Numbers and payloads are appended to their tables.
+    """The arguments of a record. Appends numbers and payloads to their tables.
 
-    ``ref`` turns a tensor into a reference; ``is_tensor`` recognises one.
+    ``ref`` converts a tensor to a reference; ``is_tensor`` recognises one.
 
     Raises:
-        ArgumentTypeError: for a value of a type that the parameter does not take.
+        ArgumentTypeError: for a value whose type the parameter does not accept.
     """
     args: list[Any] = []
     last, numbers = 0, len(scalars)
@@ -59,7 +59,7 @@ def encode_args(
             args.append(PAYLOAD)
         if param.required or value is not param.default:
             last, numbers = len(args), len(scalars)
-    # What is left out is not in the table of scalars either.
+    # Omitted defaults have no entry in the table of scalars either.
     del args[last:], scalars[numbers:]
     return args
 
@@ -83,10 +83,10 @@ def _refuse(op: Op, param: Param, value: Any) -> int:
 
 
 def wrong_type(op: Op, param: Param, value: Any) -> GradwireError:
-    """The error for a value that a parameter does not take."""
+    """The error for a value that a parameter does not accept."""
     if type(value) is int and not -(1 << 63) <= value < 1 << 63:
         if param.kind is _POSITION or int in param.check:
-            return ArgumentValueError(f"{op.name}: argument {param.describe()!r} is an integer beyond 64 bits")
+            return ArgumentValueError(f"{op.name}: argument {param.describe()!r} exceeds 64 bits")
         if float in param.check:
             return too_large(op, param)
     return ArgumentTypeError(
@@ -96,34 +96,30 @@ def wrong_type(op: Op, param: Param, value: Any) -> GradwireError:
 
 def too_large(op: Op, param: Param) -> NumberTooLarge:
     """The error for a number that does not fit into 64 bits."""
-    return NumberTooLarge(f"{op.name}: argument {param.describe()!r} is a number beyond 64 bits")
+    return NumberTooLarge(f"{op.name}: argument {param.describe()!r} exceeds 64 bits")
 
 
 def _shown(value: Any) -> str:
     try:
         return f"{value!r:.80}"
-    except ValueError:  # integers of more than some thousand digits are not written out
+    except ValueError:  # Python does not format integers of several thousand digits
         return "an integer of many digits"
 
 
 def decode_args(
-    op: Op,
-    args: list[Any],
-    resolve: Callable[[int], Any],
-    scalars: Iterator[Any],
-    payloads: Iterator[Any],
+    op: Op, args: list[Any], resolve: Callable[[int], Any], scalars: Iterator[Any], payloads: Iterator[Any]
 ) -> list[Any]:
-    """The inverse of :func:`encode_args`, for input that is not to be trusted.
+    """The inverse of :func:`encode_args`, for untrusted input.
 
-    ``resolve`` turns a reference into a tensor and raises when there is none.
+    ``resolve`` converts a reference to a tensor and raises if it does not exist.
 
     Raises:
-        ArgumentTypeError: for too many or missing arguments, or one of the wrong form.
-        MalformedFrame: when the frame's tables run out of numbers or payloads.
+        ArgumentTypeError: for too many, missing or malformed arguments.
+        MalformedFrame: if the frame's tables lack a number or payload.
     """
     params = op.params
     if len(args) > len(params):
-        raise ArgumentTypeError(f"{op.signature} got {len(args)} arguments, it takes {len(params)}")
+        raise ArgumentTypeError(f"{op.signature} got {len(args)} arguments; it takes {len(params)}")
     values: list[Any] = []
     for param, arg in zip(params, args, strict=False):
         kind = param.kind
@@ -146,15 +142,15 @@ def decode_args(
             values.append(_next(payloads, op, "payload"))
     for param in params[len(args) :]:
         if param.required:
-            raise ArgumentTypeError(f"{op.signature} misses its argument {param.name!r}")
+            raise ArgumentTypeError(f"{op.signature} is missing the argument {param.name!r}")
         values.append(param.default)
     return values
 
 
 def mentioned(name: Any, args: Any) -> tuple[int, int]:
-    """How many entries of the frame's tables of numbers and payloads a record mentions, whether or not it can run.
+    """How many entries of the frame's tables of numbers and payloads a record uses, whether or not it can run.
 
-    Of an op that is not known, and of one with arguments of the wrong form, that is a guess by their spelling.
+    For an unknown op or malformed arguments this is a guess from the spelling.
     """
     op = TABLE.get(name) if type(name) is str else None
     if type(args) is not list:
@@ -174,7 +170,7 @@ def mentioned(name: Any, args: Any) -> tuple[int, int]:
 def _next(table: Iterator[Any], op: Op, what: str) -> Any:
     for entry in table:
         return entry
-    raise MalformedFrame(f"{op.name} refers to a {what} that the frame does not carry")
+    raise MalformedFrame(f"{op.name} refers to a {what} that is missing in the frame")
 
 
 _ACCEPTS: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (float, int)}
@@ -194,11 +190,11 @@ def _take_scalar(op: Op, param: Param, arg: Any, scalars: Iterator[Any]) -> Any:
             raise too_large(op, param)
         if type(value) in _ACCEPTS[arg]:
             return float(value) if arg == "float" else value
-    raise MalformedFrame(f"{op.name}: {value!r:.80} in the table of scalars is not the {arg!r:.20} that was announced")
+    raise MalformedFrame(f"{op.name}: {value!r:.80} in the table of scalars must be {arg!r:.20}, as declared")
 
 
 def _spelled(value: str, kind: str) -> Any:
-    """A number that JSON cannot write: NaN and infinities, and integers beyond 2**53."""
+    """Parse a number that JSON cannot represent: NaN, infinities, integers beyond 2**53."""
     try:
         return int(value) if kind == "int" else float(value)
     except ValueError:
@@ -212,7 +208,7 @@ def _take_attribute(op: Op, param: Param, arg: Any) -> Any:
         return dtypes.BY_NAME[arg]
     if not attribute_matches(arg, param.check):
         raise wrong_type(op, param, arg)
-    # Derivatives and composites would compute with a bool as with bools.
+    # Derivatives and composite ops would treat a bool as a logical value.
     return float(arg) if type(arg) is bool and bool not in param.check else arg
 
 

@@ -1,11 +1,11 @@
-"""Shape arithmetic: broadcasting, dimensions, strides of results, views, windows. Pure Python."""
+"""Shape arithmetic in pure Python: broadcasting, dimensions, strides of results, views, windows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from .dtypes import DType
-from .errors import ArgumentError, ArgumentTypeError, DeviceError, IndexOutOfRange, ShapeError
+from .errors import ArgumentError, DeviceError, IndexOutOfRange, ShapeError
 from .meta import UNKNOWN, Inference, Meta, Shape, contiguous_stride, meta, new
 from .promotion import Promote, ScalarKind, promote
 
@@ -16,7 +16,7 @@ def broadcast(*shapes: Shape) -> Shape:
     """The common shape, by the rules that NumPy and PyTorch share.
 
     Raises:
-        ShapeError: naming the shapes and the first dimension that does not fit.
+        ShapeError: naming the shapes and the first mismatching dimension.
     """
     first = shapes[0]
     if all(shape == first for shape in shapes):
@@ -32,24 +32,25 @@ def broadcast(*shapes: Shape) -> Shape:
                 result[-i] = extent
             elif extent != UNKNOWN:
                 listed = " and ".join(str(list(s)) for s in shapes)
-                raise ShapeError(f"shapes {listed} do not broadcast: in dimension {ndim - i}, {so_far} meets {extent}")
+                sizes = f"dimension {ndim - i} has sizes {so_far} and {extent}"
+                raise ShapeError(f"shapes {listed} do not broadcast: {sizes}")
     return tuple(result)
 
 
 def canonical_dim(dim: int, ndim: int) -> int:
-    """A dimension counted from the front. A 0-dim tensor accepts 0 and -1, as in PyTorch.
+    """A dimension as a non-negative index. A 0-dim tensor accepts 0 and -1, as in PyTorch.
 
     Raises:
         IndexOutOfRange: naming the dimension and the range.
     """
     span = max(ndim, 1)
     if not -span <= dim < span:
-        raise IndexOutOfRange(f"dimension {dim} is out of range: expected {-span} to {span - 1}")
+        raise IndexOutOfRange(f"dimension {dim} is out of range; it must be from {-span} to {span - 1}")
     return dim + span if dim < 0 else dim
 
 
 def canonical_dims(dims: Sequence[int] | int | None, ndim: int) -> tuple[int, ...]:
-    """Distinct dimensions counted from the front; ``None`` and an empty sequence mean all of them."""
+    """Distinct dimensions as non-negative indices; ``None`` and an empty sequence mean all."""
     if dims is None:
         return tuple(range(ndim))
     if isinstance(dims, int):
@@ -58,12 +59,12 @@ def canonical_dims(dims: Sequence[int] | int | None, ndim: int) -> tuple[int, ..
         return tuple(range(ndim))
     result = tuple(canonical_dim(d, ndim) for d in dims)
     if len(set(result)) != len(result):
-        raise ArgumentError(f"dimensions {list(dims)} name one dimension twice")
+        raise ArgumentError(f"dimensions {list(dims)} contain a duplicate")
     return result
 
 
 def reduced_shape(shape: Shape, dims: Sequence[int], keepdim: bool) -> Shape:
-    """The shape after the given canonical dimensions are reduced away, or kept with extent 1."""
+    """The shape after a reduction over canonical dimensions, which are removed or kept with extent 1."""
     gone = set(dims)
     if keepdim:
         return tuple(1 if i in gone else n for i, n in enumerate(shape))
@@ -71,32 +72,35 @@ def reduced_shape(shape: Shape, dims: Sequence[int], keepdim: bool) -> Shape:
 
 
 def check_size(size: Sequence[int]) -> Shape:
-    """A shape given by the user, checked.
+    """Check a shape from the user.
 
     Raises:
         ShapeError: for a negative extent or too many dimensions.
     """
     for extent in size:
         if extent < 0:
-            raise ShapeError(f"size {list(size)} has a negative extent, {extent}")
+            raise ShapeError(f"size {list(size)} must not be negative, but contains {extent}")
     if len(size) > MAX_DIMS:
-        raise ShapeError(f"a tensor has at most {MAX_DIMS} dimensions, got {len(size)}")
+        raise ShapeError(f"a tensor has at most {MAX_DIMS} dimensions, not {len(size)}")
     return tuple(size)
 
 
-def elementwise_stride(shape: Shape, operands: Sequence[Meta]) -> Shape | None:
-    """The strides of an elementwise result: the operands' order of dimensions is kept, as in PyTorch.
+def elementwise_stride(shape: Shape, operands: Sequence[Meta], numbers: bool = False) -> Shape | None:
+    """The strides of an elementwise result, which keep the operands' order of dimensions, as in PyTorch.
 
-    ``None`` stands for row-major. The order is the one PyTorch's TensorIterator finds: an insertion sort
-    by the first operand whose strides tell two dimensions apart.
+    ``None`` means row-major. The order is that of PyTorch's TensorIterator: an insertion sort by the first operand
+    whose strides distinguish two dimensions. If all operands have the result's shape, and no ``numbers`` are among
+    them, strides of extents of 1 are copied, or are those of channels-last image batches.
     """
     if all(op.contiguous and (op.shape == shape or op.numel == 1) for op in operands):
         return None
     if UNKNOWN in shape:
         return None
     full = [op for op in operands if op.shape == shape]
-    if len(full) == len(operands):
+    if len(full) == len(operands) and not numbers:
         first = full[0].stride
+        if len(shape) == 4 and all(_has_channels_last(shape, op.stride) for op in full):
+            return (shape[1] * shape[2] * shape[3], 1, shape[1] * shape[3], shape[1])
         if all(op.stride == first for op in full) and is_dense(shape, first):
             return first
     ndim = len(shape)
@@ -118,6 +122,16 @@ def elementwise_stride(shape: Shape, operands: Sequence[Meta]) -> Shape | None:
         step *= max(shape[dim], 1)
     result = tuple(stride)
     return None if result == contiguous_stride(shape) else result
+
+
+def _has_channels_last(shape: Shape, stride: Shape) -> bool:
+    expected = 1
+    for dim in (1, 3, 2, 0):
+        if shape[dim] != 1:
+            if stride[dim] != expected:
+                return False
+            expected *= shape[dim]
+    return True
 
 
 def _broadcast_stride(op: Meta, shape: Shape) -> tuple[int, ...]:
@@ -142,7 +156,7 @@ def _compare(a: int, b: int, rows: Sequence[Sequence[int]], shape: Shape) -> int
 
 
 def is_dense(shape: Shape, stride: Shape) -> bool:
-    """Whether the elements fill one stretch of memory without gaps or overlap, in any order."""
+    """Whether the elements fill a contiguous block of memory without gaps or overlap, in any order."""
     expected = 1
     for step, extent in sorted((s, n) for n, s in zip(shape, stride, strict=True) if n > 1):
         if step != expected:
@@ -152,7 +166,7 @@ def is_dense(shape: Shape, stride: Shape) -> bool:
 
 
 def dense_stride_like(op: Meta) -> Shape | None:
-    """Strides for a new tensor in the memory order of ``op`` (``torch.preserve_format``)."""
+    """Strides for a new tensor with the memory order of ``op`` (``torch.preserve_format``)."""
     if op.contiguous or not op.known:
         return None
     if is_dense(op.shape, op.stride):
@@ -161,7 +175,7 @@ def dense_stride_like(op: Meta) -> Shape | None:
 
 
 def common_device(*operands: Meta | ScalarKind | None) -> str:
-    """The one device of all operands; a 0-dim CPU tensor may join any other device.
+    """The common device of all operands; a 0-dim CPU tensor may be combined with any device.
 
     Raises:
         DeviceError: naming the devices.
@@ -184,10 +198,12 @@ def elementwise(
     promotion: Promote = Promote.DEFAULT,
     dtype: DType | None = None,
     grad_fn: str | None = None,
+    wrapped: bool = True,
 ) -> Inference:
-    """The rule of elementwise operations: broadcast shapes, promote dtypes, keep the memory order.
+    """The rule of elementwise ops: broadcast shapes, promote dtypes, keep the memory order.
 
-    ``dtype`` overrides the dtype of the result, not the one computed in.
+    ``dtype`` overrides the result's dtype, not that of the computation. Numbers are ``wrapped`` if PyTorch converts
+    them to 0-dim tensors instead of passing them as attributes.
     """
     tensors = [op for op in operands if type(op) is Meta]
     first = tensors[0]
@@ -204,21 +220,22 @@ def elementwise(
         dtype or result,
         device,
         compute=compute,
-        stride=elementwise_stride(shape, [_cast(op, compute) for op in tensors]),
+        stride=elementwise_stride(
+            shape, [_cast(op, compute) for op in tensors], wrapped and len(tensors) < len(operands)
+        ),
         grad_fn=grad_fn,
     )
 
 
 def _cast(op: Meta, dtype: DType) -> Meta:
-    """The operand that PyTorch computes with: one that is cast has memory of its own, without gaps or overlap, in an
-    order that counts."""
+    """The operand that PyTorch computes with: a cast makes a dense copy, whose memory order matters."""
     if op.dtype is dtype or op.contiguous or not op.known:
         return op
     return meta(op.shape, dtype, op.device, dense_stride_like(op))
 
 
 def like(self: Meta, *, dtype: DType | None = None, grad_fn: str | None = None) -> Inference:
-    """A new tensor with the operand's shape and, where it is dense, its memory order."""
+    """A new tensor with the operand's shape and, if that is dense, its memory order."""
     return new(self.shape, dtype or self.dtype, self.device, stride=dense_stride_like(self), grad_fn=grad_fn)
 
 
@@ -241,31 +258,31 @@ def infer_size(shape: Sequence[int], numel: int) -> Shape:
     """Fill in the one -1 of a target shape.
 
     Raises:
-        ShapeError: when the elements do not fit, or for more dimensions than arrays have.
+        ShapeError: if the elements do not fit, or for too many dimensions.
     """
     wanted = tuple(shape)
     if len(wanted) > MAX_DIMS:
-        raise ShapeError(f"a shape of {len(wanted)} dimensions: arrays have at most {MAX_DIMS}")
+        raise ShapeError(f"the shape has {len(wanted)} dimensions; the limit is {MAX_DIMS}")
     if any(n < -1 for n in wanted):
-        raise ShapeError(f"shape {list(wanted)} has a negative extent other than -1")
+        raise ShapeError(f"shape {list(wanted)} has a negative size other than -1")
     holes = [i for i, n in enumerate(wanted) if n == -1]
     if len(holes) > 1:
-        raise ArgumentError(f"shape {list(wanted)} leaves more than one extent open")
+        raise ArgumentError(f"shape {list(wanted)} has more than one -1")
     known = 1
     for n in wanted:
         known *= n if n != -1 else 1
     if holes:
         if known == 0 or numel % known:
-            raise ShapeError(f"{numel} elements do not fill shape {list(wanted)}")
+            raise ShapeError(f"shape {list(wanted)} does not fit {numel} elements")
         i = holes[0]
         return (*wanted[:i], numel // known, *wanted[i + 1 :])
     if known != numel:
-        raise ShapeError(f"shape {list(wanted)} has {known} elements, the tensor has {numel}")
+        raise ShapeError(f"shape {list(wanted)} has {known} elements, but the tensor has {numel}")
     return wanted
 
 
 def view_stride(self: Meta, shape: Shape) -> Shape | None:
-    """Strides that show the same memory under ``shape``, or ``None`` where only a copy can."""
+    """Strides for a view of the same memory with ``shape``, or ``None`` if that needs a copy."""
     if self.numel == 0 or not self.shape:
         return self.stride if self.shape == shape else contiguous_stride(shape)
     stride = [0] * len(shape)
@@ -289,32 +306,21 @@ def view_stride(self: Meta, shape: Shape) -> Shape | None:
     return tuple(stride) if target == -1 else None
 
 
-def as_ints(value: int | Sequence[int], count: int, what: str) -> tuple[int, ...]:
-    """``count`` ints from one int or a sequence, as convolution and pooling arguments are given."""
-    if isinstance(value, int):
-        return (value,) * count
-    if len(value) == 1:
-        return (value[0],) * count
-    if len(value) != count:
-        raise ArgumentTypeError(f"{what} takes {count} values, got {list(value)}")
-    return tuple(value)
-
-
 def window_extent(
     extent: int, kernel: int, stride: int, padding: int, dilation: int = 1, ceil_mode: bool = False
 ) -> int:
-    """How many positions a sliding window has along one dimension (convolution, pooling)."""
+    """The number of positions of a sliding window along one dimension (convolution, pooling)."""
     room = extent + 2 * padding - dilation * (kernel - 1) - 1
     if not ceil_mode:
         return room // stride + 1
     count = -(-room // stride) + 1
-    # A window that would start in the padding beyond the end does not count.
+    # A window that would start in the padding after the end does not count.
     return count - 1 if (count - 1) * stride >= extent + padding else count
 
 
 def channels_last_stride(self: Meta, shape: Shape) -> Shape | None:
-    """Strides for a result of ``shape`` that keep the operand's memory format: channels last for an image batch (or,
-    with five dimensions, a volume batch) stored that way; otherwise ``None``, row-major."""
+    """Strides for a result of ``shape`` in the operand's memory format: channels last for an image batch (or, with five
+    dimensions, a volume batch) stored that way; otherwise ``None``, row-major."""
     if self.ndim not in (4, 5) or self.ndim != len(shape) or not self.known or not _is_channels_last(self):
         return None
     order = (1, *range(len(shape) - 1, 1, -1), 0)

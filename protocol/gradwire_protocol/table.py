@@ -1,152 +1,65 @@
-"""The op table: one declaration per operation, from which everything else about it is derived.
+"""The op table: one declaration per op, from which everything else about it is derived.
 
-An operation is declared as a function. Its signature is the schema of a record on the wire, its docstring
-the documentation, its body the rule: from the operands' metas to the results' metas::
+A function declares an op. Its signature is the schema of a record on the wire, its docstring the documentation, its
+body the rule that infers the results' metas from the operands' metas. ``gradients`` declares what its derivative saves
+and returns::
 
     @op(grad_fn="TanhBackward0")
+    @gradients("tanh_backward(grad, result)")
     def tanh(self: Tensor) -> Tensor:
         \"\"\"Hyperbolic tangent, elementwise.\"\"\"
         return elementwise(self, promotion=Promote.INT_TO_FLOAT)
 
-A rule sees a :class:`~gradwire_protocol.meta.Meta` for each tensor, a ``ScalarKind`` for each Python number
-that is data, and the value of everything else. It may be called on either side of the wire, so it depends
-on nothing but its arguments (and the default float dtype).
+A rule gets a :class:`~gradwire_protocol.meta.Meta` for each tensor, a ``ScalarKind`` for each Python number that is
+data, and the value of any other argument. Client and engine both call it, so it depends only on its arguments (and the
+default float dtype).
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, get_type_hints
 
 from . import dtypes
+from .costs import Cost
 from .dtypes import DType
 from .errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError, UnknownOp
 from .meta import UNKNOWN, Inference, Meta
-from .promotion import ScalarKind, can_cast, fits
+from .params import (
+    COMMON,
+    ELEMENT,
+    FLOAT,
+    REAL,
+    Element,
+    Factor,
+    Float,
+    FreePosition,
+    Ints,
+    Kind,
+    Number,
+    Param,
+    Payload,
+    Position,
+    Real,
+    Scalar,
+    Strings,
+    Tensor,
+    attribute_matches,
+)  # fmt: skip
+from .promotion import ScalarKind, can_cast
 
-Tensor = Meta
-FLOAT, REAL, COMMON, ELEMENT = "float", "real", "common", "element"
-if TYPE_CHECKING:
-    Scalar = Any  # a rule sees the kind, a default is a number
-    Float = Any
-    Real = Any
-    Factor = Any
-    Element = Any
-else:
-    Scalar = ScalarKind
-    Float = Annotated[ScalarKind, FLOAT]
-    """A number that is never complex: a complex one is an argument of the wrong type (``TypeError``)."""
-    Real = Annotated[ScalarKind, REAL]
-    """A number that is never complex: a complex one is a value that cannot be converted (``RuntimeError``)."""
-    Factor = Annotated[ScalarKind, COMMON]
-    """A number that is complex only where some tensor operand is: else it cannot be converted (``RuntimeError``)."""
-    Element = Annotated[ScalarKind, ELEMENT]
-    """A number that becomes an element of the result; the rule says which complex ones do. Like ``Real`` and ``Factor``
-    it is refused where the result's integers do not hold it."""
-Position = Annotated[int, "data"]
-"""An int whose value the rule needs, yet which is data: where in a tensor, not how (``x[i]``)."""
-Number = bool | int | float | complex
-"""A Python number that is part of the structure, since the result's shape depends on it (``arange``)."""
-Ints = tuple[int, ...]
-Strings = tuple[str, ...]
-
-
-class Payload:
-    """Marks the parameter that takes bytes from beside the frame."""
-
-
-class Kind(Enum):
-    """How an argument travels."""
-
-    TENSOR = "tensor"
-    TENSORS = "list of tensors"
-    OPTIONAL_TENSORS = "list of tensors or null"
-    OPERAND = "tensor or number"
-    SCALAR = "number"
-    POSITION = "position"
-    ATTRIBUTE = "attribute"
-    PAYLOAD = "payload"
-
-
-class Param:
-    """One parameter of an operation."""
-
-    __slots__ = ("annotation", "check", "default", "kind", "name", "numbers", "optional", "required")
-
-    def __init__(self, name: str, annotation: Any, default: Any) -> None:
-        self.name = name
-        self.annotation = annotation
-        self.required = default is inspect.Parameter.empty
-        self.default = None if self.required else default
-        self.numbers = _numbers(annotation)
-        self.kind, self.optional, self.check = _classify(annotation)
-
-    def describe(self) -> str:
-        text = _describe(self.annotation)
-        return f"{self.name}: {text}" + ("" if self.required else f" = {self.default!r}")
-
-
-def _members(annotation: Any) -> tuple[Any, ...]:
-    if get_origin(annotation) in (UnionType, Union):
-        return tuple(m for part in get_args(annotation) for m in _members(part))
-    return (annotation,)
-
-
-def _numbers(annotation: Any) -> str | None:
-    """Which numbers a parameter takes: ``FLOAT``, ``REAL``, ``COMMON`` or ``ELEMENT``; ``None`` for any."""
-    for member in _members(annotation):
-        if get_origin(member) is Annotated and get_args(member)[0] is ScalarKind:
-            return str(get_args(member)[1])
-    return None
-
-
-def _unmarked(member: Any) -> Any:
-    return ScalarKind if get_origin(member) is Annotated and get_args(member)[0] is ScalarKind else member
-
-
-def _classify(annotation: Any) -> tuple[Kind, bool, tuple[Any, ...]]:
-    members = tuple(_unmarked(member) for member in _members(annotation))
-    optional = NoneType in members
-    real = tuple(m for m in members if m is not NoneType)
-    if Meta in real:
-        return (Kind.OPERAND if ScalarKind in real else Kind.TENSOR), optional, real
-    if real == (ScalarKind,):
-        return Kind.SCALAR, optional, real
-    if real == (Position,):
-        return Kind.POSITION, optional, real
-    if real == (Payload,):
-        return Kind.PAYLOAD, optional, real
-    if len(real) == 1 and get_origin(real[0]) is list:
-        inner = _members(get_args(real[0])[0])
-        return (Kind.OPTIONAL_TENSORS if NoneType in inner else Kind.TENSORS), optional, real
-    return Kind.ATTRIBUTE, optional, real
-
-
-_NUMBERS: Final = {FLOAT: "float", REAL: "Real", COMMON: "Scalar", ELEMENT: "Scalar"}
-
-
-def _describe(annotation: Any) -> str:
-    names = {Meta: "Tensor", ScalarKind: "Scalar", NoneType: "None", DType: "dtype"}
-    parts = []
-    for member in _members(annotation):
-        if get_origin(member) in (list, tuple):
-            inner = [a for a in get_args(member) if a is not Ellipsis]
-            parts.append(f"{get_origin(member).__name__}[{', '.join(_describe(a) for a in inner)}]")
-        elif get_origin(member) is Annotated:
-            parts.append(
-                {FLOAT: "float", REAL: "Real", COMMON: "Scalar", ELEMENT: "Scalar"}.get(get_args(member)[1], "int")
-            )
-        else:
-            parts.append(names.get(member, getattr(member, "__name__", str(member))))
-    return " | ".join(dict.fromkeys(parts))
+__all__ = [
+    "DEFAULT_DTYPE", "FLOAT", "TABLE", "Derivative", "Element", "Expanded", "Factor", "Float", "FreePosition",
+    "Ints", "Kind", "Number", "Op", "Param", "Payload", "Position", "Real", "Scalar", "Strings", "Tensor",
+    "attribute_matches", "check_range", "check_write", "gradients", "lookup", "op",
+]  # fmt: skip
 
 
 class Expanded(Enum):
-    """What an in-place op does with an expanded tensor, in which several elements are one place in memory."""
+    """What an in-place op does with an expanded tensor, whose elements share memory locations."""
 
     REFUSED = "refuses it"
     WARNED = "writes to it, and warns"
@@ -157,31 +70,47 @@ class Op:
     """A row of the table.
 
     Attributes:
-        results: how many tensors it returns; ``None`` where that depends on the arguments.
+        results: how many tensors it returns; ``None`` if that depends on the arguments.
         differentiable: the names of the tensor parameters that gradients flow to.
-        underived: the names of tensor parameters that the result depends on, and that it has no derivative by: one
-            that requires grad is refused where history is recorded.
-        constant: the numbers of results that no gradient flows back from, though their dtype could carry one.
-        mutates: for an in-place form, the position of the tensor that is written to (always 0).
-        apart: for an in-place form, whether operands must have no memory in common with the tensor that is written
-            to; otherwise they may be the very same view.
-        copied: for an in-place form, the operands that may share any memory with it, since PyTorch does not look.
-        untracked: for an op that returns views, whether autograd takes them for tensors of their own, with a version
-            each and no base.
+        derivative: what its gradients are made of, as :func:`gradients` declares it; ``None`` without a derivative.
+        underived: the names of tensor parameters that the result depends on without a derivative. If one requires grad
+            while history is recorded, the op is refused.
+        constant: the indices of results that no gradient flows back from, although their dtype could carry one.
+        mutates: for an in-place form, the position of the written tensor (always 0).
+        apart: for an in-place form, whether operands must share no memory with the written tensor; otherwise they may
+            be the same view.
+        copied: for an in-place form, the operands that may share any memory with it, because PyTorch does not check.
+        view: its results are views of its first tensor, or may be.
+        untracked: for an op that returns views, whether autograd treats them as independent tensors, with their own
+            versions and no base.
         expanded: for an in-place form, whether it may write to an expanded tensor.
-        keyword_only: the names of the parameters that a program gives by name only, as with PyTorch; the last ones.
-        casts: it takes values of any dtype into one that is given: the imaginary part of complex numbers may be lost,
-            and what becomes integers has no history.
-        base: for an in-place form, the operation it is derived from.
-        control: it acts on the session (graph, names, random state) rather than computing a value.
+        keyword_only: the names of the keyword-only parameters, as in PyTorch; the last ones.
+        casts: it casts values of any dtype to a given one: complex numbers may lose their imaginary part, and integer
+            results have no history.
+        base: for an in-place form, the op it is derived from.
+        control: it acts on the session (graph, names, random state) instead of computing a value.
+        step: it is an optimizer's step: a control op whose name ends in ``_step``.
         random: it draws from the session's generator.
         dynamic: the shape of its result depends on data.
-        internal: a primitive of derivatives, called by the engine alone. Its rule trusts its arguments, and a frame
-            that names it is refused.
-        underivable: why backward cannot go through it, although its result requires grad. Where that depends on the
-            arguments, the rule says so (:meth:`~gradwire_protocol.meta.Inference.without_derivative`).
-        exposed: where clients offer it: "function", "method", "nn.functional", in the namespaces "linalg", "fft" and
-            "special" (without the prefix that its name has here), or nowhere.
+        internal: a primitive of derivatives, called only by the engine. Its rule trusts its arguments, and a frame that
+            names it is refused.
+        underivable: why backward cannot pass it, although its result requires grad. If that depends on the arguments,
+            the rule decides (:meth:`~gradwire_protocol.meta.Inference.without_derivative`).
+        elementwise: element i of its results depends on element i of its operands only, once these are broadcast; a
+            random one draws numbers for each element alone.
+        along: it works along the dimension or dimensions of its parameter ``dim``, independently for each index of the
+            others; all its tensors have the same number of dimensions. Without ``dim`` it works along all dimensions if
+            ``dim`` may name several, else along the flattened tensor.
+        batched: each of its tensors may have an extra leading batch dimension of the same extent; it treats each member
+            independently.
+        total: no values of floating point operands make it fail. The default is true for an op that is
+            ``elementwise``, ``along``, ``linear`` or ``multilinear`` and not ``random``.
+        cost: the steps of work of a call (:mod:`.costs`); ``None`` for one per element.
+        linear: it is linear in all its differentiable operands together.
+        multilinear: it is linear in each of its differentiable operands while the others are held fixed.
+        wrapped: the names of parameters whose numbers PyTorch makes tensors of, so that its node has an edge for them.
+        exposed: where clients offer it: "function", "method", "nn.functional", the namespaces "linalg", "fft" and
+            "special" (without its name's prefix), or nowhere.
         variadic: the parameter that also accepts its ints unpacked (``x.permute(0, 2, 1)``).
     """
 
@@ -191,6 +120,7 @@ class Op:
         self.family: str = rule.__module__.rsplit(".", 1)[-1]
         self.grad_fn: str | None = facts["grad_fn"]
         self.differentiable_: Sequence[str] | None = facts["differentiable"]
+        self.derivative: Derivative | None = facts["derivative"]
         self.results: int | None = facts["results"]
         self.underived: frozenset[str] = frozenset(facts["underived"])
         self.constant: tuple[int, ...] = facts["constant"]
@@ -199,22 +129,33 @@ class Op:
         self.apart: bool = facts["apart"]
         self.copied: frozenset[str] = frozenset(facts["copied"])
         self.expanded: Expanded = facts["expanded"]
+        self.view: bool = facts["view"]
         self.untracked: bool = facts["untracked"]
         self.casts: bool = facts["casts"]
         self.control: bool = facts["control"]
+        self.step = self.control and name.endswith("_step")
         self.random: bool = facts["random"]
         self.dynamic: bool = facts["dynamic"]
         self.internal: bool = facts["internal"]
         self.underivable: str | None = facts["underivable"]
+        self.elementwise: bool = facts["elementwise"]
+        self.along: bool = facts["along"]
+        self.batched: bool = facts["batched"]
+        self.cost: Cost | None = facts["cost"]
+        self.wrapped: frozenset[str] = frozenset(facts["wrapped"])
+        self.linear: bool = facts["linear"]
+        self.multilinear: bool = facts["multilinear"]
+        total, regular = facts["total"], self.elementwise or self.along or self.linear or self.multilinear
+        self.total: bool = regular and not self.random if total is None else total
         self.exposed: tuple[str, ...] = () if self.internal else facts["exposed"]
         self.variadic: str | None = facts["variadic"]
         self.keyword_only: frozenset[str] = frozenset(facts["keyword_only"])
 
     def may_write_expanded(self, tensors: int) -> bool:
-        """Whether it may write to an expanded tensor, when so many operands are tensors, the written one included."""
+        """Whether it may write to an expanded tensor, given the number of tensor operands, the written one included."""
         return self.expanded is Expanded.WARNED or (self.expanded is Expanded.NUMBERS and tensors == 1)
 
-    # Reading a signature takes longer than everything else about a declaration, and a program uses few of the ops.
+    # Lazy, because reading a signature is the most expensive part of a declaration, and a program uses few ops.
 
     @cached_property
     def doc(self) -> str:
@@ -232,7 +173,7 @@ class Op:
 
     @cached_property
     def required(self) -> int:
-        """How many arguments a call has at least, the first ones."""
+        """The minimum number of arguments of a call."""
         return max((i + 1 for i, p in enumerate(self.params) if p.required), default=0)
 
     @cached_property
@@ -241,16 +182,13 @@ class Op:
 
     @cached_property
     def underived_at(self) -> tuple[int, ...]:
+        """The positions of ``underived``."""
         return tuple(i for i, p in enumerate(self.params) if p.name in self.underived)
 
-    def refuse_derivative(self, at: int, operand: Meta) -> NoReturn:
-        """Say that the operand at this position, one of ``underived``, requires grad.
-
-        Raises:
-            GraphError: always.
-        """
-        raise GraphError(
-            f"{self.name} has no derivative by {self.params[at].name!r}, a {operand!r} tensor that requires grad: "
+    def without_derivative(self, at: int, operand: Meta) -> GraphError:
+        """The error to raise when the operand at this position, one of ``underived``, requires grad."""
+        return GraphError(
+            f"{self.name} has no derivative for {self.params[at].name!r}, a {operand!r} tensor that requires grad; "
             "detach() it"
         )
 
@@ -273,28 +211,28 @@ class Op:
 
     @cached_property
     def by_position(self) -> int:
-        """How many arguments a program may give by their position, the first ones."""
+        """The maximum number of positional arguments."""
         return sum(p.name not in self.keyword_only for p in self.params)
 
     def bind_written(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-        """:meth:`bind` for a call as a program writes it: some arguments are given by name only.
+        """:meth:`bind` for a program's call, which must pass keyword-only arguments by name.
 
         Raises:
-            ArgumentTypeError: as :meth:`bind` does, and for too many arguments without a name.
+            ArgumentTypeError: as :meth:`bind`, and for too many positional arguments.
         """
         if not kwargs and self.variadic is None and self.required <= len(args) <= self.by_position:
             return [*args, *self.defaults[len(args) :]]
         if len(args) > self.by_position and self.variadic is None:
             raise ArgumentTypeError(
-                f"{self.signature} got {len(args)} arguments by position, it takes {self.by_position}"
+                f"{self.signature} got {len(args)} positional arguments; it takes {self.by_position}"
             )
         return self.bind(args, kwargs)
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-        """Arrange call arguments by parameter and fill in defaults; values are not looked at.
+        """Arrange call arguments by parameter and fill in defaults, without checking values.
 
         Raises:
-            ArgumentTypeError: naming the superfluous, doubled or missing argument.
+            ArgumentTypeError: naming the surplus, duplicate or missing argument.
         """
         params = self.params
         if not kwargs and self.variadic is None and self.required <= len(args) <= len(params):
@@ -304,7 +242,7 @@ class Op:
                 at = self.positions[self.variadic]
                 args = [*args[:at], tuple(args[at:])]
             else:
-                raise ArgumentTypeError(f"{self.signature} got {len(args)} arguments, it takes {len(params)}")
+                raise ArgumentTypeError(f"{self.signature} got {len(args)} arguments; it takes {len(params)}")
         elif self.variadic is not None:
             at = self.positions[self.variadic]
             if len(args) > at and isinstance(args[at], int):
@@ -317,21 +255,21 @@ class Op:
                     bound.append(kwargs[param.name])
                     unused.discard(param.name)
                 elif param.required:
-                    raise ArgumentTypeError(f"{self.signature} misses its argument {param.name!r}")
+                    raise ArgumentTypeError(f"{self.signature} is missing the argument {param.name!r}")
                 else:
                     bound.append(param.default)
             if unused:
-                raise ArgumentTypeError(f"{self.signature} got an unexpected or doubled {sorted(unused)[0]!r}")
+                raise ArgumentTypeError(f"{self.signature} got an unexpected or duplicate {sorted(unused)[0]!r}")
             return bound
         for param in params[len(bound) :]:
             if param.required:
-                raise ArgumentTypeError(f"{self.signature} misses its argument {param.name!r}")
+                raise ArgumentTypeError(f"{self.signature} is missing the argument {param.name!r}")
             bound.append(param.default)
         return bound
 
     @cached_property
     def _real(self) -> tuple[int, ...]:
-        """Positions of the parameters that do not take every complex number."""
+        """Positions of the parameters that do not accept every complex number."""
         return tuple(i for i, p in enumerate(self.params) if p.numbers not in (None, ELEMENT))
 
     @cached_property
@@ -340,11 +278,11 @@ class Op:
         return tuple(i for i, p in enumerate(self.params) if p.numbers in (REAL, COMMON, ELEMENT))
 
     def infer(self, values: Sequence[Any]) -> Inference:
-        """Apply the rule to bound values, in which tensors are metas and data numbers are kinds.
+        """Apply the rule to bound values: tensors as metas, data numbers as kinds.
 
         Raises:
-            ArgumentTypeError, ArgumentError: for a complex number where a real one belongs.
-            Whatever the rule raises.
+            ArgumentTypeError, ArgumentError: for a complex number in place of a real one.
+            Any error of the rule.
         """
         for i in self._real:
             if values[i] is ScalarKind.COMPLEX:
@@ -353,12 +291,12 @@ class Op:
         return inferred if not self._converted else self._checking_range(inferred, values)
 
     def _checking_range(self, inferred: Inference, values: Sequence[Any]) -> Inference:
-        """The same, with a check that the integers of the result hold the numbers of a call."""
+        """A copy that checks that the result's integer dtype holds the numbers of a call."""
         described = inferred.outs[0] if inferred.outs else values[0]
         dtype = described.dtype
         if dtype.category != dtypes.INTEGRAL:
             return inferred
-        every = dtype is dtypes.int64  # holds nearly all integers, and what it does not is found by the kernel
+        every = dtype is dtypes.int64  # holds nearly all integers; the kernel finds the others
         places = [
             i for i in self._converted if values[i] is ScalarKind.FLOAT or (values[i] is ScalarKind.INT and not every)
         ]
@@ -375,25 +313,46 @@ class Op:
         return inferred.checking(check)
 
     def _refuse_complex(self, param: Param, values: Sequence[Any]) -> None:
-        said = f"{self.name}: {param.name} is a complex number, it must be real"
+        text = f"{self.name}: {param.name} must be real, not complex"
         if param.numbers == FLOAT:
-            raise ArgumentTypeError(said)
+            raise ArgumentTypeError(text)
         if param.numbers == REAL:
-            raise ArgumentError(said)
+            raise ArgumentError(text)
         metas = [m for value in values for m in (value if type(value) is tuple else (value,)) if isinstance(m, Meta)]
         if not any(m.dtype.category == dtypes.COMPLEX for m in metas):
             found = metas[0].dtype.name if metas else "real"
-            raise ArgumentError(f"{said} among {found} tensors")
+            raise ArgumentError(f"{text}, with {found} tensors")
 
+
+class Derivative(NamedTuple):
+    """The declared derivative of an op.
+
+    Attributes:
+        gradients: an expression for each differentiable operand (:mod:`~gradwire_protocol.derivative_expressions`), or
+            one for all of them.
+        saves: the names of the operands and results that are always saved, or by operand of those that its gradient
+            needs. ``None``: what the expressions mention. A result number that the op does not have stands for
+            intermediate results of an op that the engine computes with other ops.
+        broadcasts: the operands that are broadcast to the result: their gradient is computed in its shape and then
+            summed to their own. ``True`` for all, which is the default for an elementwise op of several operands.
+    """
+
+    gradients: Mapping[str, str] | str
+    saves: Mapping[str, str] | str | None
+    broadcasts: Sequence[str] | bool
+
+
+_DERIVATIVES: Final[dict[Callable[..., Inference], Derivative]] = {}
+"""What ``@gradients`` declared, until ``@op`` takes it."""
 
 TABLE: Final[dict[str, Op]] = {}
 
 
 def lookup(name: str) -> Op:
-    """The op of this name.
+    """The op with this name.
 
     Raises:
-        UnknownOp: with the closest names that exist.
+        UnknownOp: with the closest existing names.
     """
     found = TABLE.get(name)
     if found is None:
@@ -401,8 +360,35 @@ def lookup(name: str) -> Op:
 
         close = get_close_matches(name, TABLE, n=3)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise UnknownOp(f"there is no op named {name!r}{hint}", op=name)
+        raise UnknownOp(f"unknown op {name!r}{hint}", op=name)
     return found
+
+
+def gradients(
+    each: str = "",
+    /,
+    *,
+    saves: Mapping[str, str] | str | None = None,
+    broadcasts: Sequence[str] | bool = False,
+    **by: str,
+) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
+    """Declare how the gradients of an op are made, by operand or for ``each`` one; it stands below ``@op``::
+
+        @op(grad_fn="MulBackward0")
+        @gradients(self="grad * conj(other)", other="grad * conj(self)")
+        def mul(self: Tensor, other: Tensor) -> Inference:
+
+    See :class:`Derivative` for the arguments.
+    """
+
+    def declare(rule: Callable[..., Inference]) -> Callable[..., Inference]:
+        declared = TABLE.get(rule.__name__)
+        if declared is not None and declared.rule is rule:
+            raise ValueError(f"@gradients of {rule.__name__!r} must stand below @op")
+        _DERIVATIVES[rule] = Derivative(by or each, saves, broadcasts)
+        return rule
+
+    return declare
 
 
 def op(
@@ -413,6 +399,7 @@ def op(
     results: int | None = 1,
     constant: Sequence[int] = (),
     inplace: bool | str = False,
+    inplace_function: bool = False,
     control: bool = False,
     random: bool = False,
     dynamic: bool = False,
@@ -425,14 +412,23 @@ def op(
     apart: bool = False,
     copied: Sequence[str] = (),
     expanded: Expanded = Expanded.REFUSED,
+    view: bool = False,
     untracked: bool = False,
     casts: bool = False,
+    elementwise: bool = False,
+    along: bool = False,
+    batched: bool = False,
+    total: bool | None = None,
+    cost: Cost | None = None,
+    wrapped: Sequence[str] = (),
+    linear: bool = False,
+    multilinear: bool = False,
     keyword_only: Sequence[str] = (),
 ) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
-    """Declare an operation; see the module's docstring and :class:`Op` for the facts.
+    """Declare an op; see the module's docstring and :class:`Op` for the facts.
 
-    ``inplace=True`` also declares the form whose name ends in an underscore and which writes to ``self``; a
-    string does so, too, and is the node name of that form, where it has one of its own.
+    ``inplace=True`` also declares the form whose name ends in an underscore and which writes to ``self``; a string does
+    so too and is that form's node name. ``inplace_function=True`` offers the form as a function where the op is one.
     ``mutates`` declares an op that only exists in place (``copy_``).
     """
 
@@ -440,8 +436,11 @@ def op(
         label = name or rule.__name__
         facts = {
             "grad_fn": grad_fn, "differentiable": differentiable, "results": results, "mutates": mutates,
+            "derivative": _DERIVATIVES.pop(rule, None),
             "base": None, "control": control, "random": random, "dynamic": dynamic,
             "apart": apart, "copied": copied, "expanded": expanded, "untracked": untracked, "casts": casts,
+            "view": view, "elementwise": elementwise, "along": along, "batched": batched, "total": total, "cost": cost,
+            "linear": linear, "multilinear": multilinear, "wrapped": wrapped,
             "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "underivable": underivable,
             "underived": tuple(underived), "constant": tuple(constant), "keyword_only": tuple(keyword_only),
         }  # fmt: skip
@@ -451,7 +450,7 @@ def op(
             form = Op(label + "_", rule, **(facts | own | {"mutates": 0, "base": base, "results": 0}))
             form.rule = _inplace_rule(form, rule)
             form.rule.__doc__ = f"In-place form of :func:`{label}`: writes the result into ``self``."
-            form.exposed = tuple(e for e in base.exposed if e != "function") or ("method",)
+            form.exposed = tuple(e for e in base.exposed if e != "function" or inplace_function) or ("method",)
             _add(form)
         return rule
 
@@ -473,12 +472,12 @@ def _inplace_rule(form: Op, rule: Callable[..., Inference]) -> Callable[..., Inf
     def inplace(*values: Any) -> Inference:
         target: Meta = values[0]
         if not isinstance(target, Meta):
-            raise ArgumentTypeError(f"{form.name} writes into self, which must be a tensor")
+            raise ArgumentTypeError(f"{form.name}: self must be a tensor")
         if converts is not None:
             if values[converts] not in (None, target.dtype):
                 raise DTypeError(
-                    f"{form.name}: dtype={values[converts].name} is not what self has, {target.dtype.name}, and an "
-                    "in-place operation cannot change that"
+                    f"{form.name}: dtype is {values[converts].name}, but self has {target.dtype.name}; an in-place op "
+                    "cannot change the dtype"
                 )
             values = (*values[:converts], target.dtype, *values[converts + 1 :])
         inferred = rule(*values)
@@ -495,20 +494,20 @@ def check_write(name: str, target: Meta, value: Meta) -> None:
     """Check that a result may be written into ``target`` in place.
 
     Raises:
-        ShapeError: when the target would have to grow.
-        DTypeError: when the value's category is above the target's.
+        ShapeError: if the target would have to grow.
+        DTypeError: if the value's category is above the target's.
     """
     if value.shape != target.shape and UNKNOWN not in (*value.shape, *target.shape):
         raise ShapeError(
-            f"{name}: the result has shape {list(value.shape)}, but it must fit into {list(target.shape)}, "
-            "since an in-place operation cannot change its tensor's shape"
+            f"{name}: the result has shape {list(value.shape)}, but the tensor has {list(target.shape)}; an in-place "
+            "op cannot change the shape"
         )
     if not can_cast(value.dtype, target.dtype):
-        raise DTypeError(f"{name}: a {value.dtype.name} result cannot be written into a {target.dtype.name} tensor")
+        raise DTypeError(f"{name}: a {value.dtype.name} result cannot be written to a {target.dtype.name} tensor")
 
 
 def check_range(name: str, what: str, value: complex, dtype: DType) -> None:
-    """Check that an integer dtype holds a number, less its fraction. Unsigned ones wrap negative numbers.
+    """Check that an integer dtype holds a number without its fraction. Unsigned dtypes wrap negative numbers.
 
     Raises:
         ArgumentError: naming the number.
@@ -517,26 +516,7 @@ def check_range(name: str, what: str, value: complex, dtype: DType) -> None:
         return
     last = (1 << 8 * dtype.itemsize - dtype.is_signed) - 1
     if not (-last - 1 if dtype.is_signed else -last) <= value < last + 1:
-        raise ArgumentError(f"{name}: {what} is {value}, which {dtype.name} does not hold")
-
-
-def attribute_matches(value: Any, allowed: Sequence[Any]) -> bool:
-    """Whether an attribute's value has one of the declared types. A bool is a float, as any number is, but not an int
-    here."""
-    for member in allowed:
-        if get_origin(member) is tuple:
-            inner = get_args(member)[0]
-            if isinstance(value, tuple) and all(attribute_matches(v, _members(inner)) for v in value):
-                return True
-        elif member is DType:
-            if type(value) is DType:
-                return True
-        elif member is float:
-            if type(value) is float or type(value) is bool or (type(value) is int and fits(value)):
-                return True
-        elif type(value) is member:
-            return member is not int or -(1 << 63) <= value < 1 << 63
-    return False
+        raise ArgumentError(f"{name}: {what} is {value}, which does not fit into {dtype.name}")
 
 
 DEFAULT_DTYPE: Final = dtypes.float32

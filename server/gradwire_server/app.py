@@ -1,4 +1,4 @@
-"""The application: routes, and around them, from the outside in, request context, origins, entrance, body limit."""
+"""The application: routes inside middleware. From the outside in: request context, CORS, authentication, body limit."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
 
-from gradwire_engine.compiled import toolchain
+from gradwire_engine.kernels.cpu import toolchain
 from gradwire_protocol.errors import Unavailable
 
-from .access import Access, Entrance, KeyStore
-from .access.origins import Cors
-from .access.scopes import Rules
+from .auth import AccessControl, AuthMiddleware, KeyStore
+from .auth.origins import Cors
+from .auth.scopes import Rules
 from .durable.store import Store
-from .http import openapi, problems
+from .errors import problems
+from .hosting.threads import SHARED as THREADS
+from .http import openapi
+from .http.backlog import Backlogs
 from .http.body_limit import BodyLimit
 from .http.context import RequestContext
 from .http.mounting import Mounted
-from .metrics import Metrics
+from .http.state import Server
+from .http.tensor_formats import DTYPE_HEADER, SHAPE_HEADER
+from .observability.metrics import Metrics
+from .observability.tracing import open_tracing
 from .routes import ROUTERS
-from .sessions import Registry
-from .settings import Settings, variable
-from .state import Server
-from .streams.backlog import Backlogs
-from .threads import SHARED as THREADS
-from .tracing import open_tracing
-from .tuning import SWITCH_INTERVAL_S
-from .version import VERSION
+from .sessions.sessions import SessionRegistry
+from .settings.settings import Settings, variable
+from .settings.tuning import SWITCH_INTERVAL_S
+from .settings.version import VERSION
 
 
 def _store(settings: Settings) -> Store | None:
@@ -44,24 +46,28 @@ def _store(settings: Settings) -> Store | None:
 
 
 def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -> FastAPI:
-    """An application by these settings, or by those in the environment; with these keys, or those of the settings.
+    """Build an application.
+
+    Args:
+        settings: default: the settings of the environment.
+        keys: default: the keys of the settings.
 
     Raises:
-        ValueError: when no API key is configured, or the file of keys is damaged.
-        OSError: when the file of keys, the audit log or the data directory cannot be used.
+        ValueError: when no API key is configured, or the key file is damaged.
+        OSError: when the key file, the audit log or the data directory is unusable.
         Unavailable: when another server uses the data directory.
     """
     settings = settings if settings is not None else Settings()
     metrics = Metrics()
     store = _store(settings)
-    access = Access(settings, keys)
+    access = AccessControl(settings, keys)
     tracing = open_tracing(settings, metrics)
-    registry = Registry(settings, metrics, store, access.audit)
+    registry = SessionRegistry(settings, metrics, store, access.audit)
     server = Server(settings, access, metrics, registry, Backlogs(settings.max_key_backlog_bytes), tracing)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        # Sessions share this process's interpreter; with the default of 5 ms they would wait on each other.
+        # Sessions share the GIL; with the default of 5 ms they would delay each other.
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         if settings.session_host == "inline":
             toolchain.configure(settings.compiled_kernels, settings.cache_dir)
@@ -87,12 +93,12 @@ def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -
         app.include_router(router)
     problems.install(app)
     openapi.install(app)
-    # The last one added is the outermost.
+    # The last middleware added is the outermost.
     app.add_middleware(BodyLimit, settings=settings, backlogs=server.backlogs)
-    app.add_middleware(Entrance, access=access, rules=Rules(app.routes), registry=server.registry)
+    app.add_middleware(AuthMiddleware, access=access, rules=Rules(app.routes), sessions=server.registry)
     app.add_middleware(RequestContext, metrics=metrics, tracing=tracing)
     if settings.allowed_origins:
-        app.add_middleware(Cors, origins=settings.allowed_origins)
+        app.add_middleware(Cors, origins=settings.allowed_origins, headers=(DTYPE_HEADER, SHAPE_HEADER))
     if settings.root_path:
         app.add_middleware(Mounted, prefix=settings.root_path)
     return app

@@ -1,4 +1,4 @@
-"""A benchmark run once and small. Figures are not judged: machines that test are busy with tests."""
+"""A small, single run of a benchmark. Its figures are not judged, because test machines are busy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The benchmarks say what they should say, and the delaying relay delays without slowing down.
+"""The benchmarks report what they should, and the delaying relay adds latency without limiting throughput.
 
-Figures are not judged here: machines that test are busy with tests.
+Figures are not judged, because test machines are busy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks import soak
 from benchmarks.__main__ import NAMES, main
 from benchmarks.delay import Relay, precise_loop
 from benchmarks.report import Plan, Row, Target
-from benchmarks.timing import Figures, interleave, paired_ratio
+from benchmarks.timing import Figures, interleave, paired_ratios
 
 from . import test_runs_of_models, test_runs_of_parts, test_runs_of_steps
 
@@ -38,7 +38,7 @@ def test_what_is_written_tells_nothing_of_whose_machine_it_is(tmp_path) -> None:
 
 def test_ratios_are_those_of_the_rounds() -> None:
     ours, theirs = Figures((1.0, 20.0, 3.0)), Figures((1.0, 10.0, 1.0))
-    assert paired_ratio(ours, theirs) == 2.0
+    assert paired_ratios(ours, theirs).median == 2.0
     assert ours.spread == (2.0, 11.5)
 
 

@@ -1,4 +1,4 @@
-"""Peers are measured side by side with gradwire, and one that is not there is told with its reason."""
+"""Peers are measured side by side with gradwire; an unavailable peer is listed with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profile of a step says where its time goes, on both sides."""
+"""The profile of a step shows where its time goes, on both sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks of steps that read a value, and of what grows, run."""
+"""The benchmarks of steps that read a value, and of growing graphs, run."""
 
 from __future__ import annotations
 

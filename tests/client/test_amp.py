@@ -1,4 +1,4 @@
-"""``gradwire.amp`` against ``torch.amp``: dtypes of operations under autocast, its state, and the scaler's course."""
+"""``gradwire.amp`` against ``torch.amp``: dtypes under autocast, its state, and the scaler's behaviour."""
 
 from __future__ import annotations
 
@@ -383,7 +383,7 @@ def test_a_scaler_is_saved_and_loaded():
 def test_the_gpus_lists_are_those_torch_tests():
     from torch.testing._internal.autocast_test_lists import AutocastTestLists
 
-    from gradwire.amp.policies import FLOAT32, LOWER, POLICIES, REFUSED, WIDEST
+    from gradwire._core.dispatch.autocast_policies import FLOAT32, LOWER, POLICIES, REFUSED, WIDEST
     from gradwire_protocol.table import TABLE
 
     lists = AutocastTestLists(torch.device("cpu"))

@@ -1,4 +1,4 @@
-"""Anomaly mode: an error met in backward names the operation and the line of the program it comes from."""
+"""Anomaly mode: a backward error names the operation and the program line that it comes from."""
 
 from __future__ import annotations
 

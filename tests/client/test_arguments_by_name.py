@@ -1,4 +1,4 @@
-"""Arguments that PyTorch takes by name only are taken by name only."""
+"""PyTorch's keyword-only arguments are keyword-only."""
 
 from __future__ import annotations
 

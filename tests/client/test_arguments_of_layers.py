@@ -1,4 +1,4 @@
-"""What functions, layers and containers refuse or warn of, beside PyTorch."""
+"""What functions, layers and containers refuse or warn of, as in PyTorch."""
 
 from __future__ import annotations
 

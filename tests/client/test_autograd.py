@@ -1,4 +1,4 @@
-"""Autograd over the wire, against torch and against what PyTorch documents."""
+"""Autograd over the wire, against torch and its documentation."""
 
 from __future__ import annotations
 

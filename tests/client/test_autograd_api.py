@@ -1,4 +1,4 @@
-"""What ``torch.autograd`` offers around backward: contexts of Functions, callbacks, modes, under torch and gradwire."""
+"""The rest of ``torch.autograd``: Function contexts, callbacks, modes, under torch and gradwire."""
 
 from __future__ import annotations
 

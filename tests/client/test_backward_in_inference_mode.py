@@ -1,4 +1,4 @@
-"""Backward in inference mode, and leaves that were made there, under torch and gradwire."""
+"""Backward in inference mode, and leaves made there, under torch and gradwire."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tests.side_by_side import Claims, name_of, raises, same
 
 import gradwire
-from gradwire.modes import MODES
+from gradwire._core.context.modes import MODES
 
 pytestmark = pytest.mark.usefixtures("session")
 claim = Claims()

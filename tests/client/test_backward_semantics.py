@@ -217,10 +217,10 @@ ARGUMENTS = {
     "both kinds of gradients": lambda t: t.autograd.backward(
         leaf(t).sum(), grad_tensors=t.ones(()), grad_variables=t.ones(())
     ),
-    "is_grads_batched with a wrong shape": lambda t: batched(t, lambda x: t.autograd.grad(
-        x * x, x, t.ones(2, 2), is_grads_batched=True
-    )),
-}  # fmt: skip
+    "is_grads_batched with a wrong shape": lambda t: batched(
+        t, lambda x: t.autograd.grad(x * x, x, t.ones(2, 2), is_grads_batched=True)
+    ),
+}
 
 
 def batched(torch, attempt):

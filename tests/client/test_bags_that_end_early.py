@@ -1,4 +1,4 @@
-"""``embedding_bag`` with ``include_last_offset`` where the last offset is not the end, beside PyTorch."""
+"""``embedding_bag`` with ``include_last_offset`` whose last offset is not the end, as in PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while waiting, and ``session.cancel()``: the server stops, the program goes on with what was before."""
+"""Ctrl-C during a wait, and ``session.cancel()``: the server stops, and the program continues with the state before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.live_server import LiveServer, live_server
 
 import gradwire as gw
-from gradwire import sessions
+from gradwire._core.session import current_session
 from gradwire_protocol.errors import Cancelled
 
 PROMPT_S = 8.0
@@ -30,13 +30,13 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def session(server: LiveServer) -> Iterator[Any]:
-    before = sessions._current
+    before = current_session._current
     found = gw.connect(server.url, server.api_key, seed=1)
     try:
         yield found
     finally:
         found.close()
-        sessions._current = before
+        current_session._current = before
 
 
 def interrupt_after(seconds: float) -> None:
@@ -119,7 +119,7 @@ def test_an_interrupted_training_goes_on_from_whole_steps(session: Any) -> None:
 
 def test_a_program_that_waits_for_room_is_interrupted_too(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recording pauses when too much is on its way. That is waiting, too."""
-    monkeypatch.setattr("gradwire.window.IN_FLIGHT_FRAMES", 3)
+    monkeypatch.setattr("gradwire._core.wire.send_window.IN_FLIGHT_FRAMES", 3)
     total = gw.zeros(400, 400)
     x = gw.full((400, 400), 1e-3)
     assert total.sum().item() == 0

@@ -1,4 +1,4 @@
-"""Changing tensors in place that a differentiated function did not make, under torch and gradwire."""
+"""In-place changes of tensors that a differentiated function did not create, under torch and gradwire."""
 
 from __future__ import annotations
 

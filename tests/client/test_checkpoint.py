@@ -1,4 +1,4 @@
-"""Checkpointing: values and gradients as without, less memory, and the function called again in backward."""
+"""Checkpointing: the same values and gradients, less memory, and a second call of the function in backward."""
 
 from __future__ import annotations
 

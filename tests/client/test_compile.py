@@ -11,8 +11,8 @@ import pytest
 
 import gradwire as torch
 from gradwire import nn, optim
+from gradwire._core.tensor.tensor import Tensor
 from gradwire.nn import functional as F
-from gradwire.tensor import Tensor
 
 CALLS = 6
 
@@ -246,7 +246,7 @@ def test_a_replayed_step_records_nothing_and_waits_for_nothing(session, round_tr
         step(*data)
     session.synchronize()
     round_trips()
-    from gradwire.compiling import variant
+    from gradwire._core.compiling import variant
 
     monkeypatch.setattr(step, "_function", None)
     frames = session.frames

@@ -1,4 +1,4 @@
-"""A body that cannot be replayed is run as it is, each time, and the function says why."""
+"""A body that cannot be replayed runs each time, and the function says why."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def hooks(x):
     return y.grad
 
 
-UNFIT = [
-    reads_an_item, decides, shows, rolls_dice, asks_numpy, looks_at_the_clock, keeps_a_list, counts, hooks,
-]  # fmt: skip
+UNFIT = [reads_an_item, decides, shows, rolls_dice, asks_numpy, looks_at_the_clock, keeps_a_list, counts, hooks]
 
 
 @pytest.mark.parametrize("function", UNFIT, ids=lambda f: f.__name__)

@@ -1,4 +1,4 @@
-"""Real views of complex tensors and complex views of real ones, written to, under torch and gradwire."""
+"""Writes through real views of complex tensors and complex views of real ones, under torch and gradwire."""
 
 from __future__ import annotations
 

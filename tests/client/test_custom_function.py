@@ -1,4 +1,4 @@
-"""Custom Functions: the program's own forward and backward, exactly as PyTorch calls them."""
+"""Custom Functions: PyTorch calls the program's forward and backward in exactly this way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The claim of ``tests.soak.cuts`` for some of the bytes: wherever a connection is cut, the bits are the same."""
+"""``tests.soak.cuts`` for a selection of bytes: wherever a connection is cut, the bits are the same."""
 
 from __future__ import annotations
 

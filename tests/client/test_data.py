@@ -1,4 +1,4 @@
-"""``gradwire.utils.data`` against ``torch.utils.data``, and what is its own: batches made and uploaded ahead."""
+"""``gradwire.utils.data`` against ``torch.utils.data``, and its own feature: batches made and uploaded ahead."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""``torch.cuda`` and ``torch.accelerator`` tell of the server; a device that it lacks is refused at once."""
+"""``torch.cuda`` and ``torch.accelerator`` describe the server; a device that it lacks is refused at once."""
 
 from __future__ import annotations
 
 import pytest
 
 import gradwire
-from gradwire.hardware import gpu_index
-from gradwire.places import PLACES
+from gradwire._core.context.default_device import PLACES
+from gradwire._core.surface.server_devices import gpu_index
 
 cuda, accelerator = gradwire.cuda, gradwire.accelerator
 

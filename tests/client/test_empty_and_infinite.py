@@ -1,4 +1,4 @@
-"""Losses, tables and activations at the corners of their values: no elements, infinities, offsets that end early."""
+"""Losses, tables and activations in corner cases: no elements, infinities, offsets that end early."""
 
 from __future__ import annotations
 

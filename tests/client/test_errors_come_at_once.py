@@ -1,4 +1,4 @@
-"""An error whose cause needs no value is raised at the line that makes it, in the class that PyTorch raises there."""
+"""An error that does not depend on values is raised on its line, with PyTorch's class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph that was freed, or whose tensors were changed, is refused at the line that goes through it, and in words."""
+"""A freed graph, or one with changed saved tensors, is refused at the line that uses it, with an explanation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common mistakes raise the class that PyTorch raises, and say which op, shape or value was meant."""
+"""Common mistakes raise PyTorch's exception class and name the op, shape or value."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ MISTAKES = {
         leaf(t).sum(), leaf(t), materialize_grads=True, allow_unused=False
     ),
     "an attribute that is not there": lambda t: t.ones(2).no_such_thing,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", MISTAKES)

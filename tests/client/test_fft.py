@@ -1,4 +1,4 @@
-"""``gradwire.fft``, ``stft`` and ``istft`` beside torch's: values, dtypes, graphs, gradients, errors."""
+"""``gradwire.fft``, ``stft`` and ``istft`` against torch: values, dtypes, graphs, gradients, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a program waits for a server that is not there yet, or that restarts while it connects."""
+"""How long a program waits for a server that has not started, or restarts during the connect."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pytest
 from tests.live_server import live_server, server_process
 
 import gradwire
-from gradwire import patience, sessions
-from gradwire.rest import TRIES
+from gradwire._core.session import current_session
+from gradwire._core.wire import retry
+from gradwire._core.wire.rest import TRIES
 from gradwire_protocol.errors import Unavailable
 
 
@@ -78,18 +79,18 @@ def _copy(source: socket.socket, sink: socket.socket) -> None:
 
 @contextmanager
 def connected(*arguments: Any, **more: Any) -> Iterator[Any]:
-    before = sessions._current
+    before = current_session._current
     session = gradwire.connect(*arguments, **more)
     try:
         yield session
     finally:
         session.close()
-        sessions._current = before
+        current_session._current = before
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "LONGEST_PAUSE_S", 0.05)
+    monkeypatch.setattr(retry, "LONGEST_PAUSE_S", 0.05)
 
 
 @pytest.mark.usefixtures("quick")

@@ -1,4 +1,4 @@
-"""What random programs have found to differ, each in the fewest lines, under torch and gradwire."""
+"""Differences that random programs found, reduced to a few lines each, under torch and gradwire."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``gradwire.func``: transforms of functions, alone and in every nesting, as in torch.func.
+"""``gradwire.func``: function transforms, alone and nested, as in torch.func.
 
-One call is written for both libraries; values, dtypes, structure and whether the results require grad must agree.
+Each call runs under both libraries; values, dtypes, structure and ``requires_grad`` of the results must agree.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ import torch
 
 import gradwire
 
-pytestmark = [
-    pytest.mark.usefixtures("session"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-]
+pytestmark = [pytest.mark.usefixtures("session"), pytest.mark.filterwarnings("ignore::UserWarning")]
 RNG = np.random.default_rng()
 
 

@@ -1,4 +1,4 @@
-"""``gradwire.nn.functional``: generated from the op table, and by hand where PyTorch's arguments are others."""
+"""``gradwire.nn.functional``: functions from the op table, and hand-written ones where PyTorch's arguments differ."""
 
 from __future__ import annotations
 
@@ -132,12 +132,7 @@ def test_bad_arguments_raise_value_error(call):
         call(gw.ones(2, 3))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: F.embedding(gw.tensor([0]), x, sparse=True),
-    ],
-)
+@pytest.mark.parametrize("call", [lambda x: F.embedding(gw.tensor([0]), x, sparse=True)])
 def test_what_is_not_offered_says_so(call):
     with pytest.raises(NotImplementedError):
         call(gw.ones(2, 3))

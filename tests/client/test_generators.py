@@ -1,4 +1,4 @@
-"""Random numbers: seeds, states, and generators beside the session's own."""
+"""Random numbers: seeds, states, and generators other than the session's."""
 
 from __future__ import annotations
 

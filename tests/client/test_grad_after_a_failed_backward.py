@@ -1,4 +1,4 @@
-"""What ``.grad`` is after a backward that did not come to its end: what had arrived by then, as in PyTorch."""
+"""``.grad`` after an incomplete backward: what had arrived before the failure, as in PyTorch."""
 
 from __future__ import annotations
 

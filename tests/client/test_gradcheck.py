@@ -1,4 +1,4 @@
-"""Gradients checked with finite differences: what passes and what fails, as in torch."""
+"""``gradcheck`` with finite differences: what passes and what fails, as in torch."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ import gradwire
 from gradwire.autograd import gradcheck, gradgradcheck
 from gradwire.autograd.gradcheck import GradcheckError
 
-pytestmark = [
-    pytest.mark.usefixtures("session"),
-    pytest.mark.filterwarnings("ignore:.*double precision"),
-]
+pytestmark = [pytest.mark.usefixtures("session"), pytest.mark.filterwarnings("ignore:.*double precision")]
 BOTH = pytest.mark.parametrize("lib", [torch, gradwire], ids=["torch", "gradwire"])
 X = np.array([0.5, -1.0, 2.0])
 Z = np.array([1 + 2j, -0.5j])

@@ -1,4 +1,4 @@
-"""``.grad`` after a backward that failed on the server: the error, and then what was there before."""
+"""``.grad`` after a backward that failed on the server: first the error, then the previous gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``torch.nn.grad``: the gradients of convolutions as functions, beside PyTorch's."""
+"""``torch.nn.grad``: the gradients of convolutions as functions, against PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of activations in half precision: rounded once, as PyTorch's, although their slopes take several steps."""
+"""Gradients of activations in half precision are rounded once, as in PyTorch, although they take several steps."""
 
 from __future__ import annotations
 

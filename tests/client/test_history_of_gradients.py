@@ -1,4 +1,4 @@
-"""A gradient that was itself recorded: whether it requires grad, what made it and what it depends on, as in PyTorch."""
+"""Gradients with history: ``requires_grad``, ``grad_fn`` and dependencies, as in PyTorch."""
 
 from __future__ import annotations
 

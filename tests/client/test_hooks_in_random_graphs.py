@@ -1,4 +1,4 @@
-"""Random graphs with hooks, custom Functions and checkpoints: every call as in PyTorch, in the same order."""
+"""Random graphs with hooks, custom Functions and checkpoints: the same calls as in PyTorch, in the same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that no program should give an op, against PyTorch: the same values, or the same class of error."""
+"""Invalid and extreme numbers as arguments: PyTorch's values, or its error class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server with a defect, or one that means harm, costs the program a typed error and never more."""
+"""A defective or malicious server causes a typed error in the program, and nothing worse."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Response
 from websockets.sync.server import ServerConnection, serve
 
-from gradwire.link import Link
+from gradwire._core.wire.link import Link
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import (
     ConnectionLost,
@@ -278,7 +278,7 @@ def test_a_server_that_asks_for_more_time_than_there_is_patience_is_not_waited_f
 def test_what_is_no_gradwire_server_is_said_to_be_none(status):
     with fake_server(answer) as (fake, url):
         fake.refusals = [refusal(status)] * 50
-        with pytest.raises(Unavailable, match=f"no gradwire server.*{status}"):
+        with pytest.raises(Unavailable, match=f"not from a gradwire server.*{status}"):
             Link(url, "s_fake", None, patience=120)
 
 

@@ -1,4 +1,4 @@
-"""Layers on images and sequences: the same program under torch and gradwire, everything visible compared."""
+"""Layers on images and sequences: the same program under torch and gradwire, with all visible results compared."""
 
 from __future__ import annotations
 

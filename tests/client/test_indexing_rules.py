@@ -1,4 +1,4 @@
-"""What may index a tensor, and what may be written to what is indexed: both libraries run each case."""
+"""What may index a tensor, and what may be assigned: both libraries run each case."""
 
 from __future__ import annotations
 
@@ -44,10 +44,8 @@ KEYS = {
     "a mask of all": lambda lib: lib.tensor([[True, False]] * 5),
     "a mask and positions": lambda lib: (lib.tensor([True, False, False, False, False]), lib.tensor([1])),
     "uint8": lambda lib: lib.tensor([1, 0, 1, 0, 0], dtype=lib.uint8),
-    "two of uint8": lambda lib: (
-        lib.tensor([1, 0, 0, 0, 0], dtype=lib.uint8), lib.tensor([1, 0], dtype=lib.uint8)
-    ),
-}  # fmt: skip
+    "two of uint8": lambda lib: (lib.tensor([1, 0, 0, 0, 0], dtype=lib.uint8), lib.tensor([1, 0], dtype=lib.uint8)),
+}
 VALUES = {
     "int": lambda lib: 7,
     "float": lambda lib: 7.5,

@@ -1,4 +1,4 @@
-"""Tensors made in inference mode: what they may be used for, under torch and gradwire."""
+"""Uses of tensors that were made in inference mode, under torch and gradwire."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""``t_``, ``transpose_``, ``unsqueeze_`` and their like: which tensors may become a view of themselves, in which mode,
-and what their gradients are then."""
+"""``t_``, ``transpose_``, ``unsqueeze_`` and similar: which tensors allow them, in which mode, with which gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In-place forms of views, ``out=``, ``resize_``, and what a program asks a tensor beside its values."""
+"""In-place forms of views, ``out=``, ``resize_``, and tensor attributes other than values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of other libraries: what PyTorch takes and gives, gradwire does, too."""
+"""Arrays of other libraries: gradwire accepts and exports what PyTorch does."""
 
 from __future__ import annotations
 

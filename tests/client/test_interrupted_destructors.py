@@ -1,4 +1,4 @@
-"""Ctrl-C that arrives while a tensor is deleted is neither lost nor does it leave the tensor on the server."""
+"""Ctrl-C during the deletion of a tensor is not lost, and the tensor is still released on the server."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import gradwire
-from gradwire.destructors import keep_interrupts
-from gradwire.tensor import Tensor
+from gradwire._core.context.destructors import keep_interrupts
+from gradwire._core.tensor.tensor import Tensor
 
 
 def delete_interrupted(tensors: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""An exception at any moment leaves a session that goes on, with right values."""
+"""After an exception at any moment, the session is usable and its values are right."""
 
 from __future__ import annotations
 

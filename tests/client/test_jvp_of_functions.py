@@ -1,4 +1,4 @@
-"""Which tangents a Function's ``jvp`` may return, where forward returns a view or writes in place."""
+"""Which tangents a Function's ``jvp`` may return if forward returns a view or writes in place."""
 
 from __future__ import annotations
 

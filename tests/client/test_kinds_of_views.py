@@ -1,4 +1,4 @@
-"""Which operations give views, of which kind, and what may be done with them, under torch and gradwire."""
+"""Which operations return views, of which kind, and what these allow, under torch and gradwire."""
 
 from __future__ import annotations
 

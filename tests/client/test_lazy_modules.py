@@ -1,4 +1,4 @@
-"""Modules that learn the number of their inputs' features from the first input."""
+"""Lazy modules, which infer the number of features from their first input."""
 
 from __future__ import annotations
 

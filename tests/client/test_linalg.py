@@ -1,4 +1,4 @@
-"""Linear algebra as a program uses it: names, named results, errors, gradients, next to PyTorch."""
+"""Linear algebra from a user's view: names, named results, errors, gradients, against PyTorch."""
 
 from __future__ import annotations
 

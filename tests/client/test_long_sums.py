@@ -1,4 +1,4 @@
-"""Sums over millions of float32 elements: they round as little as PyTorch's, whichever op takes them."""
+"""Sums over millions of float32 elements are as accurate as PyTorch's, for every op that sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses beyond their numbers, which the samples compare: arguments, modules, gradients."""
+"""Losses beyond their values, which the samples compare: arguments, modules, gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The precision of float32 products travels to the session, so that a replay computes with it, too."""
+"""The session knows the precision of float32 products, so a replay uses it too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import gradwire
-from gradwire.session import Session
+from gradwire._core.session.session import Session
 from gradwire_protocol.errors import ArgumentError
 
 
@@ -42,7 +42,7 @@ def test_a_session_that_is_opened_later_computes_with_it_too(session: Session) -
         with gradwire.connect() as later:
             assert later.matmul_precision == "high" and later.recorded == 1
     finally:
-        gradwire.sessions._current = session
+        gradwire._core.session.current_session._current = session
 
 
 def test_it_starts_as_in_pytorch_with_full_precision() -> None:

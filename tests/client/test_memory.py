@@ -1,4 +1,4 @@
-"""What a session holds is measured, and everything that a program lets go of is given back."""
+"""Session memory is measured, and everything that a program drops is freed."""
 
 from __future__ import annotations
 

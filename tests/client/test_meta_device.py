@@ -1,4 +1,4 @@
-"""The meta device: tensors that are a shape and a dtype. Rules are applied to them, and nothing is computed."""
+"""The meta device: tensors with only shape and dtype. Rules are applied; nothing is computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gradwire.nn.Module``: what it registers, finds, saves, casts and calls, as torch's does."""
+"""``gradwire.nn.Module`` registers, finds, saves, casts and calls like torch's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs do with modules, the same under PyTorch and gradwire: hooks on state, paths, registration, copies."""
+"""Common uses of modules under PyTorch and gradwire: hooks on state, paths, registration, copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks of modules on their backward: when they run, what they see and what they may return."""
+"""Backward hooks of modules: when they run, what they get and what they may return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gradwire.nn.modules`` has PyTorch's files, and in each the names that programs import from it."""
+"""``gradwire.nn.modules`` has PyTorch's files, and each has the names that programs import from it."""
 
 from __future__ import annotations
 

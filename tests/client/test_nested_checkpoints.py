@@ -1,5 +1,6 @@
-"""Checkpoints inside checkpoints, of both forms, differentiated in each way a graph may be asked for: with
-``create_graph``, again after ``retain_graph``, and from inside the checkpointed function itself."""
+"""Nested checkpoints of both forms, differentiated with ``create_graph``, again after ``retain_graph``, and inside the
+checkpointed function.
+"""
 
 from __future__ import annotations
 

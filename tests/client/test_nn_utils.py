@@ -1,4 +1,4 @@
-"""``nn.utils``: weights computed from others, pruning, fusing, skipping initial values; beside PyTorch's."""
+"""``nn.utils``: computed weights, pruning, fusing, ``skip_init``; against PyTorch."""
 
 from __future__ import annotations
 

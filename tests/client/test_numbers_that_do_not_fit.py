@@ -1,4 +1,4 @@
-"""Numbers, bounds and tensors that a call cannot take: taken, or refused by the same class, as in torch."""
+"""Numbers, bounds and tensors that a call cannot use: accepted, or refused with the same class, as in torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``as_strided`` counts a given offset from the beginning of the memory, whatever view it is called on."""
+"""``as_strided`` counts an explicit offset from the start of the storage, on any view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State dicts of older versions, and of classes with half of the extra state's methods, beside PyTorch."""
+"""State dicts of older versions, and classes with one of the extra-state methods, against PyTorch."""
 
 from __future__ import annotations
 

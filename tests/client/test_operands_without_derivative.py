@@ -1,4 +1,4 @@
-"""Operands that a result depends on and has no derivative by: one that requires grad is refused, as by PyTorch."""
+"""An operand without a derivative that requires grad is refused, as in PyTorch."""
 
 from __future__ import annotations
 

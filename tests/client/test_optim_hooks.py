@@ -1,4 +1,4 @@
-"""Hooks of optimizers, optimizers of the program's own, copies, and how often LBFGS waits."""
+"""Optimizer hooks, custom optimizers, copies, and round trips of LBFGS."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def lbfgs_needs_one_group_and_a_closure(lib):
         raises(lambda: lib.optim.LBFGS([{"params": [a]}, {"params": [b]}])),
         raises(lambda: lib.optim.LBFGS([a]).step()),
         raises(lambda: lib.optim.LBFGS([a], line_search_fn="other").step(lambda: _square(lib, a))),
-    )  # fmt: skip
+    )
 
 
 def _square(lib, a):

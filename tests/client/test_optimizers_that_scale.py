@@ -1,4 +1,4 @@
-"""What GradScaler hands to optimizers that unscale and skip themselves; and older names of mixed precision."""
+"""What GradScaler passes to optimizers that unscale and skip themselves; older names of mixed precision."""
 
 from __future__ import annotations
 

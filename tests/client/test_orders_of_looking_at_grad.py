@@ -1,7 +1,7 @@
-"""Random programs over everything that decides what ``.grad`` is, looked at in any order, under torch and gradwire.
+"""Random programs over everything that determines ``.grad``, read in any order, under torch and gradwire.
 
-Retained gradients, hooks of each kind, ``inputs=``, ``grad()``, views, writes in place, several backwards with and
-without ``create_graph``, assignment; ``.grad`` is looked at, and held, at random points in between. ``python -m
+They use retained gradients, all kinds of hooks, ``inputs=``, ``grad()``, views, in-place writes, several backwards
+with and without ``create_graph``, and assignment. They read and keep ``.grad`` at random points. ``python -m
 tests.client.test_orders_of_looking_at_grad 600`` runs new programs for that many seconds.
 """
 

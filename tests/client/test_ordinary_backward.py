@@ -1,4 +1,4 @@
-"""A backward without anything out of the ordinary is looked at in one sweep, and leaves what the general way leaves."""
+"""The client processes an ordinary backward in one sweep, with the same result as the general path."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 import gradwire as gw
-from gradwire import autograd
-from gradwire.autograd.driver import swept
-from gradwire.session import Session
+from gradwire._core.backward import backward as recording_backward
+from gradwire._core.backward.client_backward import swept
+from gradwire._core.session.session import Session
 from gradwire_protocol.errors import GraphError
 
 
 @pytest.fixture
 def alone(monkeypatch) -> Iterator[Session]:
-    monkeypatch.setattr(gw.session, "QUIET_S", 5.0)
+    monkeypatch.setattr(gw._core.session.session, "QUIET_S", 5.0)
     before = gw.current_session()
     with gw.connect() as session:
         yield session
-    gw.sessions._current = before
+    gw._core.session.current_session._current = before
 
 
 def chain(x, w) -> Any:
@@ -77,7 +77,7 @@ def after(session: Session, program: Callable[..., Any]) -> list[Any]:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_one_sweep_leaves_what_the_general_way_leaves(alone, monkeypatch, program):
     at_once = after(alone, program)
-    monkeypatch.setattr(autograd, "swept", lambda start: None)
+    monkeypatch.setattr(recording_backward, "swept", lambda start: None)
     assert at_once == after(alone, program)
 
 

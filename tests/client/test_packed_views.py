@@ -1,4 +1,4 @@
-"""What hooks pack of views: what an in-place op on one keeps, and one that no history leads to."""
+"""What saved-tensor hooks pack of views: what an in-place op on a view saves, and a view without history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An error that nobody has read yet says, wherever it surfaces, which op it is of, on what, and on which line."""
+"""An error that surfaces later names its op, operands and line, wherever it is raised."""
 
 from __future__ import annotations
 

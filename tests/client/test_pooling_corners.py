@@ -1,4 +1,4 @@
-"""Pools at their corners, under torch and gradwire: counts of sizes, empty extents, indices that are written to."""
+"""Corner cases of pooling, under torch and gradwire: numbers of sizes, empty extents, overwritten indices."""
 
 from __future__ import annotations
 

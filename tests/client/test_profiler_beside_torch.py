@@ -1,4 +1,4 @@
-"""``gradwire.profiler`` beside ``torch.profiler``: the same surface, classes of errors, schedules and events."""
+"""``gradwire.profiler`` against ``torch.profiler``: API, error classes, schedules and events."""
 
 from __future__ import annotations
 

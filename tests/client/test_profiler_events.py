@@ -1,4 +1,4 @@
-"""What a profile costs, the events that it sees, and their averages."""
+"""The cost of a profile, its events, and their averages."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_session_that_is_opened_meanwhile_is_seen() -> None:
     with live_server() as server:
         with profile() as p:
             with gradwire.open_session(server.url, server.api_key) as opened:
-                opened.record(gradwire.methods.TABLE["manual_seed"], [1], 0)
+                opened.record(gradwire._core.surface.methods.TABLE["manual_seed"], [1], 0)
                 opened.synchronize()
         assert [event.name for event in p.events() if event.kind == "op"] == ["manual_seed"]
 

@@ -1,4 +1,4 @@
-"""Traces that a profile is written to: the lanes of all that ops go through, and files for other tools."""
+"""Exported traces: lanes of all stages of an op, and files for other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``random_``: which integers each way of calling it fills a tensor with, per dtype, under torch and gradwire."""
+"""``random_``: the range of integers for each signature and dtype, under torch and gradwire."""
 
 from __future__ import annotations
 

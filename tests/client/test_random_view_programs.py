@@ -1,4 +1,4 @@
-"""Random programs of views and in-place writes, run under torch and gradwire: refusals, values, history, gradients."""
+"""Random programs of views and in-place writes under torch and gradwire: refusals, values, history, gradients."""
 
 from __future__ import annotations
 

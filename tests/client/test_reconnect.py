@@ -1,4 +1,4 @@
-"""A connection that is cut, anywhere and often, changes nothing but the time a program takes."""
+"""Cutting a connection, anywhere and often, changes nothing but a program's duration."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.cutting_relay import Cut, cutting_relay
 from tests.live_server import live_server
 
 import gradwire
-from gradwire.embedded import embedded_server
-from gradwire.patience import Patience
-from gradwire.sessions import connect
-from gradwire.window import IN_FLIGHT_FRAMES
+from gradwire._core.session.current_session import connect
+from gradwire._core.wire.embedded_server import embedded_server
+from gradwire._core.wire.retry import RetryPolicy
+from gradwire._core.wire.send_window import IN_FLIGHT_FRAMES
 
 
 @pytest.fixture(autouse=True)
 def restore_session():
     """Leave the default session as it was."""
-    from gradwire import sessions as module
+    from gradwire._core.session import current_session as module
 
     before = module._current
     yield
@@ -175,12 +175,12 @@ def test_connection_lost_names_what_is_applied_and_what_is_not_and_the_next_use_
     text = str(caught.value)
     assert f"frames up to {done} are applied; frame {done + 1} (2 ops, issued from" in text
     assert "test_reconnect.py" in text
-    assert "Nothing is lost by it" in text
+    assert "Nothing is lost:" in text
     assert caught.value.details["answered"] == done
     assert caught.value.details["ops"] == 2
     with pytest.raises(gradwire.ConnectionLost):
         x.tolist()
-    session.link._patience = Patience(120)
+    session.link._patience = RetryPolicy(120)
     relayed.relay.unblock()
     assert x.tolist() == [6, 6, 6]  # once: neither lost nor doubled
     assert applied(session) == session.frames
@@ -219,13 +219,13 @@ def test_what_waits_for_the_server_is_bounded_in_frames_and_nothing_is_recorded_
             for _ in range(10):
                 x += 1
                 count += 1
-        session.link._patience = Patience(120)
+        session.link._patience = RetryPolicy(120)
         relayed.relay.unblock()
         assert x.tolist() == [count] * 2  # the line that raised had no effect, all before it have theirs
 
 
 def test_what_waits_for_the_server_is_bounded_in_bytes(relayed):
-    with patch("gradwire.window.IN_FLIGHT_BYTES", 1 << 20):
+    with patch("gradwire._core.wire.send_window.IN_FLIGHT_BYTES", 1 << 20):
         session = relayed(patience=0.2)
     blocks = np.arange(20, dtype=np.float32)[:, None] + np.ones(50_000, np.float32)  # the same would not be sent again
     kept = []
@@ -238,14 +238,14 @@ def test_what_waits_for_the_server_is_bounded_in_bytes(relayed):
         stats = session.stats()
         assert stats["unanswered_bytes"] <= 1 << 20
         assert 3 <= stats["unanswered"] <= 5
-        session.link._patience = Patience(120)
+        session.link._patience = RetryPolicy(120)
         relayed.relay.unblock()
         assert sum(kept).tolist() == blocks.sum(0).tolist()
         assert applied(session) == session.frames
 
 
 def test_a_frame_larger_than_the_bound_goes_alone(relayed):
-    with patch("gradwire.window.IN_FLIGHT_BYTES", 1 << 20):
+    with patch("gradwire._core.wire.send_window.IN_FLIGHT_BYTES", 1 << 20):
         session = relayed(patience=120)
     values = np.arange(1_000_000, dtype=np.float32)
     kept = [gradwire.tensor(values) for _ in range(3)]
@@ -308,8 +308,8 @@ def test_a_session_that_ended_while_nobody_was_connected_is_gone(relayed):
 def test_replies_that_were_not_taken_in_are_kept_however_many_bytes_they_have():
     """The server may forget replies beyond a bound. What this client lets run ahead stays below it."""
     with (
-        patch("gradwire.window.IN_FLIGHT_READS", 4000),
-        patch("gradwire_engine.clients.REPLY_BYTES_KEPT", 8000),
+        patch("gradwire._core.wire.send_window.IN_FLIGHT_READS", 4000),
+        patch("gradwire_engine.session.clients.REPLY_BYTES_KEPT", 8000),
         live_server() as server,
     ):
         port = urlsplit(server.url).port

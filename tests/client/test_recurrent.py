@@ -1,4 +1,4 @@
-"""Recurrent layers and cells against PyTorch's: beyond what the module database asks for."""
+"""Recurrent layers and cells against PyTorch, beyond the module database."""
 
 from __future__ import annotations
 

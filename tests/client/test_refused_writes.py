@@ -1,4 +1,4 @@
-"""In-place writes that autograd or memory refuse, at the write or at backward, under torch and gradwire."""
+"""In-place writes that autograd or memory layout forbid, at the write or at backward, under torch and gradwire."""
 
 from __future__ import annotations
 

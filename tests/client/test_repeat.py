@@ -1,4 +1,4 @@
-"""Many calls of a compiled function in one message leave everything as the same calls one by one."""
+"""Many calls of a compiled function in one message have the same effects as the single calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value that was read a moment ago is not asked for again, unless anything may have happened to it."""
+"""A value that was just read needs no second round trip, unless it may have changed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradwire
-from gradwire import reading
+from gradwire._core.tensor import reading
 from gradwire.nn.utils.rnn import pack_padded_sequence
 
 pytestmark = pytest.mark.usefixtures("session")

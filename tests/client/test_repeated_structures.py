@@ -1,5 +1,6 @@
-"""Ordinary loops repeat their frames: from their second step on (from the third where the first makes the optimizer's
-state, or a read comes for the first time) every structure travels as its hash."""
+"""Ordinary loops repeat their frames: from the second step on, every structure travels as its hash (from the third, if
+the first creates the optimizer's state or a read happens for the first time).
+"""
 
 from __future__ import annotations
 
@@ -318,7 +319,7 @@ def test_a_frame_that_is_due_is_sent_when_the_program_is_quiet() -> None:
                 time.sleep(0.01)
             assert session.frames > before
     finally:
-        gw.sessions._current = shared
+        gw._core.session.current_session._current = shared
 
 
 def test_a_steady_step_takes_300_bytes_beside_its_batch(alone) -> None:

@@ -1,4 +1,4 @@
-"""The REST side of the client: what it tries again, what it does not, and that it is quiet about it."""
+"""The client's REST requests: which it retries, which it does not, and that it logs nothing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 import typer
 
-from gradwire.key_commands import duration
-from gradwire.rest import TRIES, Rest
+from gradwire._core.wire.rest import TRIES, RestClient
+from gradwire.cli.keys import duration
 from gradwire_protocol.errors import ArgumentValueError, TooManyRequests, Unavailable
 
 
@@ -49,7 +49,7 @@ def answering(*statuses: tuple[int, str]) -> Iterator[tuple[str, list[str]]]:
 def test_a_request_is_tried_again_and_nothing_is_printed_about_it(capfd: pytest.CaptureFixture[str]) -> None:
     """A program's standard output is its own: others read it."""
     with answering((503, ""), (502, ""), (200, "")) as (url, asked):
-        assert Rest(url, None).get("/x")["detail"] == "no"
+        assert RestClient(url, None).get("/x")["detail"] == "no"
     assert len(asked) == 3
     assert capfd.readouterr() == ("", "")
 
@@ -57,7 +57,7 @@ def test_a_request_is_tried_again_and_nothing_is_printed_about_it(capfd: pytest.
 def test_a_server_that_never_can_is_asked_so_often_and_no_more() -> None:
     with answering((503, "")) as (url, asked):
         with pytest.raises(Unavailable):
-            Rest(url, None).get("/x")
+            RestClient(url, None).get("/x")
     assert len(asked) == TRIES
 
 
@@ -65,16 +65,16 @@ def test_a_server_that_never_can_is_asked_so_often_and_no_more() -> None:
 def test_a_limit_is_waited_for_only_where_the_server_says_how_long(after: str, times: int) -> None:
     with answering((429, after), (429, "")) as (url, asked):
         with pytest.raises(TooManyRequests):
-            Rest(url, None).get("/x")
+            RestClient(url, None).get("/x")
     assert len(asked) == times
 
 
 def test_a_url_without_http_is_told_at_once() -> None:
-    with pytest.raises(ArgumentValueError, match=r"'127\.0\.0\.1:8000' is no URL of a server"):
-        Rest("127.0.0.1:8000", None).get("/x")
+    with pytest.raises(ArgumentValueError, match=r"'127\.0\.0\.1:8000' is not a server URL"):
+        RestClient("127.0.0.1:8000", None).get("/x")
 
 
 @pytest.mark.parametrize("text", ["soon", "-3d", "0", "nan", "inf", "1e300d", ""])
 def test_what_is_no_time_for_a_key_to_expire_is_refused_before_it_is_sent(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is no time"):
+    with pytest.raises(typer.BadParameter, match="invalid duration"):
         duration(text)

@@ -1,4 +1,4 @@
-"""Small facts of results, under torch and gradwire: which slot, which strides, which node, which version."""
+"""Details of results under torch and gradwire: output slot, strides, node, version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where gradients arrive: retained ones, inputs of backward, unused outputs and inputs, under torch and gradwire."""
+"""Where gradients arrive: retained ones, backward's inputs, unused outputs and inputs, under torch and gradwire."""
 
 from __future__ import annotations
 

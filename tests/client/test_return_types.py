@@ -1,4 +1,4 @@
-"""``torch.return_types``, compared with PyTorch's."""
+"""``torch.return_types`` against PyTorch's."""
 
 from __future__ import annotations
 

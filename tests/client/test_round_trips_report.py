@@ -1,4 +1,4 @@
-"""Which lines waited for the server, how often, for how long, and what they could do instead."""
+"""The report of lines that waited for the server: counts, durations and hints."""
 
 from __future__ import annotations
 
@@ -12,10 +12,19 @@ from types import SimpleNamespace
 import pytest
 
 import gradwire
-from gradwire import window
-from gradwire.clocks import Clock
+from gradwire._core.session.round_trips import (
+    BACKPRESSURE,
+    LINES_KEPT,
+    TOGETHER,
+    Report,
+    WaitingLine,
+    Waits,
+    report,
+    spell_seconds,
+)
+from gradwire._core.wire import send_window
+from gradwire._core.wire.server_clock import ServerClock
 from gradwire.profiler import round_trips
-from gradwire.round_trips import BACKPRESSURE, LINES_KEPT, TOGETHER, Line, Report, Waits, report, spell_seconds
 
 
 def line_here() -> int:
@@ -99,7 +108,7 @@ def test_waiting_for_room_counts_and_is_no_round_trip(session, monkeypatch: pyte
     """With room for one frame, the frame after a long one has to wait for it."""
     x = gradwire.ones(1024, 1024)
     session.synchronize()
-    monkeypatch.setattr(window, "IN_FLIGHT_FRAMES", 1)
+    monkeypatch.setattr(send_window, "IN_FLIGHT_FRAMES", 1)
     with round_trips() as waited:
         y = x @ x @ x @ x
         session.flush()
@@ -128,7 +137,7 @@ def test_the_table_names_the_line_and_the_way_out(session, monkeypatch: pytest.M
 @pytest.mark.parametrize("seconds", [4e-5, 0.123456, 12345.6])
 @pytest.mark.parametrize("file", ["train.py", "/a/longer/path/to/the/programs/of/a/project/tests/training_loop.py"])
 def test_a_narrow_table_keeps_lines_and_hints_whole(seconds: float, file: str) -> None:
-    found = Report([Line(file, 123, "loss.item()", "item", 3, seconds, seconds, seconds / 2, 12, TOGETHER)])
+    found = Report([WaitingLine(file, 123, "loss.item()", "item", 3, seconds, seconds, seconds / 2, 12, TOGETHER)])
     for columns in (80, 99, 100, 120):
         text = found.text(columns)
         assert max(map(len, text.splitlines())) <= columns
@@ -198,7 +207,7 @@ def test_an_empty_report_prints() -> None:
 
 def test_the_clock_narrows_down_with_every_exchange() -> None:
     ahead = 1_000_000
-    clock = Clock(ahead + 500, 0, 1000)
+    clock = ServerClock(ahead + 500, 0, 1000)
     assert abs(clock.offset - ahead) <= 500
     clock.exchanged(2000, 2010 + ahead, 2020 + ahead, 2030)
     assert abs(clock.offset - ahead) <= 10
@@ -210,7 +219,7 @@ def test_the_clock_narrows_down_with_every_exchange() -> None:
 def test_a_clock_keeps_what_a_fast_exchange_told() -> None:
     """Answers that are taken in late, however many, tell less and push nothing out."""
     ahead = 5_000_000
-    clock = Clock()
+    clock = ServerClock()
     clock.exchanged(1000, 1010 + ahead, 1020 + ahead, 1030)
     for i in range(500):
         clock.exchanged(2000 + i, 2200 + i + ahead, 2300 + i + ahead, 900_000 + i)
@@ -218,7 +227,7 @@ def test_a_clock_keeps_what_a_fast_exchange_told() -> None:
 
 
 def test_a_clock_that_was_set_is_compared_anew() -> None:
-    clock = Clock()
+    clock = ServerClock()
     clock.exchanged(1000, 1010, 1020, 1030)
     clock.exchanged(2000, 9_002_010, 9_002_020, 2030)
     assert abs(clock.offset - 9_000_000) <= 10

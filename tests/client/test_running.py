@@ -1,4 +1,4 @@
-"""``gradwire run``: a program that says ``import torch`` runs as Python runs it, with gradwire in torch's place."""
+"""``gradwire run`` runs a program that says ``import torch`` as Python does, with gradwire in place of torch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from tests.live_server import SOURCES, live_server
 
-from gradwire.running.command import WrongUsage, parse
-from gradwire.running.names import ELSEWHERE, counterpart
+from gradwire.cli.running.command import WrongUsage, parse
+from gradwire.cli.running.names import ELSEWHERE, counterpart
 
 
 @pytest.fixture(scope="module")
@@ -393,20 +393,20 @@ def test_options_end_where_the_program_begins():
 def test_help_and_wrong_usage(start):
     assert "gradwire run [OPTIONS] program.py" in printed(start("--help"))
     done = start("--wrong", "program.py")
-    assert done.returncode == 2 and "there is no option --wrong" in done.stderr
+    assert done.returncode == 2 and "unknown option --wrong" in done.stderr
 
 
 def test_torch_imported_before_is_not_replaced():
     import torch  # noqa: F401
 
-    from gradwire.running import install
+    from gradwire.cli.running import install
 
     before = list(sys.meta_path)
-    with pytest.raises(RuntimeError, match="imported already"):
+    with pytest.raises(RuntimeError, match="already imported"):
         install()
     assert sys.meta_path == before
 
 
 def test_the_startup_folder_holds_nothing_but_the_hook():
-    folder = Path(sys.modules["gradwire"].__file__).parent / "running" / "startup"
+    folder = Path(sys.modules["gradwire"].__file__).parent / "cli" / "running" / "startup"
     assert {path.name for path in folder.iterdir()} - {"__pycache__"} == {"sitecustomize.py"}

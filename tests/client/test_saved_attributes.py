@@ -1,4 +1,4 @@
-"""``grad_fn._saved_*`` and ``_raw_saved_*``: what nodes tell of what they keep, under torch and gradwire."""
+"""``grad_fn._saved_*`` and ``_raw_saved_*``: the saved values of nodes, under torch and gradwire."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.saved_attributes import differences
 from tests.side_by_side import Claims, name_of, same
 from torch.testing._internal.common_methods_invocations import op_db
 
-from gradwire import saved_attributes
+from gradwire._core.backward import saved_attributes
 
 pytestmark = pytest.mark.usefixtures("session")
 claim = Claims()

@@ -1,4 +1,4 @@
-"""Looking at what a checkpointed function's nodes keep, which is computed again for it, under torch and gradwire."""
+"""Reading the saved values of a checkpointed function's nodes recomputes them, under torch and gradwire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks around what operations save for backward."""
+"""Hooks on the tensors that operations save for backward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning rate schedules step by step under torch and gradwire: fresh and resumed, disturbed, saved and loaded."""
+"""Learning rate schedules step by step under torch and gradwire: new, resumed, modified, saved and loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second derivative whose graph kept what was written to since is refused at its line, as in PyTorch."""
+"""A second derivative whose graph saved a tensor that was changed since is refused on its line, as in PyTorch."""
 
 from __future__ import annotations
 

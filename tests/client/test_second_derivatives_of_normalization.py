@@ -1,4 +1,4 @@
-"""Which second derivatives of normalizations with running statistics there are: both libraries, and their values."""
+"""Second derivatives of normalizations with running statistics: which exist, and their values, in both libraries."""
 
 from __future__ import annotations
 

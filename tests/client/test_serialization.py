@@ -1,4 +1,4 @@
-"""``save`` and ``load``: what is written is safetensors, and what is read is what was saved."""
+"""``save`` writes safetensors, and ``load`` restores what was saved."""
 
 from __future__ import annotations
 

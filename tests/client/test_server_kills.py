@@ -1,4 +1,4 @@
-"""The claim of ``tests.soak.kills`` for a few kills: a server that dies and comes back is not an event."""
+"""``tests.soak.kills`` with a few kills: programs do not notice a server that dies and restarts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEPS = 40
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with patch("gradwire.patience.LONGEST_PAUSE_S", 0.2):
+    with patch("gradwire._core.wire.retry.LONGEST_PAUSE_S", 0.2):
         found = kills.MortalServer(tmp_path_factory.mktemp("server") / "data", journal_bytes=100_000)
         try:
             yield found

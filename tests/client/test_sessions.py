@@ -1,4 +1,4 @@
-"""Sessions: several at once, from several threads, joined by name, awaited; and the embedded server's end."""
+"""Sessions: several at once, from several threads, joined by name, awaited; and the end of the embedded server."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import time
 import pytest
 
 import gradwire
-from gradwire import sessions
+from gradwire._core.session import current_session
 
 
 @pytest.fixture(autouse=True)
 def restore_session():
-    before = sessions._current
+    before = current_session._current
     yield
-    sessions._current = before
+    current_session._current = before
 
 
 def test_tensors_of_two_sessions_do_not_mix():
@@ -135,7 +135,8 @@ def alive(pid: int) -> bool:
 def test_the_embedded_server_ends_with_its_program(ending):
     program = (
         "import os, gradwire; gradwire.ones(1).tolist();"
-        "from gradwire.embedded import embedded_server; print(embedded_server()._process.pid, flush=True);" + ending
+        "from gradwire._core.wire.embedded_server import embedded_server;"
+        "print(embedded_server()._process.pid, flush=True);" + ending
     )
     environment = {k: v for k, v in os.environ.items() if k != "GRADWIRE_URL"}
     run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=400)

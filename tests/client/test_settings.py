@@ -1,4 +1,4 @@
-"""Switches that programs set before they begin, limits of numbers, and PyTorch's old tensor types, against torch."""
+"""Global settings of programs, number limits, and PyTorch's legacy tensor types, against torch."""
 
 from __future__ import annotations
 

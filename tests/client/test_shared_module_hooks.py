@@ -1,4 +1,4 @@
-"""Hooks of the older kind, hooks that all modules share, and forward hooks when something fails."""
+"""Legacy and global module hooks, and forward hooks after a failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch as pytorch
 from tests.hooked_modules import fan, module, ones, product, shown
 from tests.side_by_side import Claims, name_of, raises, same
 
-from gradwire.nn import global_hooks
+from gradwire._core.modules import global_hooks
 
 claim = Claims()
 

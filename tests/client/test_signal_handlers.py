@@ -1,4 +1,4 @@
-"""A signal's handler may use tensors: it runs in the midst of whatever the program does, also of sending a frame."""
+"""Signal handlers may use tensors. They can interrupt the program anywhere, also while it sends a frame."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 import gradwire as gw
-from gradwire.clocks import Clock
-from gradwire.connection import Connection
-from gradwire.lines import RecentLines
-from gradwire.link import Link
-from gradwire.outgoing import Outgoing
-from gradwire.recording import Recording
-from gradwire.window import Window
+from gradwire._core.context.call_sites import RecentLines
+from gradwire._core.session.frame_builder import FrameBuilder
+from gradwire._core.wire.connection import Connection
+from gradwire._core.wire.frame_encoder import FrameEncoder
+from gradwire._core.wire.link import Link
+from gradwire._core.wire.send_window import SendWindow
+from gradwire._core.wire.server_clock import ServerClock
 
 PLACES = [
-    (Recording, "_end_frame"), (Recording, "hand_over"), (Recording, "_cut"), (Recording, "_renew"),
-    (Recording, "_append"), (Recording, "_let_through"), (Link, "submit"), (Link, "wait"), (Link, "_write"),
+    (FrameBuilder, "_end_frame"), (FrameBuilder, "hand_over"), (FrameBuilder, "_cut"), (FrameBuilder, "_renew"),
+    (FrameBuilder, "_append"), (FrameBuilder, "_let_through"), (Link, "submit"), (Link, "wait"), (Link, "_write"),
     (Link, "_take_in"), (Link, "_answer"), (Link, "_attempt"), (Link, "_resend"), (Link, "make_room"),
-    (Window, "add"), (Window, "answer"), (Outgoing, "pack"), (Outgoing, "message"), (RecentLines, "keep"),
-    (Clock, "__init__"), (Connection, "__init__"), (Connection, "send"), (Connection, "_handshake"),
+    (SendWindow, "add"), (SendWindow, "answer"), (FrameEncoder, "pack"), (FrameEncoder, "message"), (RecentLines,
+    "keep"), (ServerClock, "__init__"), (Connection, "__init__"), (Connection, "send"), (Connection, "_handshake"),
     (Connection, "_await_welcome"), (Connection, "_readable"), (Connection, "_take_in"),
 ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""``torch.Size`` and ``torch.device`` take what PyTorch's take, and refuse the rest."""
+"""``torch.Size`` and ``torch.device`` accept and refuse what PyTorch's do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gradwire.special``, windows, calculus, histograms and the other names of functions, beside torch's."""
+"""``gradwire.special``, windows, calculus, histograms and aliases of functions, against torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.side_by_side import Claims, name_of, same
 
 import gradwire
 import gradwire.special
-from gradwire.composed.aliases import ALIASES
+from gradwire._core.composed.elementwise import ALIASES
 
 pytestmark = pytest.mark.usefixtures("session")
 claims = Claims()

@@ -1,4 +1,4 @@
-"""A program takes another one's place in a session: the old one is fenced, and ids and tensors go on."""
+"""A program takes over another's place in a session: the old one is fenced, and ids and tensors continue."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 from tests.live_server import live_server
 
 import gradwire
-from gradwire import sessions
-from gradwire.rest import Rest
+from gradwire._core.session import current_session
+from gradwire._core.wire.rest import RestClient
 from gradwire_protocol.errors import ArgumentError, UnknownTensor
 
 
@@ -19,9 +19,9 @@ def server():
 
 @pytest.fixture(autouse=True)
 def restore_session():
-    before = sessions._current
+    before = current_session._current
     yield
-    sessions._current = before
+    current_session._current = before
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def program(server):
 
 
 def exists(server, session_id):
-    rest = Rest(server.url, server.api_key)
+    rest = RestClient(server.url, server.api_key)
     try:
         return session_id in [row["id"] for row in rest.get("/v1/sessions")["sessions"]]
     finally:
@@ -179,7 +179,7 @@ def test_a_session_that_was_to_be_kept_is_there_when_the_program_has_ended(serve
     assert exists(server, first.id)
     second = program(session=first.id, client=first.client)
     assert second.tensor(x._id).tolist() == [51.0] * 3
-    Rest(server.url, server.api_key).delete(f"/v1/sessions/{first.id}")
+    RestClient(server.url, server.api_key).delete(f"/v1/sessions/{first.id}")
     assert not recwarn.list
 
 

@@ -1,4 +1,4 @@
-"""The face of PyTorch, side by side: the same expression under torch and gradwire gives the same tensor."""
+"""PyTorch's tensor API: the same expression under torch and gradwire gives the same tensor."""
 
 from __future__ import annotations
 

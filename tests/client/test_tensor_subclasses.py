@@ -1,4 +1,4 @@
-"""Subclasses of Tensor: they keep their class through operations, or do what their ``__torch_function__`` decides."""
+"""Subclasses of Tensor keep their class through operations, or do what their ``__torch_function__`` decides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from tests.side_by_side import Claims, name_of, same
 
 import gradwire
-from gradwire.modes import MODES
+from gradwire._core.context.modes import MODES
 
 pytestmark = pytest.mark.usefixtures("session")
 claim = Claims()
@@ -17,7 +17,7 @@ claim = Claims()
 
 @pytest.fixture(autouse=True)
 def _classes_are_forgotten():
-    """The tests of other files are to take the short way again."""
+    """The tests of other files are to take the fast path again."""
     yield
     type(MODES).classes = False
     MODES.flags = MODES.flags
@@ -222,7 +222,7 @@ def test_classes_are_left_out_where_the_program_says_so():
         assert type(x + 1) is type(x)
 
 
-def test_programs_without_such_classes_take_the_short_way():
+def test_programs_without_such_classes_take_the_fast_path():
     gradwire.nn.Parameter(gradwire.ones(2)) * gradwire.ones(2)
     assert MODES.key >= 0 and not MODES.classes
 

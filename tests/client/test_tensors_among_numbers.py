@@ -1,4 +1,4 @@
-"""Where numbers are expected, a tensor of one element is one; more than one, or what is no number, is refused."""
+"""A one-element tensor is accepted in place of a number; larger tensors and other objects are refused."""
 
 from __future__ import annotations
 

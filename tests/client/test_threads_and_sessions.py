@@ -1,4 +1,4 @@
-"""Several threads and several sessions in one program: modes, graphs, and tensors that do not mix."""
+"""Several threads and sessions in one program: modes, graphs, and tensors that must not be mixed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tests.side_by_side import Claims, name_of, same
 
 import gradwire
-from gradwire import sessions
+from gradwire._core.session import current_session
 
 pytestmark = pytest.mark.usefixtures("session")
 claim = Claims()
@@ -88,11 +88,11 @@ def a_graph_made_in_one_thread_goes_backward_in_another(torch):
 
 @pytest.fixture
 def two_sessions():
-    before = sessions._current
+    before = current_session._current
     opened = gradwire.connect()
     yield gradwire.ones(2, requires_grad=True)
     opened.close()
-    sessions._current = before
+    current_session._current = before
 
 
 MIXTURES = {
@@ -116,11 +116,11 @@ MIXTURES = {
 
 @pytest.mark.parametrize("what", MIXTURES)
 def test_a_tensor_of_another_session_is_refused(what, two_sessions):
-    here_session = sessions._current
+    here_session = current_session._current
     other = gradwire.open_session()
-    sessions._current = other
+    current_session._current = other
     there = gradwire.ones(2, requires_grad=True)
-    sessions._current = here_session
+    current_session._current = here_session
     with pytest.raises(RuntimeError, match="different sessions"):
         MIXTURES[what](two_sessions, there)
     assert (two_sessions * 2).tolist() == [2.0, 2.0] and (there * 3).tolist() == [3.0, 3.0]

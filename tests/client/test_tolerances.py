@@ -1,4 +1,4 @@
-"""Tolerances of ``isclose`` and ``allclose`` that are hard to take: PyTorch's answer, or its class of error."""
+"""Unusual tolerances of ``isclose`` and ``allclose``: PyTorch's result, or its error class."""
 
 from __future__ import annotations
 

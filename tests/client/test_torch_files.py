@@ -1,4 +1,4 @@
-"""Files that ``torch.save`` wrote: what is read, what is refused, and that nothing in them runs."""
+"""Files written by ``torch.save``: what is read, what is refused, and that nothing in them is executed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.side_by_side import described
 
 import gradwire
 from gradwire import nn, optim
-from gradwire.pickles.allowed import NAMES
-from gradwire.pickles.machine import Machine, RefusedPickle
+from gradwire._core.pickles.allowed import NAMES
+from gradwire._core.pickles.machine import Machine, RefusedPickle
 
 pytestmark = pytest.mark.usefixtures("session")
 

@@ -1,4 +1,4 @@
-"""Attention and transformers against PyTorch's, with the same weights on the same inputs."""
+"""Attention and transformers against PyTorch, with the same weights and inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an unpack hook returns for indices, masks and numbers must be what was saved, in kind and shape."""
+"""An unpack hook must return indices, masks and numbers of the kind and shape that were saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions whose plain formula cancels or divides by an underflown square have PyTorch's values there."""
+"""Functions whose plain formula cancels, or divides by an underflowed square, have PyTorch's values there."""
 
 from __future__ import annotations
 

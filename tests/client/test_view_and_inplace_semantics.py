@@ -1,4 +1,4 @@
-"""Views and in-place writes: whose history changes, with which names and gradients, under torch and gradwire."""
+"""Views and in-place writes: changed history, node names and gradients, under torch and gradwire."""
 
 from __future__ import annotations
 

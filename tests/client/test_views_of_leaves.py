@@ -1,4 +1,4 @@
-"""Views of a leaf that were made without gradients: no gradient reaches the leaf, and backward runs all the same."""
+"""Views of a leaf made without gradients: backward runs, and no gradient reaches the leaf."""
 
 from __future__ import annotations
 

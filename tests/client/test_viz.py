@@ -1,4 +1,4 @@
-"""Drawings of the autograd graph: what they show is what the server holds, and they are sound SVG."""
+"""Drawings of the autograd graph show the server's state and are valid SVG."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import gradwire
 from gradwire import nn, viz
-from gradwire.lines import FRAMES_KEPT, RecentLines, user_line
+from gradwire._core.context.call_sites import FRAMES_KEPT, RecentLines, user_line
 from gradwire.viz.drawing import spell_bytes
 from gradwire.viz.layout import arrange, layers_of, nearest
 from gradwire.viz.svg import text_width

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import gradwire
+from gradwire._core.context.pytree import tree_flatten, tree_map, tree_unflatten
 from gradwire.autograd.functional import hessian, jacobian
-from gradwire.func.pytree import tree_flatten, tree_map, tree_unflatten
 from gradwire.func.vmap import materialize
 
 pytestmark = pytest.mark.usefixtures("session")

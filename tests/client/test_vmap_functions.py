@@ -1,4 +1,4 @@
-"""Custom Functions and hooks that meet mapped tensors, against torch."""
+"""Custom Functions and hooks on mapped tensors, against torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to call that PyTorch knows: Python types for dtypes, arrays among numbers, tensors that stay themselves."""
+"""Call variants of PyTorch: Python types as dtypes, arrays among numbers, functions that return their argument."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Changing an operand or a result in place between forward and backward, for the samples of torch's op database.
+"""In-place changes of operands or results between forward and backward, for the samples of torch's op database.
 
-Where torch refuses the backward, gradwire does, and where it does not, the gradients are those of the values that were
-there in the forward. The tables list where the two keep different tensors for it.
+gradwire refuses the backward where torch does; elsewhere the gradients are those of the forward's values. The tables
+list the ops for which the two libraries save different tensors.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Modules beside torch's: their state when they are copied, their handles of hooks, their checks, and names of
-functions under which pickle finds them."""
+"""Modules against torch's: copied state, hook handles, checks, and the names under which pickle finds functions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""In-place ops whose operands are views of the memory that is written to, side by side with torch.
+"""In-place ops whose operands are views of the written memory, against torch.
 
-Where torch refuses, gradwire does; where the two have no element in common, the values are torch's. Where torch reads
-elements that it has written already, the values here are those of an operand that was copied first.
+gradwire refuses what torch refuses. Without shared elements the values are torch's. Where torch reads elements that
+it has already written, gradwire's values are those of an operand that was copied first.
 """
 
 from __future__ import annotations

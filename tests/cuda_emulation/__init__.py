@@ -1,8 +1,8 @@
-"""CUDA sources compiled by g++ and run on the CPU, behind the part of CuPy's surface that launches them.
+"""CUDA sources compiled by g++ and run on the CPU, behind the part of CuPy's API that launches them.
 
-``EmulatedBackend`` is the strict stand-in for CuPy (``tests/strict_backend.py``) with ``RawModule`` and ``RawKernel``
-added, so that the engine takes the paths that it takes on a GPU, and the numbers that its kernels make are checked.
-What this cannot show: races between threads, speed, and what a GPU's mathematical functions round to.
+``EmulatedBackend`` is the strict stand-in for CuPy (``tests/strict_backend.py``) plus ``RawModule`` and
+``RawKernel``. The engine takes the same paths as on a GPU, and the tests check the numbers of its kernels. The
+emulation cannot show races between threads, speed, or the rounding of a GPU's mathematical functions.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradwire_engine import cuda
-from gradwire_engine.cuda.problem import Operand, Problem
+from gradwire_engine.kernels import cuda
+from gradwire_engine.kernels.cuda.problem import MatmulProblem, Operand
 from tests.strict_backend import StrictArray, StrictBackend, noted
 
 HERE = Path(__file__).parent
@@ -153,9 +153,9 @@ class Products:
     """cuBLASLt by its documentation: problems by columns, at addresses. ``asked`` keeps them."""
 
     def __init__(self) -> None:
-        self.asked: list[Problem] = []
+        self.asked: list[MatmulProblem] = []
 
-    def prepare(self, device: int, problem: Problem) -> Any:
+    def prepare(self, device: int, problem: MatmulProblem) -> Any:
         a, b, out = problem.a, problem.b, problem.out
         for each in (a, b, out):
             assert each.lead >= each.rows > 0, each
@@ -165,11 +165,9 @@ class Products:
         assert inner == other
         return SimpleNamespace(workspace=64)
 
-    def multiply(self, device: int, stream: int, problem: Problem, prepared: Any, a: int, b: int, out: int,
+    def multiply(self, device: int, stream: int, problem: MatmulProblem, prepared: Any, a: int, b: int, out: int,
                  alpha: float, beta: float, bias: int, workspace: int) -> None:  # fmt: skip
-        noted(None, lambda: self.multiply(
-            device, stream, problem, prepared, a, b, out, alpha, beta, bias, workspace
-        ))  # fmt: skip
+        noted(None, lambda: self.multiply(device, stream, problem, prepared, a, b, out, alpha, beta, bias, workspace))
         self.asked.append(problem)
         assert workspace
         assert all(address % problem.alignment == 0 for address in (a, b, out, bias))

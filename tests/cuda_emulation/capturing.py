@@ -1,7 +1,7 @@
-"""Graphs over the emulated kernels: while a stream captures, all that is computed is noted; a launch computes it again.
+"""Graphs over the emulated kernels: a capturing stream records all computations, and a launch repeats them.
 
-So a graph works on the memory that it was captured with, as a real one does, and what it reads or writes elsewhere
-shows. Copies to the host are refused while a stream captures, as CUDA refuses them.
+Like a real graph, it works on the memory of its capture, so reads and writes elsewhere become visible. Copies to the
+host are refused during a capture, as in CUDA.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import tests.strict_backend as strict
-from gradwire_engine.cuda.graphs import Graphs
+from gradwire_engine.runtime.cuda.graphs import Graphs
 from tests.cuda_emulation import EmulatedBackend
 
 

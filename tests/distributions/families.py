@@ -1,7 +1,7 @@
-"""The distributions under test: how each is made from parameters, and values at which it is asked.
+"""The distributions under test: how to create each from parameters, and values to evaluate.
 
-A family is made from float64 leaves by a function of a library (torch or gradwire) and those leaves, so that both make
-the same distribution and give gradients to the same parameters.
+A family is created from float64 leaves by a function of a library (torch or gradwire) and these leaves, so that both
+libraries create the same distribution with gradients for the same parameters.
 """
 
 from __future__ import annotations
@@ -136,8 +136,7 @@ def _matrices(rng: np.random.Generator, _: Any) -> Any:
     return a @ a.swapaxes(-2, -1)
 
 
-_add("Wishart", [_positive(2, low=3.5, high=8), _square(3, 3)],
-     lambda D, a, b: D.Wishart(a, _definite(b)), _matrices)  # fmt: skip
+_add("Wishart", [_positive(2, low=3.5, high=8), _square(3, 3)], lambda D, a, b: D.Wishart(a, _definite(b)), _matrices)
 _add("Wishart by precisions", [_positive(2, low=3.5, high=8), _square(2, 3, 3)],
      lambda D, a, b: D.Wishart(a, precision_matrix=_definite(b)), _matrices)  # fmt: skip
 _add("LKJCholesky", [_positive(2)], lambda D, a: D.LKJCholesky(3, a),

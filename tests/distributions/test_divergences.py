@@ -1,4 +1,4 @@
-"""KL divergences: the pairs that torch knows, with its values and gradients."""
+"""KL divergences: torch's pairs, with its values and gradients."""
 
 from __future__ import annotations
 

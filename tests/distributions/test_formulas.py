@@ -1,4 +1,4 @@
-"""Densities, distribution functions, entropies, moments and supports are torch's, and so are their gradients."""
+"""Densities, distribution functions, entropies, moments and supports equal torch's, and so do their gradients."""
 
 from __future__ import annotations
 

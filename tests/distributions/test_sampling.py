@@ -1,4 +1,4 @@
-"""Samples are distributed as the formulas say, and their gradients are those of the quantiles or of the means."""
+"""Samples follow the formulas, and their gradients are those of the quantiles or of the means."""
 
 from __future__ import annotations
 

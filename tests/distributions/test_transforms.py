@@ -1,4 +1,4 @@
-"""Transforms and constraints: values, inverses, Jacobians, shapes and registries are torch's."""
+"""Transforms and constraints: values, inverses, Jacobians, shapes and registries equal torch's."""
 
 from __future__ import annotations
 

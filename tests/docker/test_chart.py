@@ -1,4 +1,4 @@
-"""What the Helm chart promises. Where ``helm`` is on the path, also what it renders."""
+"""The Helm chart's guarantees, and what it renders if ``helm`` is on the path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from gradwire_server.settings import PREFIX, Settings, variable
+from gradwire_server.settings.settings import PREFIX, Settings, variable
 from tests.live_server import ROOT
 
 CHART = ROOT / "docker" / "helm" / "gradwire"

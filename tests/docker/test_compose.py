@@ -1,4 +1,4 @@
-"""What compose.yaml promises."""
+"""The guarantees of compose.yaml."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gradwire_server.secret_files import SECRETS
-from gradwire_server.settings import PREFIX, Settings, variable
+from gradwire_server.settings.secret_files import SECRETS
+from gradwire_server.settings.settings import PREFIX, Settings, variable
 from tests.live_server import ROOT
 
 FILE: dict[str, Any] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""docs/deploying.md names what there is."""
+"""Everything that docs/deploying.md names exists."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 import yaml
 
-from gradwire.trust import VARIABLE
-from gradwire_server.secret_files import SECRETS
-from gradwire_server.settings import PREFIX, Settings, variable
+from gradwire._core.wire.tls import VARIABLE
+from gradwire_server.settings.secret_files import SECRETS
+from gradwire_server.settings.settings import PREFIX, Settings, variable
 from tests.live_server import ROOT
 
 PAGE = (ROOT / "docs" / "deploying.md").read_text(encoding="utf-8")

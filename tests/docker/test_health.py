@@ -1,4 +1,4 @@
-"""The health check that images run: it knows a server that answers from one that does not."""
+"""The images' health check distinguishes a server that answers from one that does not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 import trustme
 
-from gradwire_server.health import EXIT_UNWELL, EXIT_WELL, ask, connection, main
+from gradwire_server.health import EXIT_HEALTHY, EXIT_UNHEALTHY, check, connection, main
 from tests.live_server import SOURCES, live_server
 
 HEAVY = ("numpy", "pydantic", "fastapi", "uvicorn", "msgspec", "structlog", "gradwire_engine", "gradwire_protocol")
@@ -56,7 +56,7 @@ def test_a_server_that_answers_is_well(path, host, monkeypatch) -> None:
     with live_server() as server:
         for name, value in variables(server.url, host).items():
             monkeypatch.setenv(name, value)
-        assert main([path]) == EXIT_WELL
+        assert main([path]) == EXIT_HEALTHY
 
 
 def test_nobody_listening_is_unwell_and_told(monkeypatch, capsys) -> None:
@@ -64,23 +64,23 @@ def test_nobody_listening_is_unwell_and_told(monkeypatch, capsys) -> None:
         port = taken.getsockname()[1]
     monkeypatch.setenv("GRADWIRE_PORT", str(port))
     monkeypatch.delenv("GRADWIRE_HOST", raising=False)
-    assert main(["/readyz"]) == EXIT_UNWELL
+    assert main(["/readyz"]) == EXIT_UNHEALTHY
     assert "refused" in capsys.readouterr().err
 
 
 def test_a_refusal_is_unwell_and_its_text_is_told() -> None:
     with answering(503, b'{"code": "unavailable"}') as url:
-        assert ask("/readyz", variables(url), 5) == '/readyz: 503 {"code": "unavailable"}'
+        assert check("/readyz", variables(url), 5) == '/readyz: 503 {"code": "unavailable"}'
 
 
 def test_a_server_that_accepts_and_is_silent_is_unwell() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = str(silent.getsockname()[1])
-        assert "timed out" in (ask("/livez", {"GRADWIRE_PORT": port}, 0.2) or "")
+        assert "timed out" in (check("/livez", {"GRADWIRE_PORT": port}, 0.2) or "")
 
 
 def test_a_port_that_is_no_number_is_unwell() -> None:
-    assert "http" in (ask("/livez", {"GRADWIRE_PORT": "http"}, 0.2) or "")
+    assert "http" in (check("/livez", {"GRADWIRE_PORT": "http"}, 0.2) or "")
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_a_server_with_a_certificate_of_a_public_name_is_well_on_loopback(tmp_pa
     issued.private_key_pem.write_to_path(str(key))
     with live_server(tls_cert=cert, tls_key=key) as server:
         asked = variables(server.url)
-        assert ask("/readyz", {**asked, "GRADWIRE_TLS_CERT": str(cert)}, 5) is None
-        assert ask("/readyz", asked, 5) is not None
+        assert check("/readyz", {**asked, "GRADWIRE_TLS_CERT": str(cert)}, 5) is None
+        assert check("/readyz", asked, 5) is not None
 
 
 def test_the_check_loads_nothing_but_the_standard_library() -> None:

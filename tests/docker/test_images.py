@@ -1,4 +1,4 @@
-"""What the Dockerfiles promise, read from their text. docker/test.sh builds and runs the image."""
+"""The guarantees of the Dockerfiles, read from their text. docker/test.sh builds and runs the image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gradwire_server.settings import PREFIX, Settings, variable
+from gradwire_server.settings.settings import PREFIX, Settings, variable
 from tests.live_server import ROOT, SOURCES
 
 DOCKER = ROOT / "docker"

@@ -1,4 +1,4 @@
-"""Keys in files: ``GRADWIRE_API_KEYS_FILE`` and its sister."""
+"""Keys in files: ``GRADWIRE_API_KEYS_FILE`` and ``GRADWIRE_ADMIN_KEYS_FILE``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from gradwire_server.cli import EXIT_USAGE, main
-from gradwire_server.secret_files import MAX_FILE_BYTES, SECRETS
-from gradwire_server.settings import Settings, hash_key, variable
+from gradwire_server.settings.secret_files import MAX_FILE_BYTES, SECRETS
+from gradwire_server.settings.settings import Settings, hash_key, variable
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +66,7 @@ def test_a_file_that_cannot_be_one_of_keys_ends_the_start_and_is_named(keys_in, 
 def test_a_file_that_is_not_there_ends_the_start(monkeypatch, tmp_path, capsys) -> None:
     monkeypatch.setenv("GRADWIRE_API_KEYS_FILE", str(tmp_path / "absent {name}"))
     assert main(["--port", "0"]) == EXIT_USAGE
-    assert "absent {name} cannot be read" in capsys.readouterr().err
+    assert "absent {name}: No such file" in capsys.readouterr().err
 
 
 def test_a_variable_and_its_file_exclude_each_other(keys_in, monkeypatch) -> None:

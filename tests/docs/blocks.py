@@ -1,14 +1,14 @@
-"""Code blocks of Markdown pages, and what their Python says it prints.
+"""Code blocks of Markdown pages, and the output that their comments announce.
 
-A comment behind a ``print(...)`` is what it prints, as far as whitespace goes, and so are comments on the lines that
-follow at once; ``...`` in it stands for anything::
+A comment after a ``print(...)``, and comments on the lines that follow at once, are its expected output, up to
+whitespace; ``...`` in it matches anything::
 
     print(loss.item() < 0.01)  # True
     print(x.grad)
     # tensor([[1., 2.],
     #         [3., 4.]])
 
-A block that is not to be run is fenced with ``no-run`` after the language.
+A fence with ``no-run`` after the language marks a block that is not run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs a program and notes what each of its lines prints: ``python listen.py PROGRAM NOTES``."""
+"""Runs a program and records what each line prints: ``python listen.py PROGRAM NOTES``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code blocks of README.md and docs/ run, and print what the page says. See :mod:`tests.docs.blocks`."""
+"""The code blocks of README.md and docs/ run and print what the page says. See :mod:`tests.docs.blocks`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of compiled kernels share: the kernels, loaded once, and calls of both forms of an op."""
+"""Shared by tests of compiled kernels: the kernels, loaded once, and calls of both forms of an op."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine.compiled import threads, toolchain
-from gradwire_engine.registry import row
+from gradwire_engine.autograd.registry import row
+from gradwire_engine.kernels.cpu import threads, toolchain
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13}
 

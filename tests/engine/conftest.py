@@ -1,11 +1,12 @@
-"""What the engine's tests share: an engine on NumPy, and one on the stand-in for CuPy."""
+"""Fixtures of the engine's tests: an engine on NumPy, and one on the stand-in for CuPy."""
 
 from __future__ import annotations
 
 import pytest
 
-from gradwire_engine.backends import Backends
-from gradwire_engine.engine import Engine
+import gradwire_engine.ops  # noqa: F401  (engines run what is registered)
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.runtime.backends import Backends
 from tests.strict_backend import StrictBackend
 
 

@@ -1,7 +1,6 @@
-"""Programs of the client as the messages they send, and what a session made of each: recorded without a server.
+"""Client programs as the messages they send, and a session's answers, recorded without a server.
 
-``python -m tests.engine.recordings FILE`` applies a recording in a process of its own and prints a digest of the
-answers.
+``python -m tests.engine.recordings FILE`` applies a recording in its own process and prints a digest of the answers.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from gradwire_engine.image import Image, NotImageable, restore, take
-from gradwire_engine.session import Session
+from gradwire_engine.session.session import Session
+from gradwire_engine.snapshot import Image, NotImageable, restore, take
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Problem, Welcome
 
@@ -94,7 +93,7 @@ class _Line:
 @contextmanager
 def recording() -> Iterator[tuple[Recording, Session]]:
     """While it is open, the client computes in a new session of this process, and every message is kept."""
-    from gradwire.session import Session as Client
+    from gradwire._core.session.session import Session as Client
 
     made, engine = Recording(), new_session()
 
@@ -102,10 +101,10 @@ def recording() -> Iterator[tuple[Recording, Session]]:
         return _Line(engine, made, hello)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gradwire.link.Connection", connect)
-        patch.setattr("gradwire.session.Session._send_quietly", lambda self: None)  # frames end where the program says
+        patch.setattr("gradwire._core.wire.link.Connection", connect)
+        patch.setattr("gradwire.Session._send_quietly", lambda self: None)  # frames end where the program says
         client = Client("http://127.0.0.1:9", "recorded", None)
-        patch.setattr("gradwire.sessions._current", client)
+        patch.setattr("gradwire._core.session.current_session._current", client)
         yield made, engine
         client.synchronize()
         client.leave()

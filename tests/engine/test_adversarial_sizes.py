@@ -1,7 +1,7 @@
-"""Huge numbers as arguments of any op: refused in no time, with a typed error, and nothing allocated for them.
+"""Huge numbers as arguments of any op: refused at once, with a typed error, without an allocation.
 
-The cases are made from the samples of the op table: one argument at a time that says how large, how many or how far is
-replaced by numbers that no tensor has room for.
+The cases come from the op table's samples: one size, count or distance at a time becomes a number that no tensor has
+room for.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine.engine import Engine
-from gradwire_engine.memory import Limits
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.runtime.memory import Limits
 from gradwire_protocol.errors import GradwireError, LimitExceeded
 from gradwire_protocol.table import TABLE, Kind, Param
 from tests.engine.test_parity import Ours

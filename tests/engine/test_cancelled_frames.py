@@ -1,4 +1,4 @@
-"""A cancelled frame has not happened: the session is as it was before it, and its results are poisoned."""
+"""A cancelled frame is rolled back: the session is as before, and its results are poisoned."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from gradwire_engine import deadline
-from gradwire_engine.deadline import Clock
-from gradwire_engine.engine import Engine
-from gradwire_engine.image import take
-from gradwire_engine.matmul import matmul
-from gradwire_engine.memory import Limits
-from gradwire_engine.session import Session
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.numerics.matmul import matmul
+from gradwire_engine.runtime import deadline
+from gradwire_engine.runtime.deadline import Clock
+from gradwire_engine.runtime.memory import Limits
+from gradwire_engine.session.session import Session
+from gradwire_engine.snapshot import take
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import Cancelled
 from gradwire_protocol.frames import Frame, Reply, Structure, structure_hash
@@ -42,7 +42,7 @@ class Program:
         return [
             None if not v.dtype else np.frombuffer(buffers[v.buffer], v.dtype).reshape(v.shape).tolist()
             for v in reply.values
-        ]  # fmt: skip
+        ]
 
 
 class Late(Clock):
@@ -292,7 +292,7 @@ def test_a_large_product_is_computed_in_pieces(
 ) -> None:
     values = np.random.default_rng(0)
     a, b = values.random(left, np.float32), values.random(right, np.float32)
-    monkeypatch.setattr("gradwire_engine.matmul.PIECE_STEPS", 1000)
+    monkeypatch.setattr("gradwire_engine.numerics.matmul.PIECE_STEPS", 1000)
     checks: list[str] = []
     monkeypatch.setattr(deadline, "check", checks.append)
     found = matmul(np, a, b)
@@ -302,7 +302,7 @@ def test_a_large_product_is_computed_in_pieces(
 
 
 def test_one_large_product_stops_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradwire_engine.matmul.PIECE_STEPS", 10_000)
+    monkeypatch.setattr("gradwire_engine.numerics.matmul.PIECE_STEPS", 10_000)
     session, program = prepared()
     program.run(["full", [[100, 100], "float"]], scalars=[1.0])
     late = Late(20)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gradwire_engine.engine import Engine
+from gradwire_engine.autograd.engine import Engine
 from tests.engine.compiled_kernels import close, compiled, declines, kernels, plain, same_bits_for_any_threads
 
 __all__ = ["kernels"]
@@ -86,10 +86,8 @@ def test_transposed_convolutions_are_pytorchs(name: str) -> None:
     bias = GENERATOR.standard_normal(weight.shape[1] * groups)
     extra = tuple(
         n + 2 * p - d * (k - 1) - 1 - (m - 1) * s
-        for n, p, d, k, m, s in zip(
-            x.shape[2:], padding, dilation, weight.shape[2:], g.shape[2:], stride, strict=True
-        )
-    )  # fmt: skip
+        for n, p, d, k, m, s in zip(x.shape[2:], padding, dilation, weight.shape[2:], g.shape[2:], stride, strict=True)
+    )
     theirs = getattr(torch.nn.functional, f"conv_transpose{count}d")(
         *(torch.from_numpy(a) for a in (g, weight, bias)), stride, padding, extra, groups, dilation
     ).numpy()

@@ -1,5 +1,6 @@
-"""What compiled kernels give, beside NumPy's: the same to within rounding, for all layouts, sizes and special values;
-and the same bits for any number of threads."""
+"""Compiled kernels against NumPy's: equal within rounding for all layouts, sizes and special values, with the same bits
+for any number of threads.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gradwire_engine.casting import QUICK
-from gradwire_engine.compiled import threads
-from gradwire_engine.engine import Engine
-from gradwire_engine.registry import row
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.registry import row
+from gradwire_engine.autograd.tensor import Tensor
+from gradwire_engine.kernels.cpu import threads
+from gradwire_engine.runtime.casting import QUICK
 from gradwire_protocol.errors import IndexOutOfRange
 from tests.engine.compiled_kernels import kernels
 
@@ -31,7 +32,7 @@ CLASSES_LEFT_OUT = -100
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: Any) -> Iterator[None]:
-    from gradwire_engine.compiled.kernels import activation
+    from gradwire_engine.kernels.cpu.kernels import activation
 
     monkeypatch.setattr(activation, "SMALLEST", 0)
     threads.use_threads(1)

@@ -1,4 +1,4 @@
-"""Compiled products of matrices against NumPy's in float64."""
+"""Compiled matrix products against NumPy's in float64."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _near(ours: Any, a: Any, b: Any, first: Any = None) -> None:
 @pytest.fixture(autouse=True)
 def _of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the kernels have sizes that they leave to BLAS because it is faster there."""
-    from gradwire_engine.compiled.kernels import products
+    from gradwire_engine.kernels.cpu.kernels import products
 
     monkeypatch.setattr(products, "SMALLEST", 0)
     monkeypatch.setattr(products, "SMALLEST_TURNED", 0)
@@ -177,8 +177,8 @@ def test_a_row_has_the_same_bits_among_any_others() -> None:
 TOGETHER = """
 import numpy as np
 from gradwire_engine import ops  # noqa: F401  (fills the registry)
-from gradwire_engine.compiled import threads, toolchain
-from gradwire_engine.registry import row
+from gradwire_engine.kernels.cpu import threads, toolchain
+from gradwire_engine.autograd.registry import row
 assert toolchain.wait()
 generator = np.random.default_rng(5)
 x, w, g = (generator.standard_normal(shape, dtype=np.float32) for shape in [(128, 784), (256, 784), (128, 256)])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine import deadline
+from gradwire_engine.runtime import deadline
 from gradwire_protocol.errors import TimeExceeded
 from tests.engine.compiled_kernels import close, compiled, declines, kernels, plain, same_bits_for_any_threads
 
@@ -96,7 +96,7 @@ def test_a_sequence_in_a_larger_batch_gets_the_same_bits(kind: str) -> None:
 @pytest.fixture
 def short_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Calls of a kernel that take one step each."""
-    monkeypatch.setattr("gradwire_engine.compiled.recurrence.CALL_PRODUCTS", 1)
+    monkeypatch.setattr("gradwire_engine.kernels.cpu.recurrence.CALL_PRODUCTS", 1)
     yield
     deadline.end()
 

@@ -1,4 +1,4 @@
-"""Ranges on several threads: each is done once, failures reach the caller, and nobody waits for ever."""
+"""Ranges on several threads: each is computed once, failures reach the caller, and nothing deadlocks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("numba")
 
-from gradwire_engine.compiled import threads
-from gradwire_engine.compiled.kernels.waiting import changed
+from gradwire_engine.kernels.cpu import threads
+from gradwire_engine.kernels.cpu.kernels.waiting import changed
 
 SECOND_NS = 1_000_000_000
 FOREVER_NS = 60 * SECOND_NS

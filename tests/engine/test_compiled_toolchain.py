@@ -1,4 +1,4 @@
-"""Getting the compiled kernels ready harms nobody: not who has no Numba, not who shares a machine."""
+"""Preparing compiled kernels harms nobody: neither machines without Numba nor shared ones."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine.compiled import threads, toolchain
-from gradwire_engine.engine import Engine
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.kernels.cpu import threads, toolchain
 
 ROOT = Path(__file__).parents[2]
 

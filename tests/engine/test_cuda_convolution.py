@@ -1,4 +1,4 @@
-"""Convolution as it is asked of cuDNN's frontend, against a stand-in with the frontend's signatures."""
+"""Calls of cuDNN's frontend for convolution, against a stand-in with the frontend's signatures."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gradwire_engine.cuda.convolution import Frontend
+from gradwire_engine.kernels.cuda.convolution import Frontend
+from gradwire_engine.numerics.windows import Windows
 from gradwire_engine.ops import convolution as plain
-from gradwire_engine.windows import Windows
 from tests.cuda_emulation import AVAILABLE
 from tests.engine.test_cuda_kernels import FINE, Pair, draw
 

@@ -1,4 +1,4 @@
-"""The table of expressions: what is written from it in CUDA C++ computes what NumPy's kernels do, for any layout."""
+"""CUDA C++ generated from the table of expressions agrees with NumPy's kernels, for any layout."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gradwire_engine.cuda import fusion, load
-from gradwire_engine.cuda.language import in_cuda, is_truth, names_in
-from gradwire_engine.cuda.sources import source
-from gradwire_engine.expressions import EXPRESSIONS
+from gradwire_engine.kernels.cuda import fusion, load
+from gradwire_engine.kernels.cuda.language import in_cuda, is_truth, names_in
+from gradwire_engine.numerics.expressions import EXPRESSIONS
+from gradwire_engine.runtime.cuda.sources import source
 from gradwire_protocol.table import Kind, lookup
 from tests.cuda_emulation import AVAILABLE, EmulatedBackend, Kernel, build_together
 from tests.engine.test_cuda_kernels import FINE, Pair, draw
@@ -51,9 +51,7 @@ def arguments(name: str, attributes: dict[str, Any], dtype: str, shapes: dict[st
     return found
 
 
-CASES = [
-    (name, dict(each.when), each.text) for name, variants in EXPRESSIONS.items() for each in variants
-]  # fmt: skip
+CASES = [(name, dict(each.when), each.text) for name, variants in EXPRESSIONS.items() for each in variants]
 
 
 DTYPES = ("float32", "bfloat16")
@@ -144,14 +142,14 @@ def test_a_number_is_compared_as_an_element_would_hold_it(pair: Pair, name: str,
     pair.call(name, np.array([0.1, 0.2]).astype(draw((1,), dtype).dtype), 0.1)
 
 
-def _program(element: str) -> fusion.Program:
+def _program(element: str) -> fusion.FusedProgram:
     steps = (
-        fusion.Step("self * other", (("self", "a0"), ("other", "n0"))),
-        fusion.Step("tanh(self)", (("self", "v0"),)),
-        fusion.Step("self > other", (("self", "v1"), ("other", "a1"))),
-        fusion.Step("where(condition, self, other)", (("condition", "v2"), ("self", "v1"), ("other", "a1"))),
+        fusion.FusedStep("self * other", (("self", "a0"), ("other", "n0"))),
+        fusion.FusedStep("tanh(self)", (("self", "v0"),)),
+        fusion.FusedStep("self > other", (("self", "v1"), ("other", "a1"))),
+        fusion.FusedStep("where(condition, self, other)", (("condition", "v2"), ("self", "v1"), ("other", "a1"))),
     )
-    return fusion.Program(element, (element, element), 1, steps, (1, 2, 3))
+    return fusion.FusedProgram(element, (element, element), 1, steps, (1, 2, 3))
 
 
 @emulated
@@ -184,7 +182,7 @@ def test_places_beyond_32_bits_are_counted_in_64() -> None:
 def test_values_do_not_compile_anything_anew() -> None:
     xp = EmulatedBackend().xp
     x = StrictArray(draw((10,)))
-    from gradwire_engine.cuda import launching
+    from gradwire_engine.runtime.cuda import launching
 
     fusion.single(xp, "self * other - 3", {"self": x, "other": 1.5})
     before = len(launching._kernels)

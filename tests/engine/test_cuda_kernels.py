@@ -1,4 +1,4 @@
-"""The CUDA kernels' numbers, on a CPU: each op on emulated kernels against the same op on NumPy."""
+"""Results of the CUDA kernels on a CPU: each op on emulated kernels against the same op on NumPy."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gradwire_engine.backends import Backends
-from gradwire_engine.engine import Engine
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.tensor import Tensor
+from gradwire_engine.runtime.backends import Backends
 from tests.cuda_emulation import AVAILABLE, EmulatedBackend, Kernel
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="needs g++")

@@ -1,4 +1,4 @@
-"""Optimizer steps on emulated kernels: parameters, states and versions after several steps, against NumPy's."""
+"""Optimizer steps on emulated kernels: parameters, states and versions after several steps, against NumPy."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def steps(pair: Pair, dtype: str, kept: int, take: Any, shapes: Any = tuple(SHAP
     results = []
     for engine in (pair.plain, pair.device):
         params = [engine.from_numpy(draw(shape, dtype, i), requires_grad=True) for i, shape in enumerate(shapes)]
-        states = [
-            [engine.from_numpy(np.zeros_like(draw(shape, dtype))) for shape in shapes] for _ in range(kept)
-        ]  # fmt: skip
+        states = [[engine.from_numpy(np.zeros_like(draw(shape, dtype))) for shape in shapes] for _ in range(kept)]
         before = Kernel.launches
         for turn in range(3):
             for i, param in enumerate(params):
@@ -35,7 +33,7 @@ def steps(pair: Pair, dtype: str, kept: int, take: Any, shapes: Any = tuple(SHAP
     for (a, version), (b, other) in zip(*results, strict=True):
         np.testing.assert_allclose(
             b.astype(np.float64), a.astype(np.float64), rtol=4 * FINE[dtype], atol=4 * FINE[dtype]
-        )  # fmt: skip
+        )
         assert version == other
     return launched
 

@@ -1,4 +1,4 @@
-"""Matrix products as they are asked of cuBLASLt, against a stand-in that follows its documentation."""
+"""Calls of cuBLASLt for matrix products, against a stand-in that follows its documentation."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine.cuda.problem import alignment, lay
-from gradwire_engine.engine import Engine
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.kernels.cuda.problem import alignment, lay
 from tests.cuda_emulation import AVAILABLE
 from tests.engine.test_cuda_kernels import FINE, Pair, draw
 from tests.strict_backend import StrictArray

@@ -1,4 +1,4 @@
-"""Ops whose kernels on a GPU are ours, on emulated kernels: all of their samples, as ``make gpu`` runs them."""
+"""All samples of ops with GPU kernels of our own, on emulated kernels, as ``make gpu`` runs them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import zlib
 
 import pytest
 
-from gradwire_engine.backends import Backends
-from gradwire_engine.cuda import load
-from gradwire_engine.expressions import EXPRESSIONS
+from gradwire_engine.kernels.cuda import load
+from gradwire_engine.numerics.expressions import EXPRESSIONS
+from gradwire_engine.runtime.backends import Backends
 from tests.cuda_emulation import AVAILABLE, EmulatedBackend
 from tests.gpu.parity import Comparison
 from tests.samples import Sample

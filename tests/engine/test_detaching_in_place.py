@@ -1,4 +1,4 @@
-"""A tensor that an op keeps for backward, detached in place before it: refused, as PyTorch refuses it."""
+"""Backward through a saved tensor that was detached in place is refused, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine.engine import Engine
+from gradwire_engine.autograd.engine import Engine
 from gradwire_protocol.errors import GraphError
 
 USES: dict[str, Callable[[Engine, Any], Any]] = {

@@ -1,4 +1,4 @@
-"""A session's own GPU memory, against a stand-in with the part of CuPy's surface that it takes."""
+"""A session's own GPU memory pool, against a stand-in for the part of CuPy that it uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine.backends import Backends, DevicePool
+from gradwire_engine.runtime.backends import Backends, DevicePool
 
 
 class _Pool:

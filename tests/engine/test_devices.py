@@ -1,11 +1,11 @@
-"""What an engine tells of the machine's devices."""
+"""The engine's description of the machine's devices."""
 
 from __future__ import annotations
 
 import pytest
 
-from gradwire_engine.backends import available_devices
-from gradwire_engine.devices import describe_devices
+from gradwire_engine.runtime.backends import available_devices
+from gradwire_engine.runtime.devices import describe_devices
 
 
 def test_devices_are_described_in_the_order_in_which_they_are_listed():

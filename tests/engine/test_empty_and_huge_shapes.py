@@ -1,4 +1,4 @@
-"""Shapes whose extents multiply beyond what is counted, one of them 0, and numbers of 64 bits."""
+"""Shapes with an extent of 0 whose other extents overflow, and 64-bit numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradwire_engine.ops  # noqa: F401  (fills the registry)
-from gradwire_engine.engine import Engine
+from gradwire_engine.autograd.engine import Engine
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ShapeError
 

@@ -1,7 +1,7 @@
-"""Forward mode of every op against PyTorch's, or where PyTorch has none against its reverse mode taken twice.
+"""Forward mode of every op against PyTorch's, or, where PyTorch has none, against double reverse mode.
 
-Each sample of ``tests/samples`` that has a gradient is run with random tangents, so that op, derivative and linearity
-declarations are all held against the oracle; so are the forms that write in place.
+Each sample of ``tests/samples`` with a gradient runs with random tangents, in-place forms included. This checks op,
+derivative and linearity declarations against the oracle.
 """
 
 from __future__ import annotations
@@ -19,22 +19,12 @@ import pytest
 import torch
 import torch.autograd.forward_ad as fwd
 
-from gradwire_engine.engine import Engine
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.tensor import Tensor
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import Unsupported
 from gradwire_protocol.table import TABLE
-from tests.engine.test_parity import (
-    Oracle,
-    close,
-    convert,
-    from_numpy,
-    listed,
-    plain,
-    random_like,
-    to_dtype,
-    to_ours,
-)
+from tests.engine.test_parity import Oracle, close, convert, from_numpy, listed, plain, random_like, to_dtype, to_ours
 from tests.samples import Sample, Samples, load
 
 SEED = int(os.environ.get("GRADWIRE_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)

@@ -1,4 +1,4 @@
-"""What the host computes in its own way for speed, against the plain way."""
+"""Fast host implementations against the plain ones."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from gradwire_engine import division, special
-from gradwire_engine.engine import Engine
-from gradwire_engine.select import SMALLEST, select
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.numerics import division, special
+from gradwire_engine.numerics.select import SMALLEST, select
 
 GENERATOR = np.random.default_rng()
 INF, NAN = float("inf"), float("nan")

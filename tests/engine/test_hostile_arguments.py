@@ -1,6 +1,6 @@
-"""Whatever arguments an op gets, forward, backward and second order end with results or typed errors, never a defect.
+"""For any arguments, an op's forward, backward and second order end with results or typed errors, never with a defect.
 
-``GRADWIRE_HOSTILE_CASES`` is how many cases each op gets, ``all`` for every one there is. A failure names its seed, and
+``GRADWIRE_HOSTILE_CASES`` is the number of cases per op, or ``all``. A failure names its seed, and
 ``GRADWIRE_TEST_SEED`` repeats a run.
 """
 
@@ -17,10 +17,10 @@ import pytest
 import torch
 
 import gradwire_engine.ops  # noqa: F401  (fills the table and the registry)
-from gradwire_engine.engine import Engine
-from gradwire_engine.memory import Limits
-from gradwire_engine.registry import row
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.registry import row
+from gradwire_engine.autograd.tensor import Tensor
+from gradwire_engine.runtime.memory import Limits
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import GradwireError, InternalError
 from gradwire_protocol.records import decode_args, encode_args

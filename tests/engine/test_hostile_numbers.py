@@ -1,7 +1,7 @@
-"""Hostile numbers against PyTorch, op by op: refused by both, with the same class of error, or computed by both alike.
+"""Extreme numbers against PyTorch, op by op: both refuse with the same error class, or compute the same.
 
-A sample that both compute gets, in each place for a number, each number that is hard to take. The samples are the same
-in every run: each other draw still finds a few differences.
+Each extreme number replaces each number of a sample that both compute. The samples are the same in every run, because
+each other draw still finds a few differences.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 import torch
 
-from gradwire_engine.engine import Engine
-from gradwire_engine.memory import Limits
-from gradwire_engine.registry import row
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.registry import row
+from gradwire_engine.autograd.tensor import Tensor
+from gradwire_engine.runtime.memory import Limits
 from gradwire_protocol.errors import LimitExceeded
 from gradwire_protocol.records import decode_args, encode_args
 from gradwire_protocol.table import TABLE, Kind, Op, Param

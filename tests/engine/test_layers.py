@@ -1,4 +1,4 @@
-"""Layers at sizes where kernels work in portions, and what they do besides returning a value."""
+"""Layers at sizes where kernels work in blocks, and their side effects."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 import torch
 import torch.nn.functional as nnf
 
-from gradwire_engine.engine import Engine
-from gradwire_engine.functional import F
-from gradwire_engine.memory import Limits
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.functional import F
+from gradwire_engine.autograd.tensor import Tensor
+from gradwire_engine.runtime.memory import Limits
 from gradwire_protocol.errors import KernelError, LimitExceeded
 
 Operation = Callable[..., Any]

@@ -1,4 +1,4 @@
-"""Every op with operands of which some are mapped over, and otherwise arbitrary arguments: results, or typed errors."""
+"""Every op with some mapped operands and otherwise arbitrary arguments: results, or typed errors."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 import gradwire_protocol.ops  # noqa: F401  (fills the table)
-from gradwire_engine.memory import Limits
-from gradwire_engine.session import Session
+from gradwire_engine.runtime.memory import Limits
+from gradwire_engine.session.session import Session
 from gradwire_protocol.frames import Frame, Payload
 from gradwire_protocol.table import TABLE
 from tests.engine.test_plausible_frames import COUNT, Draw, record

@@ -1,15 +1,15 @@
-"""What the graph keeps for backward is found wherever it is, once, and looking for it changes nothing."""
+"""Saved memory of the graph is counted once wherever it is, and counting changes nothing."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from gradwire_engine.backends import Backends, NumpyBackend
-from gradwire_engine.engine import Engine
-from gradwire_engine.graph import describe_graph, saved_bytes
-from gradwire_engine.session import Session
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.tensor import Tensor
+from gradwire_engine.runtime.backends import Backends, NumpyBackend
+from gradwire_engine.session.graph import describe_graph, saved_bytes
+from gradwire_engine.session.session import Session
 from gradwire_protocol.errors import LimitExceeded
 
 KB = 1024

@@ -1,7 +1,7 @@
-"""What a kernel takes while it runs is what its rule said it would, or a small multiple of its operands and results.
+"""A kernel's peak memory is what its rule announced, or a small multiple of its operands and results.
 
-Every sample of the op table is enlarged, called and differentiated, and the peak of memory inside each kernel is held
-against the metas that were known before. NumPy reports its memory to tracemalloc; the workspaces of LAPACK do not show.
+Every sample of the op table is enlarged, called and differentiated, and the peak inside each kernel is compared with
+the metas that were known before. NumPy reports to tracemalloc; LAPACK's workspaces are invisible.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import torch
 
-from gradwire_engine.engine import Engine
-from gradwire_engine.memory import Limits
-from gradwire_engine.registry import Row
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.registry import Row
+from gradwire_engine.autograd.tensor import Tensor
+from gradwire_engine.runtime.memory import Limits
 from gradwire_protocol.errors import GradwireError
 from gradwire_protocol.meta import Inference
 from gradwire_protocol.table import TABLE

@@ -1,4 +1,4 @@
-"""The engine itself refuses operands that require grad and have no derivative, whoever sends the op."""
+"""The engine refuses operands without a derivative that require grad, whatever the client."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine.engine import Engine
-from gradwire_engine.registry import row
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.registry import row
+from gradwire_engine.autograd.tensor import Tensor
 from gradwire_protocol.errors import GraphError
 from gradwire_protocol.table import TABLE, lookup
 
@@ -54,7 +54,7 @@ def test_it_is_refused_while_history_is_recorded(engine: Engine, op: str, name: 
     taken = arguments(engine, op)
     before = {key: np.array(engine.to_numpy(value)) for key, value in taken.items() if isinstance(value, Tensor)}
     taken[name].requires_grad_flag = True
-    with pytest.raises(GraphError, match=f"{op} has no derivative by '{name}', a float32"):
+    with pytest.raises(GraphError, match=f"{op} has no derivative for '{name}', a float32"):
         call(engine, op, taken)
     for key, value in before.items():  # running statistics: nothing was written
         assert np.array_equal(engine.to_numpy(taken[key]), value)

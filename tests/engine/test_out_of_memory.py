@@ -1,5 +1,4 @@
-"""Memory that runs out at any moment: a typed error, values that are right or known to be missing, and a session that
-goes on."""
+"""Memory that runs out at any moment: a typed error, values that are right or poisoned, and a usable session."""
 
 from __future__ import annotations
 
@@ -12,9 +11,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from gradwire_engine.backends import Backends, NumpyBackend
-from gradwire_engine.memory import Limits
-from gradwire_engine.session import Session
+from gradwire_engine.runtime.backends import Backends, NumpyBackend
+from gradwire_engine.runtime.memory import Limits
+from gradwire_engine.session.session import Session
 from gradwire_protocol.frames import Frame, Payload, Reply
 
 

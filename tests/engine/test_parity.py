@@ -1,7 +1,7 @@
-"""Every op against PyTorch: values, dtypes, shapes, strides, graph, gradients, gradients of gradients, in place.
+"""Every op against PyTorch: values, dtypes, shapes, strides, graph, gradients, second gradients, in-place forms.
 
-One test per op and dtype runs all samples of ``tests/samples``. Fresh random values are drawn each run;
-``GRADWIRE_TEST_SEED`` repeats a run, and a failure names the seed.
+One test per op and dtype runs all samples of ``tests/samples`` with new random values. ``GRADWIRE_TEST_SEED`` repeats
+a run; a failure names the seed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import pytest
 import torch
 
 import gradwire_engine.ops  # noqa: F401  (fills the table and the registry)
-from gradwire_engine.backends import Backends
-from gradwire_engine.engine import Engine
-from gradwire_engine.registry import row
-from gradwire_engine.tensor import Storage, Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.registry import row
+from gradwire_engine.autograd.tensor import Storage, Tensor
+from gradwire_engine.runtime.backends import Backends
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import GradwireError
 from gradwire_protocol.meta import meta
@@ -214,7 +214,7 @@ class Trial:
 
     def compare_seconds(
         self, leaves: list[Any], our_grads: Any, their_grads: Any, our_seeds: list[Tensor], seeds: list[torch.Tensor]
-    ) -> None:  # fmt: skip
+    ) -> None:
         pairs = [
             (our, their)
             for our, their in zip(our_grads, their_grads, strict=True)

@@ -1,4 +1,4 @@
-"""Plans are the tape: the same answers and the same session to the last bit, whenever a frame is run by one."""
+"""Plans are equivalent to the tape: the same answers and the same session to the last bit, for every frame."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import gradwire as torch
-from gradwire_engine.image import take
-from gradwire_engine.plans import Plans, cache
-from gradwire_engine.plans.shadow import ShadowPlans
-from gradwire_engine.session import Session
+from gradwire_engine.session import plan_cache as cache
+from gradwire_engine.session.plan_cache import Plans
+from gradwire_engine.session.session import Session
+from gradwire_engine.snapshot import take
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import Reply
 from tests.engine.recordings import Recording, little_to_collect, new_session, recording
+from tests.shadowed.plans import ShadowPlans
 
 nn, functional = torch.nn, torch.nn.functional
 OFTEN = 6
@@ -96,9 +97,7 @@ def normalized():
 
 def images():
     x, y = torch.randn(3, 1, 8, 8), torch.arange(3)
-    model = nn.Sequential(
-        nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(48, 3)
-    )  # fmt: skip
+    model = nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(48, 3))
     return training(
         model, lambda m, _: functional.cross_entropy(m(x), y),
         lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),

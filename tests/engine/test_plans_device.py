@@ -1,4 +1,4 @@
-"""Plans where arrays are not NumPy's: on the stand-in for CuPy, and with the GPU's kernels emulated on a CPU."""
+"""Plans on other arrays than NumPy's: the stand-in for CuPy, and GPU kernels emulated on a CPU."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import gradwire as torch
-from gradwire_engine.backends import Backends
-from gradwire_engine.image import take
-from gradwire_engine.plans import Plans
-from gradwire_engine.session import Session
+from gradwire_engine.runtime.backends import Backends
+from gradwire_engine.session.plan_cache import Plans
+from gradwire_engine.session.session import Session
+from gradwire_engine.snapshot import take
 from tests.cuda_emulation import AVAILABLE, EmulatedBackend, Kernel
 from tests.engine import recordings
 from tests.engine.recordings import SEED, Recording, little_to_collect, record

@@ -1,4 +1,4 @@
-"""Plans over the GPU's own kernels, emulated on a CPU, with runs of launches as graphs."""
+"""Plans over emulated GPU kernels, with runs of launches as graphs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import gc
 
 import pytest
 
-from gradwire_engine.cuda import graphs
-from gradwire_engine.plans import Plans
+from gradwire_engine.runtime.cuda import graphs
+from gradwire_engine.session.plan_cache import Plans
 from tests.cuda_emulation import AVAILABLE
 from tests.cuda_emulation.capturing import CapturingBackend
 from tests.engine.recordings import little_to_collect, record

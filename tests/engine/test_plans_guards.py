@@ -1,4 +1,4 @@
-"""A plan's own guard says what the walk over what a frame finds says, or nothing."""
+"""A plan's generated guard agrees with the general walk, or gives no answer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import gradwire as torch
-from gradwire_engine.plans import Plans, cache
 from gradwire_engine.plans.inputs import look
+from gradwire_engine.session import plan_cache as cache
+from gradwire_engine.session.plan_cache import Plans
 from tests.engine.recordings import new_session, record
 
 OFTEN = 12

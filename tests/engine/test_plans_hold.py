@@ -1,5 +1,6 @@
-"""Programs made to break plans: what aliases, what changes between two frames that look alike, numbers that are equal
-and not the same. Each runs on the tape, by plans, and frame by frame on both."""
+"""Programs designed to break plans: aliasing, changes between similar frames, numbers that are equal but not identical.
+Each runs on the tape, by plans, and frame by frame on both.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ import numpy as np
 import pytest
 
 import gradwire as torch
-from gradwire_engine.image import take
-from gradwire_engine.memory import Limits
-from gradwire_engine.plans import Plans
-from gradwire_engine.plans.shadow import ShadowPlans
-from gradwire_engine.session import Session
+from gradwire_engine.runtime.memory import Limits
+from gradwire_engine.session.plan_cache import Plans
+from gradwire_engine.session.session import Session
+from gradwire_engine.snapshot import take
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import Reply
 from tests.engine.recordings import SEED, Recording, little_to_collect, new_session, record
+from tests.shadowed.plans import ShadowPlans
 
 functional = torch.nn.functional
 OFTEN = 9

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 import gradwire_protocol.ops  # noqa: F401  (fills the table)
-from gradwire_engine.memory import Limits
-from gradwire_engine.session import Session
+from gradwire_engine.runtime.memory import Limits
+from gradwire_engine.session.session import Session
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.frames import Frame, Payload
 from gradwire_protocol.table import TABLE, Kind, Op, Param

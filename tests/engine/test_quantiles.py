@@ -1,4 +1,4 @@
-"""How gamma and Beta variates move with their concentrations, against differences of SciPy's quantile functions."""
+"""Derivatives of gamma and Beta variates by their concentrations, against differences of SciPy's quantile functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from gradwire_engine.quantiles import dirichlet_shift, gamma_shift
+from gradwire_engine.numerics.quantiles import dirichlet_shift, gamma_shift
 
 LEVELS = np.array([1e-6, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-6])
 

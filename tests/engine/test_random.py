@@ -1,4 +1,4 @@
-"""Random numbers: the same for a seed on every backend, repeatable from a state, and distributed as they say."""
+"""Random numbers: the same for a seed on every backend, repeatable from a state, and correctly distributed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine.engine import Engine
-from gradwire_engine.random import Generator
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.runtime.random import Generator
 from gradwire_protocol import dtypes
 from tests.cuda_emulation import AVAILABLE, EmulatedBackend
 from tests.strict_backend import StrictArray, StrictBackend

@@ -1,13 +1,13 @@
-"""A frame applied several times at once is the frame sent several times: its last results, and all that was wanted."""
+"""A repeated frame equals the frame sent several times: its last results, and all stacked ones."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from gradwire_engine.image import take
-from gradwire_engine.memory import Limits
-from gradwire_engine.session import Session
+from gradwire_engine.runtime.memory import Limits
+from gradwire_engine.session.session import Session
+from gradwire_engine.snapshot import take
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import ID_BITS, Frame, Payload, Structure, structure_hash
 
@@ -41,7 +41,7 @@ STEP = [
     ["backward", [[4], [None]]],
     ["sgd_step", [[-1], [None], "float", "float", "float", "float"]],
     ["add_", [-3, "int"]],
-]  # fmt: skip
+]
 DROPS = [0, 1, 2, 3]
 RATES = [0.1, 0.0, 0.0, 0.0]
 
@@ -95,10 +95,10 @@ def test_a_repeated_frame_that_is_sent_again_is_not_applied_again():
 
 
 REFUSED = {
-    "too many ops": ({"times": 13}, "13 times 8 ops (and copies) are 104, 100 are allowed"),
+    "too many ops": ({"times": 13}, "13 times 8 ops (and copies) are 104; the limit is 100"),
     "nothing, for ever": ({"ops": [], "scalars": [], "repeat": 1 << 40}, "1,099,511,627,776 times 1 ops"),
-    "too few numbers": ({"scalars": [1, 2]}, "need 12 scalars, 2 came"),
-    "a read": ({"reads": [3]}, "reads nothing"),
+    "too few numbers": ({"scalars": [1, 2]}, "need 12 scalars, not 2"),
+    "a read": ({"reads": [3]}, "must not read"),
     "an upload in chunks": ({"payloads": [Payload(upload=7)]}, "chunks"),
 }
 

@@ -1,4 +1,4 @@
-"""A session eats frames: each once, in order; an op that fails poisons what depends on it and nothing else."""
+"""A session applies each frame once, in order; a failed op poisons its dependents and nothing else."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradwire_protocol.ops  # noqa: F401  (fills the table)
-from gradwire_engine.memory import Limits
-from gradwire_engine.registry import CONTROLS
-from gradwire_engine.session import Session
+from gradwire_engine.autograd.registry import CONTROLS
+from gradwire_engine.runtime.memory import Limits
+from gradwire_engine.session.session import Session
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import LimitExceeded
 from gradwire_protocol.frames import ID_BITS, Frame, Payload, Structure, structure_hash
@@ -291,7 +291,7 @@ def test_a_page_of_the_tensors_is_all_that_is_looked_at(session, monkeypatch):
     session.ids[7] = None  # a gradient that is not there
     session.ids[50_000] = last
     looked = []
-    monkeypatch.setattr("gradwire_engine.session.looked_at", lambda held: looked.append(held))
+    monkeypatch.setattr("gradwire_engine.session.session.looked_at", lambda held: looked.append(held))
     assert [row["id"] for row in session.tensors(after=4, most=4)] == [5, 6, 8, 9]
     assert [(row["id"], row["name"]) for row in session.tensors(after=49_998)] == [(49_999, None), (50_000, "last")]
     assert [row["id"] for row in session.tensors(after=6, most=2, among=[50_000, 8, 7, 6, 60_000, 9])] == [8, 9]

@@ -1,4 +1,4 @@
-"""The ring of pinned memory, against a stand-in for CuPy whose copies happen when somebody waits for them."""
+"""The ring of pinned memory, against a stand-in for CuPy whose copies happen at synchronization."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gradwire_engine.cuda.staging import Staging
+from gradwire_engine.runtime.cuda.staging import Staging
 
 
 class Device:

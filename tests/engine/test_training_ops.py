@@ -1,4 +1,4 @@
-"""Steps of the less common optimizers, LBFGS's vectors and the scaler's ops, on NumPy and on the stand-in for CuPy."""
+"""Less common optimizers, LBFGS's vectors and the scaler's ops, on NumPy and on the stand-in for CuPy."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from gradwire_engine.engine import Engine
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.tensor import Tensor
 from gradwire_protocol.errors import ArgumentError, DTypeError, ShapeError
 from gradwire_protocol.table import lookup
 

@@ -1,4 +1,4 @@
-"""Gamma, Dirichlet, Poisson, binomial and von Mises variates: distributed as they say, the same on every backend."""
+"""Gamma, Dirichlet, Poisson, binomial and von Mises variates: correctly distributed, the same on every backend."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gradwire_engine.backends import Backends
-from gradwire_engine.engine import Engine
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.runtime.backends import Backends
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError, Unsupported
 from tests.strict_backend import StrictBackend
 

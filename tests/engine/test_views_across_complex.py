@@ -1,4 +1,4 @@
-"""Real views of complex memory and complex views of real memory, written to and regenerated, compared with torch."""
+"""Writes through real views of complex memory and complex views of real memory, and their history, against torch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gradwire_engine.engine import Engine
+from gradwire_engine.autograd.engine import Engine
 
 Z = np.array([[1 + 2j, -0.5j], [3 - 1j, 0.25 + 1j]])
 PAIRS = np.arange(8.0).reshape(2, 2, 2) - 3

@@ -1,4 +1,4 @@
-"""An operand whose elements share memory costs what is computed over it, whatever the op."""
+"""An operand with shared elements costs what is computed over it, for every op."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from gradwire_engine import registry, work
-from gradwire_engine.engine import Engine
-from gradwire_engine.memory import Limits, MemoryAccount
+from gradwire_engine.autograd import registry
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.runtime import work
+from gradwire_engine.runtime.memory import Limits, MemoryAccount
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import GradwireError, LimitExceeded, TimeExceeded
 from gradwire_protocol.meta import Meta, meta

@@ -1,6 +1,6 @@
-"""Kernels that write by themselves, on operands that share elements with what they write to.
+"""Kernels that write in place, on operands that share elements with their target.
 
-The operand is copied first, in one place and for every backend; where no element is shared, nothing is copied.
+The engine copies the operand first, in one place and for every backend; without shared elements it copies nothing.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from gradwire_engine import inplace
-from gradwire_engine.backends import Backends
-from gradwire_engine.engine import Engine
+from gradwire_engine.autograd import inplace
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.runtime.backends import Backends
 from tests.strict_backend import StrictBackend
 
 ENGINES: dict[str, Callable[[], Engine]] = {

@@ -1,4 +1,4 @@
-"""Writing into views: values and gradients of the base and of its other views, side by side with torch."""
+"""Writes through views: values and gradients of the base and of its other views, against torch."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from gradwire_engine.engine import Engine
+from gradwire_engine.autograd.engine import Engine
 
 MASK = np.array([[True, False, True, True], [False, True, False, True], [True, True, False, False]])
 

@@ -1,7 +1,7 @@
-"""The programs under ``examples/pytorch`` say ``import torch``, and print the same under ``gradwire run``.
+"""The programs under ``examples/pytorch`` say ``import torch`` and print the same under ``gradwire run``.
 
-Weights and noise are drawn by NumPy, so the losses of both agree step by step; and a program that reads one value a
-step waits for the server once a step.
+NumPy draws weights and noise, so the losses agree step by step. A program that reads one value per step waits once
+per step.
 """
 
 from __future__ import annotations

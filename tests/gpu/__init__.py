@@ -1,1 +1,4 @@
-"""Checks that need a GPU, for a machine as it stands: ``python3 -m tests.gpu`` (``make gpu``)."""
+"""Checks that need a GPU, without an installation: ``python3 -m tests.gpu`` (``make gpu``)."""
+
+import gradwire_engine.kernels.cuda
+import gradwire_engine.ops  # noqa: F401  (engines run what is registered)

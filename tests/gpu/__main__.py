@@ -1,13 +1,12 @@
-"""``python3 -m tests.gpu``: the engine on a GPU, checked from the compiler to the training step, and timed.
+"""``python3 -m tests.gpu``: checks the engine on a GPU, from the compiler to the training step, and times it.
 
-First every CUDA source is compiled, then hot ops are compared with PyTorch on the same device, then graphs with their
-launches one by one, plans with the tape bit by bit, then every op that has samples on CuPy with the same op on NumPy.
-``--bench`` then times the engine against PyTorch and writes ``benchmarks/results/gpu.md``; ``--only bench`` does
-nothing else.
+It compiles every CUDA source, then compares hot ops with PyTorch on the same device, graphs with their single
+launches, plans with the tape bit by bit, and every op with samples on CuPy with NumPy. ``--bench`` also times the
+engine against PyTorch and writes ``benchmarks/results/gpu.md``; ``--only bench`` does only that.
 
-Needs no server and no network, and but for plans no pytest and no client: a Python with NumPy, ml_dtypes, PyTorch (its
-tensors are the samples' form) and CuPy, a GPU, and the sources on the path. The last line is ``N passed, N failed``.
-Exits 1 when something failed, 3 when something is missing and nothing could be checked.
+It needs no server and no network; only plans need pytest and the client. It needs Python with NumPy, ml_dtypes,
+PyTorch (samples are torch tensors) and CuPy, a GPU, and the sources on the path. The last line is ``N passed, N
+failed``. Exit status: 1 if something failed, 3 if something is missing and nothing could be checked.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def missing(device: str) -> str | None:
         return f"this Python ({sys.executable}) lacks {', '.join(absent)}"
     if device == "cpu":
         return None
-    from gradwire_engine.backends import available_devices
+    from gradwire_engine.runtime.backends import available_devices
 
     found = available_devices()
     return None if device in found else f"there is no {device} here: CuPy is installed, and sees {', '.join(found)}"

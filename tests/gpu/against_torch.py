@@ -9,8 +9,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from gradwire_engine.engine import Engine
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.tensor import Tensor
 from tests.gpu.parity import to_numpy, upload
 
 TOLERANCES = {"float32": (2e-5, 2e-5), "float16": (1e-2, 5e-3), "bfloat16": (4e-2, 4e-2), "float64": (1e-10, 1e-10)}
@@ -35,7 +35,7 @@ class Case:
         return [
             random.integers(0, shape[2], shape[1]) if shape[:1] == ("classes",) else random.standard_normal(shape) * 0.5
             for shape in self.shapes
-        ]  # fmt: skip
+        ]
 
 
 CASES = [

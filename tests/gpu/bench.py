@@ -1,7 +1,7 @@
 """The engine against PyTorch eager on one device, side by side: products, kernels, training steps.
 
-Both sides are timed in turns, with a wait for the device at both ends; a row has the medians, their ratio, and the
-range that the ratio of single rounds had.
+Both sides are timed alternately, synchronizing before and after. A row has the medians, their ratio, and the range of
+the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from gradwire_engine.backends import Backends, DevicePool
-from gradwire_engine.engine import Engine
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.tensor import Tensor
+from gradwire_engine.runtime.backends import Backends, DevicePool
 from gradwire_protocol import dtypes
 from tests.gpu import plans
 from tests.gpu.parity import upload

@@ -1,4 +1,4 @@
-"""Segments on a real GPU: as graphs they give the bits that they give launch by launch."""
+"""Segments on a real GPU: graphs give the same bits as single launches."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradwire_engine.backends import Backends, DevicePool
-from gradwire_engine.cuda.graphs import Graphs
-from gradwire_engine.random import Generator
+from gradwire_engine.runtime.backends import Backends, DevicePool
+from gradwire_engine.runtime.cuda.graphs import Graphs
+from gradwire_engine.runtime.random import Generator
 
 LIMIT = 1 << 30
 

@@ -1,4 +1,4 @@
-"""One engine on NumPy and one on CuPy are given the same samples, and must answer alike."""
+"""One engine on NumPy and one on CuPy get the same samples and must agree."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from gradwire_engine.backends import Backends
-from gradwire_engine.engine import Engine
-from gradwire_engine.tensor import Storage, Tensor
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.tensor import Storage, Tensor
+from gradwire_engine.runtime.backends import Backends
 from gradwire_protocol import dtypes as all_dtypes
 from gradwire_protocol import ops as _ops  # noqa: F401  (fills the table)
 from gradwire_protocol.errors import IndexOutOfRange, KernelError

@@ -1,6 +1,6 @@
-"""Plans on a real GPU: the same answers and the same session as on the tape there, to the last bit.
+"""Plans on a real GPU: the same answers and session as on the tape, to the last bit.
 
-Programs are recorded with the client, which this part needs beside the engine, and pytest.
+This part also needs the client, which records the programs, and pytest.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradwire_engine.backends import Backends, CupyBackend, DevicePool
-from gradwire_engine.image import take
-from gradwire_engine.plans import Plans
-from gradwire_engine.session import Session
+from gradwire_engine.runtime.backends import Backends, CupyBackend, DevicePool
+from gradwire_engine.session.plan_cache import Plans
+from gradwire_engine.session.session import Session
+from gradwire_engine.snapshot import take
 
 if TYPE_CHECKING:
     from tests.engine.recordings import Recording

@@ -1,4 +1,4 @@
-"""All CUDA that the engine can hand to a compiler, and two compilers that need no GPU: NVRTC and nvcc."""
+"""All CUDA sources of the engine, and two compilers that need no GPU: NVRTC and nvcc."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gradwire_engine.cuda import fusion, sources
-from gradwire_engine.cuda.language import names_in
-from gradwire_engine.expressions import EXPRESSIONS
+from gradwire_engine.kernels.cuda import fusion
+from gradwire_engine.kernels.cuda.language import names_in
+from gradwire_engine.numerics.expressions import EXPRESSIONS
+from gradwire_engine.runtime.cuda import sources
 
 ELEMENTS = ("float32", "float64", "float16", "bfloat16")
 ARCHITECTURES = (75, 80, 90, 100, 120)
@@ -31,7 +32,7 @@ def everything() -> dict[str, str]:
     return found
 
 
-def _all_expressions(element: str) -> fusion.Program:
+def _all_expressions(element: str) -> fusion.FusedProgram:
     """A program with every expression of the table as a step: over two arrays, one of truth values, and a number."""
     steps = []
     for variants in EXPRESSIONS.values():
@@ -40,14 +41,15 @@ def _all_expressions(element: str) -> fusion.Program:
             reads = [
                 (name, "a2" if name in ("condition", "mask") else next(arrays, "n0")) for name in names_in(each.text)
             ]
-            steps.append(fusion.Step(each.text, tuple(reads)))
-    return fusion.Program(element, (element, element, "bool"), 1, tuple(steps), tuple(range(len(steps))))
+            steps.append(fusion.FusedStep(each.text, tuple(reads)))
+    return fusion.FusedProgram(element, (element, element, "bool"), 1, tuple(steps), tuple(range(len(steps))))
 
 
 def checks(device: str) -> Iterator[tuple[str, Callable[[], None]]]:
     """(label, check) of every source: by CuPy for the GPU that is there, and by NVRTC for all
     architectures, or by nvcc for one."""
-    from gradwire_engine.cuda import launching, load
+    from gradwire_engine.kernels.cuda import load
+    from gradwire_engine.runtime.cuda import launching
 
     load()
     units = everything()

@@ -1,4 +1,4 @@
-"""A session on a GPU, taken, restored and gone on with: the same bits."""
+"""A session on a GPU continues with the same bits after a snapshot and restore."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gradwire_engine.backends import cuda_device_count
-from gradwire_engine.image import Image, restore, take
-from gradwire_engine.session import Session
+from gradwire_engine.runtime.backends import cuda_device_count
+from gradwire_engine.session.session import Session
+from gradwire_engine.snapshot import Image, restore, take
 from gradwire_protocol.frames import Frame, Structure
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cuda_device_count(), reason="there is no GPU")]

@@ -1,4 +1,4 @@
-"""The GPU checks as a program, on a machine that may have none: that they run, count, and say what is missing."""
+"""The GPU checks as a program, also on a machine without a GPU: they run, count, and name what is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gradwire_engine.backends import available_devices
+from gradwire_engine.runtime.backends import available_devices
 
 ROOT = Path(__file__).parents[2]
 SOURCES = os.pathsep.join(str(ROOT / room) for room in ("protocol", "engine", "server", "client", "."))

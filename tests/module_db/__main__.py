@@ -1,4 +1,4 @@
-"""``python -m tests.module_db [NAME...]``: how many inputs of each class pass, and what is wrong with the others."""
+"""``python -m tests.module_db [NAME...]``: how many inputs of each class pass, and why others fail."""
 
 from __future__ import annotations
 

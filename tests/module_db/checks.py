@@ -1,4 +1,4 @@
-"""What is checked of one input of one class: each difference from torch is a line of text."""
+"""The checks of one input of one class; each difference from torch is a line of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts by class, and the file in docs/ that keeps them."""
+"""Counts by class, and the file in docs/ that records them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same arguments for both libraries: what the database gives torch, made again for gradwire."""
+"""The database's arguments for torch, converted for gradwire."""
 
 from __future__ import annotations
 

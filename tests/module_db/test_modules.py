@@ -1,4 +1,4 @@
-"""Every class of the oracle's module database that gradwire has passes on all its inputs."""
+"""Every class of torch's module database that gradwire has passes on all its inputs."""
 
 from __future__ import annotations
 

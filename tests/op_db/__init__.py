@@ -1,5 +1,6 @@
-"""The op database that the torch wheel packages, as the measure of how much of PyTorch gradwire has.
+"""The op database of the torch wheel, which measures how much of PyTorch gradwire supports.
 
-``entries`` lists what counts, ``bridge`` carries samples between the libraries, ``trial`` runs one sample under both,
-``coverage`` counts and keeps the record. ``python -m tests.op_db`` is the command, ``test_entries`` holds the record.
+``entries`` lists what counts, ``bridge`` converts samples between the libraries, ``trial`` runs one sample under
+both, ``coverage`` counts and writes the record. ``python -m tests.op_db`` is the command; ``test_entries`` checks the
+record.
 """

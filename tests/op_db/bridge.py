@@ -1,4 +1,4 @@
-"""Samples of one library as arguments of another: tensors with their memory, dtypes, sizes, functions."""
+"""Converts samples of one library to arguments of another: tensors with their memory, dtypes, sizes, functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entries of the database, by name; and those that do not count, with the reason."""
+"""The entries of the database by name, and the excluded ones with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured of the whole database, kept in ``docs/op_coverage.json``; ``docs/ops.md`` has it as a table."""
+"""Measurements of the whole database, stored in ``docs/op_coverage.json``; ``docs/ops.md`` shows them as a table."""
 
 from __future__ import annotations
 

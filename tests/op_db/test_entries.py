@@ -1,7 +1,7 @@
-"""Every entry of torch's op database that the record says gradwire has: all samples, forward and gradient, in every
-dtype in which the record says that all of them pass; and its error inputs.
+"""Every recorded entry of torch's op database passes: all samples, forward and gradient, in every dtype that the record
+lists as complete, and its error inputs.
 
-The record is ``docs/op_coverage.json``; ``make coverage`` measures it anew, reference inputs included.
+The record is ``docs/op_coverage.json``; ``make coverage`` renews it, reference inputs included.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One sample of the database under torch and under a library, and what differs."""
+"""One sample of the database under torch and another library, and their differences."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Every optimizer of the torch wheel's database, in every configuration it lists, run under torch and gradwire."""
+"""Every optimizer of torch's database, in every configuration that it lists, under torch and gradwire."""

@@ -1,7 +1,7 @@
 """One configuration of one optimizer: the same small problem under both libraries, compared after each step.
 
-The problem is a linear regression with real or complex weights. Halfway, each optimizer is replaced by a fresh one that
-takes over the *other* library's state dict, so what follows also says that these are interchangeable.
+The problem is a linear regression with real or complex weights. Halfway, a new optimizer replaces each one and loads
+the *other* library's state dict, which shows that the states are interchangeable.
 """
 
 from __future__ import annotations

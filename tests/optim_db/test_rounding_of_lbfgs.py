@@ -1,7 +1,7 @@
-"""LBFGS stays as near to torch's as torch's own does when its gradients are rounded differently.
+"""LBFGS stays as near to torch's as torch's own does under different rounding of gradients.
 
-It divides differences of gradients: on a function that is not quadratic, one rounding leads to another path within a
-few iterations, in torch as well. So what is compared is not one path with another, but how far paths lie apart.
+LBFGS divides differences of gradients. On a function that is not quadratic, one rounding leads to another path within
+a few iterations, in torch too. So the test compares distances between paths instead of paths.
 """
 
 from __future__ import annotations

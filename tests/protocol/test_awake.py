@@ -1,4 +1,4 @@
-"""Who waits looks for what usually comes soon, and sleeps where that is quicker."""
+"""Polling: an end polls for messages that usually come soon, and sleeps where that is quicker."""
 
 from __future__ import annotations
 

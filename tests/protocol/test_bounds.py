@@ -1,4 +1,4 @@
-"""What a message may make of its bytes is known before any object is made of them."""
+"""The memory of a decoded message is known before any object is made."""
 
 from __future__ import annotations
 
@@ -62,15 +62,17 @@ def anything(rng: random.Random, depth: int = 0) -> Any:
 
 
 def memory_of(decode: Any, data: Any) -> int:
-    """The most that decoding takes."""
+    """The most bytes that decoding takes, the least of three times: other threads of the process are counted too."""
     decode(data)  # what is made once
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    made = decode(data)
-    most = tracemalloc.get_traced_memory()[1] - before
-    tracemalloc.stop()
-    del made
-    return most
+    peaks = []
+    for _ in range(3):
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        made = decode(data)
+        peaks.append(tracemalloc.get_traced_memory()[1] - before)
+        tracemalloc.stop()
+        del made
+    return min(peaks)
 
 
 SLACK = 700
@@ -100,7 +102,7 @@ def test_a_walk_pauses_all_along_and_finds_the_same() -> None:
     assert bounds.check(data, sys.maxsize, pause) == bounds.check(data, sys.maxsize) > bounds.TRUSTED_BYTES
     assert len(data) / 2 < pauses * bounds.WALKED_BYTES <= len(data)
     for cut in (len(data) - 1, len(data) - 2000, len(data) // 2):
-        with pytest.raises(MalformedFrame, match="cut off"):
+        with pytest.raises(MalformedFrame, match="truncated"):
             bounds.check(data[:cut], sys.maxsize, pause)
     with pytest.raises(LimitExceeded):
         bounds.check(data, 9 << 20, pause)

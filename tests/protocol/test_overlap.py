@@ -1,4 +1,4 @@
-"""Which elements two strided views have in common, against all elements looked at one by one, and against PyTorch."""
+"""Common elements of two strided views, against a comparison of all elements, and against PyTorch."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ PATTERNS = {
     "planes of images": (Region(0, (8, 64, 64), (9999, 64, 1), 4), Region(4096, (8, 64, 64), (9999, 64, 1), 4), False),
     "real parts and imaginary ones": (Region(0, (1000,), (2,), 4), Region(1, (1000,), (2,), 4), False),
     "complex numbers and their imaginary parts": (Region(0, (1000,), (1,), 8), Region(1, (1000,), (2,), 4), True),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

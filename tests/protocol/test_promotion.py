@@ -109,10 +109,6 @@ def test_kinds_of_promotion_of_one_operand(op: Any, kind: Promote) -> None:
         _as_in(lambda x, _: op(x), kind, a, a)
 
 
-def test_bools_become_int64_where_an_op_counts() -> None:
-    assert promote(Promote.BOOL_TO_LONG, [(dtypes.bool_, 1)])[1] is ours(torch.pow(tensor(dtypes.bool_, 1), 2).dtype)
-
-
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_writes_in_place_may_narrow_within_a_category(source: DType, target: DType) -> None:
     assert can_cast(source, target) == torch.can_cast(theirs(source), theirs(target))

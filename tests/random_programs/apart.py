@@ -1,4 +1,4 @@
-"""Programs written in a process of their own: some of them crash torch, in the middle of a backward."""
+"""Programs generated in a separate process, because some crash torch in the middle of a backward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tensor of torch is like, as the writer of programs has to know."""
+"""Properties of torch tensors that the program generator needs."""
 
 from __future__ import annotations
 

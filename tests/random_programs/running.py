@@ -1,4 +1,4 @@
-"""A program run under one library: what each statement raised and warned of, and how everything looks in the end."""
+"""A program run under one library: errors and warnings of each statement, and the final state."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ HALF_DONE = (
     "detached in-place",
     "is incompatible with .grad()",
 )
-DEFECTS = ("INTERNAL ASSERT", "Could this error message be improved")
+DEFECTS = ("INTERNAL ASSERT", "Could this error message be improved", "ZeroTensors are immutable")
 """What torch says where it meets a defect of its own."""
 OVERLAPS = "to a single memory location"
 """What torch says of an operand that lies where an operation writes; gradwire's server finds out after the line."""

@@ -1,4 +1,4 @@
-"""A program that two libraries disagree about, with the statements that do not matter deleted."""
+"""Reduces a program that two libraries disagree about to the statements that matter."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Random programs leave torch and gradwire with the same tensors, histories, gradients, hook calls and exceptions.
 
-``GRADWIRE_TEST_SEED`` repeats a run; ``python -m tests.soak programs --seconds N`` runs as many as there is time for.
+``GRADWIRE_TEST_SEED`` repeats a run; ``python -m tests.soak programs --seconds N`` runs as many as time allows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Writes random programs. Torch runs along, so that a statement fits the shapes, dtypes and history it meets.
+"""Generates random programs. Torch runs along, so that a statement fits the shapes, dtypes and history it meets.
 
-Most statements are valid; some are refused, by both libraries or by neither. What the two libraries treat differently
-on purpose (``docs/differences.md``) is not written.
+Most statements are valid; some are refused, by both libraries or by neither. Deliberate differences
+(``docs/differences.md``) are not generated.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import random
 import re
 import textwrap
 from collections.abc import Callable
+from contextlib import nullcontext
+from weakref import WeakValueDictionary
 
 import torch
 
@@ -49,6 +51,8 @@ class Writer:
         self.program = Program(seed, wait=self.draw.random() < 0.3)
         self.made = 0
         self.hooks = 0
+        self.checkpointed: WeakValueDictionary[int, torch.Tensor] = WeakValueDictionary()
+        """By identity: what checkpoints returned, under whichever name."""
 
     def write(self) -> Program:
         for _ in range(self.draw.randint(1, 3)):
@@ -80,6 +84,8 @@ class Writer:
         self.torch.do(text)
         if not (self.torch.took_for_leaf(text) or self.torch.wrote_nevertheless):
             self.program.statements.append(text)
+        if " = checkpoint(" in text and isinstance(made := self.torch.space.get(text.split(" = ")[0]), torch.Tensor):
+            self.checkpointed[id(made)] = made
 
     # Choosing
 
@@ -110,11 +116,14 @@ class Writer:
     def in_order(self, target: str, operand: str) -> bool:
         """Whether what a write of the one expression into the other leaves depends on the order of elements, or whether
         it is a write with history into itself: its backward is refused by torch alone."""
-        try:
-            found = [eval(text, self.torch.space) for text in (target, operand)]  # noqa: S307 (written here)
-        except Exception:
-            return False
-        return in_order(*found) or into_itself(*found)
+        for mode in (nullcontext, torch.inference_mode):  # where views may be looked at that have lost their history
+            try:
+                with mode():
+                    found = [eval(text, self.torch.space) for text in (target, operand)]  # noqa: S307 (written here)
+            except Exception:
+                continue
+            return in_order(*found) or into_itself(*found)
+        return False
 
     def partner(self, name: str) -> str:
         """Another tensor, mostly one that broadcasts with this one."""
@@ -282,14 +291,10 @@ class Writer:
             (f"torch.broadcast_tensors({t}, {t}[:1])", 2),
         ]  # fmt: skip
         if extent > 1:
-            options += [
-                (f"{t}.tensor_split(2, {d})", 2), (f"{t}.split([1, {extent - 1}], {d})", 2),
-            ]  # fmt: skip
+            options += [(f"{t}.tensor_split(2, {d})", 2), (f"{t}.split([1, {extent - 1}], {d})", 2)]
         if not x.is_complex():
             options += [(f"{t}.sort(dim={d}, stable=True)", 2), (f"{t}.max({d})", 2)] if exact(x) else []
-            options += [
-                (f"torch.var_mean({t} * 1.0, {d}, correction=0)", 2),
-            ]
+            options += [(f"torch.var_mean({t} * 1.0, {d}, correction=0)", 2)]
             options += [(f"torch.frexp({t} * 1.0)", 2)] if x.dtype.is_floating_point and exact(x) else []
         text, count = self.draw.choice(options)
         return f"{', '.join(self.name() for _ in range(count))}{',' if count == 1 else ''} = {text}"
@@ -402,8 +407,9 @@ class Writer:
         found = []
         for _ in range(self.draw.randint(1, 3)):
             name = self.one(lambda x: x.requires_grad)
-            checkpointed = any(text.startswith(f"{name} = checkpoint(") for text in self.program.statements)
-            if name is not None and not checkpointed and (name not in found or self.draw.random() < 0.1):
+            if name is None or id(self.tensor(name)) in self.checkpointed:
+                continue
+            if name not in found or self.draw.random() < 0.1:
                 found.append(name)  # a node that saved nothing runs in torch without the function being run again
         return found
 

@@ -1,14 +1,14 @@
-"""Sample inputs for every op of the table, and the oracle each is compared with.
+"""Sample inputs for every op of the table, and the oracle of each.
 
-A family's samples live in the file named after it and register themselves with :func:`samples`::
+A family's samples are in the file named after it and register themselves with :func:`samples`::
 
     @samples("add")
     def add(make):
         yield Sample(make(2, 3), make(3))
         yield Sample(make(2, 3), 2.5, alpha=2)
 
-Arguments are given exactly as the *table's* op takes them, tensors as torch tensors and dtypes as torch
-dtypes. ``tests/engine/test_parity.py`` turns each sample into a call of the engine and of the oracle.
+Arguments are those of the *table's* op, with torch tensors and torch dtypes. ``tests/engine/test_parity.py`` turns
+each sample into calls of the engine and of the oracle.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Samples of the primitives that put gradients back: the oracle is the gradient that PyTorch computes."""
+"""Samples of the adjoint primitives; the oracle is PyTorch's gradient."""
 
 import torch
 

@@ -91,9 +91,8 @@ def attention(make):
 
 
 @samples(
-    "attention", dtypes=FLOATS, ref=lambda *a: nnf.scaled_dot_product_attention(*a[:4]), grad_fn=False,
-    gradgrad=False,
-)  # fmt: skip
+    "attention", dtypes=FLOATS, ref=lambda *a: nnf.scaled_dot_product_attention(*a[:4]), grad_fn=False, gradgrad=False
+)
 def attention_of_queries_that_see_nothing(make):
     mask = torch.eye(4).bool() & torch.tensor([True, False, True, False])
     yield Sample(*_qkv(make, cols=4), mask, False, 1 / sqrt(8))

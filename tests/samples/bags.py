@@ -1,4 +1,4 @@
-"""Samples of bags of rows."""
+"""Samples of embedding bags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of memory read as another dtype."""
+"""Samples of ``view(dtype)``."""
 
 from __future__ import annotations
 

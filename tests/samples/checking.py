@@ -1,4 +1,4 @@
-"""Samples of conditions on values."""
+"""Samples of checks on values."""
 
 from __future__ import annotations
 

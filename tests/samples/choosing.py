@@ -1,4 +1,4 @@
-"""Samples of reductions that choose an element."""
+"""Samples of reductions that select an element."""
 
 import torch
 

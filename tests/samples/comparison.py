@@ -1,4 +1,4 @@
-"""Samples of comparisons, tests of a number, logic, operations on bits."""
+"""Samples of comparisons, number predicates, logic, bit operations."""
 
 from __future__ import annotations
 

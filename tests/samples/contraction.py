@@ -1,4 +1,4 @@
-"""Samples of einsum and its kin."""
+"""Samples of einsum and related contractions."""
 
 from __future__ import annotations
 
@@ -39,13 +39,7 @@ PRODUCTS = [
     ("ij,k->k", (2, 3), (4,)),
     ("ijk,k->", (2, 3, 4), (4,)),
 ]
-SINGLES = [
-    ("ij->ji", (2, 3)),
-    ("ji", (2, 3)),
-    ("...ij->...ji", (4, 2, 3)),
-    ("ij", (2, 3)),
-    ("->", ()),
-]
+SINGLES = [("ij->ji", (2, 3)), ("ji", (2, 3)), ("...ij->...ji", (4, 2, 3)), ("ij", (2, 3)), ("->", ())]
 
 
 @samples("einsum", dtypes=NUMBERS)

@@ -1,4 +1,4 @@
-"""Samples of copies and of writes of plain values."""
+"""Samples of copies and of writes of values."""
 
 from __future__ import annotations
 

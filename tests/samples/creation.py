@@ -1,4 +1,4 @@
-"""Samples of tensors made from nothing but their description."""
+"""Samples of creation functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of the Fourier transforms that all others are made of."""
+"""Samples of the basic Fourier transforms."""
 
 from __future__ import annotations
 

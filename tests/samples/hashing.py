@@ -1,4 +1,4 @@
-"""Samples of numbers that tell tensors apart by their bits."""
+"""Samples of hashes of tensors."""
 
 from __future__ import annotations
 

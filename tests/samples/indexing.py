@@ -330,11 +330,11 @@ def embedding(make):
 
 
 @samples(
-    "embedding", dtypes=("float64",), gradgrad=False,
-    ref=lambda weight, indices, padding_idx, by_frequency: torch.embedding(
-        weight, indices, padding_idx, by_frequency
-    ),
-)  # fmt: skip
+    "embedding",
+    dtypes=("float64",),
+    gradgrad=False,
+    ref=lambda weight, indices, padding_idx, by_frequency: torch.embedding(weight, indices, padding_idx, by_frequency),
+)
 def embedding_by_frequency(make):
     yield Sample(make(5, 4), torch.tensor([0, 1, 1, 3, 1]), -1, True)
 

@@ -1,4 +1,4 @@
-"""Samples of putting tensors together."""
+"""Samples of joining tensors."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Samples of losses that are minus the logarithm of a density."""
+"""Samples of negative log-likelihood losses."""
 
 from __future__ import annotations
 

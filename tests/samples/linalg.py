@@ -50,9 +50,8 @@ def inverse(make):
 
 
 @samples(
-    "linalg_solve", dtypes=LARGE, ref=lambda a, b, left=True: torch.linalg.solve(a, b, left=left),
-    grad_tol=(1e-3, 1e-3),
-)  # fmt: skip
+    "linalg_solve", dtypes=LARGE, ref=lambda a, b, left=True: torch.linalg.solve(a, b, left=left), grad_tol=(1e-3, 1e-3)
+)
 def linalg_solve(make):
     yield Sample(regular(make), make(3))
     yield Sample(regular(make), make(3, 2))

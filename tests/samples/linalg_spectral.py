@@ -1,4 +1,4 @@
-"""Samples of eigenvalues, singular values and what is made of them."""
+"""Samples of eigenvalues, singular values and functions of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of losses that ask for a margin."""
+"""Samples of margin losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of activations that draw: their slopes cannot be compared, only where they lie."""
+"""Samples of activations that draw random numbers: slopes are checked for their range only."""
 
 from __future__ import annotations
 

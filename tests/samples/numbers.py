@@ -1,4 +1,4 @@
-"""Samples of operations on what numbers are made of."""
+"""Samples of operations on the parts of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of blocks of images."""
+"""Samples of image patches."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _gru_backward(g, g_state, x, hx, w_ih, w_hh, output, gates, product, reverse
 
 def _lstm_backward(
     g, g_state, g_cell, g_cells, x, hx, cx, w_ih, w_hh, w_hr, output, gates, cells, reverse, batch_sizes, inputs
-):  # fmt: skip
+):
     bias = torch.zeros(w_ih.shape[0], dtype=x.dtype)
 
     def layer(x, hx, cx, w_ih, w_hh, b, w_hr, **told):

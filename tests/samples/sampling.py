@@ -1,4 +1,4 @@
-"""Samples of random numbers: what is checked is their range, their mean and that they are repeatable."""
+"""Samples of random numbers; the checks are range, mean and repeatability."""
 
 from __future__ import annotations
 

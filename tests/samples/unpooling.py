@@ -1,4 +1,4 @@
-"""Samples of pools undone and of pools at random places."""
+"""Samples of unpooling and fractional pooling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of random numbers that follow parameters: their gradients at the same samples, and their range."""
+"""Samples of random variates with parameters: gradients at the same samples, and range."""
 
 from __future__ import annotations
 

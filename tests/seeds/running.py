@@ -1,7 +1,7 @@
-"""A code block run as it stands, under torch and with gradwire in torch's place, and what it printed compared.
+"""Runs a code block unchanged, under torch and with gradwire in place of torch, and compares the output.
 
-Blocks are the documents' own. What had to be repaired (lost indentation, names that the document leaves open) is
-said in a comment where it happens. Random numbers cannot be torch's: ``given`` stands for ``torch.randn``.
+The blocks are the documents' own. Comments mark repairs (lost indentation, undefined names). Random numbers cannot be
+torch's: ``given`` replaces ``torch.randn``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every code block of the autograd part of PyTorch's 60-minute tutorial, under torch and under gradwire.
 
-The document is one program, and lost the lines that print: they are put back where it shows what they printed.
+The document is one program that lost its print lines; they are restored where it shows their output.
 """
 
 from __future__ import annotations

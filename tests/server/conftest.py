@@ -1,4 +1,4 @@
-"""One server for most tests of this folder, and what they say to it."""
+"""One server for most tests of this folder, and helpers to talk to it."""
 
 from __future__ import annotations
 

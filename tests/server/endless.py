@@ -1,4 +1,4 @@
-"""A program that is to be killed: it counts in a session, a frame at a time, and prints what was committed."""
+"""A program to be killed: it counts in a session, one frame at a time, and prints what was committed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.frames import Payload
-from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.runner import Runner
+from gradwire_server.hosting.runner import Runner
+from gradwire_server.http.shortcut_frames import ShortcutFrame
 from tests.server.story import CLIENT, new_runner
 
 COUNTER = (CLIENT << 32) + 1
@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
         runner.join(0)
     begin = runner.session.expected(CLIENT)
     for seq in range(begin, MOST):
-        builder = FrameBuilder(CLIENT, COUNTER if seq == 1 else COUNTER + 5)
+        builder = ShortcutFrame(CLIENT, COUNTER if seq == 1 else COUNTER + 5)
         if seq == 1:
             builder.record("upload", Payload(values=[1.0]), dtypes.float32, (1,), "cpu")
         else:

@@ -1,4 +1,4 @@
-"""What tests say to a server: frames as JSON over REST, and messages on a stream."""
+"""Requests of tests to a server: frames as JSON over REST, and messages on a stream."""
 
 from __future__ import annotations
 

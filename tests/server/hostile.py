@@ -1,4 +1,4 @@
-"""Sends a server what no program sends, in every form in which it takes messages, and looks at what it answers."""
+"""Sends a server invalid input in every message format, and inspects its answers."""
 
 from __future__ import annotations
 

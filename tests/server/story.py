@@ -1,8 +1,8 @@
-"""A session's story, told record by record to a runner, and what the session is after each: for tests of its journal.
+"""A scripted session for journal tests: records for a runner, and the expected session after each.
 
-The story has what a journal must carry: clients that join and resume, uploads in chunks and inline, a training loop
-with dropout whose steps repeat as hashes, a graph that lives across frames, views and writes into them, ops that fail
-and what depends on them, frames of people, releases, and looks from outside.
+It contains everything that a journal must carry: clients that join and resume, uploads in chunks and inline, a
+training loop with dropout whose steps repeat as hashes, a graph that spans frames, views and writes through them,
+failed ops and their dependents, JSON frames, releases, and inspections.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gradwire_engine.failures import Poison
-from gradwire_engine.session import Session
-from gradwire_engine.tensor import Tensor
+from gradwire_engine.autograd.failures import Poison
+from gradwire_engine.autograd.tensor import Tensor
+from gradwire_engine.session.session import Session
 from gradwire_protocol import dtypes
 from gradwire_protocol.frames import Chunk, Frame, Payload, Reply, structure_hash
 from gradwire_server.durable.disk import Disk
 from gradwire_server.durable.manifest import Manifest, read_mark, read_owner
-from gradwire_server.durable.spec import JournalPolicy, SessionSpec
-from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.runner import Runner
+from gradwire_server.hosting.runner import Runner
+from gradwire_server.http.shortcut_frames import ShortcutFrame
+from gradwire_server.settings.session_spec import JournalPolicy, SessionSpec
 
 CLIENT = 2
 BASE = CLIENT << 32
@@ -81,7 +81,7 @@ class Story:
                 self._frame("the kept graph is used", self._use_alive)
         self._frame("releases", lambda b: [b.release(each) for each in (VIEW, LOST, ALIVE)])
 
-    def _uploads(self, b: FrameBuilder) -> None:
+    def _uploads(self, b: ShortcutFrame) -> None:
         for buffer in (0, 1):
             b.record("upload", Payload(buffer=buffer), dtypes.float32, (16, 8), "cpu")
         (w1,) = b.record("upload", Payload(upload=1), dtypes.float32, (8, 8), "cpu")
@@ -90,7 +90,7 @@ class Story:
         b.record("requires_grad_", w2, True)
         b.record("set_name", w1, "first.weight")
 
-    def _step(self, b: FrameBuilder, number: int) -> None:
+    def _step(self, b: ShortcutFrame, number: int) -> None:
         x, y, w1, w2 = map(b.tensor, (X, Y, W1, W2))
         (hidden,) = b.record("mm", x, w1)
         (hidden,) = b.record("relu", hidden)
@@ -103,27 +103,27 @@ class Story:
         b.read(loss)
         b.drop(hidden, kept, mask, out)
 
-    def _keep_alive(self, b: FrameBuilder) -> None:
+    def _keep_alive(self, b: ShortcutFrame) -> None:
         (alive,) = b.record("mm", b.tensor(X), b.tensor(W1))
         b.record("exp", alive)
 
-    def _write_view(self, b: FrameBuilder) -> None:
+    def _write_view(self, b: ShortcutFrame) -> None:
         (base,) = b.record("sum", b.tensor(X), (0,))
         (view,) = b.record("select", b.tensor(X), 0, 3)
         b.record("mul_", view, 2)
         b.read(base)
 
-    def _fail(self, b: FrameBuilder) -> None:
+    def _fail(self, b: ShortcutFrame) -> None:
         (broken,) = b.record("mm", b.tensor(X), b.tensor(X))
         (lost,) = b.record("exp", broken)
         b.read(lost)
 
-    def _pass_limit(self, b: FrameBuilder) -> None:
+    def _pass_limit(self, b: ShortcutFrame) -> None:
         (large,) = b.record("randn", (1 << 20,))
         b.record("randn", (3,))
         b.read(large)
 
-    def _use_alive(self, b: FrameBuilder) -> None:
+    def _use_alive(self, b: ShortcutFrame) -> None:
         alive = b.tensor(self._alive)
         (loss,) = b.record("sum", alive)
         b.record("backward", [loss], [None], None, True)
@@ -133,9 +133,9 @@ class Story:
     def _event(self, name: str, act: Act) -> None:
         self.events.append(Event(name, act))
 
-    def _frame(self, name: str, write: Callable[[FrameBuilder], Any], buffers: list[memoryview] | None = None) -> None:
+    def _frame(self, name: str, write: Callable[[ShortcutFrame], Any], buffers: list[memoryview] | None = None) -> None:
         first = X if self._seq == 0 else self._next
-        builder = FrameBuilder(CLIENT, first)
+        builder = ShortcutFrame(CLIENT, first)
         write(builder)
         if name == "a graph is kept":
             self._alive = first + 1

@@ -1,6 +1,6 @@
-"""What a stranger is told: the same of somebody else's session as of one that never was.
+"""Other tenants get the same answers for an existing session as for an unknown one.
 
-The requests are made from the OpenAPI document, so that a new route is among them without being named here.
+The requests come from the OpenAPI document, so new routes are covered automatically.
 """
 
 from __future__ import annotations

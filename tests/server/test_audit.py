@@ -1,4 +1,4 @@
-"""The audit log: everything that matters is in it, with who and how much; nothing that is secret is."""
+"""The audit log records every relevant event with its actor and amounts, and no secrets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import structlog
 from structlog.testing import capture_logs
 from websockets.exceptions import InvalidStatus
 
-from gradwire_server.access.audit import ACTIONS, OLDER_KEPT, AuditLog, Entry, on_account_of
-from gradwire_server.access.caller import Caller
-from gradwire_server.access.keys import Key
-from gradwire_server.settings import Settings
+from gradwire_server.auth.audit import ACTIONS, OLD_FILES, AuditEntry, AuditLog, on_account_of
+from gradwire_server.auth.caller import Caller
+from gradwire_server.auth.keys import Key
+from gradwire_server.settings.settings import Settings
 from tests.live_server import API_KEY, OTHER_KEY, live_server
 
 from .exchange import binary, stream, upload
@@ -168,7 +168,7 @@ def test_it_is_for_the_servers_user(run: tuple[Path, dict[str, str]]) -> None:
 def test_no_field_takes_what_clients_write_freely() -> None:
     fields = {"at", "action", "outcome", "key", "tenant", "address", "request_id", "session", "about", "setting",
               "frames", "ops", "bytes_in", "bytes_out", "seconds", "code"}  # fmt: skip
-    assert set(Entry.__struct_fields__) == fields
+    assert set(AuditEntry.__struct_fields__) == fields
     with pytest.raises(TypeError):
         AuditLog(None).note("session_created", name="anything")
 
@@ -179,7 +179,7 @@ def test_it_does_not_grow_without_end(tmp_path: Path) -> None:
         log.note("session_created", session=f"s_{i}")
     log.close()
     files = sorted(tmp_path.iterdir())
-    assert len(files) == OLDER_KEPT + 1
+    assert len(files) == OLD_FILES + 1
     assert all(each.stat().st_size <= 2000 for each in files)
     assert all(stat.S_IMODE(each.stat().st_mode) == 0o600 for each in files)
     assert entries(tmp_path / "audit.log")[-1]["session"] == "s_1999"
@@ -187,16 +187,16 @@ def test_it_does_not_grow_without_end(tmp_path: Path) -> None:
 
 def test_what_is_alike_is_written_once_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("gradwire_server.access.audit.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("gradwire_server.auth.audit.time.monotonic", lambda: now[0])
     log = AuditLog(tmp_path / "audit.log")
     for at, alike in ((100.0, "a"), (159.0, "a"), (159.0, "b"), (160.0, "a")):
         now[0] = at
-        log.note("limit_hit", setting=alike, seldom=(alike,))
+        log.note("limit_hit", setting=alike, throttle=(alike,))
     assert [each["setting"] for each in entries(tmp_path / "audit.log")] == ["a", "b", "a"]
 
 
 def test_without_a_file_it_is_part_of_the_servers_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradwire_server.access.audit.log", structlog.wrap_logger(None, wrapper_class=ALL))
+    monkeypatch.setattr("gradwire_server.auth.audit.log", structlog.wrap_logger(None, wrapper_class=ALL))
     who = Caller(Key(id="k_1", digest="d", name="n", tenant="t", scopes=[]), "192.0.2.1", "r")
     with capture_logs() as logged, on_account_of(who):
         AuditLog.configured(Settings(api_keys=("x",))).note("session_created", session="s_1")

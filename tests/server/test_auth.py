@@ -1,4 +1,4 @@
-"""No key, no entry; and what is open without one."""
+"""Requests without a key are refused, except on open routes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from gradwire_server.access import KeyStore, generate_key
 from gradwire_server.app import create_app
-from gradwire_server.logging import worth_telling
-from gradwire_server.settings import Settings, hash_key
+from gradwire_server.auth import KeyStore, generate_key
+from gradwire_server.observability.logging import is_relevant
+from gradwire_server.settings.settings import Settings, hash_key
 from tests.live_server import LiveServer
 
 from .exchange import problem, stream
@@ -83,7 +83,7 @@ def test_a_refused_stream_is_no_error_of_the_servers(server: LiveServer, session
     while not (told := [each for each in caplog.records if each.name == "uvicorn.error"]):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert not any(worth_telling(each) for each in told)
+    assert not any(is_relevant(each) for each in told)
 
 
 def test_settings_keep_hashes_only() -> None:

@@ -1,4 +1,4 @@
-"""What the streams and requests of one tenant hold together is bounded, and still each of them gets on."""
+"""The memory of all streams and requests of one tenant is bounded, and each of them still makes progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from gradwire_server.streams.backlog import SMALL_BYTES, Backlog, Backlogs
+from gradwire_server.http.backlog import SMALL_BYTES, Backlog, Backlogs
 from tests.live_server import LiveServer, live_server
 
 from .exchange import binary, frame, post, problem, stream
@@ -25,42 +25,42 @@ LARGE = 3 << 20
 
 class Holder:
     def __init__(self) -> None:
-        self.held = 0
+        self.pending_bytes = 0
         self.told = 0
 
-    def read_on(self) -> None:
+    def resume_reading(self) -> None:
         self.told += 1
 
 
 async def test_beyond_the_bound_one_large_message_is_read_at_a_time() -> None:
     backlog, first, second, small = Backlog(100 * SMALL_BYTES), Holder(), Holder(), Holder()
-    backlog.tell(first, 60 * SMALL_BYTES)
-    assert backlog.room(first)
-    backlog.tell(second, 60 * SMALL_BYTES)
-    backlog.tell(small, SMALL_BYTES)
-    assert backlog.room(second)  # it was the first to be asked
-    assert not backlog.room(first)
-    assert backlog.room(small)
-    backlog.tell(second, 70 * SMALL_BYTES)
-    assert backlog.room(second)
-    backlog.tell(second, 0)
+    backlog.update(first, 60 * SMALL_BYTES)
+    assert backlog.may_read(first)
+    backlog.update(second, 60 * SMALL_BYTES)
+    backlog.update(small, SMALL_BYTES)
+    assert backlog.may_read(second)  # it was the first to be asked
+    assert not backlog.may_read(first)
+    assert backlog.may_read(small)
+    backlog.update(second, 70 * SMALL_BYTES)
+    assert backlog.may_read(second)
+    backlog.update(second, 0)
     await asyncio.sleep(0)
     assert first.told
-    assert backlog.room(first)
+    assert backlog.may_read(first)
     backlog.leave(first)
-    assert (backlog.held, first.held) == (SMALL_BYTES, 0)
+    assert (backlog.pending_bytes, first.pending_bytes) == (SMALL_BYTES, 0)
 
 
 async def test_a_stream_that_ends_makes_room_for_those_that_wait() -> None:
     backlog, ends, waits = Backlog(SMALL_BYTES), Holder(), Holder()
-    backlog.tell(ends, 3 * SMALL_BYTES)
-    backlog.tell(waits, 3 * SMALL_BYTES)
-    assert backlog.room(ends)
-    assert not backlog.room(waits)
+    backlog.update(ends, 3 * SMALL_BYTES)
+    backlog.update(waits, 3 * SMALL_BYTES)
+    assert backlog.may_read(ends)
+    assert not backlog.may_read(waits)
     backlog.leave(ends)
     await asyncio.sleep(0)
     assert waits.told
-    assert backlog.room(waits)
+    assert backlog.may_read(waits)
 
 
 def test_tenants_do_not_wait_for_each_other() -> None:
@@ -174,7 +174,7 @@ def until(response, *wanted: int) -> httpx.Response:
 def wait_until_held(server: LiveServer) -> None:
     """Wait until all there may be is held: what comes in its way before would be served, and it refused."""
     end = time.monotonic() + WITHIN_S
-    while sum(each.held for each in server.app.state.server.backlogs._by_tenant.values()) <= MOST:
+    while sum(each.pending_bytes for each in server.app.state.server.backlogs._by_tenant.values()) <= MOST:
         assert time.monotonic() < end
         time.sleep(0.01)
 

@@ -1,4 +1,4 @@
-"""Cancelled frames stop, deleted sessions stop computing, and until they have, they are their tenant's."""
+"""Cancelled frames stop, deleted sessions stop computing, and until then they count against their tenant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx
 import numpy as np
 import pytest
 
-from gradwire_engine.registry import row
+from gradwire_engine.autograd.registry import row
 from gradwire_protocol.frames import Cancel
 from tests.live_server import LiveServer, live_server
 
@@ -270,10 +270,7 @@ def test_the_worker_of_a_deleted_session_ends_with_what_it_computes() -> None:
 
 
 def test_a_neighbour_that_would_be_lost_keeps_its_worker() -> None:
-    with (
-        live_server(session_host="process", max_op_work=0, cancel_patience_s=0.5) as server,
-        server.http() as http,
-    ):
+    with live_server(session_host="process", max_op_work=0, cancel_patience_s=0.5) as server, server.http() as http:
         neighbour, session = new_session(http), new_session(http)
         value = post(http, neighbour, frame([["ones", [[2]]]], [0]))
         thread, _ = computing(http, session, ONE_LONG_OP, 1500)

@@ -1,4 +1,4 @@
-"""Snapshots take the place of journals, and whenever that is interrupted, nothing acknowledged is lost."""
+"""Snapshots replace journals; an interruption at any moment loses nothing acknowledged."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import msgspec
 import pytest
 import safetensors
 
-from gradwire_engine.image import NotImageable
+from gradwire_engine.snapshot import NotImageable
 from gradwire_protocol.errors import JournalDamaged, OutOfMemory
 from gradwire_server.durable.disk import Disk, Piece
-from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.runner import STRETCH, Runner
+from gradwire_server.hosting.runner import MAX_OVERRUN, Runner
+from gradwire_server.http.shortcut_frames import ShortcutFrame
 from tests.server.story import CLIENT, W1, Story, fingerprint, new_runner, policy
 
 SHORT = 700
@@ -281,7 +281,7 @@ def test_disk_use_is_bounded(tmp_path: Path, story: Story) -> None:
     story.play(runner)
     most = 0
     for number in range(300):
-        builder = FrameBuilder(CLIENT, (CLIENT << 32) + 7000)
+        builder = ShortcutFrame(CLIENT, (CLIENT << 32) + 7000)
         builder.record("mul", builder.tensor(W1), 2)
         frame = builder.build(False).frame
         frame.seq, frame.ack = runner.session.expected(CLIENT), number
@@ -302,7 +302,7 @@ def test_a_journal_that_cannot_be_replaced_is_counted_and_bounded(
     runner = new_runner(tmp_path / "s_story", journal_bytes=SHORT)
     refused = []
     with monkeypatch.context() as patch:
-        patch.setattr("gradwire_server.runner.take", never)
+        patch.setattr("gradwire_server.hosting.runner.take", never)
         for event in story.events:
             event.act(runner)
             runner.commit()
@@ -317,7 +317,7 @@ def test_a_journal_that_cannot_be_replaced_is_counted_and_bounded(
             refused += [reply.refused] if reply.refused else []
     assert refused[0].code == "limit_exceeded"
     assert refused[0].extra["setting"] == "GRADWIRE_JOURNAL_BYTES"
-    assert STRETCH * SHORT < runner._journal.nbytes < (STRETCH + 4) * SHORT  # type: ignore[union-attr]
+    assert MAX_OVERRUN * SHORT < runner._journal.nbytes < (MAX_OVERRUN + 4) * SHORT  # type: ignore[union-attr]
     assert runner.compact(force=True)
     assert runner.apply(again, list(story.events[3].buffers))[0].refused is None
 

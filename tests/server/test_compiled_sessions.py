@@ -1,4 +1,4 @@
-"""The kernels that a session is computed by change between two frames, and a replay changes them at the same place."""
+"""A session switches kernels between two frames, and a replay switches at the same place."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine.compiled import toolchain
-from gradwire_engine.engine import Engine
-from gradwire_engine.image import restore, take
+import gradwire_engine.ops  # noqa: F401  (engines run what is registered)
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.kernels.cpu import toolchain
+from gradwire_engine.snapshot import restore, take
 from gradwire_protocol.errors import Unavailable
 from gradwire_protocol.frames import Frame
 from gradwire_server.durable.records import Kind, Reader
-from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.runner import Runner
+from gradwire_server.hosting.runner import Runner
+from gradwire_server.http.shortcut_frames import ShortcutFrame
 from tests.live_server import live_server
 from tests.server.story import BASE, CLIENT, fingerprint, forget_commits, new_runner, spec
 
@@ -55,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 
 def frame(number: int) -> Frame:
     """The first makes ``X``, the others write into it what many roundings made."""
-    builder = FrameBuilder(CLIENT, X if number == 1 else BASE + 100 * number)
+    builder = ShortcutFrame(CLIENT, X if number == 1 else BASE + 100 * number)
     if number == 1:
         builder.record("randn", SHAPE)
     else:

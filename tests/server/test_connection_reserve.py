@@ -1,4 +1,4 @@
-"""With the connection limit used up, idle strangers make room, and probes and keys keep a reserve."""
+"""At the connection limit, idle unauthenticated connections are replaced, and probes and keys keep a reserve."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import ExitStack, closing
 import httpx
 import pytest
 
-from gradwire_server.http.reception import RESERVED
+from gradwire_server.http.connection_limits import RESERVED
 from tests.live_server import LiveServer, live_server
 
 from .exchange import stream
-from .test_reception import answer, connect, head
+from .test_connection_limits import answer, connect, head, kept_alive
 
 MOST = 20
 
@@ -65,13 +65,15 @@ def test_strangers_do_not_push_out_who_has_shown_a_key(server: LiveServer, held:
     with server.http() as http:
         session = http.post("/v1/sessions").headers["location"]
     known = hold(held, server)
-    known.sendall(f"GET {session} HTTP/1.1\r\nHost: x\r\nX-API-Key: {server.api_key}\r\n\r\n".encode())
-    assert known.recv(65536).startswith(b"HTTP/1.1 200")
+    assert (
+        kept_alive(known, f"GET {session} HTTP/1.1\r\nHost: x\r\nX-API-Key: {server.api_key}\r\n\r\n".encode()) == 200
+    )
     peer = held.enter_context(stream(server, session))
     strangers = [hold(held, server) for _ in range(5 * MOST)]
     assert peer.apply(1, [["ones", [[2]]]], [0])[0].errors == []
-    known.sendall(f"GET {session} HTTP/1.1\r\nHost: x\r\nX-API-Key: {server.api_key}\r\n\r\n".encode())
-    assert known.recv(65536).startswith(b"HTTP/1.1 200")
+    assert (
+        kept_alive(known, f"GET {session} HTTP/1.1\r\nHost: x\r\nX-API-Key: {server.api_key}\r\n\r\n".encode()) == 200
+    )
     assert strangers
 
 

@@ -1,4 +1,4 @@
-"""Each file of a session damaged in each way: the session is what it was, or an error names the file. Never a hang."""
+"""Each file of a session, damaged in each way: the session is intact, or an error names the file. It never hangs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from gradwire_protocol.errors import JournalDamaged
-from gradwire_server.access.audit import AuditLog
-from gradwire_server.access.keys import DamagedKeys, KeyStore
+from gradwire_server.auth.audit import AuditLog
+from gradwire_server.auth.keys import DamagedKeys, KeyStore
 from gradwire_server.durable.store import Store
-from gradwire_server.runner import Runner
+from gradwire_server.hosting.runner import Runner
 from tests.live_server import live_server
 from tests.server.exchange import post, problem, stream, upload
 from tests.server.story import Story, fingerprint, new_runner
@@ -144,7 +144,7 @@ def test_a_journal_that_is_missing_behind_a_snapshot_is_named(tmp_path: Path) ->
     (journal,) = folder.glob("journal-*.log")
     journal.unlink()
     for _ in range(2):
-        with pytest.raises(JournalDamaged, match=f"{journal.name} is damaged at byte 0: it is missing"):
+        with pytest.raises(JournalDamaged, match=f"{journal.name} is damaged at byte 0: the file is missing"):
             Runner.recover(folder)
         assert not journal.exists()
 
@@ -160,7 +160,7 @@ def test_a_journal_that_is_shorter_than_it_was_is_named(tmp_path: Path, states: 
     runner.close(keep=True)
     whole = journal.read_bytes()
     journal.write_bytes(older)
-    with pytest.raises(JournalDamaged, match=f"record 7 is missing, and records up to {len(states) - 1} were written"):
+    with pytest.raises(JournalDamaged, match=f"record 7 is missing, but records up to {len(states) - 1} were written"):
         Runner.recover(folder)
     journal.write_bytes(whole)
     assert fingerprint(Runner.recover(folder).session) == states[-1]

@@ -1,4 +1,4 @@
-"""What a message takes once it is decoded is bounded, and large ones are decoded beside the event loop, in order."""
+"""The decoded size of messages is bounded, and large ones are decoded beside the event loop, in order."""
 
 from __future__ import annotations
 
@@ -200,8 +200,6 @@ def test_the_pieces_of_a_large_upload_are_taken_as_ever(server: LiveServer, sess
     with stream(server, session) as peer:
         peer.send_chunks(3, data, 1 << 20)
         sent: Peer = peer
-        reply, values = sent.apply(
-            1, [["upload", ["payload", "uint8", [len(data)]]]], [0], payloads=[{"upload": 3}]
-        )  # fmt: skip
+        reply, values = sent.apply(1, [["upload", ["payload", "uint8", [len(data)]]]], [0], payloads=[{"upload": 3}])
         assert not reply.errors, reply.errors
         assert bytes(values["d1"]) == data

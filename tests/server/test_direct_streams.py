@@ -1,4 +1,4 @@
-"""Messages of a stream are taken as they arrive and answered in place; whatever comes how, it comes in order."""
+"""Stream messages are handled in the callback that delivers them; all paths keep the order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from websockets.frames import Opcode
 
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import PROTOCOL_VERSION, Frame, Hello, Reply, Welcome
-from gradwire_server.http.reception import StreamReception
+from gradwire_server.http.connection_limits import LimitedStream
 from tests.live_server import LiveServer, live_server
 
 from .exchange import Peer, binary, stream
@@ -108,7 +108,7 @@ def test_many_frames_at_once_are_answered_in_order_through_any_protocol_and_back
     direct: bool, backlog: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not direct:
-        monkeypatch.setattr(StreamReception, "handle_connect", WebSocketsSansIOProtocol.handle_connect)
+        monkeypatch.setattr(LimitedStream, "handle_connect", WebSocketsSansIOProtocol.handle_connect)
     with live_server(max_stream_backlog_bytes=backlog) as server, new_stream(server) as peer:
         client = client_of(peer)
         for seq in range(1, FRAMES + 1):

@@ -1,4 +1,4 @@
-"""Sessions that outlive their server: restarts, time to live, sleep, damage, and the directory's lock."""
+"""Sessions that outlive their server: restarts, expiry, dormancy, damage, and the directory's lock."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ import pytest
 from typer.testing import CliRunner
 
 import gradwire
-from gradwire import sessions
-from gradwire.cli import app
-from gradwire_server.runner import Runner
+from gradwire._core.session import current_session as sessions
+from gradwire.cli.main import app
+from gradwire_server.hosting.runner import Runner
 from tests.live_server import API_KEY, ROOT, SOURCES, LiveServer, live_server, server_process
 from tests.training_run import train
 

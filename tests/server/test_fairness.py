@@ -1,4 +1,4 @@
-"""As many sessions as there are cores compute at a time; who waits comes in order, and is never held up for long."""
+"""As many sessions as cores compute at once; waiting sessions run in order and are never blocked for long."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from gradwire_protocol.frames import Frame, Reply
-from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.inline_host import InlineHost
-from gradwire_server.metrics import Metrics
-from gradwire_server.turnstile import Turn, Turnstile
+from gradwire_server.hosting.compute_semaphore import ComputeSemaphore, ComputeTurn
+from gradwire_server.hosting.inline_host import InlineHost
+from gradwire_server.http.shortcut_frames import ShortcutFrame
+from gradwire_server.observability.metrics import Metrics
 from tests.server.story import CLIENT, spec
 
 WITHIN_S = 120
@@ -30,10 +30,10 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 class Crowd:
-    """Threads that come to a turnstile one after another, and stay until they are told to leave."""
+    """Threads that come to a semaphore one after another, and stay until they are told to leave."""
 
-    def __init__(self, turnstile: Turnstile) -> None:
-        self.turnstile = turnstile
+    def __init__(self, semaphore: ComputeSemaphore) -> None:
+        self.semaphore = semaphore
         self.passed: list[str] = []
         self._stay: dict[str, threading.Event] = {}
         self._threads: list[threading.Thread] = []
@@ -44,10 +44,10 @@ class Crowd:
         thread = threading.Thread(target=self._visit, args=(name,), daemon=True)
         self._threads.append(thread)
         thread.start()
-        until(lambda: len(self.passed) + self.turnstile.waiting == len(self._threads))
+        until(lambda: len(self.passed) + self.semaphore.waiting == len(self._threads))
 
     def _visit(self, name: str) -> None:
-        with self.turnstile.turn():
+        with self.semaphore.turn():
             self.passed.append(name)
             assert self._stay[name].wait(WITHIN_S)
 
@@ -61,33 +61,33 @@ class Crowd:
             thread.join(WITHIN_S)
 
 
-# The turnstile
+# The semaphore
 
 
 def test_who_waits_comes_in_order_of_arrival() -> None:
-    crowd = Crowd(Turnstile(2, NEVER_S))
+    crowd = Crowd(ComputeSemaphore(2, NEVER_S))
     for name in "abcdef":
         crowd.come(name)
     assert crowd.passed == ["a", "b"]
     for number, name in enumerate("bacd", 3):
         crowd.go(name)
         until(lambda: len(crowd.passed) == number)  # noqa: B023
-        assert crowd.turnstile.running == 2
+        assert crowd.semaphore.running == 2
     assert "".join(crowd.passed[2:]) == "cdef"
     crowd.end()
-    assert (crowd.turnstile.running, crowd.turnstile.waiting) == (0, 0)
+    assert (crowd.semaphore.running, crowd.semaphore.waiting) == (0, 0)
 
 
 def test_whoever_takes_long_is_no_longer_counted() -> None:
     now = [0.0]
-    crowd = Crowd(Turnstile(2, NEVER_S, lambda: now[0]))
+    crowd = Crowd(ComputeSemaphore(2, NEVER_S, lambda: now[0]))
     for name in "abcde":
         crowd.come(name)
     now[0] = NEVER_S - 1
-    assert crowd.turnstile.overlook(), "three of them wait still"
+    assert crowd.semaphore.expire_turns(), "three of them wait still"
     assert crowd.passed == ["a", "b"]
     now[0] = NEVER_S
-    assert crowd.turnstile.overlook(), "one waits still"
+    assert crowd.semaphore.expire_turns(), "one waits still"
     until(lambda: len(crowd.passed) == 4)
     assert sorted(crowd.passed[2:]) == ["c", "d"]
     crowd.go("c")
@@ -98,11 +98,11 @@ def test_whoever_takes_long_is_no_longer_counted() -> None:
     crowd.go("d")
     until(lambda: crowd.passed[5:] == ["f"])
     crowd.end()
-    assert (crowd.turnstile.running, crowd.turnstile.waiting) == (0, 0)
+    assert (crowd.semaphore.running, crowd.semaphore.waiting) == (0, 0)
 
 
 def test_time_is_watched_without_anybody_asking() -> None:
-    crowd = Crowd(Turnstile(1, 0.001))
+    crowd = Crowd(ComputeSemaphore(1, 0.001))
     for name in "abc":
         crowd.come(name)
     until(lambda: len(crowd.passed) == 3)
@@ -111,17 +111,17 @@ def test_time_is_watched_without_anybody_asking() -> None:
 
 
 def test_a_turn_is_given_back_after_an_error() -> None:
-    turnstile = Turnstile(1, NEVER_S)
-    with pytest.raises(ZeroDivisionError), turnstile.turn():
+    semaphore = ComputeSemaphore(1, NEVER_S)
+    with pytest.raises(ZeroDivisionError), semaphore.turn():
         raise ZeroDivisionError
-    assert turnstile.running == 0
+    assert semaphore.running == 0
 
 
 # Hosts
 
 
 def frame(seq: int) -> Frame:
-    builder = FrameBuilder(CLIENT, (CLIENT << 32) + 10 * seq)
+    builder = ShortcutFrame(CLIENT, (CLIENT << 32) + 10 * seq)
     builder.record("randn", (4,))
     made = builder.build(False).frame
     made.seq = seq
@@ -129,8 +129,8 @@ def frame(seq: int) -> Frame:
 
 
 @asynccontextmanager
-async def hosts(count: int, turnstile: Turnstile) -> AsyncIterator[list[InlineHost]]:
-    made = [InlineHost(f"s_{i}", Metrics(), None, turnstile) for i in range(count)]
+async def hosts(count: int, semaphore: ComputeSemaphore) -> AsyncIterator[list[InlineHost]]:
+    made = [InlineHost(f"s_{i}", Metrics(), None, semaphore) for i in range(count)]
     try:
         for host in made:
             await host.open(spec("none"))
@@ -165,7 +165,7 @@ class Giant:
 
 
 async def test_neighbours_are_answered_while_giant_ops_run(monkeypatch: Any) -> None:
-    async with hosts(5, Turnstile(2)) as made:
+    async with hosts(5, ComputeSemaphore(2)) as made:
         giants = [Giant(host, monkeypatch) for host in made[:2]]
         waiting = [asyncio.ensure_future(answered(host, 1)) for host in made[:2]]
         for giant in giants:
@@ -180,19 +180,19 @@ async def test_neighbours_are_answered_while_giant_ops_run(monkeypatch: Any) -> 
 
 
 async def test_a_host_computes_only_in_its_turn() -> None:
-    turnstile = Turnstile(1, NEVER_S)
-    async with hosts(1, turnstile) as (host,):
-        with turnstile.turn():
+    semaphore = ComputeSemaphore(1, NEVER_S)
+    async with hosts(1, semaphore) as (host,):
+        with semaphore.turn():
             waiting = asyncio.ensure_future(answered(host, 1))
-            await asyncio.to_thread(until, lambda: turnstile.waiting == 1)
+            await asyncio.to_thread(until, lambda: semaphore.waiting == 1)
             assert not waiting.done()
         assert (await waiting).seq == 1
-        await asyncio.to_thread(until, lambda: turnstile.running == 0)  # it is answered in its turn
+        await asyncio.to_thread(until, lambda: semaphore.running == 0)  # it is answered in its turn
 
 
 async def test_a_host_gives_its_turn_back_when_the_engine_fails(monkeypatch: Any) -> None:
-    turnstile = Turnstile(1, NEVER_S)
-    async with hosts(2, turnstile) as (host, other):
+    semaphore = ComputeSemaphore(1, NEVER_S)
+    async with hosts(2, semaphore) as (host, other):
 
         def fail(*arguments: Any, **more: Any) -> Any:
             raise RuntimeError("broken on purpose")
@@ -206,23 +206,23 @@ async def test_a_host_gives_its_turn_back_when_the_engine_fails(monkeypatch: Any
 
 
 async def test_a_closed_session_leaves_no_turn_behind() -> None:
-    turnstile = Turnstile(1, NEVER_S)
-    async with hosts(2, turnstile) as (host, other):
-        with turnstile.turn():
+    semaphore = ComputeSemaphore(1, NEVER_S)
+    async with hosts(2, semaphore) as (host, other):
+        with semaphore.turn():
             waiting = asyncio.ensure_future(answered(host, 1))
-            await asyncio.to_thread(until, lambda: turnstile.waiting == 1)
+            await asyncio.to_thread(until, lambda: semaphore.waiting == 1)
             closing = asyncio.ensure_future(host.close())
             await asyncio.sleep(0)
         assert (await waiting).refused is not None
         assert await closing
         assert (await answered(other, 1)).refused is None
-        await asyncio.to_thread(until, lambda: (turnstile.running, turnstile.waiting) == (0, 0))
+        await asyncio.to_thread(until, lambda: (semaphore.running, semaphore.waiting) == (0, 0))
 
 
 def test_a_turn_that_was_never_counted_frees_no_place() -> None:
-    turnstile = Turnstile(1, NEVER_S)
-    mine = turnstile.enter()
-    turnstile.leave(Turn(0.0))
-    assert turnstile.running == 1
-    turnstile.leave(mine)
-    assert turnstile.running == 0
+    semaphore = ComputeSemaphore(1, NEVER_S)
+    mine = semaphore.enter()
+    semaphore.leave(ComputeTurn(0.0))
+    assert semaphore.running == 1
+    semaphore.leave(mine)
+    assert semaphore.running == 0

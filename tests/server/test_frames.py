@@ -1,4 +1,4 @@
-"""Frames over REST: the main path of everything, in JSON and in MessagePack."""
+"""Frames over REST, in JSON and in MessagePack."""
 
 from __future__ import annotations
 

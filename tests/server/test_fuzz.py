@@ -1,4 +1,4 @@
-"""Bytes nobody foresaw: whatever arrives, the answer is a refusal or a reply, and the session goes on."""
+"""Arbitrary bytes get a refusal or a reply, and the session remains usable."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from tests.live_server import LiveServer
 from .exchange import Peer, binary, frame, post, stream
 
 QUICK = settings(
-    max_examples=60, deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 VALID = envelope.join(
     envelope.encode(binary(1, [["upload", ["payload", "float32", [2]]], ["neg", [0]]], [1]), [bytes(8)])

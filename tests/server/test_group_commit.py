@@ -1,4 +1,4 @@
-"""A host tells what was applied once it is written down, several frames at a time, and can be looked at meanwhile."""
+"""A host answers frames in groups after their commit, and can be inspected meanwhile."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 
 from gradwire_protocol.errors import GradwireError, SessionGone, Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
-from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.inline_host import MOST_LOOKS, InlineHost
-from gradwire_server.metrics import Metrics
-from gradwire_server.runner import Runner
+from gradwire_server.hosting.inline_host import MAX_QUERIES, InlineHost
+from gradwire_server.hosting.runner import Runner
+from gradwire_server.http.shortcut_frames import ShortcutFrame
+from gradwire_server.observability.metrics import Metrics
 from tests.server.story import CLIENT, Story, fingerprint, spec
 
 WITHIN_S = 120
@@ -37,7 +37,7 @@ async def host(folder: Path) -> AsyncIterator[InlineHost]:
 
 
 def numbered(seq: int) -> Frame:
-    builder = FrameBuilder(CLIENT, (CLIENT << 32) + 10 * seq)
+    builder = ShortcutFrame(CLIENT, (CLIENT << 32) + 10 * seq)
     builder.record("randn", (4,))
     frame = builder.build(False).frame
     frame.seq = seq
@@ -75,7 +75,7 @@ async def test_frames_that_wait_are_committed_together_and_told_after_that(host:
     gate = Gate(host, monkeypatch)
     log: list[Any] = []
     monkeypatch.setattr(gate.runner, "commit", noting(gate.runner.commit, log))
-    host._thread._hold_s = WITHIN_S
+    host._thread._group_s = WITHIN_S
     done = asyncio.Event()
 
     def answer(reply: Reply, _: Any) -> None:
@@ -115,7 +115,7 @@ async def test_a_look_that_has_begun_is_waited_for(host: InlineHost, monkeypatch
     """Counting a large graph takes its time; what was seen before would not be the answer."""
     await host.apply(numbered(1), [])
     free = await host.describe()
-    monkeypatch.setattr("gradwire_server.inline_host.LOOK_PATIENCE_S", 0.001)
+    monkeypatch.setattr("gradwire_server.hosting.inline_host.QUERY_PATIENCE_S", 0.001)
     opened, tried = threading.Event(), asyncio.Event()
     describe, wait = Runner.describe, asyncio.wait
 
@@ -158,11 +158,11 @@ async def test_looks_at_different_pages_of_a_busy_session_are_few(host: InlineHo
     looks = [host.tensors(after, 1) for after in range(100)]
     seen = await asyncio.wait_for(asyncio.gather(*looks), WITHIN_S)
     assert len(seen) == 100
-    assert host._thread._jobs.qsize() == MOST_LOOKS
+    assert host._thread._jobs.qsize() == MAX_QUERIES
     gate.opened.set()
     await running
     await host.apply(numbered(3), [])  # behind the looks
-    assert host._looks == {}
+    assert host._queries == {}
     assert len(await host.tensors()) == 3
 
 

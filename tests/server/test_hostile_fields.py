@@ -1,7 +1,7 @@
-"""Every field of every message may be given anything: it is answered, never with ``internal``, and the server goes on.
+"""Every field of every message with any value gets an answer that is never ``internal``, and the server continues.
 
-The fields come from the schema. ``python -m tests.soak frames`` sends all of this, and larger, for as long as it is
-told to.
+The fields come from the schema. ``python -m tests.soak frames`` sends all of this, and larger values, for a given
+time.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import httpx
 import msgspec
 import pytest
 
-from gradwire_engine.memory import Limits
-from gradwire_engine.session import Session
+from gradwire_engine.runtime.memory import Limits
+from gradwire_engine.session.session import Session
 from gradwire_protocol.frames import Frame, Message, Payload
 from tests.hostile_messages import NAMES, attacks, hostile_ops, hostile_values, paths, plain
 from tests.live_server import LiveServer, live_server

@@ -1,4 +1,4 @@
-"""A request with an ``Idempotency-Key`` starts one session, however often it is sent."""
+"""A repeated request with the same ``Idempotency-Key`` starts one session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gradwire_protocol.errors import InvalidRequest, Unavailable
-from gradwire_server.idempotency import KEYS_KEPT, Repeats
+from gradwire_server.sessions.idempotency import KEYS_KEPT, Repeats
 from tests.live_server import live_server
 
 

@@ -1,4 +1,4 @@
-"""The journal while a session runs: what is written, when, and what happens when the disk does not take it."""
+"""The journal of a running session: what is written, when, and what happens if the disk fails."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gradwire_protocol.errors import JournalDamaged, LimitExceeded, MalformedFra
 from gradwire_protocol.frames import Chunk, Frame
 from gradwire_server.durable.disk import Disk, Piece
 from gradwire_server.durable.records import HEADER_BYTES, RECORD_BYTES, Kind, Reader
-from gradwire_server.durable.spec import JournalPolicy
-from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.runner import Runner
+from gradwire_server.hosting.runner import Runner
+from gradwire_server.http.shortcut_frames import ShortcutFrame
+from gradwire_server.settings.session_spec import JournalPolicy
 from tests.server.story import CLIENT, W1, Story, fingerprint, new_runner, policy, spec
 
 
@@ -127,7 +127,7 @@ def test_looking_changes_nothing_that_a_journal_would_have_to_tell(folder: Path)
 
 def view_with_stale_history(runner: Runner) -> Frame:
     """A frame that makes a view and then writes to its base, with history."""
-    builder = FrameBuilder(CLIENT, (CLIENT << 32) + 5000)
+    builder = ShortcutFrame(CLIENT, (CLIENT << 32) + 5000)
     (base,) = builder.record("exp", builder.tensor(W1))
     builder.record("select", base, 0, 1)
     builder.record("mul_", base, 3)
@@ -264,7 +264,7 @@ def test_a_closed_session_is_gone_or_kept(folder: Path) -> None:
 def test_a_journal_of_another_session_is_not_read(tmp_path: Path) -> None:
     new_runner(tmp_path / "s_story").close(keep=True)
     path = journal_of(tmp_path / "s_story")
-    with pytest.raises(JournalDamaged, match="not one of session s_other"):
+    with pytest.raises(JournalDamaged, match="belongs to another session than s_other"):
         Reader(path, "s_other")
 
 

@@ -1,4 +1,4 @@
-"""Keys: shown once, kept as hashes, revoked and expired at once, made with no server or over REST."""
+"""Keys: shown once, stored as hashes, revoked and expired at once, created without a server or over REST."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import pytest
 from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosed
 
-from gradwire.cli import app as command
+from gradwire.cli.main import app as command
 from gradwire_protocol.errors import InvalidRequest, NotFound, Unavailable
 from gradwire_protocol.frames import Refusal
-from gradwire_server.access.keys import DamagedKeys, Key, KeyStore
-from gradwire_server.key_command import duration
-from gradwire_server.key_command import main as offline
-from gradwire_server.settings import Settings, digest_of, hash_key
+from gradwire_server.auth.key_command import duration
+from gradwire_server.auth.key_command import main as offline
+from gradwire_server.auth.keys import DamagedKeys, Key, KeyStore
+from gradwire_server.settings.settings import Settings, digest_of, hash_key
 from tests.live_server import ROOT, SOURCES, LiveServer, live_server, server_process
 
 from .exchange import Peer, binary, problem, stream
@@ -82,7 +82,7 @@ def test_what_is_half_written_is_never_read(path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_process_that_keeps_the_lock_stops_nobody_for_long(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradwire_server.access.keys.LOCK_TRIES", 3)
+    monkeypatch.setattr("gradwire_server.auth.keys.LOCK_TRIES", 3)
     store = KeyStore(path)
     _, text = store.make("first", ["session"])
     with open(path.with_name("keys.json.lock")) as held:
@@ -377,5 +377,5 @@ def test_the_client_says_which_scope_is_missing(place: tuple[LiveServer, Path]) 
 def test_a_misspelt_data_directory_is_told_and_not_made(command: list[str], tmp_path: Path, capsys: Any) -> None:
     """It would look like a server without keys."""
     assert offline([*command, "--data-dir", str(tmp_path / "dta")]) == 1
-    assert f"there is no directory {tmp_path / 'dta'}" in capsys.readouterr().err
+    assert f"{tmp_path / 'dta'} is not a directory" in capsys.readouterr().err
     assert not (tmp_path / "dta").exists()

@@ -1,4 +1,4 @@
-"""Limits hold before anything is read or allocated, and name the setting that moves them."""
+"""Limits apply before anything is read or allocated, and name their setting."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import fields
 import httpx
 import pytest
 
-from gradwire_engine.memory import Limits
-from gradwire_server.models import SessionLimits
-from gradwire_server.settings import Settings
+from gradwire_engine.runtime.memory import Limits
+from gradwire_server.http.models import SessionLimits
+from gradwire_server.settings.settings import Settings
 from tests.live_server import LiveServer, live_server
 
 from .exchange import frame, post, problem, upload

@@ -1,4 +1,4 @@
-"""What a session's tensors occupy, over REST."""
+"""The memory of a session's tensors, over REST."""
 
 from __future__ import annotations
 

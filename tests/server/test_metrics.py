@@ -1,4 +1,4 @@
-"""What /metrics tells: everything in the table, with labels that clients cannot make more of."""
+"""/metrics has every metric of the table, and clients cannot create label values."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gradwire_engine.session import Session
+from gradwire_engine.session.session import Session
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import Frame, Problem, Reply, Structure, structure_hash
-from gradwire_server.metrics import METRICS, PREFIX, TALLIES_KEPT, Applied, Metrics, Standing, families
-from gradwire_server.scraping import MemoryWatch
+from gradwire_server.observability.metrics import (
+    METRICS,
+    PREFIX,
+    TALLIES_KEPT,
+    Applied,
+    Metrics,
+    SessionState,
+    families,
+)
+from gradwire_server.observability.scraping import MemoryWatch
 from tests.live_server import LiveServer, live_server
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -183,7 +191,7 @@ def test_structures_are_forgotten_and_their_ops_are_not() -> None:
 
 def test_an_error_with_a_code_of_its_own_counts_as_other() -> None:
     metrics = Metrics()
-    metrics.told(Reply(seq=1, errors=[Problem("shape_mismatch", ""), Problem("made_up", "")]), "stream")
+    metrics.count_errors(Reply(seq=1, errors=[Problem("shape_mismatch", ""), Problem("made_up", "")]), "stream")
     samples = parsed(metrics.exposition().decode())
     assert one(samples, "errors_total", code="other") >= 1
     assert not any(("code", "made_up") in labels for _, labels in samples)
@@ -201,8 +209,8 @@ def test_notes_of_a_worker_reach_the_counters() -> None:
 
 def test_the_memory_of_sessions_is_added_up_by_device() -> None:
     metrics = Metrics()
-    metrics.gauges.look = lambda: [
-        Standing("live", "none", device, memory={"live_bytes": 1, "pooled_bytes": 100})
+    metrics.gauges.states = lambda: [
+        SessionState("live", "none", device, memory={"live_bytes": 1, "pooled_bytes": 100})
         for device in ("cuda:0", "cuda:0", "cpu")
     ]
     samples = parsed(metrics.exposition().decode())
@@ -226,10 +234,10 @@ async def test_a_busy_session_does_not_hold_up_a_scrape() -> None:
     begun = time.monotonic()
     await watch.refresh({"busy": Busy(), "quiet": Quiet()})
     assert time.monotonic() - begun < 300
-    assert watch.seen("quiet") == {"live_bytes": 7}
-    assert watch.seen("busy") is None
+    assert watch.memory("quiet") == {"live_bytes": 7}
+    assert watch.memory("busy") is None
     await watch.refresh({})
-    assert watch.seen("quiet") is None
+    assert watch.memory("quiet") is None
 
 
 def test_counting_a_frame_takes_microseconds() -> None:

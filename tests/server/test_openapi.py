@@ -1,4 +1,4 @@
-"""The OpenAPI document tells the truth: schemathesis calls the server by it."""
+"""The OpenAPI document is accurate: schemathesis calls the server by it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from gradwire_server.app import create_app
-from gradwire_server.settings import Settings
+from gradwire_server.settings.settings import Settings
 from tests.live_server import LiveServer
 
 DOCUMENT = create_app(Settings(api_keys=("unused",))).openapi()

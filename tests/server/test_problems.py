@@ -1,4 +1,4 @@
-"""Every error has its code, and nothing is a bare 500."""
+"""Every error has its code, and no answer is a bare 500."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_strange_request_id_is_replaced(http: httpx.Client) -> None:
 def test_an_engine_that_fails_on_a_frame_refuses_it_as_internal(
     here: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gradwire_engine.session import Session
+    from gradwire_engine.session.session import Session
 
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("secret")
@@ -163,7 +163,7 @@ def test_too_many_waiting_frames_are_turned_away(new_session: Callable[..., str]
 
 
 def test_memory_that_runs_out_is_worth_a_retry(here: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradwire_engine.session import Session
+    from gradwire_engine.session.session import Session
     from gradwire_protocol.frames import Problem, Reply
 
     def full(*_: object, **__: object) -> object:

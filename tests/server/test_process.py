@@ -17,7 +17,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from gradwire_server.cli import main
-from gradwire_server.settings import Settings, variable
+from gradwire_server.settings.settings import Settings, variable
 from tests.live_server import ROOT, SOURCES, LiveServer, server_process
 
 from .exchange import binary, frame, problem, stream
@@ -54,11 +54,7 @@ def exit_code(server: LiveServer, timeout: float = 120) -> int:
 
 
 def test_a_stopping_server_finishes_frames_and_says_when_it_is_gone() -> None:
-    with (
-        server_process(drain_timeout_s=3600) as server,
-        server.http() as http,
-        server.http(server.admin_key) as admin,
-    ):
+    with server_process(drain_timeout_s=3600) as server, server.http() as http, server.http(server.admin_key) as admin:
         session = http.post("/v1/sessions").headers["location"]
         with stream(server, session) as peer, stream(server, session) as idle:
             peer.send(binary(1, LONG, [0]))
@@ -167,7 +163,7 @@ def test_a_key_is_made_and_shown_once_if_none_is_configured(tmp_path: Path) -> N
         assert key not in out + rest
         assert not ready.exists()
         requests = [json.loads(each) for each in rest.splitlines() if each.startswith("{")]
-        assert {"request", "stopping: finishing what runs"} <= {each["event"] for each in requests}
+        assert {"request", "stopping; finishing running frames"} <= {each["event"] for each in requests}
     finally:
         process.kill()
         process.communicate()

@@ -1,4 +1,4 @@
-"""How much a key may have: streams are slowed down, requests are told when to come again, and why."""
+"""Rates of a key: streams get backpressure, requests get 429 with the time to retry and the reason."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from websockets.sync.client import connect
 
 from gradwire_protocol.errors import TooManyRequests
 from gradwire_protocol.frames import Frame, Structure, structure_hash
-from gradwire_server.access.keys import Key
-from gradwire_server.access.quotas import Quotas
-from gradwire_server.access.rates import BURST_S, Meter, Pace, Rates, Share
-from gradwire_server.settings import Settings
+from gradwire_server.auth.keys import Key
+from gradwire_server.auth.quotas import Quotas
+from gradwire_server.auth.rates import BURST_S, AverageRate, Rates, StreamMeter, TenantUsage
+from gradwire_server.settings.settings import Settings
 from tests.live_server import LiveServer, live_server
 
 from .exchange import binary, frame, problem, stream
@@ -45,7 +45,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr("gradwire_server.access.rates.time", found)
+    monkeypatch.setattr("gradwire_server.auth.rates.time", found)
     return found
 
 
@@ -53,31 +53,31 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_a_quiet_second_is_made_up_for_and_no_more(clock: Clock) -> None:
-    pace = Pace()
-    pace.take(100, rate=100)
+    pace = AverageRate()
+    pace.charge(100, rate=100)
     assert pace.wait == 0
-    pace.take(50, rate=100)
+    pace.charge(50, rate=100)
     assert pace.wait == pytest.approx(0.5)
     clock.now += 3600
-    pace.take(100 * BURST_S, rate=100)
+    pace.charge(100 * BURST_S, rate=100)
     assert pace.wait == 0
-    pace.take(1, rate=100)
+    pace.charge(1, rate=100)
     assert pace.wait == pytest.approx(0.01)
 
 
 def test_a_cost_above_a_seconds_share_is_taken_whole_and_paid_later(clock: Clock) -> None:
-    pace = Pace()
-    pace.take(1000, rate=100)
+    pace = AverageRate()
+    pace.charge(1000, rate=100)
     assert pace.wait == pytest.approx(9)
     clock.now += 9
     assert pace.wait == 0
 
 
 def test_over_a_long_time_the_rate_is_kept(clock: Clock) -> None:
-    pace, taken, begun = Pace(), 0, clock.now
+    pace, taken, begun = AverageRate(), 0, clock.now
     for i in range(500):
         clock.now += pace.wait
-        pace.take(cost := 1 + i % 37, rate=100)
+        pace.charge(cost := 1 + i % 37, rate=100)
         taken += cost
     clock.now += pace.wait
     assert clock.now - begun + BURST_S == pytest.approx(taken / 100)
@@ -96,7 +96,7 @@ OPS = [["full", [[1], "float"]]] * 7
 
 
 def test_records_are_counted_in_every_form_of_a_frame() -> None:
-    share = Share()
+    share = TenantUsage()
     assert share.records(sent(OPS), human=False) == 7
     assert share.records(sent(OPS, hashed=True), human=False) == 7
     assert share.records(sent(OPS, hashed=True, whole=False), human=False) == 7
@@ -107,7 +107,7 @@ def test_records_are_counted_in_every_form_of_a_frame() -> None:
 
 def test_a_hash_that_is_not_the_structures_own_counts_for_nothing() -> None:
     """Else a client could have a short structure counted in place of a long one."""
-    share, long = Share(), sent(OPS * 100, hashed=True)
+    share, long = TenantUsage(), sent(OPS * 100, hashed=True)
     share.records(long, human=False)
     lie = sent(OPS[:1])
     lie.hash = long.hash
@@ -119,7 +119,7 @@ def test_two_keys_of_a_tenant_have_one_share(clock: Clock) -> None:
     rates = Rates(Settings(api_keys=("x",), max_ops_per_second=100))
     one, other = key("same"), key("same")
     meter = rates.meter(one)
-    meter.took(10, 10, meter.records(sent(OPS * 100), human=False))
+    meter.received(10, 10, meter.records(sent(OPS * 100), human=False))
     assert rates.meter(other).wait == pytest.approx(6)
     assert rates.meter(key("another")).wait == 0
     with pytest.raises(TooManyRequests) as refused:
@@ -130,18 +130,18 @@ def test_two_keys_of_a_tenant_have_one_share(clock: Clock) -> None:
 def test_a_message_that_takes_much_more_memory_than_bytes_is_paced_by_that(clock: Clock) -> None:
     rates = Rates(Settings(api_keys=("x",), max_bytes_per_second=10_000_000))
     meter = rates.meter(key("one"))
-    meter.took(1_000_000, 10_000_000, 0)
+    meter.received(1_000_000, 10_000_000, 0)
     assert meter.wait == pytest.approx(0)
-    meter.took(100_000, 20_000_000, None)
+    meter.received(100_000, 20_000_000, None)
     assert meter.wait == pytest.approx(2)
     assert meter.bytes_in == 1_100_000
 
 
 def test_a_key_without_limits_is_counted_and_never_waits() -> None:
-    meter = Meter(Share())
+    meter = StreamMeter(TenantUsage())
     for _ in range(3):
-        meter.took(1000, 9000, meter.records(sent(OPS), human=False))
-    meter.gave(500)
+        meter.received(1000, 9000, meter.records(sent(OPS), human=False))
+    meter.sent(500)
     assert (meter.frames, meter.ops, meter.bytes_in, meter.bytes_out, meter.wait) == (3, 21, 3000, 500, 0.0)
     assert not meter.paced
 
@@ -311,7 +311,7 @@ def test_the_rule_of_promises(quota: int, most: int, promised: list[int], asked:
     limits = None if asked is None else {"max_session_bytes": asked}
 
     def promise() -> int | None:
-        with quotas.room(key(), promised, limits) as found:
+        with quotas.reserve(key(), promised, limits) as found:
             return (found or {}).get("max_session_bytes")
 
     if given == 429:
@@ -327,7 +327,7 @@ def test_a_full_server_is_the_fault_of_who_fills_it() -> None:
         for _ in range(2):
             http.post("/v1/sessions")
         mine = refused(http.post("/v1/sessions"), "max_sessions")
-        assert "delete one" in mine["detail"]
+        assert "delete a session" in mine["detail"]
         theirs = problem(answer := other.post("/v1/sessions"), 503, "unavailable")
         assert theirs["extra"]["setting"] == "GRADWIRE_MAX_SESSIONS"
         assert theirs["retryable"]
@@ -343,9 +343,7 @@ def guessing() -> Iterator[tuple[LiveServer, Callable[[str], httpx.Response]]]:
         yield server, lambda text: anybody.get("/v1/version", headers={"X-API-Key": text})
 
 
-def test_an_address_that_guesses_is_turned_away(
-    guessing: tuple[LiveServer, Callable[[str], httpx.Response]],
-) -> None:
+def test_an_address_that_guesses_is_turned_away(guessing: tuple[LiveServer, Callable[[str], httpx.Response]]) -> None:
     server, ask = guessing
     assert [ask(f"guess {i}").status_code for i in range(7)] == [401] * 5 + [429] * 2
     found = refused(ask("guess"), "max_key_failures")

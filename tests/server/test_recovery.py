@@ -1,4 +1,4 @@
-"""Sessions come back from their journals as they were, or not at all."""
+"""Journals restore sessions exactly, or not at all."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from gradwire_engine.session import Session
+from gradwire_engine.session.session import Session
 from gradwire_protocol.errors import InternalError, JournalDamaged, LimitExceeded, OutOfMemory
 from gradwire_protocol.frames import Chunk, Frame
 from gradwire_server.durable import records
 from gradwire_server.durable.records import Reader
 from gradwire_server.durable.store import read_spec
-from gradwire_server.framebuild import FrameBuilder
-from gradwire_server.runner import Runner, open_runner
+from gradwire_server.hosting.runner import Runner, open_runner
+from gradwire_server.http.shortcut_frames import ShortcutFrame
 from tests.live_server import ROOT, SOURCES
 from tests.server.story import CLIENT, W1, Event, Story, fingerprint, forget_commits, new_runner, spec
 from tests.soak import damage
@@ -205,7 +205,7 @@ def test_a_damaged_session_json_is_refused(kept: Path, change: str) -> None:
 
 def test_a_first_journal_that_is_missing_is_refused(kept: Path) -> None:
     journal_of(kept).unlink()
-    with pytest.raises(JournalDamaged, match=r"journal-0{20}\.log is damaged at byte 0: it is missing"):
+    with pytest.raises(JournalDamaged, match=r"journal-0{20}\.log is damaged at byte 0: the file is missing"):
         Runner.recover(kept)
 
 
@@ -217,7 +217,7 @@ def test_the_spec_is_kept(kept: Path) -> None:
 
 
 def failing_frame(runner: Runner) -> Frame:
-    builder = FrameBuilder(CLIENT, (CLIENT << 32) + 9000)
+    builder = ShortcutFrame(CLIENT, (CLIENT << 32) + 9000)
     (first,) = builder.record("exp", builder.tensor(W1))
     builder.record("log1p", first)
     (third,) = builder.record("exp", builder.tensor(W1))
@@ -258,7 +258,7 @@ def test_too_little_memory_for_a_recovery_is_not_taken_for_damage(kept: Path, mo
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("gradwire_engine.engine.Engine.run", scarce)
+        patch.setattr("gradwire_engine.autograd.engine.Engine.run", scarce)
         with pytest.raises(OutOfMemory):
             Runner.recover(kept)
     assert recovered(kept)
@@ -298,7 +298,7 @@ def test_an_exported_session_is_adopted(folder: Path, story: Story, tmp_path: Pa
     file = runner.export()
     there = tmp_path / "s_adopted"
     adopted = open_runner(spec(name="s_adopted"), there, "adopt", file)
-    builder = FrameBuilder(0, 77)
+    builder = ShortcutFrame(0, 77)
     builder.read(builder.tensor(W1))
     built = builder.build(False)
     expected = runner.apply(built.frame, [])[1]
@@ -351,7 +351,7 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
 
 def reading(runner: Runner) -> Frame:
     """A frame of people's that reads the counter of that process."""
-    builder = FrameBuilder(0, 5)
+    builder = ShortcutFrame(0, 5)
     builder.read(builder.tensor((CLIENT << 32) + 1))
     return builder.build(False).frame
 
@@ -373,7 +373,7 @@ def _codes(event: Event, runner: Runner) -> set[str]:
 
 def test_a_journal_of_another_version_is_told(kept: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(records, "VERSION", records.VERSION + 1)
-    with pytest.raises(JournalDamaged, match="has version 1, this gradwire reads version 2"):
+    with pytest.raises(JournalDamaged, match="has version 1; this gradwire reads version 2"):
         Runner.recover(kept)
 
 

@@ -1,4 +1,4 @@
-"""Frames that are applied several times at once, over REST and through a journal."""
+"""Repeated frames, over REST and through a journal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import ID_BITS, Frame, Structure, structure_hash
-from gradwire_server.runner import Runner, open_runner
+from gradwire_server.hosting.runner import Runner, open_runner
 
 from .exchange import frame, post, problem, upload
 from .story import fingerprint, new_runner

@@ -1,4 +1,4 @@
-"""What fails for a reason of its moment fails in the same way when it is replayed, and changes what it changed then."""
+"""A transient failure is replayed as the same failure, with the same effects."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from gradwire_engine import deadline
-from gradwire_engine.registry import CONTROLS
+from gradwire_engine.autograd.registry import CONTROLS
+from gradwire_engine.runtime import deadline
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import LimitExceeded
 from gradwire_protocol.frames import Chunk, Frame, Payload, Reply, Structure
 from gradwire_server.durable.recovery import recover
-from gradwire_server.durable.spec import JournalPolicy, SessionSpec
 from gradwire_server.durable.store import read_spec
-from gradwire_server.runner import Runner
+from gradwire_server.hosting.runner import Runner
+from gradwire_server.settings.session_spec import JournalPolicy, SessionSpec
 from tests.server.story import CLIENT, fingerprint, policy
 
 BASE = CLIENT << 32

@@ -1,4 +1,4 @@
-"""What a key may do follows from its scopes and one table; what is somebody else's stays hidden behind the same 404."""
+"""One table of scopes decides what a key may do; other tenants' resources return the same 404 as unknown ones."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from gradwire_server.access import Key
-from gradwire_server.access.scopes import ADMIN, OPEN, READ, SCOPES, SESSION, STREAM, Rules, walk
 from gradwire_server.app import create_app
+from gradwire_server.auth import Key
+from gradwire_server.auth.scopes import ADMIN, OPEN, READ, SCOPES, SESSION, STREAM, Rules, walk
 from gradwire_server.routes import ROUTERS
-from gradwire_server.settings import Settings
+from gradwire_server.settings.settings import Settings
 from tests.live_server import LiveServer, live_server
 
 from .exchange import problem, stream

@@ -1,4 +1,4 @@
-"""The life of a session, and whose it is."""
+"""Lifetime and ownership of sessions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gradwire_server.keeper import Keeper
+from gradwire_server.sessions.session_supervisor import SessionSupervisor
 from tests.live_server import LiveServer, live_server
 
 from .exchange import post, problem, stream, upload
@@ -32,7 +32,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr("gradwire_server.sessions.time", found)
+    monkeypatch.setattr("gradwire_server.sessions.sessions.time", found)
     return found
 
 
@@ -144,13 +144,13 @@ def test_the_number_of_sessions_is_limited() -> None:
 def test_a_session_that_takes_longer_to_make_than_it_lives_unused_is_there(
     monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
-    opening = Keeper.open
+    opening = SessionSupervisor.open
 
     async def slowly(*given: Any) -> None:
         await opening(*given)
         clock.ahead += 1000
 
-    monkeypatch.setattr(Keeper, "open", slowly)
+    monkeypatch.setattr(SessionSupervisor, "open", slowly)
     with live_server() as server, server.http() as http:
         made = http.post("/v1/sessions", json={"ttl_s": 100})
         assert made.status_code == 201

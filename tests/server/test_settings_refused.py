@@ -1,4 +1,4 @@
-"""What a server says of settings that it cannot use: which variable, its value, and what it may be."""
+"""Errors for unusable settings name the variable, its value and the allowed values."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import pytest
 from pydantic import ValidationError
 
 from gradwire_server.cli import main
-from gradwire_server.refused_settings import told, unknown_variables
-from gradwire_server.settings import Settings, variable
+from gradwire_server.settings.refused_settings import describe_errors, unknown_variables
+from gradwire_server.settings.settings import Settings, variable
 
 NUMBERS = [name for name, field in Settings.model_fields.items() if field.annotation in (int, float)]
 OTHERS = {
     "durability": "one of none, applied, durable",
     "session_host": "one of inline, process",
     "compiled_kernels": "one of auto, off, wait",
-    "plans": "one of on, off, shadow",
+    "plans": "one of on, off",
     "worker_per": "one of key, session",
     "log_level": "one of debug, info, warning, error",
     "log_format": "one of console, json",
     "allowed_origins": "a scheme and a host",
-    "tls_cert": "a file that exists",
-    "tls_key": "a file that exists",
+    "tls_cert": "an existing file",
+    "tls_key": "an existing file",
     "trusted_proxies": "addresses or networks",
     "root_path": "plain segments",
     "trace_endpoint": "a URL",
@@ -42,11 +42,11 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refusal(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> str:
-    """What is told of one setting."""
+    """What is describe_errors of one setting."""
     monkeypatch.setenv(variable(name), value)
     with pytest.raises(ValidationError) as caught:
         Settings()
-    (line,) = told(caught.value)
+    (line,) = describe_errors(caught.value)
     return line
 
 
@@ -60,8 +60,8 @@ def test_a_number_that_is_none_is_told_with_what_it_may_be(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     line = refusal(monkeypatch, name, value)
-    assert line.startswith(f"{variable(name)}={value!r}: it must be ")
-    assert any(word in line for word in ("of at least", "above", "at most"))
+    assert line.startswith(f"{variable(name)}={value!r}: must be ")
+    assert any(word in line for word in ("at least", "above", "at most"))
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -91,13 +91,13 @@ def test_an_empty_variable_is_one_that_is_not_set(monkeypatch: pytest.MonkeyPatc
 def test_a_misspelt_variable_is_told_and_the_client_s_own_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DATADIR", "URL", "API_KEY", "CA_FILE", "PATIENCE", "HEARTBEAT", "API_KEYS_FILE", "MAX_SESSIONS"):
         monkeypatch.setenv(f"GRADWIRE_{name}", "x")
-    assert list(unknown_variables()) == ["GRADWIRE_DATADIR is no setting: GRADWIRE_DATA_DIR is meant?"]
+    assert list(unknown_variables()) == ["unknown setting GRADWIRE_DATADIR; did you mean GRADWIRE_DATA_DIR?"]
 
 
 @pytest.mark.parametrize(
     ("name", "value", "status", "said"),
     [
-        ("default_device", "gpu7", 2, "GRADWIRE_DEFAULT_DEVICE='gpu7': it must be a device of this machine: cpu"),
+        ("default_device", "gpu7", 2, "GRADWIRE_DEFAULT_DEVICE='gpu7': must be a device of this machine: cpu"),
         ("host", "no host", 1, "GRADWIRE_HOST=no host"),
         ("data_dir", "{file}", 1, "GRADWIRE_DATA_DIR={file}: Not a directory"),
         ("data_dir", "{file}/below", 1, "GRADWIRE_DATA_DIR={file}/below: Not a directory"),
@@ -110,7 +110,7 @@ def test_what_the_machine_has_not_ends_the_start_with_one_line(
     file = tmp_path / "file"
     file.touch()
     monkeypatch.setenv(variable(name), value.format(file=file))
-    monkeypatch.setattr("gradwire_server.logging.configure", lambda _: None)  # pytest has the log
+    monkeypatch.setattr("gradwire_server.observability.logging.configure", lambda _: None)  # pytest has the log
     assert main(["--port", "0"]) == status
     errors = capsys.readouterr().err
     assert said.format(file=file) in errors

@@ -1,4 +1,4 @@
-"""A client that asks for much and reads nothing costs the server no more than its backlog."""
+"""A client that requests much and reads nothing costs the server no more than its backlog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data directory: one server, whole sessions, and what they take."""
+"""The data directory: one server, complete sessions, and their size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from gradwire_protocol.errors import LimitExceeded, Unavailable
 from gradwire_server.durable.disk import Disk
 from gradwire_server.durable.store import DamagedSession, Store, used_bytes
-from gradwire_server.runner import Runner
+from gradwire_server.hosting.runner import Runner
 from tests.server.story import Story, fingerprint, new_runner, spec
 from tests.server.test_compaction import MOST_OPERATIONS, Crash, CrashingDisk
 

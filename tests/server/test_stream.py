@@ -29,7 +29,7 @@ from gradwire_protocol.frames import (
     Welcome,
     structure_hash,
 )
-from gradwire_server.streams.outgoing import CHUNK_BYTES, INLINE_BYTES
+from gradwire_server.websocket.sender import CHUNK_BYTES, INLINE_BYTES
 from tests.live_server import LiveServer, live_server
 
 from .exchange import Peer, binary, frame, post, stream

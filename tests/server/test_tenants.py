@@ -1,4 +1,4 @@
-"""Sessions of others cannot be told from sessions that never were, by any route or any field of a frame."""
+"""Other tenants' sessions cannot be distinguished from unknown ones, by any route or any field of a frame."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gradwire_server.app import create_app
-from gradwire_server.settings import Settings
+from gradwire_server.settings.settings import Settings
 from tests.live_server import LiveServer
 
 from .strangers import NAME, answer, calls, frames, furnished, routes, stream_answer, told, unknown_id

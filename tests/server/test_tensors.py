@@ -1,4 +1,4 @@
-"""Tensors in their three forms."""
+"""Tensors over REST in their three formats."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ def sample(name: str) -> np.ndarray[Any, Any]:
 
 
 def raw_headers(array: np.ndarray[Any, Any]) -> dict[str, str]:
-    return {
-        "Content-Type": RAW, "Gradwire-Dtype": array.dtype.name,
-        "Gradwire-Shape": ",".join(map(str, array.shape)),
-    }  # fmt: skip
+    return {"Content-Type": RAW, "Gradwire-Dtype": array.dtype.name, "Gradwire-Shape": ",".join(map(str, array.shape))}
 
 
 @pytest.mark.parametrize("name", dtypes.BY_NAME)

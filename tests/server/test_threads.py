@@ -1,4 +1,4 @@
-"""Numeric libraries take the processors, shared by sessions that compute at once; what a journal needs stays exact."""
+"""Numeric libraries share the processors among computing sessions; sessions with a journal stay exact."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from gradwire_server.settings import Settings
-from gradwire_server.threads import Threads, default_threads
-from gradwire_server.turnstile import ALONE_S, LATELY_S, Turnstile
-from gradwire_server.workers import bench
-from gradwire_server.workers.bench import Bench
+from gradwire_server.hosting.compute_semaphore import ALONE_S, RECENT_S, ComputeSemaphore
+from gradwire_server.hosting.threads import Threads, default_threads
+from gradwire_server.settings.settings import Settings
+from gradwire_server.workers import worker_sessions
 from gradwire_server.workers.pool import BUSY_CALLS, Worker
-from gradwire_server.workers.wire import Ask
+from gradwire_server.workers.wire import HostCall
+from gradwire_server.workers.worker_sessions import WorkerSessions
 
 
 class Blas:
@@ -43,28 +43,28 @@ def test_sessions_that_compute_at_once_share_the_threads() -> None:
     machine = Machine(8)
     assert machine.taken == (8, 8)
     for busy, share in ((2, 4), (3, 2), (8, 1), (20, 1), (1, 8)):
-        machine.threads.share(busy)
+        machine.threads.set_busy_sessions(busy)
         assert machine.taken == (share, share)
 
 
 def test_processes_that_compute_at_once_share_them_too() -> None:
     machine = Machine(8)
-    machine.threads.beside(2)
+    machine.threads.set_processes(2)
     assert machine.taken == (4, 4)
-    machine.threads.share(2)
+    machine.threads.set_busy_sessions(2)
     assert machine.taken == (2, 2)
-    machine.threads.beside(1)
+    machine.threads.set_processes(1)
     assert machine.taken == (4, 4)
 
 
 def test_products_of_a_session_with_a_journal_take_the_same_number_whoever_computes() -> None:
     machine = Machine(8)
-    machine.threads.share(2)
-    with machine.threads.exact(True):
+    machine.threads.set_busy_sessions(2)
+    with machine.threads.fixed(True):
         assert machine.taken == (8, 4), "kernels give the same bits on any number"
-        machine.threads.share(4)
+        machine.threads.set_busy_sessions(4)
         assert machine.taken == (8, 2)
-        with machine.threads.exact(True):
+        with machine.threads.fixed(True):
             pass
         assert machine.taken == (8, 2), "one of two is open still"
     assert machine.taken == (2, 2)
@@ -72,8 +72,8 @@ def test_products_of_a_session_with_a_journal_take_the_same_number_whoever_compu
 
 def test_a_session_without_a_journal_needs_nothing_exact() -> None:
     machine = Machine(8)
-    with machine.threads.exact(False):
-        machine.threads.share(2)
+    with machine.threads.fixed(False):
+        machine.threads.set_busy_sessions(2)
         assert machine.taken == (4, 4)
 
 
@@ -85,7 +85,7 @@ def test_a_worker_keeps_threads_for_its_neighbours_where_the_number_may_not_chan
     threads = Threads(lambda: [blas], lambda most: None)
     threads.configure(0, among=2)
     assert blas.told == [], "the libraries' own default is left alone"
-    with threads.exact(True):
+    with threads.fixed(True):
         assert blas.told == [3]
     assert blas.told == [3, 6]
 
@@ -94,7 +94,7 @@ def test_a_number_that_is_set_is_taken_by_workers_as_well() -> None:
     blas = Blas()
     threads = Threads(lambda: [blas], lambda most: None)
     threads.configure(5, among=2)
-    with threads.exact(True):
+    with threads.fixed(True):
         assert blas.told == [5]
 
 
@@ -116,12 +116,12 @@ async def test_a_worker_is_told_once_how_many_compute(monkeypatch: pytest.Monkey
     worker = Worker(Settings(api_keys=("k",)), lambda worker, death: None)
     monkeypatch.setattr(worker._wire, "send", lambda message, buffers=(): sent.append(message))
     for workers in (1, 2, 2, 1):
-        worker.share(workers)
+        worker.set_busy_workers(workers)
     assert [message.workers for message in sent] == [2, 1]
     told: list[int] = []
-    monkeypatch.setattr(bench.THREADS, "beside", told.append)
+    monkeypatch.setattr(worker_sessions.THREADS, "set_processes", told.append)
     for message in sent:
-        Bench(lambda most: None).take(message, [])
+        WorkerSessions(lambda most: None).on_message(message, [])
     assert told == [2, 1]
 
 
@@ -130,7 +130,7 @@ async def test_a_worker_that_is_given_little_does_not_count_as_busy(monkeypatch:
     monkeypatch.setattr(worker._wire, "send", lambda message, buffers=(): None)
     for calls, busy in ((0, False), (BUSY_CALLS, False), (BUSY_CALLS + 1, True), (0, False)):
         for _ in range(calls):
-            worker.call(lambda call: Ask(call, "s", "describe", []), lambda message, buffers: None)
+            worker.call(lambda call: HostCall(call, "s", "describe", []), lambda message, buffers: None)
         assert worker.was_busy() is busy
 
 
@@ -147,11 +147,11 @@ class Clock:
 
 def test_the_turnstile_tells_how_many_have_come_lately() -> None:
     clock, told = Clock(), list[int]()
-    turnstile = Turnstile(4, clock=clock, crowd=told.append)
+    semaphore = ComputeSemaphore(4, clock=clock, on_busy=told.append)
 
     def come(*names: str) -> None:
         for name in names:
-            turnstile.leave(turnstile.enter(name))
+            semaphore.leave(semaphore.enter(name))
 
     come("a", "a", "a")
     assert told == []
@@ -159,38 +159,38 @@ def test_the_turnstile_tells_how_many_have_come_lately() -> None:
     assert told == [2]
     come("c", "a", "b", "c")
     assert told == [2, 3]
-    clock.now += LATELY_S / 2
+    clock.now += RECENT_S / 2
     come("a", "b")
-    clock.now += LATELY_S * 0.75
+    clock.now += RECENT_S * 0.75
     come("b")
     assert told == [2, 3, 2]
-    clock.now += LATELY_S * 2
+    clock.now += RECENT_S * 2
     come("b")
     assert told == [2, 3, 2, 1]
 
 
 def test_one_who_came_long_ago_is_no_company() -> None:
     clock, told = Clock(), list[int]()
-    turnstile = Turnstile(4, clock=clock, crowd=told.append)
-    turnstile.leave(turnstile.enter("a"))
-    clock.now += 2 * LATELY_S
-    turnstile.leave(turnstile.enter("b"))
+    semaphore = ComputeSemaphore(4, clock=clock, on_busy=told.append)
+    semaphore.leave(semaphore.enter("a"))
+    clock.now += 2 * RECENT_S
+    semaphore.leave(semaphore.enter("b"))
     assert told == []
 
 
 def test_only_who_is_alone_for_a_while_gets_a_turn_at_once() -> None:
     clock = Clock()
-    turnstile = Turnstile(4, clock=clock)
-    assert turnstile.enter_alone("a") is None, "nobody knows yet whether it is"
+    semaphore = ComputeSemaphore(4, clock=clock)
+    assert semaphore.enter_alone("a") is None, "nobody knows yet whether it is"
     clock.now += ALONE_S
-    mine = turnstile.enter_alone("a")
+    mine = semaphore.enter_alone("a")
     assert mine is not None
-    assert turnstile.running == 1
-    turnstile.leave(mine)
-    turnstile.leave(turnstile.enter("b"))
-    assert turnstile.enter_alone("a") is None
+    assert semaphore.running == 1
+    semaphore.leave(mine)
+    semaphore.leave(semaphore.enter("b"))
+    assert semaphore.enter_alone("a") is None
     clock.now += ALONE_S
-    theirs = turnstile.enter("a")
-    assert turnstile.enter_alone("a") is None, "somebody computes"
-    turnstile.leave(theirs)
-    assert turnstile.enter_alone("a") is not None
+    theirs = semaphore.enter("a")
+    assert semaphore.enter_alone("a") is None, "somebody computes"
+    semaphore.leave(theirs)
+    assert semaphore.enter_alone("a") is not None

@@ -1,4 +1,4 @@
-"""Web pages: a ticket in place of a key, only from allowed origins; requests by the rules of CORS."""
+"""Web pages: tickets instead of keys, allowed origins only, and CORS for requests."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from gradwire_protocol.errors import TooManyRequests, Unauthorized
-from gradwire_server.access.keys import Key
-from gradwire_server.access.tickets import TICKETS_PER_TENANT, Tickets
-from gradwire_server.settings import Settings
+from gradwire_server.auth.keys import Key
+from gradwire_server.auth.tickets import TICKETS_PER_TENANT, Tickets
+from gradwire_server.settings.settings import Settings
 from tests.live_server import LiveServer, live_server
 
 from .exchange import Peer, problem
@@ -142,7 +142,7 @@ def key(tenant: str = "t") -> Key:
 
 def test_a_ticket_lasts_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("gradwire_server.access.tickets.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("gradwire_server.auth.tickets.time.monotonic", lambda: now[0])
     tickets = Tickets(Settings(api_keys=("x",), ticket_ttl_s=30))
     one, other = tickets.issue(key(), "s")[0], tickets.issue(key(), "s")[0]
     now[0] = 129.9
@@ -154,7 +154,7 @@ def test_a_ticket_lasts_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tickets_that_nobody_uses_are_bounded_and_crowd_out_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("gradwire_server.access.tickets.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("gradwire_server.auth.tickets.time.monotonic", lambda: now[0])
     tickets = Tickets(Settings(api_keys=("x",), ticket_ttl_s=30))
     theirs = tickets.issue(key("other"), "s")[0]
     for _ in range(TICKETS_PER_TENANT):

@@ -1,4 +1,4 @@
-"""TLS served directly, and the server behind a proxy: addresses, path prefixes and streams stay right."""
+"""TLS in the server, and the server behind a proxy: addresses, path prefixes and streams are right."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from cryptography import x509
 from websockets.sync.client import connect
 
 import gradwire
-from gradwire import trust
+from gradwire._core.wire import tls
 from gradwire_protocol.errors import ArgumentError, Unavailable
 from gradwire_server.cli import main
-from gradwire_server.settings import Settings
+from gradwire_server.settings.settings import Settings
 from tests.live_server import LiveServer, live_server
 
 from .exchange import Peer, binary, problem
@@ -75,7 +75,7 @@ def test_a_program_trains_over_tls(secure: LiveServer, files: dict[str, Path]) -
 def test_the_authority_comes_from_the_environment(
     secure: LiveServer, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trust, "_files", {})
+    monkeypatch.setattr(tls, "_files", {})
     monkeypatch.setenv("GRADWIRE_CA_FILE", str(files["ca"]))
     gradwire.connect(secure.url, secure.api_key).close()
 
@@ -84,7 +84,7 @@ def test_the_authority_comes_from_the_environment(
 def test_a_certificate_nobody_vouches_for_is_refused_with_the_way_out(
     secure: LiveServer, files: dict[str, Path], ca: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trust, "_files", {})
+    monkeypatch.setattr(tls, "_files", {})
     with pytest.raises(Unavailable, match=r"not trusted here: .*connect\(ca=.*GRADWIRE_CA_FILE"):
         gradwire.connect(secure.url, secure.api_key, ca=None if ca is None else files[ca])
     with pytest.raises(Unavailable, match="not trusted here"):  # the same from the stream, where it is a session's
@@ -179,7 +179,7 @@ def test_a_key_of_another_certificate_ends_the_start(
     trustme.CA().issue_cert("127.0.0.1").private_key_pem.write_to_path(str(other))
     for name, path in (("CERT", files["cert"]), ("KEY", other)):
         monkeypatch.setenv(f"GRADWIRE_TLS_{name}", str(path))
-    monkeypatch.setattr("gradwire_server.logging.configure", lambda _: None)  # pytest has the log
+    monkeypatch.setattr("gradwire_server.observability.logging.configure", lambda _: None)  # pytest has the log
     assert main(["--port", "0"]) == 2
     assert "GRADWIRE_TLS_CERT" in capsys.readouterr().err
 

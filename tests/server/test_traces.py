@@ -17,11 +17,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
 import gradwire
-from gradwire.tracing import traceparent
+from gradwire._core.context.trace_context import traceparent
 from gradwire_server import app as application
-from gradwire_server.metrics import Metrics
-from gradwire_server.settings import Settings
-from gradwire_server.tracing import Tracing, TracingUnavailable, open_tracing
+from gradwire_server.observability.metrics import Metrics
+from gradwire_server.observability.tracing import Tracing, TracingUnavailable, open_tracing
+from gradwire_server.settings.settings import Settings
 from tests.live_server import API_KEY, SOURCES, LiveServer, live_server
 
 ADDITION = {"ops": [["full", [[2], "float"]], ["add", [0, 0, "int"]]], "reads": [1]}
@@ -140,7 +140,8 @@ def test_a_traceparent_that_is_none_begins_a_trace(header: str) -> None:
 def test_a_server_without_an_endpoint_imports_neither_sdk_nor_exporter() -> None:
     """FastAPI looks for OpenTelemetry's interface itself, and takes it along where it is installed."""
     program = (
-        "import sys; from gradwire_server.app import create_app; from gradwire_server.settings import Settings; "
+        "import sys; from gradwire_server.app import create_app; "
+        "from gradwire_server.settings.settings import Settings; "
         "create_app(Settings(api_keys=('a key',))); import gradwire; "
         "print([m for m in sys.modules if m.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))])"
     )

@@ -1,4 +1,4 @@
-"""Sessions in worker processes: what the death of one costs, and whom."""
+"""Sessions in worker processes: the consequences of a worker's death, and for whom."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import gradwire
-from gradwire import sessions
+from gradwire._core.session import current_session
 from gradwire_protocol.frames import Frame, Reply, Structure
 from gradwire_server.workers import pool as pools
-from gradwire_server.workers.bench import Bench
-from gradwire_server.workers.wire import Ping, Replied, Submit, Wire, pieces, submission, submitted
+from gradwire_server.workers.wire import Ping, Replied, Submit, Wire, parts, submission, submitted
+from gradwire_server.workers.worker_sessions import WorkerSessions
 from tests.live_server import LiveServer, live_server, server_process
 from tests.training_run import train
 
@@ -66,7 +66,7 @@ def until_given(server: LiveServer, session: str, deaths: int = 0) -> None:
     """Wait until a worker has a frame of the session that so many workers have died of."""
     host = server.app.state.server.registry._sessions[session.rsplit("/", 1)[-1]].host
     entries = host._entries
-    until(lambda: any(each.given and each.deaths == deaths for each in list(entries.values())), "a frame that runs")
+    until(lambda: any(each.submitted and each.deaths == deaths for each in list(entries.values())), "a frame that runs")
 
 
 def new_session(http: httpx.Client, **wanted: Any) -> str:
@@ -92,13 +92,13 @@ def http(server: LiveServer) -> Iterator[httpx.Client]:
 @contextmanager
 def training_session(server: LiveServer) -> Iterator[Any]:
     """A session of the client's library, which is the current one meanwhile."""
-    before = sessions._current
+    before = current_session._current
     session = gradwire.connect(server.url, server.api_key, seed=3)
     try:
         yield session
     finally:
         session.close()
-        sessions._current = before
+        current_session._current = before
 
 
 # Dying
@@ -183,7 +183,7 @@ def test_a_frame_without_a_number_is_answered_with_what_is_known(server: LiveSer
         kill(server, session)
         asking.join(WAIT_S)
     found = problem(answers[0], 500, "worker_died")
-    assert "whether it was applied is not known" in found["detail"]
+    assert "it is unknown whether it was applied" in found["detail"]
     post(http, session, frame([["ones", [[2]]]], [0]))
     http.delete(session)
 
@@ -212,10 +212,7 @@ def test_a_session_without_a_folder_ends_with_its_worker(server: LiveServer, htt
 
 
 def test_a_hung_worker_is_replaced(tmp_path: Path) -> None:
-    with (
-        live_server(session_host="process", data_dir=tmp_path, worker_patience_s=2) as server,
-        server.http() as http,
-    ):
+    with live_server(session_host="process", data_dir=tmp_path, worker_patience_s=2) as server, server.http() as http:
         session = new_session(http)
         with stream(server, session) as peer:
             peer.apply(1, [["ones", [[2]]]])
@@ -231,10 +228,7 @@ def test_a_hung_worker_is_replaced(tmp_path: Path) -> None:
 
 
 def test_an_op_that_nothing_stops_is_ended_with_its_worker(tmp_path: Path) -> None:
-    with (
-        live_server(session_host="process", data_dir=tmp_path, max_op_work=0) as server,
-        server.http() as http,
-    ):
+    with live_server(session_host="process", data_dir=tmp_path, max_op_work=0) as server, server.http() as http:
         session = new_session(http, limits={"max_frame_seconds": 3})
         with stream(server, session) as peer:
             matrix = peer.welcome.client << 32 | 1
@@ -252,10 +246,7 @@ def test_an_op_that_nothing_stops_is_ended_with_its_worker(tmp_path: Path) -> No
 
 
 def test_memory_beyond_the_cap_is_an_error_of_the_op_and_the_session_lives_on(tmp_path: Path) -> None:
-    with (
-        live_server(session_host="process", max_worker_bytes=256 << 20) as server,
-        server.http() as http,
-    ):
+    with live_server(session_host="process", max_worker_bytes=256 << 20) as server, server.http() as http:
         session = new_session(http)
         pid = worker_of(server, session)
         reply = http.post(f"{session}/frames", json=frame([["ones", [[200_000_000]]]])).json()
@@ -325,10 +316,7 @@ def test_workers_that_die_at_start_are_not_started_forever(monkeypatch: pytest.M
 
 
 def test_a_session_of_its_own_worker_dies_alone(tmp_path: Path) -> None:
-    with (
-        live_server(session_host="process", worker_per="session") as server,
-        server.http() as http,
-    ):
+    with live_server(session_host="process", worker_per="session") as server, server.http() as http:
         first, second = new_session(http), new_session(http)
         assert worker_of(server, first) != worker_of(server, second)
         kill(server, first)
@@ -387,7 +375,7 @@ def test_messages_arrive_whole_however_they_are_cut(most: int) -> None:
     for number, size in enumerate(sizes):
         raw = random.bytes(size)
         message = Replied(number, Reply(seq=number))
-        data += b"".join(pieces(message, [memoryview(raw)])) + b"".join(pieces(Ping(number)))
+        data += b"".join(parts(message, [memoryview(raw)])) + b"".join(parts(Ping(number)))
         sent += [(Replied, [raw]), (Ping, [])]
     ears = _Ears()
     ears.listen(data, iter(lambda: int(random.integers(1, most + 1)), 0))
@@ -401,7 +389,7 @@ def test_a_frame_of_a_person_arrives_as_it_was() -> None:
     text = msgspec.json.encode(Structure([["full", [[2], "float"]]], [0]))
     told = Frame(seq=3, client=2, structure=msgspec.Raw(text), scalars=numbers, hash=b"12")
     ears = _Ears()
-    ears.listen(b"".join(pieces(submission(7, "s", told, True, False))), iter(lambda: 10**6, 0))
+    ears.listen(b"".join(parts(submission(7, "s", told, True, False))), iter(lambda: 10**6, 0))
     message, _ = ears.heard[0]
     assert isinstance(message, Submit)
     found = submitted(message)
@@ -414,10 +402,10 @@ def test_a_frame_for_which_a_worker_has_no_memory_may_be_sent_again() -> None:
             raise MemoryError
 
     told: list[Any] = []
-    bench = Bench(lambda nbytes: None)
+    bench = WorkerSessions(lambda nbytes: None)
     bench.wire = SimpleNamespace(send=told.append)  # type: ignore[assignment]
     bench._hosts["s"] = Full()  # type: ignore[assignment]
-    bench.take(Submit(1, "s", Frame(seq=3)), [])
+    bench.on_message(Submit(1, "s", Frame(seq=3)), [])
     refused = told[0].reply.refused
     assert (told[0].call, refused.code, refused.retryable) == (1, "out_of_memory", True)
 

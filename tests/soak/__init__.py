@@ -1,8 +1,8 @@
-"""Claims that take minutes to show. ``make soak`` runs them all, ``python -m tests.soak cuts kills`` some of them.
+"""Tests that take minutes. ``make soak`` runs all, ``python -m tests.soak cuts kills`` some.
 
-Each module is one claim. It has ``SECONDS``, how long it takes at most unless told otherwise, and
-``run(most_seconds) -> figures``: what was measured, by name. A claim that does not hold is an ``AssertionError``, and
-so is one that had too little time to be shown. The ordinary tests have a small version of each.
+Each module is one claim. ``SECONDS`` is its default time limit, and ``run(most_seconds) -> figures`` returns
+measurements by name. It raises an ``AssertionError`` if the claim does not hold, or if the time was too short to show
+it. The ordinary tests have a small version of each.
 """
 
 from __future__ import annotations

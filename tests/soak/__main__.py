@@ -1,4 +1,4 @@
-"""Runs the claims of this folder one after another, and prints what they measured."""
+"""Runs the claims of this folder one after another, and prints their measurements."""
 
 from __future__ import annotations
 

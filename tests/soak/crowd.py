@@ -1,8 +1,8 @@
-"""64 clients train at once against one server: no error, no lost frame, flat memory, and it answers probes all along.
+"""64 clients train at once on one server: no error, no lost frame, flat memory, and probes answered throughout.
 
-The clients are threads of a few processes, with a session and a key's worth of work each; they train again and again
-until the time is over. A probe in a process of its own asks ``/livez`` and looks at the server's memory. Every client's
-weights are compared with those of a run that had the server to itself.
+The clients are threads of a few processes, each with its own session, and train repeatedly until the time is over. A
+probe in a separate process requests ``/livez`` and measures the server's memory. Every client's weights are compared
+with those of a run that had the server to itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import gradwire
-from gradwire import sessions
+from gradwire._core.session import current_session
 from tests.live_server import API_KEY, ROOT, SOURCES, server_process
 
 from . import Figures, enough, progress
@@ -41,11 +41,11 @@ def one_run(url: str, steps: int = STEPS) -> str:
     """A session of its own, a training run in it, and its weights. New tensors belong to the session that is current
     in the process, so that it is made current for as long as it takes to record them."""
     rng = np.random.default_rng(0)
-    with sessions.open_session(url, API_KEY, seed=7) as session:
+    with current_session.open_session(url, API_KEY, seed=7) as session:
 
         def upload(*shape: int) -> Any:
             with _CURRENT:
-                sessions._current = session
+                current_session._current = session
                 return gradwire.from_numpy(rng.standard_normal(shape).astype(np.float32))
 
         weights = [upload(6, 16).requires_grad_(), upload(16, 1).requires_grad_()]

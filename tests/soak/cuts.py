@@ -1,8 +1,8 @@
 """A connection cut at every byte of a training run, in both directions: the same bits, every frame applied once.
 
-The run has what training has: random numbers of the server, uploads inside frames and in chunks, dropout, Adam, frames
-sent whole and by hash, reads, and a download in chunks. It is recorded once without a cut. Then it is repeated for
-each byte that went over the connection: at that byte the connection is closed, or reset, by turns.
+The run uses the server's random numbers, uploads inside frames and in chunks, dropout, Adam, frames sent whole and by
+hash, reads, and a download in chunks. It is recorded once without a cut. Then it is repeated for each byte of the
+connection, which is closed or reset (alternately) at that byte.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import gradwire
-from gradwire import sessions
-from gradwire.rest import Rest
+from gradwire._core.session import current_session, opened
+from gradwire._core.wire.rest import RestClient
 from tests.cutting_relay import Cut, CuttingRelay, cutting_relay
 from tests.live_server import LiveServer, live_server
 from tests.training_run import End, train
@@ -46,14 +46,14 @@ class Cutter:
     def __init__(self, server: LiveServer, relay: CuttingRelay) -> None:
         self.key = server.api_key
         self.relay = relay
-        self.rest = Rest(server.url, server.api_key)  # past the relay: only the stream is cut
+        self.rest = RestClient(server.url, server.api_key)  # past the relay: only the stream is cut
         self.url = f"http://127.0.0.1:{relay.port}"
 
     def run(self, cuts: list[Cut | None], patience: float = 60.0, heartbeat: float = 15.0) -> Outcome:
         """Train in a new session, over connections that are cut like this."""
         self.relay.plan(cuts)
         made = self.rest.post("/v1/sessions", {"seed": 11})["id"]
-        before = sessions._current
+        before = current_session._current
         session = gradwire.connect(self.url, self.key, session=made, patience=patience, heartbeat=heartbeat)
         try:
             with session.lock:  # frames are cut by the program alone, never because it was quiet for a moment
@@ -61,10 +61,10 @@ class Cutter:
                 applied = self.rest.get(f"/v1/sessions/{made}")["contents"]["frames_applied"]
                 return Outcome(end, session.frames, applied, session.stats()["reconnects"])
         finally:
-            sessions._current = before
+            current_session._current = before
             session.link.close()
             session.close()
-            sessions.OPENED.remove(session)
+            opened.OPENED.remove(session)
             self.rest.delete(f"/v1/sessions/{made}")
 
 
@@ -72,10 +72,10 @@ class Cutter:
 def cutter(session_host: Literal["inline", "process"] = "inline") -> Iterator[Cutter]:
     """A server in this process, with chunks so small that a small run has some; its sessions here or in a worker."""
     with (
-        patch("gradwire.outgoing.CHUNK_BYTES", CHUNK_BYTES),
-        patch("gradwire.patience.FIRST_PAUSE_S", 0.002),
-        patch("gradwire_server.streams.outgoing.CHUNK_BYTES", CHUNK_BYTES // 2),
-        patch("gradwire_server.streams.outgoing.INLINE_BYTES", CHUNK_BYTES // 2),
+        patch("gradwire._core.wire.frame_encoder.CHUNK_BYTES", CHUNK_BYTES),
+        patch("gradwire._core.wire.retry.FIRST_PAUSE_S", 0.002),
+        patch("gradwire_server.websocket.sender.CHUNK_BYTES", CHUNK_BYTES // 2),
+        patch("gradwire_server.websocket.sender.INLINE_BYTES", CHUNK_BYTES // 2),
         live_server(max_sessions=100_000, session_host=session_host) as server,
     ):
         port = urlsplit(server.url).port

@@ -1,7 +1,4 @@
-"""Claim: a session whose files were damaged is what it was after some record, or is refused with the place; no third.
-
-Every result is held against the recorded states bit by bit.
-"""
+"""Claim: a session with damaged files equals its state after some record, or is refused with the damage's location."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ import msgspec
 
 from gradwire_protocol.errors import JournalDamaged
 from gradwire_server.durable.store import read_spec
-from gradwire_server.runner import Runner
+from gradwire_server.hosting.runner import Runner
 from tests.server.story import Story, fingerprint, forget_commits, new_runner, policy, spec
 
 from . import Figures, enough, progress

@@ -1,10 +1,10 @@
-"""One key sends frames that no program sends while another tenant trains: no fault, probes answered, memory bounded.
+"""One key sends invalid frames while another tenant trains: no defect, probes answered, memory bounded.
 
-Every field of every message, as the schema has them, is given wrong kinds, huge counts, negative sizes and deep
-nesting, over streams in both forms and over REST; every op gets numbers and attributes in nobody's interest; and there
-are messages as large as a stream takes, of as many empty lists as they have bytes, three at a time. Meanwhile a tenant
-trains, with the weights of a run alone, and a probe in a process of its own asks ``/livez``. Senders and tenant stand
-for other machines: they take what time the server and the probe leave them.
+Every field of every message of the schema gets wrong kinds, huge counts, negative sizes and deep nesting, over
+streams in both formats and over REST. Every op gets invalid numbers and attributes. Messages of the maximum size
+consist of empty lists, three at a time. Meanwhile a tenant trains to the same weights as alone, and a probe in a
+separate process requests ``/livez``. Senders and tenant stand for other machines: they use the time that the server
+and the probe leave.
 """
 
 from __future__ import annotations

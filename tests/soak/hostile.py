@@ -1,9 +1,9 @@
 """100,000 hostile frames, endless requests and bombs against one server: no 500, bounded memory, neighbours unharmed.
 
-Frames are those of a real training step with parts exchanged, cut off, repeated or made huge, and random bytes; they
-go over streams and as JSON over REST, from processes of their own. Beside them there are heads and bodies that never
-end, packed bodies, deep JSON, and streams that ask for much and never read. Meanwhile another session trains, and its
-weights are to the bit those of a run that had the server to itself.
+The frames are those of a real training step with parts exchanged, cut off, repeated or enlarged, and random bytes;
+separate processes send them over streams and as JSON over REST. Other requests have endless heads and bodies,
+compressed bodies and deep JSON, or request much and never read. Meanwhile another session trains, and its weights
+equal to the bit those of a run that had the server to itself.
 """
 
 from __future__ import annotations
@@ -196,9 +196,9 @@ class Attack:
             while self.counts["frames over streams"] < frames and time.time() < end:
                 for i, speaker in enumerate(speakers):
                     if speaker is None:
-                        speaker = speakers[i] = _Speaker(connect(
-                            url, additional_headers=self.server.headers, max_size=1 << 26, compression=None,
-                        ))  # fmt: skip
+                        speaker = speakers[i] = _Speaker(
+                            connect(url, additional_headers=self.server.headers, max_size=1 << 26, compression=None)
+                        )
                     speaker.say(rng)
                     self.count("frames over streams")
                 for i, speaker in enumerate(speakers):

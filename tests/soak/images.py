@@ -1,4 +1,4 @@
-"""Random programs that are taken and restored before every message go on bit by bit."""
+"""Random programs with a snapshot and restore before every message continue bit by bit."""
 
 from __future__ import annotations
 

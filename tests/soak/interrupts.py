@@ -1,8 +1,9 @@
-"""Claim: Ctrl-C at any moment leaves a session that goes on, with right values: every place, and 1,000 random moments.
+"""Claim: after Ctrl-C at any moment the session is usable and its values are right: at every point, and at 1,000 random
+moments.
 
-First each program of :mod:`tests.interrupted_programs` is interrupted at each place at which the interpreter looks for
-signals. Then a loop of forward, backward and reads gets real signals at random moments, a thousand of them, and what it
-computes between them is held against what it must be.
+First each program of :mod:`tests.interrupted_programs` is interrupted at each point at which the interpreter checks
+for signals. Then a loop of forward, backward and reads gets a thousand real signals at random moments, and its
+results are compared with the expected ones.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def run(most_seconds: float) -> Figures:
     """Interrupt until there were enough, or the time is over."""
     until = time.monotonic() + most_seconds
     with live_server() as server:
-        before = gradwire.sessions._current
+        before = gradwire._core.session.current_session._current
         with gradwire.connect(server.url, server.api_key) as session:
             try:
                 random_ones = at_random(session, INTERRUPTS, until)
@@ -45,7 +46,7 @@ def run(most_seconds: float) -> Figures:
                     places += tried(session, program, range(1, most + 1), until)
                 return {"interrupts at random moments": random_ones, "places": places}
             finally:
-                gradwire.sessions._current = before
+                gradwire._core.session.current_session._current = before
 
 
 def at_random(session: Any, most: int, until: float, seed: int | None = None) -> int:

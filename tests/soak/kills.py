@@ -1,9 +1,8 @@
 """A server killed -9 at random points of a training run, and restarted: the same bits, nothing acknowledged is lost.
 
-The server has a data directory. It is killed while the program records, while frames are on their way, while it applies
-and journals them, while it answers, and while it recovers from the kill before. The program is not told and does not
-notice. Both kinds of durability are held against it; the death of a process is what ``applied`` promises to survive,
-and ``durable``, which promises more, survives it too.
+The server has a data directory. It is killed while the program records, while frames travel, while it applies,
+journals and answers, and while it recovers from the previous kill. The program does not notice. Both kinds of
+durability are tested; ``applied`` guarantees to survive the end of the process, and so does ``durable``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 import gradwire
-from gradwire import sessions
+from gradwire._core.session import current_session, opened
 from tests.live_server import API_KEY, ROOT, SOURCES
 from tests.training_run import End, train
 
@@ -76,7 +75,7 @@ class Killer(threading.Thread):
     """Kills the server when the program has sent so many frames, and starts it again; some starts are killed, too."""
 
     def __init__(
-        self, server: MortalServer, session: gradwire.session.Session, frames: list[int], seed: int, again: float
+        self, server: MortalServer, session: gradwire.Session, frames: list[int], seed: int, again: float
     ) -> None:
         super().__init__(name="killer", daemon=True)
         self.server = server
@@ -123,7 +122,7 @@ def disturbed(
     """
     killers: list[Killer] = []
 
-    def threaten(session: gradwire.session.Session) -> Killer:
+    def threaten(session: gradwire.Session) -> Killer:
         killers.append(Killer(server, session, frames, seed, again))
         return killers[0]
 
@@ -132,8 +131,8 @@ def disturbed(
     return end, {"kills": killers[0].kills, "resumed": stats["reconnects"], "frames sent again": stats["resent"]}
 
 
-def _train(server: MortalServer, durability: str, steps: int, threaten: Any) -> tuple[End, gradwire.session.Session]:
-    before = sessions._current
+def _train(server: MortalServer, durability: str, steps: int, threaten: Any) -> tuple[End, gradwire.Session]:
+    before = current_session._current
     session = gradwire.connect(server.url, API_KEY, seed=5, durability=durability, patience=120)
     killer = None if threaten is None else threaten(session)
     try:
@@ -155,9 +154,9 @@ def _train(server: MortalServer, durability: str, steps: int, threaten: Any) -> 
         if killer is not None:
             killer.done.set()
             killer.join(60)
-        sessions._current = before
+        current_session._current = before
         session.close()
-        sessions.OPENED.remove(session)
+        opened.OPENED.remove(session)
 
 
 def run(most_seconds: float) -> Figures:
@@ -165,7 +164,7 @@ def run(most_seconds: float) -> Figures:
     totals: dict[str, dict[str, int]] = {}
     with (
         tempfile.TemporaryDirectory(prefix="gradwire-kills-") as folder,
-        patch("gradwire.patience.LONGEST_PAUSE_S", 0.2),
+        patch("gradwire._core.wire.retry.LONGEST_PAUSE_S", 0.2),
     ):
         server = MortalServer(Path(folder) / "data", journal_bytes=JOURNAL_BYTES)
         try:

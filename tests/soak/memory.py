@@ -1,4 +1,4 @@
-"""No kernel of the op table, forward or backward, takes much more memory than was known before it ran."""
+"""No kernel of the op table, forward or backward, uses much more memory than was known before it ran."""
 
 from __future__ import annotations
 

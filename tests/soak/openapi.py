@@ -1,4 +1,4 @@
-"""schemathesis calls every operation of the OpenAPI document with all of its checks, many more times than the tests."""
+"""schemathesis calls every operation of the OpenAPI document with all its checks, many more times than the tests."""
 
 from __future__ import annotations
 

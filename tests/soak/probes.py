@@ -1,8 +1,8 @@
-"""How soon a server answers ``/livez`` all along, and how soon one beside it does that has nothing else to do.
+"""Response times of ``/livez`` on a server under test and on an idle server beside it.
 
-Both are asked in the same moment. A machine that is shared with others may let nobody run for most of a second: that
-delays both answers, and what the server itself adds is the difference. Runs as a process of its own, which also
-watches the server's memory.
+Both are requested at the same moment. A shared machine may suspend every process for most of a second, which delays
+both answers; the difference is the server's own delay. This runs as a separate process, which also measures the
+server's memory.
 """
 
 from __future__ import annotations

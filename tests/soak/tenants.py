@@ -1,7 +1,7 @@
-"""A stranger learns nothing of a session, neither from answers nor from how long they take.
+"""Other tenants learn nothing of a session, neither from answers nor from response times.
 
-Every route of the OpenAPI document is asked for somebody else's session and for one that never was, in random order.
-The answers are compared to the letter, and the times in pairs: a sign test on their differences, and their medians.
+Every route of the OpenAPI document is requested for another tenant's session and for an unknown one, in random order.
+The answers are compared literally, the times in pairs: a sign test on their differences, and their medians.
 """
 
 from __future__ import annotations

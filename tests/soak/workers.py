@@ -1,8 +1,8 @@
-"""Workers killed and stopped at random moments of a training run: the same bits, and a neighbour that notices nothing.
+"""Workers killed and stopped at random moments of a training run: the same bits, and an undisturbed neighbour.
 
-The server runs sessions in worker processes and keeps them on disk. The worker of the training run is killed -9 while
-it starts, recovers, applies, journals and answers, or is stopped as if it hung. The program is not told and does not
-notice. Another key's session is used all the while; its worker stays the same.
+The server runs durable sessions in worker processes. The worker of the training run is killed -9 while it starts,
+recovers, applies, journals and answers, or is stopped as if it hung. The program does not notice. Another key's
+session is used throughout; its worker stays the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 
 import gradwire
-from gradwire import sessions
+from gradwire._core.session import current_session, opened
 from tests.live_server import LiveServer, live_server
 from tests.training_run import End, train
 
@@ -51,7 +51,7 @@ class Killer(threading.Thread):
     def run(self) -> None:
         while not self.done.wait(self._chance.uniform(0.2, 1.5)):
             keeper = self.registry._sessions[self.session].host
-            if any(entry.given and entry.deaths for entry in list(keeper._entries.values())):
+            if any(entry.submitted and entry.deaths for entry in list(keeper._entries.values())):
                 continue  # the same frame is not to run at two deaths: then it would be refused, as is promised
             if keeper._host is None and self._chance.random() > WHILE_IT_RECOVERS:
                 continue
@@ -92,7 +92,7 @@ def worker_of(server: LiveServer, session: str) -> int:
 
 def trained(server: LiveServer, seed: int | None) -> tuple[End, int]:
     """The end of a run, and how many workers it has cost; no ``seed``: it is not disturbed."""
-    before: Any = sessions._current
+    before: Any = current_session._current
     session = gradwire.connect(server.url, server.api_key, seed=5)
     killer = None if seed is None else Killer(server, session.id, seed)
     try:
@@ -110,9 +110,9 @@ def trained(server: LiveServer, seed: int | None) -> tuple[End, int]:
     finally:
         if killer is not None:
             killer.done.set()
-        sessions._current = before
+        current_session._current = before
         session.close()
-        sessions.OPENED.remove(session)
+        opened.OPENED.remove(session)
 
 
 def run(most_seconds: float) -> Figures:

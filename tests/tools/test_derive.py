@@ -1,4 +1,4 @@
-"""The derived pages: they say what the tables say, and a page that does not is found. Freshness itself is lint's."""
+"""Derived pages show the tables, and a stale page is detected. ``make lint`` checks freshness itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from gradwire_protocol.errors import BY_CODE
 from gradwire_protocol.table import TABLE
 from gradwire_server.routes.ops import encoded
-from gradwire_server.settings import Settings, variable
+from gradwire_server.settings.settings import Settings, variable
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ import numpy as np
 from gradwire_protocol.dtypes import DType, bfloat16, float16, float64
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
-from ..hardware import gpu_count
-from ..tensor import Tensor
-from . import casting
-from .casting import STATE, kind_of
+from .._core.dispatch import autocasting as casting
+from .._core.dispatch.autocasting import STATE, kind_of
+from .._core.surface.server_devices import gpu_count
+from .._core.tensor.tensor import Tensor
 
 _OTHER_KINDS: Final = ("hpu", "ipu", "maia", "meta", "mps", "mtia", "xla", "xpu")
 

@@ -16,12 +16,12 @@ from typing import Any
 from gradwire_protocol.dtypes import float16, float32, int32
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
-from ..creation import full, tensor
-from ..dispatch import call
-from ..hardware import gpu_count
-from ..modes import no_grad
-from ..optim.optimizer import Optimizer
-from ..tensor import NO_GRAD, Tensor
+from .._core.context.modes import no_grad
+from .._core.dispatch.dispatch import call
+from .._core.optimizers.optimizer import Optimizer
+from .._core.surface.creation import full, tensor
+from .._core.surface.server_devices import gpu_count
+from .._core.tensor.tensor import NO_GRAD, Tensor
 
 
 class OptState(Enum):

@@ -14,15 +14,16 @@ from typing import Any, Final, NamedTuple
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
-from .. import duals
-from ..modes import _Mode
-from ..tensor import Tensor
+from .._core.context.modes import _Mode
+from .._core.dispatch import dual_tensors
+from .._core.graph import forward_levels
+from .._core.tensor.tensor import Tensor
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
 
 class _Current(threading.local):
-    level: duals.Level | None = None
+    level: forward_levels.ForwardLevel | None = None
 
 
 _CURRENT: Final = _Current()
@@ -45,7 +46,7 @@ def enter_dual_level() -> int:
         raise ArgumentError(
             "enter_dual_level: a level is open, and levels of forward_ad do not nest: use gradwire.func.jvp"
         )
-    _CURRENT.level = duals.Level().__enter__()
+    _CURRENT.level = forward_levels.ForwardLevel().__enter__()
     return 0
 
 
@@ -102,11 +103,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> A
     check_numbers(tensor, tangent)
     if level not in (None, 0):
         raise ArgumentError(f"make_dual: the open level is 0, not {level}")
-    if current in duals.duals_of(tensor):
+    if current in forward_levels.duals_of(tensor):
         raise ArgumentError("make_dual: the tensor has a tangent already: unpack_dual it first")
-    if current in duals.duals_of(tangent):
+    if current in forward_levels.duals_of(tangent):
         raise ArgumentError("make_dual: the tangent has a tangent itself: unpack_dual it first")
-    return duals.make_dual(tensor, tangent, current)
+    return dual_tensors.make_dual(tensor, tangent, current)
 
 
 def check_numbers(tensor: Tensor, tangent: Tensor) -> None:
@@ -116,7 +117,7 @@ def check_numbers(tensor: Tensor, tangent: Tensor) -> None:
         ArgumentValueError: where one is not.
     """
     for name, value in (("tensor", tensor), ("tangent", tangent)):
-        if value._meta.dtype.category < 2:
+        if not value._meta.dtype.carries_gradient:
             raise ArgumentValueError(f"make_dual: {name} is {value.dtype}, not floating point or complex")
 
 
@@ -129,6 +130,6 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if not isinstance(tensor, Tensor):
         raise ArgumentTypeError(f"unpack_dual: expected a tensor, not {type(tensor).__name__}")
     current = _CURRENT.level
-    if current is None or current not in duals.duals_of(tensor):
+    if current is None or current not in forward_levels.duals_of(tensor):
         return UnpackedDualTensor(tensor, None)
-    return UnpackedDualTensor(duals.primal_of(tensor, current), duals.tangent_of(tensor, current))
+    return UnpackedDualTensor(dual_tensors.primal_of(tensor, current), dual_tensors.tangent_of(tensor, current))

@@ -7,9 +7,10 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError
 
-from .. import duals
-from ..creation import zeros_like
-from ..dispatch import call
+from .._core.dispatch import dual_tensors
+from .._core.dispatch.dispatch import call
+from .._core.graph import forward_levels
+from .._core.surface.creation import zeros_like
 
 Tensors = tuple[Any, ...]
 
@@ -34,14 +35,14 @@ def forward_jacobian(
     nested: list[bool] = []
 
     def along(*directions: Any) -> Tensors:
-        with duals.Level() as level:
-            found = func(*[duals.make_dual(t.detach(), d, level) for t, d in zip(inputs, directions, strict=True)])
+        with forward_levels.ForwardLevel() as level:
+            found = func(
+                *[dual_tensors.make_dual(t.detach(), d, level) for t, d in zip(inputs, directions, strict=True)]
+            )
             nested.append(isinstance(found, tuple))
             outputs = found if isinstance(found, tuple) else (found,)
-            slopes = [duals.tangent_of(o, level) for o in outputs]
-        return tuple(
-            (zeros_like(o) if s is None else s).detach() for o, s in zip(outputs, slopes, strict=True)
-        )  # fmt: skip
+            slopes = [dual_tensors.tangent_of(o, level) for o in outputs]
+        return tuple((zeros_like(o) if s is None else s).detach() for o, s in zip(outputs, slopes, strict=True))
 
     count = sum(t.numel() for t in inputs)
     basis, start = [], 0

@@ -14,13 +14,13 @@ import numpy as np
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GraphError
 from gradwire_protocol.meta import meta
 
-from ..creation import ones_like, zeros_like
-from ..dispatch import call
-from ..duals import duals_of
-from ..modes import enable_grad, is_grad_enabled, set_grad_enabled
-from ..scopes import anchored
-from ..tensor import Tensor
-from . import grad
+from .._core.backward.backward import grad
+from .._core.context.modes import enable_grad, is_grad_enabled, set_grad_enabled
+from .._core.dispatch.dispatch import call
+from .._core.dispatch.transform_levels import anchored
+from .._core.graph.forward_levels import duals_of
+from .._core.surface.creation import ones_like, zeros_like
+from .._core.tensor.tensor import Tensor
 from .forward_jacobian import forward_jacobian
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -420,7 +420,7 @@ def _rows(i: int, output: Any, sources: Tensors, create_graph: bool, strict: boo
             column.append(entry)
     return tuple(
         call("stack", column, 0).reshape(shape + tuple(t.shape)) for column, t in zip(columns, sources, strict=True)
-    )  # fmt: skip
+    )
 
 
 def hessian(

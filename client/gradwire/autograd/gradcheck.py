@@ -14,10 +14,10 @@ import numpy as np
 
 from gradwire_protocol import dtypes
 
-from ..modes import no_grad
-from ..scopes import anchored
-from ..tensor import Tensor
-from . import grad
+from .._core.backward.backward import grad
+from .._core.context.modes import no_grad
+from .._core.dispatch.transform_levels import anchored
+from .._core.tensor.tensor import Tensor
 from .functional import upload_like
 from .gradcheck_modes import Batched, ForwardMode, GradcheckError, compare_slopes, undefined_gradients
 
@@ -286,9 +286,7 @@ class _Recorded:
         return len(self._wanted) - before
 
     def _gradients(self, roots: list[Any], sources: list[Any], vectors: list[Any]) -> None:
-        self._wanted += grad(
-            roots, sources, vectors, retain_graph=True, allow_unused=True, materialize_grads=True
-        )  # fmt: skip
+        self._wanted += grad(roots, sources, vectors, retain_graph=True, allow_unused=True, materialize_grads=True)
 
     def add(self, tensors: list[Any]) -> None:
         """More to read."""

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import duals
-from ..creation import zeros_like
-from ..dispatch import call
-from ..scopes import anchored
-from ..tensor import Tensor
-from . import grad
-from .function import Function
+from .._core.backward.backward import grad
+from .._core.backward.function import Function
+from .._core.dispatch import dual_tensors
+from .._core.dispatch.dispatch import call
+from .._core.dispatch.transform_levels import anchored
+from .._core.graph import forward_levels
+from .._core.surface.creation import zeros_like
+from .._core.tensor.tensor import Tensor
 from .functional import upload_like
 
 Array = np.ndarray[Any, Any]
@@ -37,11 +38,11 @@ def _is_number(value: Any) -> bool:
 def slopes(func: Callable[..., Any], inputs: tuple[Any, ...], tangents: dict[int, Any]) -> list[Any]:
     """The tangents of the outputs that can have one, given those of some inputs; zeros where there is none."""
     plain = [t.detach() if isinstance(t, Tensor) else t for t in inputs]
-    with duals.Level() as level:
+    with forward_levels.ForwardLevel() as level:
         for position, tangent in tangents.items():
-            plain[position] = duals.make_dual(plain[position], tangent, level)
+            plain[position] = dual_tensors.make_dual(plain[position], tangent, level)
         outputs = [o for o in _tupled(func(*plain)) if _is_number(o)]
-        found = [duals.tangent_of(o, level) for o in outputs]
+        found = [dual_tensors.tangent_of(o, level) for o in outputs]
         return [zeros_like(o).detach() if t is None else t.detach() for o, t in zip(outputs, found, strict=True)]
 
 

@@ -9,14 +9,16 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
-from .. import saved_attributes  # noqa: F401  (which adds to nodes)
-from ..hooks import RemovableHandle
-from ..mirror import Node, edge_of
-from ..modes import MODES
-from ..tensor import Tensor
-from .edges import GradientEdge, get_gradient_edge
+from .._core.backward import saved_attributes  # noqa: F401  (which adds to nodes)
+from .._core.backward.client_backward import current_backward
+from .._core.backward.gradient_edges import GradientEdge, get_gradient_edge
+from .._core.context.hook_handles import RemovableHandle
+from .._core.context.modes import MODES
+from .._core.dispatch.dispatch import call
+from .._core.graph.graph_mirror import Node, edge_of
+from .._core.tensor.saved_tensors import saved_tensors_hooks
+from .._core.tensor.tensor import Tensor
 from .mutation import allow_mutation_on_saved_tensors
-from .saved_tensors import saved_tensors_hooks
 
 __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
@@ -29,8 +31,6 @@ def increment_version(tensor: Any) -> None:
     for item in [tensor] if isinstance(tensor, Tensor) else tensor:
         if item._inference:
             continue  # its writes are not counted
-        from ..dispatch import call
-
         call("bump_version", item)
         item._bump()
 
@@ -113,9 +113,7 @@ class _Together:
 
     def hook(self, i: int) -> Callable[[Any], None]:
         def arrived(gradient: Any) -> None:
-            from .driver import current_run
-
-            run = current_run()
+            run = current_backward()
             with self._lock:
                 number = id(run)
                 if number not in self._found:

@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary, ref
 
 from gradwire_protocol.errors import GraphError
 
-from ..modes import MODES, no_grad
-from .saved_tensors import saved_tensors_hooks
+from .._core.context.modes import MODES, no_grad
+from .._core.tensor.saved_tensors import saved_tensors_hooks
 
 
 class _Handle:

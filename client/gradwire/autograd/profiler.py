@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, Self
 
 from gradwire_protocol.errors import Unsupported
 
+from .._core.context.late_signatures import show_as
+from .._core.session.profile_ranges import record_function
 from ..profiler.events import EventList, FunctionEvent, FunctionEventAvg
 from ..profiler.profile import NotStarted
 from ..profiler.profile import profile as _Profile
-from ..profiler.ranges import record_function
 
 __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_nvtx", "profile", "record_function"]
 
@@ -116,6 +118,9 @@ class profile:  # PyTorch's name
 
     def __repr__(self) -> str:
         return str(self)
+
+
+show_as(profile.table, lambda: signature(EventList.table))
 
 
 class emit_nvtx:  # PyTorch's name

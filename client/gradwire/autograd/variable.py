@@ -7,8 +7,8 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError
 
-from ..tensor import Tensor
-from .driver import current_run
+from .._core.backward.client_backward import current_backward
+from .._core.tensor.tensor import Tensor
 
 
 class _VariableType(type):
@@ -32,7 +32,7 @@ class _ExecutionEngine:
         Raises:
             GraphError: outside of a backward.
         """
-        current_run().when_finished(callback)
+        current_backward().when_finished(callback)
 
 
 class Variable(metaclass=_VariableType):

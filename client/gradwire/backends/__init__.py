@@ -1,7 +1,7 @@
-"""``torch.backends``: what of PyTorch's libraries there is, and the switches that programs set.
+"""``torch.backends``: the available libraries of PyTorch, and the settings that programs change.
 
-A switch keeps the value it is given. One changes results: ``cuda.matmul.allow_tf32``, off as in PyTorch, lets a GPU
-round float32 to TF32 in products of matrices. Every op is deterministic but for scattered additions on a GPU.
+Settings keep their values. One changes results: ``cuda.matmul.allow_tf32``, off as in PyTorch, lets a GPU round
+float32 to TF32 in matrix products. Every op is deterministic except scattered additions on a GPU.
 """
 
 from . import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from gradwire_protocol.errors import ArgumentError
 
-from ..settings import get_float32_matmul_precision, set_float32_matmul_precision
+from .._core.surface.global_settings import get_float32_matmul_precision, set_float32_matmul_precision
 
 
 class _MatMul:

@@ -1,10 +1,10 @@
-"""``torch.cpu``: the server's CPU, asked as if it were a GPU."""
+"""``torch.cpu``: the server's CPU, with an API like that of ``torch.cuda``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..sessions import current_session
+from .._core.session.current_session import current_session
 from . import amp as amp
 
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from gradwire_protocol.errors import OutOfMemory as OutOfMemoryError
 
-from ..generator import default_generator
-from ..hardware import OnDevice, facts, gpu_count, gpu_index, synchronize
-from ..places import PLACES
+from .._core.context.default_device import PLACES
+from .._core.surface.generator import default_generator
+from .._core.surface.server_devices import OnDevice, facts, gpu_count, gpu_index, synchronize
+from .._core.tensor.tensor import Tensor
 from .memory import (
     empty_cache,
     max_memory_allocated,
@@ -41,7 +42,7 @@ __all__ = [
 
 
 class DeviceProperties(NamedTuple):
-    """What is known of a GPU of the server."""
+    """Properties of a GPU of the server."""
 
     name: str
     major: int
@@ -68,7 +69,7 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """How many GPUs the server has."""
+    """The number of the server's GPUs."""
     return gpu_count()
 
 
@@ -78,7 +79,7 @@ def is_initialized() -> bool:
 
 
 def init() -> None:
-    """Nothing to prepare: a GPU is opened by the first operation on it."""
+    """Without effect: the first operation on a GPU opens it."""
 
 
 def current_device() -> int:
@@ -100,7 +101,7 @@ def set_device(device: Any) -> None:
 
 
 def get_device_name(device: Any = None) -> str:
-    """What the maker calls a GPU."""
+    """The vendor's name of a GPU."""
     return str(facts(device)["model"])
 
 
@@ -135,12 +136,12 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether a CUDA graph is being captured: gradwire has none."""
+    """False: gradwire has no user-visible CUDA graphs."""
     return False
 
 
 def ipc_collect() -> None:
-    """Nothing to collect: memory of the server is shared through sessions, not between processes."""
+    """Without effect: processes share no memory of the server."""
 
 
 # Random numbers: all devices draw from the session's generator
@@ -172,7 +173,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-def get_rng_state(device: Any = "cuda") -> Any:
+def get_rng_state(device: Any = "cuda") -> Tensor:
     """The state of the session's random numbers."""
     gpu_index(device)
     return default_generator.get_state()
@@ -201,7 +202,7 @@ def __getattr__(name: str) -> Any:
 
         return import_module("gradwire.cuda.amp")
     if name.endswith("Tensor"):
-        from ..tensor_types import CUDA_TYPES
+        from .._core.surface.tensor_types import CUDA_TYPES
 
         if name in CUDA_TYPES:
             return CUDA_TYPES[name]

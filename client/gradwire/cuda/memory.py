@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..hardware import facts, gpu_count, held
-from ..sessions import current_session
+from .._core.session.current_session import current_session
+from .._core.surface.server_devices import facts, gpu_count, held
 
 
 def memory_allocated(device: Any = None) -> int:

@@ -1,6 +1,6 @@
-"""Streams and events as far as they have a meaning here: a session computes in the order in which it is told to.
+"""Streams and events. A session computes in program order, so there is one stream.
 
-So every stream is the same one, waiting for another is already done, and an event is a place in that order.
+Waiting for another stream is therefore a no-op, and an event is a position in that order.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError
 
-from ..hardware import gpu_index
-from ..places import PLACES
-from ..sessions import current_session
-from ..size import device as Device
+from .._core.context.default_device import PLACES
+from .._core.context.size import device as Device
+from .._core.session.current_session import current_session
+from .._core.surface.server_devices import gpu_index
 
 
 class Stream:
@@ -33,7 +33,7 @@ class Stream:
         current_session().synchronize()
 
     def query(self) -> bool:
-        """Whether everything is done: it is when this returns."""
+        """Wait for all work and return True."""
         current_session().synchronize()
         return True
 
@@ -44,7 +44,7 @@ class Stream:
         """Work is done in order already."""
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Mark this place in the order of work."""
+        """Record this position in the order of work."""
         event = Event() if event is None else event
         event.record(self)
         return event
@@ -60,7 +60,7 @@ class Stream:
 
 
 class Event:
-    """A place in the order of work.
+    """A position in the order of work.
 
     With ``enable_timing`` it waits for everything before it, so :meth:`elapsed_time` is what the program sees: with the
     way to the server and back.
@@ -76,7 +76,7 @@ class Event:
         self._recorded = False
 
     def record(self, stream: Any = None) -> None:
-        """Mark this place. One round trip with ``enable_timing``."""
+        """Record this position. One round trip with ``enable_timing``."""
         self._recorded = True
         if self._timed:
             current_session().synchronize()
@@ -86,7 +86,7 @@ class Event:
         """Work is done in order already."""
 
     def query(self) -> bool:
-        """Whether what came before it is done: it is when this returns."""
+        """Wait for the earlier work and return True."""
         self.synchronize()
         return True
 

@@ -5,73 +5,20 @@ from the session's generator. Arguments are checked there, too: a check costs no
 raised at the next read.
 """
 
-from . import constraints, kl_between, kl_within, transforms, utils  # noqa: F401  (they register divergences)
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .categorical import Categorical
-from .cauchy import Cauchy
-from .chi2 import Chi2
+from .._core.surface.module_aliases import add_aliases as _add_aliases
+from . import constraints, transforms, utils
+from .composed import MixtureSameFamily, TransformedDistribution
 from .constraint_registry import biject_to, transform_to
-from .continuous_bernoulli import ContinuousBernoulli
-from .dirichlet import Dirichlet
-from .distribution import Distribution
-from .exp_family import ExponentialFamily
-from .exponential import Exponential
-from .fishersnedecor import FisherSnedecor
-from .gamma import Gamma
-from .generalized_pareto import GeneralizedPareto
-from .geometric import Geometric
-from .gumbel import Gumbel
-from .half_cauchy import HalfCauchy
-from .half_normal import HalfNormal
-from .independent import Independent
-from .inverse_gamma import InverseGamma
+from .counts import Binomial, Multinomial, NegativeBinomial, Poisson
+from .distribution import Distribution, ExponentialFamily, Independent
 from .kl import kl_divergence, register_kl
-from .kumaraswamy import Kumaraswamy
-from .laplace import Laplace
-from .lkj_cholesky import LKJCholesky
-from .log_normal import LogNormal
-from .logistic_normal import LogisticNormal
-from .lowrank_multivariate_normal import LowRankMultivariateNormal
-from .mixture_same_family import MixtureSameFamily
-from .multinomial import Multinomial
-from .multivariate_normal import MultivariateNormal
-from .negative_binomial import NegativeBinomial
-from .normal import Normal
-from .one_hot_categorical import OneHotCategorical, OneHotCategoricalStraightThrough
-from .pareto import Pareto
-from .poisson import Poisson
-from .relaxed_bernoulli import RelaxedBernoulli
-from .relaxed_categorical import RelaxedOneHotCategorical
-from .studentT import StudentT
-from .transformed_distribution import TransformedDistribution
-from .transforms import (
-    AbsTransform,
-    AffineTransform,
-    CatTransform,
-    ComposeTransform,
-    CorrCholeskyTransform,
-    CumulativeDistributionTransform,
-    ExpTransform,
-    IndependentTransform,
-    LowerCholeskyTransform,
-    PositiveDefiniteTransform,
-    PowerTransform,
-    ReshapeTransform,
-    SigmoidTransform,
-    SoftmaxTransform,
-    SoftplusTransform,
-    StackTransform,
-    StickBreakingTransform,
-    TanhTransform,
-    Transform,
-    identity_transform,
-)
-from .uniform import Uniform
-from .von_mises import VonMises
-from .weibull import Weibull
-from .wishart import Wishart
+from .multivariate import LKJCholesky, LowRankMultivariateNormal, MultivariateNormal, Wishart
+from .outcomes import *
+from .positive import *
+from .real_line import Cauchy, Gumbel, Laplace, Normal, StudentT, Uniform, VonMises
+from .relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
+from .transforms import *
+from .unit_interval import Beta, Dirichlet, Kumaraswamy, LogisticNormal
 
 __all__ = [
     "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy",
@@ -86,3 +33,20 @@ __all__ = [
     "Transform", "TransformedDistribution", "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "constraints",
     "identity_transform", "kl_divergence", "register_kl", "transform_to", "transforms", "utils",
 ]  # fmt: skip
+
+_PATHS = """
+bernoulli: Bernoulli   beta: Beta   binomial: Binomial   categorical: Categorical   cauchy: Cauchy   chi2: Chi2
+continuous_bernoulli: ContinuousBernoulli   dirichlet: Dirichlet   exp_family: ExponentialFamily
+exponential: Exponential   fishersnedecor: FisherSnedecor   gamma: Gamma   generalized_pareto: GeneralizedPareto
+geometric: Geometric   gumbel: Gumbel   half_cauchy: HalfCauchy   half_normal: HalfNormal   independent: Independent
+inverse_gamma: InverseGamma   kumaraswamy: Kumaraswamy   laplace: Laplace   lkj_cholesky: LKJCholesky
+log_normal: LogNormal   logistic_normal: LogisticNormal   lowrank_multivariate_normal: LowRankMultivariateNormal
+mixture_same_family: MixtureSameFamily   multinomial: Multinomial   multivariate_normal: MultivariateNormal
+negative_binomial: NegativeBinomial   normal: Normal
+one_hot_categorical: OneHotCategorical OneHotCategoricalStraightThrough   pareto: Pareto   poisson: Poisson
+relaxed_bernoulli: RelaxedBernoulli relaxed.LogitRelaxedBernoulli
+relaxed_categorical: RelaxedOneHotCategorical relaxed.ExpRelaxedCategorical   studentT: StudentT
+transformed_distribution: TransformedDistribution   uniform: Uniform   von_mises: VonMises   weibull: Weibull
+wishart: Wishart
+"""
+_add_aliases(__name__, _PATHS, __name__)

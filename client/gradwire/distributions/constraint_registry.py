@@ -68,14 +68,14 @@ def _above(constraint: Any) -> Any:
         return transforms.ExpTransform()
     return transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)]
-    )  # fmt: skip
+    )
 
 
 @_both(constraints.less_than)
 def _below(constraint: Any) -> Any:
     return transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
-    )  # fmt: skip
+    )
 
 
 @_both(constraints.interval, constraints.half_open_interval)
@@ -124,7 +124,7 @@ def _combined(registry: ConstraintRegistry) -> None:
     def independent(constraint: Any) -> Any:
         return transforms.IndependentTransform(
             registry(constraint.base_constraint), constraint.reinterpreted_batch_ndims
-        )  # fmt: skip
+        )
 
     def cat(constraint: Any) -> Any:
         parts = [registry(c) for c in constraint.cseq]

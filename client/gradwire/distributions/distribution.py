@@ -1,8 +1,4 @@
-"""``Distribution``: what all distributions share, and how their arguments are checked.
-
-Checks cost no round trip. Numbers are checked at once; values that only the server has are checked there, by the op
-``check_all``, and a failure is raised at the next read, as that of any op.
-"""
+"""Distributions: what all of them have, exponential families, and several that count as one."""
 
 from __future__ import annotations
 
@@ -12,10 +8,12 @@ from typing import Any, ClassVar
 from gradwire_protocol.errors import ArgumentValueError, ShapeError
 from gradwire_protocol.shapes import broadcast
 
-from ..tensor import Tensor
+from .._core.tensor.tensor import Tensor
 from . import constraints
 from .library import call, gw
-from .parameters import as_size, lazy_property, number_of
+from .parameters import as_size, lazy_property, number_of, sum_rightmost
+
+__all__ = ["ExponentialFamily", "Independent"]
 
 
 def require(value: Any, constraint: Any, message: str) -> None:
@@ -89,9 +87,10 @@ class Distribution:
                 continue  # computed from one that was given
             value = getattr(self, name)
             require(
-                value, constraint,
+                value,
+                constraint,
                 f"{type(self).__name__}: the parameter {name} must satisfy {constraints.described(constraint)}",
-            )  # fmt: skip
+            )
 
     # Shapes
 
@@ -217,6 +216,10 @@ class Distribution:
 
     # Checks
 
+    def _check_sample(self, value: Any) -> None:
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _validate_sample(self, value: Any) -> None:
         """Check a value that a method was given: its shape now, its values on the server.
 
@@ -248,7 +251,7 @@ class Distribution:
             return
         require(
             value, support, f"{type(self).__name__}: the value must lie in the support {constraints.described(support)}"
-        )  # fmt: skip
+        )
 
     def __repr__(self) -> str:
         names = [name for name in self.arg_constraints if name in self.__dict__]
@@ -257,3 +260,119 @@ class Distribution:
             value = self.__dict__[name]
             parts.append(f"{name}: {value if value.numel() == 1 else value.size()}")
         return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class ExponentialFamily(Distribution):
+    """Densities ``exp(<t(x), theta> - F(theta) + k(x))``, of natural parameters theta and log normaliser F."""
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        raise self._lacks("_natural_params")
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        raise self._lacks("_log_normalizer")
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        raise self._lacks("_mean_carrier_measure")
+
+    def _tangent(self) -> tuple[Any, Any, Any]:
+        """Natural parameters, the log normaliser there, and its derivatives; all detached from what they came from."""
+        params = [p.detach().requires_grad_() for p in self._natural_params]
+        with gw.enable_grad():
+            normalizer = self._log_normalizer(*params)
+            slopes = gw.autograd.grad(normalizer.sum(), params, create_graph=True)
+        return params, normalizer, slopes
+
+    def entropy(self) -> Any:
+        """``F(theta) - <theta, F'(theta)> - E k(x)``."""
+        carried = self._mean_carrier_measure
+        params, normalizer, slopes = self._tangent()
+        result = normalizer - carried
+        for param, slope in zip(params, slopes, strict=True):
+            along = (param * slope).reshape(*self._batch_shape, -1).sum(-1)
+            result = result - along
+        return result
+
+
+class Independent(Distribution):
+    """The last ``reinterpreted_batch_ndims`` batch dimensions of ``base_distribution`` as one event.
+
+    Raises:
+        ValueError: where it has fewer.
+    """
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    _batched: ClassVar[dict[str, int]] = {}
+    _carried: ClassVar[tuple[str, ...]] = ("reinterpreted_batch_ndims",)
+
+    def __init__(
+        self, base_distribution: Any, reinterpreted_batch_ndims: int, validate_args: bool | None = None
+    ) -> None:
+        have = len(base_distribution.batch_shape)
+        if reinterpreted_batch_ndims > have:
+            raise ValueError(f"{reinterpreted_batch_ndims} batch dimensions are to be an event's, there are {have}")
+        shape = (*base_distribution.batch_shape, *base_distribution.event_shape)
+        cut = have - reinterpreted_batch_ndims
+        self.base_dist = base_distribution
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+        super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
+
+    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
+        inner = self._event_shape[: self.reinterpreted_batch_ndims]
+        new.base_dist = self.base_dist.expand((*batch_shape, *inner))
+
+    @property
+    def has_rsample(self) -> Any:
+        return self.base_dist.has_rsample
+
+    @property
+    def has_enumerate_support(self) -> Any:
+        return False if self.reinterpreted_batch_ndims > 0 else self.base_dist.has_enumerate_support
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        found = self.base_dist.support
+        n = self.reinterpreted_batch_ndims
+        return constraints.independent(found, n) if n else found
+
+    @property
+    def mean(self) -> Any:
+        return self.base_dist.mean
+
+    @property
+    def mode(self) -> Any:
+        return self.base_dist.mode
+
+    @property
+    def variance(self) -> Any:
+        return self.base_dist.variance
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        """Samples of the base distribution."""
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        """Samples of the base distribution, with gradients."""
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value: Any) -> Any:
+        """The sum over the event of the base distribution's."""
+        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+
+    def entropy(self) -> Any:
+        """The sum over the event of the base distribution's."""
+        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """The base distribution's, where no dimension was taken over.
+
+        Raises:
+            NotImplementedError: where one was: the product of supports is too large to list.
+        """
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError("Independent does not list the product of the supports of its dimensions")
+        return self.base_dist.enumerate_support(expand=expand)
+
+    def __repr__(self) -> str:
+        return f"Independent({self.base_dist!r}, {self.reinterpreted_batch_ndims})"

@@ -1,13 +1,25 @@
-"""The names that formulas of distributions are written in: gradwire's own, looked up when they are used."""
+"""The names that formulas of distributions are written in, as ``gradwire`` has them."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
-import gradwire
+from gradwire_protocol.dtypes import bool_, int32, int64
 
-from ..dispatch import call
+from .. import autograd, linalg, nn, special
+from .._core.context.modes import enable_grad, no_grad
+from .._core.dispatch.dispatch import call
+from .._core.session.batched_read import fetch
+from .._core.session.current_session import get_default_dtype
+from .._core.surface import creation
+from .._core.surface.methods import FUNCTIONS
 
 __all__ = ["call", "gw"]
 
-gw: Any = gradwire
+_MADE = "arange empty eye full full_like ones ones_like rand randn tensor zeros zeros_like"
+
+gw: Any = SimpleNamespace(**FUNCTIONS | {name: getattr(creation, name) for name in _MADE.split()})
+gw.autograd, gw.linalg, gw.nn, gw.special = autograd, linalg, nn, special
+gw.bool, gw.int, gw.int64, gw.get_default_dtype = bool_, int32, int64, get_default_dtype
+gw.enable_grad, gw.no_grad, gw.fetch = enable_grad, no_grad, fetch

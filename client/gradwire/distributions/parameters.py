@@ -13,8 +13,8 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentValueError
 from gradwire_protocol.shapes import broadcast
 
-from ..size import Size
-from ..tensor import Tensor
+from .._core.context.size import Size
+from .._core.tensor.tensor import Tensor
 from .library import gw
 
 euler_constant: Final = 0.57721566490153286060
@@ -57,9 +57,7 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
         whole = not any(isinstance(v, (float, np.floating)) for v in values)
         dtype = floating[0] if floating else tensors[0].dtype if whole else dtype
     device = tensors[0].device if tensors else None
-    return tuple(
-        _stretched(v, shape) if isinstance(v, Tensor) else filled(v, shape, dtype, device) for v in values
-    )  # fmt: skip
+    return tuple(_stretched(v, shape) if isinstance(v, Tensor) else filled(v, shape, dtype, device) for v in values)
 
 
 def _stretched(tensor: Any, shape: tuple[int, ...]) -> Any:

@@ -1,4 +1,4 @@
-"""``gradwire.func``: transformations of functions."""
+"""``gradwire.func``: function transforms."""
 
 from .forward import jvp, linearize
 from .jacobians import hessian, jacfwd, jacrev

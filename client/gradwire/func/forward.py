@@ -7,12 +7,14 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError
 
-from .. import duals
-from ..creation import zeros_like
-from ..modes import enable_grad, is_grad_enabled
-from ..scopes import ENDED, Scope, alias, depends_outside, released
-from ..tensor import Tensor
-from .pytree import tree_flatten, tree_map, tree_unflatten
+from .._core.context.modes import enable_grad, is_grad_enabled
+from .._core.context.pytree import tree_flatten, tree_map, tree_unflatten
+from .._core.dispatch import dual_tensors
+from .._core.dispatch.transform_levels import ENDED, TransformLevel, alias, depends_outside, released
+from .._core.graph import forward_levels
+from .._core.surface.creation import zeros_like
+from .._core.tensor.tensor import Tensor
+from ..autograd.forward_ad import check_numbers
 from .reverse import gradients, results_of, split_aux, tensors_of
 
 __all__ = ["jvp", "linearize"]
@@ -52,7 +54,7 @@ def jvp(
             if not isinstance(value, Tensor):
                 raise ArgumentError(f"jvp: {what} must be made of tensors, they have {type(value).__name__}")
     recording = is_grad_enabled()
-    with duals.Level() as level, Scope() as scope:
+    with forward_levels.ForwardLevel() as level, TransformLevel() as scope:
         inputs = [dual(p, t, level) for p, t in zip(leaves, directions, strict=True)]
         scope.first = inputs[0]
         scope.admit(inputs)
@@ -60,14 +62,16 @@ def jvp(
         outputs, out_spec = results_of("jvp", output)
         values, slopes = [], []
         for i, result in enumerate(outputs):
-            slope = duals.tangent_of(result, level)
+            slope = dual_tensors.tangent_of(result, level)
             if slope is None and strict:
                 raise ArgumentError(f"jvp: output {i} does not depend on the primals, which strict=True forbids")
-            values.append(result if slope is None else duals.primal_of(result, level))
+            values.append(result if slope is None else dual_tensors.primal_of(result, level))
             slopes.append(zeros_like(result).detach() if slope is None else slope)
         if has_aux:
             tensors_of("jvp: aux", aux)
-            aux = tree_map(lambda t: duals.primal_of(t, level) if level in duals.duals_of(t) else t, aux)
+            aux = tree_map(
+                lambda t: dual_tensors.primal_of(t, level) if level in forward_levels.duals_of(t) else t, aux
+            )
     found = (
         tree_unflatten([released(t, recording) for t in values], out_spec),
         tree_unflatten([released(t, recording) for t in slopes], out_spec),
@@ -75,16 +79,14 @@ def jvp(
     return (*found, tree_map(lambda t: released(t, recording), aux)) if has_aux else found
 
 
-def dual(primal: Any, tangent: Any, level: duals.Level) -> Any:
+def dual(primal: Any, tangent: Any, level: forward_levels.ForwardLevel) -> Any:
     """A dual tensor of a transform's level.
 
     Raises:
         ArgumentValueError: for integers.
     """
-    from ..autograd.forward_ad import check_numbers
-
     check_numbers(primal, tangent)
-    return duals.make_dual(primal, tangent, level)
+    return dual_tensors.make_dual(primal, tangent, level)
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -105,14 +107,14 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     """
     recording = is_grad_enabled()
     leaves, spec = tree_flatten(primals)
-    scope = Scope()
+    scope = TransformLevel()
     with scope, enable_grad():
         inputs = [alias(t, scope) for t in leaves]
         outputs, out_spec = results_of("linearize", func(*tree_unflatten(inputs, spec)))
         seeds = []
         for output in outputs:
             seed = zeros_like(output).detach()
-            if output._meta.dtype.category >= 2:
+            if output._meta.dtype.carries_gradient:
                 seed.requires_grad_()
                 seed._scope = ENDED
             seeds.append(seed)

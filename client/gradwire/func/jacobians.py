@@ -1,4 +1,4 @@
-"""Whole Jacobians and Hessians of functions: ``jacrev``, ``jacfwd`` and ``hessian``. They only record."""
+"""Jacobians and Hessians of functions: ``jacrev``, ``jacfwd`` and ``hessian``. They only record."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
-from ..dispatch import call
-from ..tensor import Tensor
+from .._core.context.pytree import tree_flatten, tree_map, tree_unflatten
+from .._core.dispatch.dispatch import call
+from .._core.tensor.tensor import Tensor
+from ..autograd.forward_ad import check_numbers
 from .forward import jvp
-from .pytree import tree_flatten, tree_map, tree_unflatten
 from .reverse import Argnums, chosen, replaced, split_aux, tensors_of, vjp
 from .vmap import vmap
 
@@ -27,7 +28,7 @@ def _all_real(name: str, what: str, tensors: list[Any]) -> None:
 
 
 def _basis(tensors: list[Any]) -> list[Any]:
-    """The unit vectors of the space that the tensors span together: per tensor the part of each vector."""
+    """The unit vectors of the tensors' joint space: per tensor, its part of each vector."""
     count = sum(t.numel() for t in tensors)
     parts, start = [], 0
     for tensor in tensors:
@@ -39,7 +40,7 @@ def _basis(tensors: list[Any]) -> list[Any]:
 
 
 def _one_by_one(row: Function, vectors: list[Any]) -> list[Any]:
-    """Each row of the Jacobian by itself, stacked as ``vmap`` would."""
+    """Compute each row of the Jacobian separately, stacked as by ``vmap``."""
     count = vectors[0].shape[0]
     rows = [row(*[call("select", v, 0, i) for v in vectors]) for i in range(count)]
     return [call("stack", list(column)) for column in zip(*rows, strict=True)]
@@ -122,8 +123,6 @@ def jacfwd(func: Function, argnums: Argnums = 0, has_aux: bool = False, *, rando
 
     @functools.wraps(func, updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        from ..autograd.forward_ad import check_numbers
-
         point = chosen(args, argnums)
         leaves, spec = tensors_of("jacfwd: the arguments", point)
         for leaf in leaves:

@@ -8,9 +8,9 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
-from ..dispatch import call
-from ..modes import no_grad
-from ..tensor import Tensor
+from .._core.context.modes import no_grad
+from .._core.dispatch.dispatch import call
+from .._core.tensor.tensor import Tensor
 
 __all__ = ["functional_call", "stack_module_state"]
 
@@ -21,7 +21,7 @@ def functional_call(
     module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: dict[str, Any] | None = None, *,
     tie_weights: bool = True, strict: bool = False,
 ) -> Any:  # fmt: skip
-    """Call a module with other tensors in place of its parameters and buffers.
+    """Call a module with replacements for its parameters and buffers.
 
     Args:
         parameter_and_buffer_dicts: tensors by the names of ``named_parameters`` and ``named_buffers``, as a dict or a
@@ -96,7 +96,7 @@ def _tied(given: dict[str, Any], names: dict[int, list[str]]) -> dict[str, Any]:
 
 @contextmanager
 def _holding(module: Any, given: dict[str, Any]) -> Iterator[None]:
-    """The module with other tensors, for the extent of a ``with``."""
+    """The module with other tensors, during a ``with``."""
     before: list[tuple[dict[str, Any], str, Any]] = []
     try:
         for path, value in given.items():

@@ -9,11 +9,11 @@ from typing import Any
 from gradwire_protocol.errors import ArgumentError, GraphError
 
 from .. import autograd
-from ..creation import zeros_like
-from ..modes import enable_grad, is_grad_enabled
-from ..scopes import Scope, alias, anchored, depends_outside, passed, released
-from ..tensor import Tensor
-from .pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+from .._core.context.modes import enable_grad, is_grad_enabled
+from .._core.context.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+from .._core.dispatch.transform_levels import TransformLevel, alias, anchored, depends_outside, passed, released
+from .._core.surface.creation import zeros_like
+from .._core.tensor.tensor import Tensor
 
 __all__ = ["grad", "grad_and_value", "vjp"]
 
@@ -43,13 +43,13 @@ def positions_of(argnums: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def chosen(args: tuple[Any, ...], argnums: Any) -> Any:
-    """The arguments to differentiate for: a tuple of them, or the one that an int names."""
+    """The arguments to differentiate: a tuple, or the single one of an int."""
     found = tuple(args[n] for n in positions_of(argnums, args))
     return found if isinstance(argnums, tuple) else found[0]
 
 
 def replaced(args: tuple[Any, ...], argnums: Any, values: Any) -> tuple[Any, ...]:
-    """The arguments with others in place of the chosen ones, and with the rest as a differentiated function gets it."""
+    """The arguments with replacements for the chosen ones; the others as a differentiated function gets them."""
     found = positions_of(argnums, args)
     changed = [arg if n in found else tree_map(passed, arg) for n, arg in enumerate(args)]
     for n, value in zip(positions_of(argnums, args), values if isinstance(argnums, tuple) else (values,), strict=True):
@@ -160,7 +160,7 @@ def _grad_and_output(
 ) -> tuple[Any, tuple[Any, Any]]:
     recording = is_grad_enabled()
     leaves, spec = tree_flatten(chosen(args, argnums))
-    scope = Scope()
+    scope = TransformLevel()
     with scope, enable_grad():
         inputs = [alias(t, scope) for t in leaves]
         result = func(*replaced(args, argnums, tree_unflatten(inputs, spec)), **tree_map(passed, kwargs))
@@ -197,7 +197,7 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     recording = is_grad_enabled()
     leaves, spec = tree_flatten(primals)
-    scope = Scope()
+    scope = TransformLevel()
     with scope, enable_grad():
         inputs = [alias(t, scope) for t in leaves]
         output, aux = split_aux("vjp", func(*tree_unflatten(inputs, spec)), has_aux)

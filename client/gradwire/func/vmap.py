@@ -14,10 +14,11 @@ from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 from gradwire_protocol.ops.batching import RANDOMNESS
 from gradwire_protocol.table import TABLE
 
-from ..dispatch import call
-from ..mapping import Map, batch, mapped, materialize, unbatch
-from ..tensor import Tensor
-from .pytree import TreeSpec, broadcast_prefix, tree_flatten, tree_unflatten
+from .._core.context.pytree import TreeSpec, broadcast_prefix, tree_flatten, tree_unflatten
+from .._core.dispatch.dispatch import call
+from .._core.dispatch.mapped_tensors import batch, materialize, unbatch
+from .._core.graph.vmap_levels import VmapLevel, mapped
+from .._core.tensor.tensor import Tensor
 
 __all__ = ["materialize", "vmap"]
 
@@ -146,7 +147,7 @@ def _results(
     return results, out_spec, places
 
 
-def _leave(func: Any, result: Any, dim: Dim, entered: Map) -> Any:
+def _leave(func: Any, result: Any, dim: Dim, entered: VmapLevel) -> Any:
     if dim is None:
         if isinstance(result, Tensor) and entered.level in result._levels:
             raise ArgumentValueError(

@@ -1,6 +1,7 @@
-"""``gradwire.linalg``: linear algebra under PyTorch's names. Matrices are the last two dimensions, others are batches.
+"""``gradwire.linalg``: linear algebra under PyTorch's names. Matrices are the last two dimensions, the others are
+batches.
 
-Results of several tensors are named tuples. What fails on its values, as the inverse of a singular matrix does, raises
+Several results are named tuples. Errors that depend on values, such as the inverse of a singular matrix, raise
 :class:`LinAlgError` when the result is read.
 """
 
@@ -8,8 +9,22 @@ from __future__ import annotations
 
 from gradwire_protocol.errors import LinAlgError
 
-from ..methods import name_after as _name_after
-from ..outputs import accepts_out as _accepts_out
+from .._core.composed.matrices import (
+    cond,
+    cross,
+    diagonal,
+    matmul,
+    matrix_norm,
+    matrix_power,
+    matrix_rank,
+    multi_dot,
+    norm,
+    vander,
+    vecdot,
+    vector_norm,
+)
+from .._core.dispatch.out_argument import accepts_out as _accepts_out
+from .._core.surface.methods import name_after as _name_after
 from .factorization import (
     cholesky,
     cholesky_ex,
@@ -23,19 +38,7 @@ from .factorization import (
     lu_solve,
     qr,
 )
-from .norms import cond, matrix_norm, matrix_rank, norm, vector_norm
-from .products import cross, diagonal, matmul, matrix_power, multi_dot, vander, vecdot
-from .solving import (
-    inv,
-    inv_ex,
-    lstsq,
-    pinv,
-    solve,
-    solve_ex,
-    solve_triangular,
-    tensorinv,
-    tensorsolve,
-)
+from .solving import inv, inv_ex, lstsq, pinv, solve, solve_ex, solve_triangular, tensorinv, tensorsolve
 from .spectral import det, eig, eigh, eigvals, eigvalsh, matrix_exp, slogdet, svd, svdvals
 
 __all__ = [

@@ -8,40 +8,43 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ShapeError
 
-from ..dispatch import call
-from ..methods import named_result
-from ..tensor import Tensor
+from .._core.dispatch.dispatch import call
+from .._core.surface.methods import named_result, returning
+from .._core.tensor.tensor import Tensor
 
 InvEx = named_result("linalg_inv_ex", "inverse", "info")
 SolveEx = named_result("linalg_solve_ex", "result", "info")
 Lstsq = named_result("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
 
 
-def inv(A: Tensor) -> Any:
+def inv(A: Tensor) -> Tensor:
     """The inverse of each square matrix. A singular one raises :class:`LinAlgError` when the result is read."""
     return call("inverse", A)
 
 
+@returning(InvEx)
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     """(inverse, info): :func:`inv` with an error code per matrix, 0 for success, in place of an error."""
     return InvEx(*call("linalg_inv_ex", A, check_errors))
 
 
-def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Any:
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """The solution of ``A @ X == B``, of ``X @ A == B`` without ``left``. ``B`` holds matrices, or one vector each."""
     return call("linalg_solve", A, B, left)
 
 
+@returning(SolveEx)
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
     """(result, info): :func:`solve` with an error code per matrix in place of an error."""
     return SolveEx(*call("linalg_solve_ex", A, B, left, check_errors))
 
 
-def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """The solution of ``A @ X == B`` (``X @ A == B`` without ``left``) by substitution; one triangle of A counts."""
     return call("linalg_solve_triangular", A, B, upper, left, unitriangular)
 
 
+@returning(Lstsq)
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """(solution, residuals, rank, singular_values) of ``A @ X == B`` in least squares.
 
@@ -58,13 +61,13 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     return Lstsq(*call("linalg_lstsq", A, B, rcond, driver))
 
 
-def pinv(A: Tensor, rcond: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
+def pinv(A: Tensor, rcond: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
     """The pseudo-inverse: singular values up to ``max(atol, rtol * largest)`` count as 0. ``rcond`` is an older name of
     ``rtol``, and the only one by position."""
     return call("linalg_pinv", A, atol, rtol if rcond is None else rcond, hermitian)
 
 
-def tensorinv(A: Tensor, ind: int = 2) -> Any:
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse under ``tensordot``: of the first ``ind`` dimensions as rows, the others as columns.
 
     Raises:
@@ -83,7 +86,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Any:
     return call("reshape", found, (*rest, *first))
 
 
-def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Any:
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """The ``X`` with ``tensordot(A, X, X.ndim) == B``; ``dims`` of A are moved to its end first.
 
     Raises:

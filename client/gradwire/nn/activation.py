@@ -6,13 +6,14 @@ from typing import Any, ClassVar
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
-from ..creation import full
+from .._core.modules.module import Module
+from .._core.modules.parameter import Parameter
+from .._core.surface.creation import full
 from . import functional as F
-from .module import Module
-from .parameter import Parameter
+from .variants import Variant
 
 
-class _Activation(Module):
+class _Activation(Variant):
     """A function of one tensor. ``options`` names the attributes that the function takes after it, in order."""
 
     function: ClassVar[str]
@@ -39,88 +40,63 @@ class _InplaceActivation(_Activation):
         self.inplace = inplace
 
 
-class ReLU(_InplaceActivation):
+class ReLU(_InplaceActivation, function="relu"):
     """``max(x, 0)``."""
 
-    function = "relu"
 
-
-class ReLU6(_InplaceActivation):
+class ReLU6(_InplaceActivation, function="relu6"):
     """``x`` cut to the range from 0 to 6."""
 
-    function = "relu6"
 
-
-class SiLU(_InplaceActivation):
+class SiLU(_InplaceActivation, function="silu"):
     """``x * sigmoid(x)``."""
 
-    function = "silu"
 
-
-class Mish(_InplaceActivation):
+class Mish(_InplaceActivation, function="mish"):
     """``x * tanh(softplus(x))``."""
 
-    function = "mish"
 
-
-class SELU(_InplaceActivation):
+class SELU(_InplaceActivation, function="selu"):
     """:class:`ELU` with the constants that keep mean 0 and variance 1 from layer to layer."""
 
-    function = "selu"
 
-
-class Hardswish(_InplaceActivation):
+class Hardswish(_InplaceActivation, function="hardswish"):
     """``x * relu6(x + 3) / 6``."""
 
-    function = "hardswish"
-
     def extra_repr(self) -> str:
         return ""
 
 
-class Hardsigmoid(_InplaceActivation):
+class Hardsigmoid(_InplaceActivation, function="hardsigmoid"):
     """``relu6(x + 3) / 6``."""
 
-    function = "hardsigmoid"
-
     def extra_repr(self) -> str:
         return ""
 
 
-class Sigmoid(_Activation):
+class Sigmoid(_Activation, function="sigmoid"):
     """``1 / (1 + exp(-x))``."""
 
-    function = "sigmoid"
 
-
-class Tanh(_Activation):
+class Tanh(_Activation, function="tanh"):
     """Hyperbolic tangent."""
 
-    function = "tanh"
 
-
-class LogSigmoid(_Activation):
+class LogSigmoid(_Activation, function="logsigmoid"):
     """``log(sigmoid(x))`` without underflow on the way."""
 
-    function = "logsigmoid"
 
-
-class Softsign(_Activation):
+class Softsign(_Activation, function="softsign"):
     """``x / (1 + |x|)``."""
 
-    function = "softsign"
 
-
-class Tanhshrink(_Activation):
+class Tanhshrink(_Activation, function="tanhshrink"):
     """``x - tanh(x)``."""
 
-    function = "tanhshrink"
 
-
-class GELU(_Activation):
+class GELU(_Activation, function="gelu"):
     """``x`` times the normal distribution's probability of a smaller value; ``approximate="tanh"`` is cheaper."""
 
-    function = "gelu"
     options = ("approximate",)
 
     def __init__(self, approximate: str = "none") -> None:
@@ -128,10 +104,9 @@ class GELU(_Activation):
         self.approximate = approximate
 
 
-class LeakyReLU(_Activation):
+class LeakyReLU(_Activation, function="leaky_relu"):
     """``x`` where positive, else ``negative_slope * x``."""
 
-    function = "leaky_relu"
     options = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
@@ -140,10 +115,9 @@ class LeakyReLU(_Activation):
         self.inplace = inplace
 
 
-class ELU(_Activation):
+class ELU(_Activation, function="elu"):
     """``x`` where positive, else ``alpha * (exp(x) - 1)``."""
 
-    function = "elu"
     options = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
@@ -152,10 +126,9 @@ class ELU(_Activation):
         self.inplace = inplace
 
 
-class CELU(_Activation):
+class CELU(_Activation, function="celu"):
     """``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``."""
 
-    function = "celu"
     options = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
@@ -164,10 +137,9 @@ class CELU(_Activation):
         self.inplace = inplace
 
 
-class Hardtanh(_Activation):
+class Hardtanh(_Activation, function="hardtanh"):
     """``x`` cut to the range from ``min_val`` to ``max_val``."""
 
-    function = "hardtanh"
     options = ("min_val", "max_val")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
@@ -179,10 +151,9 @@ class Hardtanh(_Activation):
         self.inplace = inplace
 
 
-class Threshold(_Activation):
+class Threshold(_Activation, function="threshold"):
     """``x`` where above ``threshold``, else ``value``."""
 
-    function = "threshold"
     options = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
@@ -192,10 +163,9 @@ class Threshold(_Activation):
         self.inplace = inplace
 
 
-class Softplus(_Activation):
+class Softplus(_Activation, function="softplus"):
     """``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` is above ``threshold``."""
 
-    function = "softplus"
     options = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
@@ -215,16 +185,12 @@ class _Shrink(_Activation):
         return str(self.lambd)
 
 
-class Hardshrink(_Shrink):
+class Hardshrink(_Shrink, function="hardshrink"):
     """0 from ``-lambd`` to ``lambd``, elsewhere ``x``."""
 
-    function = "hardshrink"
 
-
-class Softshrink(_Shrink):
+class Softshrink(_Shrink, function="softshrink"):
     """``x`` moved towards 0 by ``lambd``, and no further than 0."""
-
-    function = "softshrink"
 
 
 class _Along(_Activation):
@@ -237,28 +203,21 @@ class _Along(_Activation):
         self.dim = dim
 
 
-class Softmax(_Along):
+class Softmax(_Along, function="softmax"):
     """Exponentials along ``dim``, scaled to sum to 1."""
 
-    function = "softmax"
 
-
-class LogSoftmax(_Along):
+class LogSoftmax(_Along, function="log_softmax"):
     """The logarithm of :class:`Softmax`."""
 
-    function = "log_softmax"
 
-
-class Softmin(_Along):
+class Softmin(_Along, function="softmin"):
     """:class:`Softmax` of ``-x``."""
 
-    function = "softmin"
 
-
-class GLU(_Activation):
+class GLU(_Activation, function="glu"):
     """The first half of a dimension times the sigmoid of the second."""
 
-    function = "glu"
     options = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:

@@ -7,17 +7,17 @@ from typing import Any, ClassVar
 
 from gradwire_protocol.errors import ArgumentValueError
 
-from ..creation import empty
+from .._core.modules.parameter import Parameter
+from .._core.surface.creation import empty
 from . import functional as F
 from . import init
-from .module import Module
-from .parameter import Parameter
 from .sizes import per_dimension
+from .variants import Variant
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class _Convolution(Module):
+class _ConvNd(Variant):
     """What all convolutions have in common: their arguments, parameters and text."""
 
     dimensions: ClassVar[int]
@@ -101,7 +101,7 @@ class _Convolution(Module):
         return ", ".join(parts)
 
 
-class _Forward(_Convolution):
+class _Forward(_ConvNd):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
         dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
@@ -112,25 +112,19 @@ class _Forward(_Convolution):
         )
 
 
-class Conv1d(_Forward):
+class Conv1d(_Forward, dimensions=1):
     """A convolution along one dimension: ``(N, C, L)`` gives ``(N, out_channels, L')``."""
 
-    dimensions = 1
 
-
-class Conv2d(_Forward):
+class Conv2d(_Forward, dimensions=2):
     """A convolution over images: ``(N, C, H, W)`` gives ``(N, out_channels, H', W')``."""
 
-    dimensions = 2
 
-
-class Conv3d(_Forward):
+class Conv3d(_Forward, dimensions=3):
     """A convolution through volumes: ``(N, C, D, H, W)`` gives ``(N, out_channels, D', H', W')``."""
 
-    dimensions = 3
 
-
-class _Transposed(_Convolution):
+class _ConvTransposeNd(_ConvNd):
     transposed = True
 
     def __init__(
@@ -166,19 +160,13 @@ class _Transposed(_Convolution):
         return tuple(extra)
 
 
-class ConvTranspose1d(_Transposed):
+class ConvTranspose1d(_ConvTransposeNd, dimensions=1):
     """The transpose of a :class:`Conv1d` as a linear map."""
 
-    dimensions = 1
 
-
-class ConvTranspose2d(_Transposed):
+class ConvTranspose2d(_ConvTransposeNd, dimensions=2):
     """The transpose of a :class:`Conv2d` as a linear map."""
 
-    dimensions = 2
 
-
-class ConvTranspose3d(_Transposed):
+class ConvTranspose3d(_ConvTransposeNd, dimensions=3):
     """The transpose of a :class:`Conv3d` as a linear map."""
-
-    dimensions = 3

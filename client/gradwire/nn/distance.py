@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.modules.module import Module
 from . import functional as F
-from .module import Module
 
 
 class PairwiseDistance(Module):

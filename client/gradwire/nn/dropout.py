@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from gradwire_protocol.errors import ArgumentValueError
 
 from . import functional as F
-from .module import Module
+from .variants import Variant
 
 
-class _Dropout(Module):
+class _DropoutNd(Variant):
     function: ClassVar[str]
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
@@ -28,44 +28,32 @@ class _Dropout(Module):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout(_Dropout):
+class Dropout(_DropoutNd, function="dropout"):
     """Zero each element with probability ``p``, and scale the others by ``1 / (1 - p)``."""
 
-    function = "dropout"
 
-
-class Dropout1d(_Dropout):
+class Dropout1d(_DropoutNd, function="dropout1d"):
     """Zero whole channels of ``(N, C, L)`` or ``(C, L)`` with probability ``p``, and scale the others."""
 
-    function = "dropout1d"
 
-
-class Dropout2d(_Dropout):
+class Dropout2d(_DropoutNd, function="dropout2d"):
     """Zero whole channels of ``(N, C, H, W)`` with probability ``p``, and scale the others."""
 
-    function = "dropout2d"
 
-
-class Dropout3d(_Dropout):
+class Dropout3d(_DropoutNd, function="dropout3d"):
     """Zero whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` with probability ``p``, and scale the others."""
 
-    function = "dropout3d"
 
-
-class AlphaDropout(_Dropout):
+class AlphaDropout(_DropoutNd, function="alpha_dropout"):
     """Set elements to what :class:`SELU` has far below zero, with probability ``p``; mean and variance stay."""
-
-    function = "alpha_dropout"
 
     def forward(self, input: Any) -> Any:
         """Drop elements in training; in evaluation return the input."""
         return F.alpha_dropout(input, self.p, self.training)
 
 
-class FeatureAlphaDropout(_Dropout):
+class FeatureAlphaDropout(_DropoutNd, function="feature_alpha_dropout"):
     """:class:`AlphaDropout` of whole channels."""
-
-    function = "feature_alpha_dropout"
 
     def forward(self, input: Any) -> Any:
         """Drop channels in training; in evaluation return the input."""

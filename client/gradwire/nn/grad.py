@@ -7,8 +7,8 @@ from typing import Any
 
 from gradwire_protocol.errors import ShapeError
 
-from ..methods import FUNCTIONS
-from ..tensor import Tensor
+from .._core.surface.methods import FUNCTIONS
+from .._core.tensor.tensor import Tensor
 from .sizes import per_dimension
 
 Extents = int | Sequence[int]

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentValueError
 
-from ..creation import tensor as make_tensor
-from ..dispatch import call
-from ..generator import drawing_from
-from ..modes import no_grad
-from ..tensor import Tensor
+from .._core.context.late_signatures import show_as
+from .._core.context.modes import no_grad
+from .._core.dispatch.dispatch import call
+from .._core.surface.creation import tensor as make_tensor
+from .._core.surface.generator import drawing_from
+from .._core.tensor.tensor import Tensor
 
 _PLAIN_GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0, "conv_transpose2d": 1.0,
@@ -240,8 +242,11 @@ def _write(tensor: Tensor, values: np.ndarray[Any, Any]) -> Tensor:
     return tensor
 
 
-def _older(function: Callable[..., Tensor]) -> None:
-    """Offer a function under the name that it had without the underscore."""
+Initializer = TypeVar("Initializer", bound=Callable[..., Tensor])
+
+
+def _older(function: Initializer) -> Initializer:
+    """A function under the name that it had without the underscore."""
     name = function.__name__[:-1]
 
     def renamed(*args: Any, **kwargs: Any) -> Tensor:
@@ -249,11 +254,18 @@ def _older(function: Callable[..., Tensor]) -> None:
         return function(*args, **kwargs)
 
     renamed.__name__, renamed.__doc__ = name, f"The older name of :func:`{name}_`."
-    globals()[name] = renamed
+    show_as(renamed, lambda: inspect.signature(function))
+    return renamed  # type: ignore[return-value]
 
 
-for _function in (
-    uniform_, normal_, constant_, eye_, dirac_, xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_,
-    orthogonal_, sparse_,
-):  # fmt: skip
-    _older(_function)
+uniform = _older(uniform_)
+normal = _older(normal_)
+constant = _older(constant_)
+eye = _older(eye_)
+dirac = _older(dirac_)
+xavier_uniform = _older(xavier_uniform_)
+xavier_normal = _older(xavier_normal_)
+kaiming_uniform = _older(kaiming_uniform_)
+kaiming_normal = _older(kaiming_normal_)
+orthogonal = _older(orthogonal_)
+sparse = _older(sparse_)

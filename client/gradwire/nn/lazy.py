@@ -7,12 +7,12 @@ from typing import Any, Self
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
-from ..creation import empty
-from ..sessions import get_default_dtype
-from ..size import device as Device
-from ..subclasses import refuses_overrides
-from ..tensor import Tensor
-from .parameter import Parameter
+from .._core.context.size import device as Device
+from .._core.dispatch.overrides import refuses_overrides
+from .._core.modules.parameter import Parameter
+from .._core.session.current_session import get_default_dtype
+from .._core.surface.creation import empty
+from .._core.tensor.tensor import Tensor
 
 
 class _Shapeless:
@@ -101,7 +101,7 @@ class _Shapeless:
             final.requires_grad_()
 
 
-class UninitializedParameter(_Shapeless, Parameter):
+class UninitializedParameter(_Shapeless, Parameter):  # type: ignore[misc]  # it has no gradient
     """A parameter whose shape is not known yet; :meth:`materialize` makes it an ordinary one."""
 
     __slots__ = ()
@@ -129,7 +129,7 @@ class UninitializedParameter(_Shapeless, Parameter):
         return self
 
 
-class UninitializedBuffer(_Shapeless, Tensor):
+class UninitializedBuffer(_Shapeless, Tensor):  # type: ignore[misc]
     """A buffer whose shape is not known yet; :meth:`materialize` makes it an ordinary tensor."""
 
     __slots__ = ()

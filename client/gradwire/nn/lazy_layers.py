@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
-from ..creation import tensor
-from ..modes import no_grad
+from .._core.context.modes import no_grad
+from .._core.surface.creation import tensor
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .lazy import LazyModuleMixin, UninitializedBuffer, UninitializedParameter
 from .linear import Linear
@@ -117,22 +117,16 @@ class _LazyForward(_LazyConvolution):
         self._await_channels(out_channels, bias, device, dtype)
 
 
-class LazyConv1d(_LazyForward, Conv1d):
+class LazyConv1d(_LazyForward, Conv1d, cls_to_become=Conv1d):
     """A :class:`Conv1d` whose ``in_channels`` are those of its first input."""
 
-    cls_to_become = Conv1d
 
-
-class LazyConv2d(_LazyForward, Conv2d):
+class LazyConv2d(_LazyForward, Conv2d, cls_to_become=Conv2d):
     """A :class:`Conv2d` whose ``in_channels`` are those of its first input."""
 
-    cls_to_become = Conv2d
 
-
-class LazyConv3d(_LazyForward, Conv3d):
+class LazyConv3d(_LazyForward, Conv3d, cls_to_become=Conv3d):
     """A :class:`Conv3d` whose ``in_channels`` are those of its first input."""
-
-    cls_to_become = Conv3d
 
 
 class _LazyTransposed(_LazyConvolution):
@@ -149,22 +143,16 @@ class _LazyTransposed(_LazyConvolution):
         self._await_channels(out_channels, bias, device, dtype)
 
 
-class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):
+class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d, cls_to_become=ConvTranspose1d):
     """A :class:`ConvTranspose1d` whose ``in_channels`` are those of its first input."""
 
-    cls_to_become = ConvTranspose1d
 
-
-class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d, cls_to_become=ConvTranspose2d):
     """A :class:`ConvTranspose2d` whose ``in_channels`` are those of its first input."""
 
-    cls_to_become = ConvTranspose2d
 
-
-class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d, cls_to_become=ConvTranspose3d):
     """A :class:`ConvTranspose3d` whose ``in_channels`` are those of its first input."""
-
-    cls_to_become = ConvTranspose3d
 
 
 class _LazyNorm(LazyModuleMixin):
@@ -208,37 +196,25 @@ class _LazyNorm(LazyModuleMixin):
         self.reset_parameters()
 
 
-class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d, cls_to_become=BatchNorm1d):
     """A :class:`BatchNorm1d` whose ``num_features`` are the channels of its first input."""
 
-    cls_to_become = BatchNorm1d
 
-
-class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d, cls_to_become=BatchNorm2d):
     """A :class:`BatchNorm2d` whose ``num_features`` are the channels of its first input."""
 
-    cls_to_become = BatchNorm2d
 
-
-class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d, cls_to_become=BatchNorm3d):
     """A :class:`BatchNorm3d` whose ``num_features`` are the channels of its first input."""
 
-    cls_to_become = BatchNorm3d
 
-
-class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
+class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d, cls_to_become=InstanceNorm1d):
     """An :class:`InstanceNorm1d` whose ``num_features`` are the channels of its first input."""
 
-    cls_to_become = InstanceNorm1d
 
-
-class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
+class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d, cls_to_become=InstanceNorm2d):
     """An :class:`InstanceNorm2d` whose ``num_features`` are the channels of its first input."""
 
-    cls_to_become = InstanceNorm2d
 
-
-class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
+class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d, cls_to_become=InstanceNorm3d):
     """An :class:`InstanceNorm3d` whose ``num_features`` are the channels of its first input."""
-
-    cls_to_become = InstanceNorm3d

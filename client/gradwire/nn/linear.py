@@ -7,11 +7,11 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentValueError
 
-from ..creation import empty
+from .._core.modules.module import Module
+from .._core.modules.parameter import Parameter
+from .._core.surface.creation import empty
 from . import functional as F
 from . import init
-from .module import Module
-from .parameter import Parameter
 
 
 class Identity(Module):

@@ -1,4 +1,4 @@
-"""Normalisation over batches, layers and groups of channels."""
+"""Normalisation layers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentValueError, Unsupported
 
-from ..creation import empty, ones, tensor, zeros
-from ..lines import user_depth
+from .._core.context.call_sites import user_depth
+from .._core.modules.module import Module
+from .._core.modules.parameter import Parameter
+from .._core.surface.creation import empty, ones, tensor, zeros
 from . import functional as F
 from . import init
-from .module import Module
-from .parameter import Parameter
 from .sizes import as_shape
+from .variants import Variant
 
 
 class LayerNorm(Module):
@@ -113,7 +114,7 @@ class GroupNorm(Module):
         return f"{shown}, bias={self.bias is not None}"
 
 
-class _NormBase(Module):
+class _NormBase(Variant):
     """Normalise each channel over the batch, then scale and shift it.
 
     In training the batch's own mean and variance are used, and remembered as running averages (``running_mean``,
@@ -146,7 +147,7 @@ class _NormBase(Module):
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
-    ) -> None:  # fmt: skip
+    ) -> None:
         counted = (local_metadata.get("version") or 1) >= 2
         if not counted and self.track_running_stats and f"{prefix}num_batches_tracked" not in state_dict:
             known = self.num_batches_tracked
@@ -203,22 +204,16 @@ class _BatchNorm(_NormBase):
     """What the batch normalisations are, and instance normalisations are not."""
 
 
-class BatchNorm1d(_BatchNorm):
+class BatchNorm1d(_BatchNorm, dimensions=(2, 3)):
     """Batch normalisation of ``(N, C)`` or ``(N, C, L)``."""
 
-    dimensions = (2, 3)
 
-
-class BatchNorm2d(_BatchNorm):
+class BatchNorm2d(_BatchNorm, dimensions=(4,)):
     """Batch normalisation of ``(N, C, H, W)``."""
 
-    dimensions = (4,)
 
-
-class BatchNorm3d(_BatchNorm):
+class BatchNorm3d(_BatchNorm, dimensions=(5,)):
     """Batch normalisation of ``(N, C, D, H, W)``."""
-
-    dimensions = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
@@ -306,22 +301,16 @@ class _InstanceNorm(_NormBase):
         warnings.warn(f"{differs}, which nothing but affine=True or running averages look at", stacklevel=user_depth())
 
 
-class InstanceNorm1d(_InstanceNorm):
+class InstanceNorm1d(_InstanceNorm, dimensions=(2, 3)):
     """Instance normalisation of ``(N, C, L)`` or ``(C, L)``."""
 
-    dimensions = (2, 3)
 
-
-class InstanceNorm2d(_InstanceNorm):
+class InstanceNorm2d(_InstanceNorm, dimensions=(3, 4)):
     """Instance normalisation of ``(N, C, H, W)`` or ``(C, H, W)``."""
 
-    dimensions = (3, 4)
 
-
-class InstanceNorm3d(_InstanceNorm):
+class InstanceNorm3d(_InstanceNorm, dimensions=(4, 5)):
     """Instance normalisation of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
-
-    dimensions = (4, 5)
 
 
 for _kind in (BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d):
@@ -333,3 +322,45 @@ def _reset_affine(module: Module) -> None:
         init.ones_(module.weight)
     if module.bias is not None:
         init.zeros_(module.bias)
+
+
+class LocalResponseNorm(Module):
+    """Divide by ``(k + alpha * mean of squares)**beta``, the mean over ``size`` neighbouring channels."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Any) -> Any:
+        """``(N, C, ...)`` to the same shape."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """:class:`LocalResponseNorm` of images as Torch7 had it: the channel is always in the middle of the window, which
+    of an even ``size`` has one channel less, and the first channel stays in the sums of all that come after."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input: Any) -> Any:
+        """``(N, C, H, W)`` to the same shape."""
+        if input.ndim != 4:
+            raise ArgumentValueError(f"CrossMapLRN2d takes 4 dimensions, the input's shape is {list(input.shape)}")
+        reach = (self.size - 1) // 2 + 1
+        squares = input * input
+        n, channels, *extents = squares.shape
+        padded = F.pad(squares, (0, 0, 0, 0, reach - 1, reach - 1)).reshape(n, 1, channels + 2 * reach - 2, -1)
+        width = 2 * reach - 1
+        sums = (F.avg_pool2d(padded, (width, 1), 1) * width).reshape(n, channels, *extents)
+        if channels > reach:
+            # As in PyTorch, the first channel stays in the sum once it has entered.
+            first = squares[:, :1].expand(n, channels - reach, *extents)
+            sums = sums + F.pad(first, (0, 0, 0, 0, reach, 0))
+        return input / (sums * (self.alpha / self.size) + self.k) ** self.beta

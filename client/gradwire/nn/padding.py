@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from gradwire_protocol.errors import ArgumentValueError
 
 from . import functional as F
-from .module import Module
 from .sizes import per_dimension
+from .variants import Variant
 
 
-class _Pad(Module):
+class _Pad(Variant):
     """``padding`` is one int, or (before, after) for each dimension, the last dimension first."""
 
     dimensions: ClassVar[int]
@@ -42,17 +42,15 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ReflectionPad(_Pad):
-    mode = "reflect"
+class _ReflectionPad(_Pad, mode="reflect"):
+    pass
 
 
-class _ReplicationPad(_Pad):
-    mode = "replicate"
+class _ReplicationPad(_Pad, mode="replicate"):
+    pass
 
 
-class _CircularPad(_Pad):
-    mode = "circular"
-
+class _CircularPad(_Pad, mode="circular"):
     def forward(self, input: Any) -> Any:
         """The input with its last dimensions extended."""
         count = self.dimensions
@@ -64,91 +62,61 @@ class _CircularPad(_Pad):
         return super().forward(input)
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPad, dimensions=1):
     """``value`` around the last dimension."""
 
-    dimensions = 1
 
-
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPad, dimensions=2):
     """``value`` around the last two dimensions."""
 
-    dimensions = 2
 
-
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPad, dimensions=3):
     """``value`` around the last three dimensions."""
 
-    dimensions = 3
 
-
-class ZeroPad1d(_Pad):
+class ZeroPad1d(_Pad, dimensions=1):
     """Zeros around the last dimension."""
 
-    dimensions = 1
 
-
-class ZeroPad2d(_Pad):
+class ZeroPad2d(_Pad, dimensions=2):
     """Zeros around the last two dimensions."""
 
-    dimensions = 2
 
-
-class ZeroPad3d(_Pad):
+class ZeroPad3d(_Pad, dimensions=3):
     """Zeros around the last three dimensions."""
 
-    dimensions = 3
 
-
-class ReflectionPad1d(_ReflectionPad):
+class ReflectionPad1d(_ReflectionPad, dimensions=1):
     """The last dimension, mirrored at its outermost elements."""
 
-    dimensions = 1
 
-
-class ReflectionPad2d(_ReflectionPad):
+class ReflectionPad2d(_ReflectionPad, dimensions=2):
     """The last two dimensions, mirrored at their outermost elements."""
 
-    dimensions = 2
 
-
-class ReflectionPad3d(_ReflectionPad):
+class ReflectionPad3d(_ReflectionPad, dimensions=3):
     """The last three dimensions, mirrored at their outermost elements."""
 
-    dimensions = 3
 
-
-class ReplicationPad1d(_ReplicationPad):
+class ReplicationPad1d(_ReplicationPad, dimensions=1):
     """The last dimension, with its outermost elements repeated."""
 
-    dimensions = 1
 
-
-class ReplicationPad2d(_ReplicationPad):
+class ReplicationPad2d(_ReplicationPad, dimensions=2):
     """The last two dimensions, with their outermost elements repeated."""
 
-    dimensions = 2
 
-
-class ReplicationPad3d(_ReplicationPad):
+class ReplicationPad3d(_ReplicationPad, dimensions=3):
     """The last three dimensions, with their outermost elements repeated."""
 
-    dimensions = 3
 
-
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPad, dimensions=1):
     """The last dimension, continued from the other end."""
 
-    dimensions = 1
 
-
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPad, dimensions=2):
     """The last two dimensions, continued from the other end."""
 
-    dimensions = 2
 
-
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPad, dimensions=3):
     """The last three dimensions, continued from the other end."""
-
-    dimensions = 3

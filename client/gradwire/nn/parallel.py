@@ -7,9 +7,10 @@ from typing import Any
 
 from gradwire_protocol.errors import Unsupported
 
-from ..func.pytree import tree_map
-from ..tensor import Tensor
-from .module import Module
+from .._core.context.pytree import tree_map
+from .._core.modules.module import Module
+from .._core.tensor.tensor import Tensor
+from ..cuda import device_count
 
 
 class DataParallel(Module):
@@ -41,8 +42,6 @@ class DataParallel(Module):
 
 
 def _chosen(device_ids: Sequence[Any] | None) -> list[int]:
-    from ..cuda import device_count
-
     if not device_count():
         return []
     if not device_ids:

@@ -1,4 +1,4 @@
-"""Pools: the largest element, the mean or a norm of each window."""
+"""Pools and their inverses: the largest element, the mean or a norm of each window."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 
 from gradwire_protocol.errors import ArgumentValueError
 
+from .._core.modules.module import Module
 from . import functional as F
-from .module import Module
 from .sizes import per_dimension
+from .variants import Variant
 
 
-class _MaxPool(Module):
+class _MaxPoolNd(Variant):
     dimensions: ClassVar[int]
 
     def __init__(
@@ -40,22 +41,16 @@ class _MaxPool(Module):
         )
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPoolNd, dimensions=1):
     """The largest of each window along the last dimension: ``(N, C, L)`` gives ``(N, C, L')``."""
 
-    dimensions = 1
 
-
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPoolNd, dimensions=2):
     """The largest of each window of an image: ``(N, C, H, W)`` gives ``(N, C, H', W')``."""
 
-    dimensions = 2
 
-
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPoolNd, dimensions=3):
     """The largest of each window of a volume: ``(N, C, D, H, W)`` gives ``(N, C, D', H', W')``."""
-
-    dimensions = 3
 
 
 class AvgPool1d(Module):
@@ -80,7 +75,7 @@ class AvgPool1d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class _AvgPool(Module):
+class _AvgPool(Variant):
     dimensions: ClassVar[int]
 
     def __init__(
@@ -107,19 +102,15 @@ class _AvgPool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool2d(_AvgPool):
+class AvgPool2d(_AvgPool, dimensions=2):
     """The mean of each window of an image: ``(N, C, H, W)`` gives ``(N, C, H', W')``."""
 
-    dimensions = 2
 
-
-class AvgPool3d(_AvgPool):
+class AvgPool3d(_AvgPool, dimensions=3):
     """The mean of each window of a volume: ``(N, C, D, H, W)`` gives ``(N, C, D', H', W')``."""
 
-    dimensions = 3
 
-
-class _AdaptivePool(Module):
+class _AdaptivePool(Variant):
     function: ClassVar[str]
 
     def __init__(self, output_size: Any) -> None:
@@ -134,22 +125,16 @@ class _AdaptivePool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_AdaptivePool):
+class AdaptiveAvgPool1d(_AdaptivePool, function="adaptive_avg_pool1d"):
     """Means over windows chosen so that ``output_size`` of them cover the last dimension."""
 
-    function = "adaptive_avg_pool1d"
 
-
-class AdaptiveAvgPool2d(_AdaptivePool):
+class AdaptiveAvgPool2d(_AdaptivePool, function="adaptive_avg_pool2d"):
     """Means over windows chosen so that the image becomes ``output_size``; None keeps an extent."""
 
-    function = "adaptive_avg_pool2d"
 
-
-class AdaptiveAvgPool3d(_AdaptivePool):
+class AdaptiveAvgPool3d(_AdaptivePool, function="adaptive_avg_pool3d"):
     """Means over windows chosen so that the volume becomes ``output_size``; None keeps an extent."""
-
-    function = "adaptive_avg_pool3d"
 
 
 class _AdaptiveMaxPool(_AdaptivePool):
@@ -162,29 +147,23 @@ class _AdaptiveMaxPool(_AdaptivePool):
         return getattr(F, self.function)(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPool, function="adaptive_max_pool1d"):
     """Maxima over windows chosen so that ``output_size`` of them cover the last dimension."""
 
-    function = "adaptive_max_pool1d"
 
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPool, function="adaptive_max_pool2d"):
     """Maxima over windows chosen so that the image becomes ``output_size``; None keeps an extent."""
 
-    function = "adaptive_max_pool2d"
 
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPool, function="adaptive_max_pool3d"):
     """Maxima over windows chosen so that the volume becomes ``output_size``; None keeps an extent."""
-
-    function = "adaptive_max_pool3d"
 
 
 def _each(value: Any, count: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
 
 
-class _FractionalMaxPool(Module):
+class _FractionalMaxPool(Variant):
     dimensions: ClassVar[int]
 
     def __init__(
@@ -212,21 +191,17 @@ class _FractionalMaxPool(Module):
         )
 
 
-class FractionalMaxPool2d(_FractionalMaxPool):
+class FractionalMaxPool2d(_FractionalMaxPool, dimensions=2):
     """The largest elements of windows at random places of images, which become ``output_size`` or ``output_ratio`` of
     what they were."""
 
-    dimensions = 2
 
-
-class FractionalMaxPool3d(_FractionalMaxPool):
+class FractionalMaxPool3d(_FractionalMaxPool, dimensions=3):
     """The largest elements of windows at random places of volumes, which become ``output_size`` or ``output_ratio`` of
     what they were."""
 
-    dimensions = 3
 
-
-class _LPPool(Module):
+class _LPPool(Variant):
     dimensions: ClassVar[int]
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
@@ -248,19 +223,44 @@ class _LPPool(Module):
         )
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPool, dimensions=1):
     """The norm of order ``norm_type`` of each window along the last dimension: ``(N, C, L)`` gives ``(N, C, L')``."""
 
-    dimensions = 1
 
-
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPool, dimensions=2):
     """The norm of order ``norm_type`` of each window of an image: ``(N, C, H, W)`` gives ``(N, C, H', W')``."""
 
-    dimensions = 2
 
-
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPool, dimensions=3):
     """The norm of order ``norm_type`` of each window of a volume: ``(N, C, D, H, W)`` gives ``(N, C, D', H', W')``."""
 
-    dimensions = 3
+
+class _MaxUnpool(Variant):
+    dimensions: ClassVar[int]
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        count = self.dimensions
+        self.kernel_size = per_dimension(kernel_size, count)
+        self.stride = per_dimension(kernel_size if stride is None else stride, count)
+        self.padding = per_dimension(padding, count)
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        """The maxima at their places, zeros elsewhere; ``output_size`` picks a size that the stride leaves open."""
+        function = getattr(F, f"max_unpool{self.dimensions}d")
+        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool, dimensions=1):
+    """Lay maxima back where a :class:`MaxPool1d` found them: ``(N, C, L)`` gives ``(N, C, L')``."""
+
+
+class MaxUnpool2d(_MaxUnpool, dimensions=2):
+    """Lay maxima back where a :class:`MaxPool2d` found them: ``(N, C, H, W)`` gives ``(N, C, H', W')``."""
+
+
+class MaxUnpool3d(_MaxUnpool, dimensions=3):
+    """Lay maxima back where a :class:`MaxPool3d` found them: ``(N, C, D, H, W)`` gives ``(N, C, D', H', W')``."""

@@ -6,13 +6,13 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, Unsupported
 
-from ..creation import empty
-from ..dispatch import call
-from ..modes import no_grad
+from .._core.context.modes import no_grad
+from .._core.dispatch.dispatch import call
+from .._core.modules.module import Module
+from .._core.modules.parameter import Parameter
+from .._core.surface.creation import empty
 from . import functional as F
 from . import init
-from .module import Module
-from .parameter import Parameter
 
 
 class Embedding(Module):

@@ -9,8 +9,9 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ShapeError
 
-from ..creation import full
-from ..dispatch import call
+from .._core.dispatch.dispatch import call
+from .._core.modules.module import Module
+from .._core.surface.creation import full
 from . import functional as F
 from .attention import MultiheadAttention
 from .container import ModuleList
@@ -18,7 +19,6 @@ from .dropout import Dropout
 from .functional.attention import as_bias
 from .init import xavier_uniform_
 from .linear import Linear
-from .module import Module
 from .normalization import LayerNorm
 
 Activation = str | Callable[[Any], Any]

@@ -1,23 +1,33 @@
 """``torch.optim``: optimizers whose step is one record per parameter group, and learning rate schedules."""
 
+from .._core.optimizers.optimizer import Optimizer
+from .._core.surface.module_aliases import add_aliases as _add_aliases
 from . import lr_scheduler, optimizer, swa_utils
-from .adadelta import Adadelta
-from .adafactor import Adafactor
-from .adagrad import Adagrad
-from .adam import Adam, AdamW
-from .adamax import Adamax
-from .asgd import ASGD
+from .algorithms import (
+    ASGD,
+    SGD,
+    Adadelta,
+    Adafactor,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    Muon,
+    NAdam,
+    RAdam,
+    RMSprop,
+    Rprop,
+    SparseAdam,
+)
 from .lbfgs import LBFGS
-from .muon import Muon
-from .nadam import NAdam
-from .optimizer import Optimizer
-from .radam import RAdam
-from .rmsprop import RMSprop
-from .rprop import Rprop
-from .sgd import SGD
-from .sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam",
     "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "optimizer", "swa_utils",
 ]  # fmt: skip
+
+_PATHS = """
+adadelta: Adadelta   adafactor: Adafactor   adagrad: Adagrad   adam: Adam   adamax: Adamax   adamw: AdamW   asgd: ASGD
+muon: Muon   nadam: NAdam   radam: RAdam   rmsprop: RMSprop   rprop: Rprop   sgd: SGD   sparse_adam: SparseAdam
+"""
+_add_aliases(__name__, _PATHS, __name__)

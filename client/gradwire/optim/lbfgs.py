@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
-from ..creation import ones
-from ..dispatch import call
-from ..modes import enable_grad, no_grad
-from ..tensor import Tensor
+from .._core.context.modes import enable_grad, no_grad
+from .._core.dispatch.dispatch import call
+from .._core.optimizers.optimizer import Optimizer
+from .._core.optimizers.options import check_rate, number
+from .._core.surface.creation import ones
+from .._core.tensor.tensor import Tensor
 from .line_search import Point, strong_wolfe
-from .optimizer import Optimizer, check_rate, number
 
 
 class _Evaluation(NamedTuple):

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
-from ..creation import tensor
-from ..dispatch import call
-from ..modes import no_grad
-from ..nn.module import Module
+from .._core.context.modes import no_grad
+from .._core.dispatch.dispatch import call
+from .._core.modules.module import Module
+from .._core.optimizers.optimizer import Optimizer
+from .._core.optimizers.options import number
+from .._core.surface.creation import tensor
+from .._core.tensor.tensor import Tensor
 from ..nn.normalization import _BatchNorm
-from ..tensor import Tensor
 from .lr_scheduler.schedule import LRScheduler, per_group
-from .optimizer import Optimizer, number
 
 __all__ = [
     "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
@@ -119,10 +120,10 @@ class AveragedModel(Module):
         """What the averaged model computes."""
         return self.module(*args, **kwargs)
 
-    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Load averages and count."""
         self._count = None
-        return super().load_state_dict(*args, **kwargs)
+        return super().load_state_dict(state_dict, strict, assign)
 
     def _parts(self, model: Module) -> list[Any]:
         return [*model.parameters(), *(model.buffers() if self.use_buffers else ())]
@@ -132,9 +133,7 @@ class AveragedModel(Module):
         if self._count is None:  # it was loaded
             self._count = int(self.n_averaged)
         averages = [p.detach() for p in self._parts(self.module)]
-        current = [
-            p.detach().to(a.device) for p, a in zip(self._parts(model), averages, strict=True)
-        ]  # fmt: skip
+        current = [p.detach().to(a.device) for p, a in zip(self._parts(model), averages, strict=True)]
         with no_grad():
             if self._count == 0:
                 for average, parameter in zip(averages, current, strict=True):

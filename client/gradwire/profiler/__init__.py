@@ -1,12 +1,12 @@
-"""``torch.profiler`` for programs whose ops run elsewhere: where the time goes, here, on the way and on the server.
+"""``torch.profiler`` for programs whose ops run on a server: where time goes in the client, the network and the server.
 
-Beside PyTorch's names, :func:`round_trips` tells which lines wait for the server.
+Besides PyTorch's names, :func:`round_trips` shows which lines wait for the server.
 """
 
+from .._core.session.profile_ranges import record_function
 from .events import DeviceType
 from .lines import round_trips
 from .profile import ProfilerActivity, profile, supported_activities
-from .ranges import record_function
 from .schedules import ProfilerAction, schedule, tensorboard_trace_handler
 
 

@@ -15,9 +15,10 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from ..lines import place_of, spell_line
-from ..recorder import Recorder, Travelled
-from ..round_trips import BACKPRESSURE, SPELLED
+from .._core.context.call_sites import place_of, spell_line
+from .._core.session.profile_recorder import ProfileRecorder
+from .._core.session.round_trips import BACKPRESSURE, SPELLED
+from .._core.wire.frame_travel import FrameTravel
 
 if TYPE_CHECKING:
     from .events import EventList
@@ -49,7 +50,7 @@ def write(path: str | os.PathLike[str], trace: dict[str, Any]) -> None:
         json.dump(trace, file)
 
 
-def of_recording(recorder: Recorder, metadata: dict[str, Any]) -> dict[str, Any]:
+def of_recording(recorder: ProfileRecorder, metadata: dict[str, Any]) -> dict[str, Any]:
     """The trace of a recording that has been settled."""
     return _document(list(_Trace(recorder).events()), metadata | {"clock_uncertainty_us": _uncertainty(recorder)})
 
@@ -76,7 +77,7 @@ def _document(events: list[Event], metadata: dict[str, Any]) -> dict[str, Any]:
     return {"schemaVersion": 1, "displayTimeUnit": "ms", **metadata, "traceEvents": events}
 
 
-def _uncertainty(recorder: Recorder) -> float:
+def _uncertainty(recorder: ProfileRecorder) -> float:
     return max((frame.session.link.clock.uncertainty / 1e3 for frame in recorder.frames), default=0.0)
 
 
@@ -114,7 +115,7 @@ def _complete(
 class _Trace:
     """Builds the events of one recording."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: ProfileRecorder) -> None:
         self.recorder = recorder
         self.zero = recorder.began
         self.sessions: dict[str, int] = {}
@@ -155,7 +156,7 @@ class _Trace:
     def _lanes(self, session: str) -> int:
         return SESSION_STEP * self.sessions[session]
 
-    def _frame(self, frame: Travelled, number: int) -> Iterator[Event]:
+    def _frame(self, frame: FrameTravel, number: int) -> Iterator[Event]:
         lane = self._lanes(frame.session.id)
         name = f"frame {frame.seq}"
         about = {"frame": frame.seq, "ops": frame.total, "bytes": frame.sent_bytes}
@@ -196,7 +197,7 @@ class _Trace:
         }  # fmt: skip
         yield from self._kernels(frame, lane)
 
-    def _kernels(self, frame: Travelled, lane: int) -> Iterator[Event]:
+    def _kernels(self, frame: FrameTravel, lane: int) -> Iterator[Event]:
         times = frame.timing
         assert times is not None
         for op in frame.ops:

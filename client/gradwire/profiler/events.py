@@ -1,8 +1,7 @@
-"""What a profile found, as PyTorch's profiler tells it: events in a tree, and averages of those that are alike.
+"""The events of a profile, with PyTorch's API: a tree of events, and averages of similar ones.
 
-Two clocks matter in a program whose ops run elsewhere. ``cpu_time`` is the time that the server's engine spent on an
-op, as if it had run here; ``client_time`` is what the program itself spent: recording an op, inside a named range, or
-waiting for the server.
+``cpu_time`` is the time of the server's engine, as if the op had run here. ``client_time`` is the program's own time:
+recording an op, inside a named range, or waiting for the server.
 """
 
 from __future__ import annotations
@@ -11,27 +10,29 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ..lines import place_of
-from ..recorder import Range, Recorder, Travelled
-from ..round_trips import BACKPRESSURE, SPELLED
+from .._core.context.call_sites import place_of
+from .._core.session.profile_recorder import ProfileRecorder, Range
+from .._core.session.round_trips import BACKPRESSURE, SPELLED
+from .._core.wire.frame_travel import FrameTravel
+from .chrome import of_events, write
 from .table import spell_time, table
 
 OP, NODE, RANGE, WAIT = "op", "node", "range", "wait"
 
 
 class Interval(NamedTuple):
-    """A stretch of time, in microseconds since the profile began."""
+    """A time interval, in microseconds since the profile began."""
 
     start: float
     end: float
 
     def elapsed_us(self) -> float:
-        """How long it is."""
+        """Its duration."""
         return self.end - self.start
 
 
 class DeviceType(Enum):
-    """What an event ran on, as far as events tell: always the CPU, whose time is that of the engine."""
+    """The device type of an event: always the CPU, whose time is the engine's."""
 
     CPU = 0
     CUDA = 1
@@ -42,12 +43,12 @@ DEVICE_TIMES = ("device_time", "device_time_total", "self_device_time_total")
 
 
 def _as_text(name: str) -> Any:
-    """The property that spells a time with its unit."""
+    """A property that formats a time with its unit."""
     return property(lambda self: spell_time(getattr(self, name)), doc=f"``{name}`` with its unit.")
 
 
 class Times:
-    """Times and bytes of an event, or of several together. In microseconds."""
+    """Times (in microseconds) and bytes of an event or a group of events."""
 
     count: int
     cpu_time_total: float
@@ -70,22 +71,22 @@ class Times:
 
     @property
     def cpu_time(self) -> float:
-        """The engine's time, on average."""
+        """The engine's average time."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
     def client_time(self) -> float:
-        """The program's time, on average."""
+        """The program's average time."""
         return self.client_time_total / self.count if self.count else 0.0
 
     @property
     def device_time(self) -> float:
-        """0: the time of a GPU is not told apart from the engine's."""
+        """0: GPU time is not separated from the engine's."""
         return 0.0
 
 
 class FunctionEvent(Times):
-    """One thing that happened: an op, a node that backward ran, a named range, or a wait.
+    """One event: an op, a backward node, a named range, or a wait.
 
     Attributes:
         id: its number in the profile.
@@ -113,13 +114,13 @@ class FunctionEvent(Times):
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
 
     def adopt(self, child: FunctionEvent) -> None:
-        """Put another event under this one."""
+        """Add a child event."""
         self.cpu_children.append(child)
         child.cpu_parent = self
 
     @property
     def is_user_annotation(self) -> bool:
-        """Whether the program named it."""
+        """Whether it is a range that the program named."""
         return self.kind == RANGE
 
     def __repr__(self) -> str:
@@ -132,7 +133,7 @@ class FunctionEvent(Times):
 
 
 class FunctionEventAvg(Times):
-    """Events that are alike, taken together."""
+    """A group of similar events."""
 
     kind: str
     key: str
@@ -152,7 +153,7 @@ class FunctionEventAvg(Times):
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
 
     def add(self, other: Times) -> FunctionEventAvg:
-        """Take another event, or others that were taken together, in."""
+        """Add another event or group."""
         self.count += other.count
         for name in ADDED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -173,7 +174,7 @@ ADDED = (
 
 
 class EventList(list[Any]):
-    """Events, or averages of them, with a table of them for people."""
+    """Events, or their averages, with a readable table."""
 
     def __init__(self, found: Iterable[Any] = (), profile_memory: bool = False) -> None:
         super().__init__(found)
@@ -184,7 +185,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The engine's time of all of them."""
+        """The engine's total time."""
         return float(sum(event.self_cpu_time_total for event in self))
 
     def table(
@@ -198,7 +199,7 @@ class EventList(list[Any]):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """The events as text, a row each.
+        """The events as text, one row each.
 
         Args:
             sort_by: a number of theirs: ``cpu_time_total``, ``self_cpu_time_total``, ``client_time_total``, ``count``,
@@ -230,7 +231,7 @@ class EventList(list[Any]):
         return EventList(found.values(), self.profile_memory)
 
     def total_average(self) -> FunctionEventAvg:
-        """All of them as one."""
+        """The total of all events."""
         if not self:
             raise ValueError("there are no events: nothing was recorded")
         total = FunctionEventAvg(self[0], False, 0)
@@ -241,16 +242,14 @@ class EventList(list[Any]):
         return total
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write them as a Chrome trace, a lane a kind. The profile's own method has the network's lanes, too."""
-        from .chrome import of_events, write
-
+        """Write them as a Chrome trace, one lane per kind. The profile's own method adds the network's lanes."""
         write(path, of_events(self))
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Write stacks and their times for a flame graph: ``outer;inner time`` a line. Needs ``with_stack``.
+        """Write stacks and times for a flame graph, as lines of ``outer;inner time``. Needs ``with_stack``.
 
         Raises:
-            ValueError: for a metric that is none.
+            ValueError: for an unknown metric.
         """
         if metric not in STACK_METRICS:
             raise ValueError(f"metric {metric!r} is none of {', '.join(STACK_METRICS)}")
@@ -266,13 +265,13 @@ STACK_METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_client_tim
 _SAFE = str.maketrans(" ;\t\n", "____")
 
 
-def build(recorder: Recorder, profile_memory: bool) -> EventList:
+def build(recorder: ProfileRecorder, profile_memory: bool) -> EventList:
     """The events of a recording that has been settled."""
     return _Builder(recorder).build(profile_memory)
 
 
 class _Builder:
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: ProfileRecorder) -> None:
         self.recorder = recorder
         self.events: list[FunctionEvent] = []
         self.of_range: dict[int, FunctionEvent] = {}
@@ -312,7 +311,7 @@ class _Builder:
         event.client_time_total = event.self_client_time_total = event.time_range.elapsed_us()
         self.of_range[id(opened)] = event
 
-    def _frame(self, frame: Travelled) -> None:
+    def _frame(self, frame: FrameTravel) -> None:
         times = frame.timing
         told = [] if times is None else times.ops
         by_index: dict[int, FunctionEvent] = {}
@@ -342,7 +341,7 @@ class _Builder:
             parent.self_cpu_time_total -= event.cpu_time_total
 
     def _add_up(self, event: FunctionEvent) -> None:
-        """The engine's time in a range is that of the ops in it; the program's time in it is its own."""
+        """The engine's time of a range is that of its ops; the program's time is the range's own."""
         for child in event.cpu_children:
             event.cpu_time_total += child.cpu_time_total
             event.cpu_memory_usage += child.cpu_memory_usage

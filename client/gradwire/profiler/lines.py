@@ -1,11 +1,12 @@
-"""The round trips of a stretch of a program."""
+"""The round trips of a section of a program."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
-from ..round_trips import Key, Line, Report, report, since
-from ..session import Session
+from .._core.session.opened import OPENED
+from .._core.session.round_trips import Key, Report, WaitingLine, report, since
+from .._core.session.session import Session
 
 
 class round_trips:  # a context, named like the profiler's others
@@ -21,8 +22,6 @@ class round_trips:  # a context, named like the profiler's others
         self._found: Report | None = None
 
     def __enter__(self) -> Self:
-        from ..sessions import OPENED
-
         self._before = {session: session.waits.copy() for session in OPENED}
         self._found = None
         return self
@@ -31,16 +30,14 @@ class round_trips:  # a context, named like the profiler's others
         self._found = self.report()
 
     def report(self) -> Report:
-        """What was counted: in the whole stretch when it is over, so far while it runs."""
-        from ..sessions import OPENED
-
+        """The counts of the whole section, or so far while it runs."""
         if self._found is not None:
             return self._found
         return report(since(self._before.get(session, {}), session.waits.copy()) for session in OPENED)
 
     @property
-    def lines(self) -> list[Line]:
-        """The lines, those that waited longest first."""
+    def lines(self) -> list[WaitingLine]:
+        """The lines, by descending waiting time."""
         return self.report().lines
 
     @property

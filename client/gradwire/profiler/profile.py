@@ -1,4 +1,4 @@
-"""``profile``: record what a program does, here and on the server, for a stretch of it or for steps of a loop."""
+"""``profile``: records client and server during a section of a program, or for steps of a loop."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import Any, Self
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, Unsupported
 
-from ..lines import user_depth
-from ..recorder import Recorder
+from .._core.context.call_sites import user_depth
+from .._core.session import current_session
+from .._core.session.profile_ranges import record_function
+from .._core.session.profile_recorder import ProfileRecorder
 from . import chrome
 from .events import EventList, build
-from .ranges import record_function
 from .schedules import ProfilerAction, always
 
 
 class ProfilerActivity(Enum):
-    """What PyTorch's profiler can look at. Here a profile always sees the program, the network and the server."""
+    """PyTorch's profiler activities. Here a profile always covers the program, the network and the server."""
 
     CPU = 0
     XPU = 1
@@ -31,17 +32,15 @@ class ProfilerActivity(Enum):
 
 
 class NotStarted(ArgumentError, AssertionError):
-    """Something was asked of a profile that has recorded nothing yet. PyTorch raises an ``AssertionError``."""
+    """The profile has recorded nothing yet. PyTorch raises an ``AssertionError``."""
 
 
 _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """``CPU``, and ``CUDA`` where the server of the current session has a GPU."""
-    from .. import sessions
-
-    session = sessions._current
+    """``CPU``, and ``CUDA`` if the server of the current session has a GPU."""
+    session = current_session._current
     on_gpu = session is not None and any(name.startswith("cuda") for name in session.link.devices)
     return {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
 
@@ -72,18 +71,18 @@ class profile:  # PyTorch's name
     """Record what sessions do, as a context or from :meth:`start` to :meth:`stop`. It costs no round trip.
 
     Args:
-        activities: PyTorch's choice of what to look at, checked and otherwise without effect: the program, the network
-            and the server are always seen.
+        activities: PyTorch's choice of activities, checked but otherwise without effect: a profile always covers the
+            program, the network and the server.
         schedule: which steps to record, such as :func:`schedule` makes; the program calls :meth:`step` after each.
-        on_trace_ready: called with the profile whenever a cycle of the schedule is complete, and at the end.
-        record_shapes: note the shapes of operands.
-        profile_memory: show the memory that ops took in tables.
-        with_stack: note the lines of the program that led to each op, not only the last one.
+        on_trace_ready: called with the profile after each cycle of the schedule, and at the end.
+        record_shapes: record the shapes of operands.
+        profile_memory: show the memory of ops in tables.
+        with_stack: record the whole stack of program lines of each op, not only the last line.
         with_modules: for TorchScript only, in PyTorch as well; without effect.
         acc_events: keep the events of earlier cycles of the schedule.
         use_cuda: PyTorch's old form of ``activities``.
-        custom_trace_id_callback: makes the id of a trace.
-        post_processing_timeout_s: without effect; there is nothing to wait for but the server's last replies.
+        custom_trace_id_callback: creates the id of a trace.
+        post_processing_timeout_s: without effect; only the server's last replies are awaited.
 
     Raises:
         AssertionError: for ``activities`` without any.
@@ -109,9 +108,10 @@ class profile:  # PyTorch's name
         post_processing_timeout_s: float | None = None,
     ) -> None:
         unavailable = {
-            "with_flops": with_flops, "experimental_config": experimental_config,
+            "with_flops": with_flops,
+            "experimental_config": experimental_config,
             "execution_trace_observer": execution_trace_observer,
-        }  # fmt: skip
+        }
         for name, value in unavailable.items():
             if value:
                 raise Unsupported(
@@ -133,7 +133,7 @@ class profile:  # PyTorch's name
         self.step_rec_fn: record_function | None = None
         self.current_action = self._action(0)
         self._metadata: dict[str, str] = {}
-        self._recorder: Recorder | None = None
+        self._recorder: ProfileRecorder | None = None
         self._ready = False
         self._trace_id = ""
 
@@ -162,10 +162,10 @@ class profile:  # PyTorch's name
         self._mark_step()
 
     def stop(self) -> None:
-        """End with the step that runs.
+        """End with the current step.
 
         Raises:
-            AssertionError: when it was not started.
+            AssertionError: if it was not started.
         """
         if self._recorder is None and self.current_action is not ProfilerAction.NONE:
             raise NotStarted("the profile was not started: there is nothing to stop")
@@ -173,7 +173,7 @@ class profile:  # PyTorch's name
         self._change(self.current_action, None)
 
     def step(self) -> None:
-        """Tell that the next step of the loop begins."""
+        """Mark the beginning of the loop's next step."""
         self._end_step()
         following = self._action(self.step_num + 1)
         before, self.current_action = self.current_action, following
@@ -193,7 +193,7 @@ class profile:  # PyTorch's name
             self.step_rec_fn = None
 
     def _change(self, before: ProfilerAction, following: ProfilerAction | None) -> None:
-        """From what was done to what is done next; ``None`` is the end."""
+        """Change from one action to the next; ``None`` is the end."""
         if before is ProfilerAction.RECORD and following in (ProfilerAction.NONE, ProfilerAction.WARMUP):
             warnings.warn("the schedule ends a recording without RECORD_AND_SAVE: nobody is told of it", stacklevel=3)
         if before is ProfilerAction.WARMUP and following is ProfilerAction.NONE:
@@ -210,25 +210,25 @@ class profile:  # PyTorch's name
                 self.start_trace()
 
     def prepare_trace(self) -> None:
-        """Get ready to record. What an earlier cycle recorded is forgotten, unless ``acc_events``."""
+        """Get ready to record. Discards the previous cycle, unless ``acc_events``."""
         if self._recorder is None or not self.acc_events:
-            self._recorder = Recorder(shapes=self.record_shapes, stacks=self.with_stack)
+            self._recorder = ProfileRecorder(shapes=self.record_shapes, stacks=self.with_stack)
             make = self.custom_trace_id_callback
             self._trace_id = make() if make is not None else uuid.uuid4().hex.upper()
 
     def start_trace(self) -> None:
-        """Record from here on."""
+        """Start to record."""
         self._recorded("recording").start()
 
     def stop_trace(self) -> None:
-        """Record no more. Nothing is sent and nothing waited for."""
+        """Stop recording, without sending or waiting."""
         self._recorded("stopping").stop()
 
     def _trace_ready(self) -> None:
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
-    def _recorded(self, what: str) -> Recorder:
+    def _recorded(self, what: str) -> ProfileRecorder:
         if self._recorder is None:
             raise NotStarted(f"{what} takes a profile that was started: use it as a context, or call start()")
         return self._recorder
@@ -236,7 +236,7 @@ class profile:  # PyTorch's name
     # What was recorded. Each waits for the replies that are still on their way
 
     def events(self) -> EventList:
-        """Everything that happened, in order of its beginning."""
+        """All events, by start time."""
         recorder = self._recorded("events()")
         recorder.settle()
         return build(recorder, self.profile_memory)
@@ -244,10 +244,10 @@ class profile:  # PyTorch's name
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Averages by name: of ops, of backward's nodes, of named ranges, and of waits.
+        """Averages by name of ops, backward nodes, named ranges and waits.
 
         Args:
-            group_by_input_shape: apart by shapes; needs ``record_shapes``.
+            group_by_input_shape: separate by shapes; needs ``record_shapes``.
             group_by_stack_n: apart by so many lines of the program; more than one need ``with_stack``.
             group_by_overload_name: without effect: ops have no overloads here.
         """
@@ -255,7 +255,7 @@ class profile:  # PyTorch's name
         return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:
-        """Write the trace for Perfetto or chrome://tracing; compressed where the name ends in ``.gz``."""
+        """Write the trace for Perfetto or chrome://tracing; compressed if the name ends in ``.gz``."""
         recorder = self._recorded("export_chrome_trace()")
         recorder.settle()
         flags = {name: 1 for name in ("record_shapes", "profile_memory", "with_stack") if getattr(self, name)}
@@ -263,7 +263,7 @@ class profile:  # PyTorch's name
         chrome.write(path, chrome.of_recording(recorder, about))
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write stacks and their times, for flame graphs. Needs ``with_stack`` to have more than one line each."""
+        """Write stacks and their times for flame graphs. Without ``with_stack`` each stack has one line."""
         self._recorded("export_stacks()")
         self.events().export_stacks(path, metric)
 
@@ -276,34 +276,34 @@ class profile:  # PyTorch's name
         raise Unsupported("export_memory_timeline does not exist in gradwire: the trace has each op's bytes")
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Pause (False) or go on recording (True) in the middle. Whatever activity is named, all are meant."""
+        """Pause (False) or resume (True) recording. This applies to all activities, whichever are named."""
         _activities(activities)
         recorder = self._recorder
         if recorder is not None:
             (recorder.start if enable else recorder.stop)()
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Put a text of the program's own into the trace file."""
+        """Add a text to the trace file's metadata."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Put a value of the program's own, spelled as JSON, into the trace file.
+        """Add a JSON value to the trace file's metadata.
 
         Raises:
-            ValueError: for what is no JSON.
+            ValueError: for invalid JSON.
         """
         import json
 
         self._metadata[key] = json.loads(value)
 
     def preset_metadata_json(self, key: str, value: str) -> None:
-        """The same, before the profile is started."""
+        """Add a JSON value before the profile starts."""
         self.add_metadata_json(key, value)
 
     def get_trace_id(self) -> str | None:
-        """The id of the trace; ``None`` before it is begun."""
+        """The id of the trace; ``None`` before it starts."""
         return self._trace_id or None
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
-        """What makes the ids of traces from now on."""
+        """Set the function that creates trace ids."""
         self.custom_trace_id_callback = callback

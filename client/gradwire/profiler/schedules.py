@@ -1,4 +1,4 @@
-"""Which steps of a loop a profile records."""
+"""Schedules: which steps of a loop a profile records."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from gradwire_protocol.errors import ArgumentError
 
-from ..lines import user_depth
+from .._core.context.call_sites import user_depth
 
 if TYPE_CHECKING:
     from .profile import profile
 
 
 class ProfilerAction(Enum):
-    """What a profile does in a step: nothing, get ready, record, record and hand out the result at the end."""
+    """A profile's action in a step: nothing, warm up, record, or record and deliver the result at the end."""
 
     NONE = 0
     WARMUP = 1
@@ -27,13 +27,13 @@ class ProfilerAction(Enum):
 
 
 class WrongSchedule(ArgumentError, AssertionError):
-    """A schedule that makes no sense. PyTorch raises an ``AssertionError``."""
+    """An invalid schedule. PyTorch raises an ``AssertionError``."""
 
 
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """A schedule for :class:`profile`: leave out ``skip_first`` steps, then in turn wait, warm up and record.
+    """A schedule for :class:`profile`: skip ``skip_first`` steps, then repeatedly wait, warm up and record.
 
     Args:
         wait, warmup, active: steps of each part of a cycle.
@@ -75,14 +75,14 @@ def schedule(
 
 
 def always(step: int) -> ProfilerAction:
-    """Record every step: what a profile does without a schedule."""
+    """Record every step; the default without a schedule."""
     return ProfilerAction.RECORD
 
 
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[profile], None]:
-    """For ``on_trace_ready``: write each trace into this folder, under the name that TensorBoard's plugin looks for.
+    """For ``on_trace_ready``: write each trace into this folder, under the name that TensorBoard's plugin expects.
 
     Args:
         worker_name: what the files begin with; the host's name and the process's number by default.

@@ -1,4 +1,4 @@
-"""A profile's events as a table of text, in the columns that PyTorch's profiler has, with the program's own time."""
+"""A profile's events as a text table with PyTorch's columns, plus the program's own time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LEAST_WIDTH: Final = 12
 
 
 def spell_time(us: float, unit: str | None = None) -> str:
-    """A time, in a unit that suits it unless one is given."""
+    """A time in the given unit, or in a suitable one."""
     if unit is None:
         unit = "s" if us >= 1e6 else "ms" if us >= 1e3 else "us"
     elif unit not in UNITS:
@@ -20,7 +20,7 @@ def spell_time(us: float, unit: str | None = None) -> str:
 
 
 def spell_bytes(count: int) -> str:
-    """A number of bytes, below 0 for what was given back."""
+    """A number of bytes; negative if memory was released."""
     for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if abs(count) >= size:
             return f"{count / size:.2f} {unit}"
@@ -33,14 +33,14 @@ def share(part: float, whole: float) -> str:
 
 
 def shorten(text: str, most: int | None, front: bool = False) -> str:
-    """A text of at most so many characters, the end (or the front) of which is left out."""
+    """A text of limited length, cut at the end or the front."""
     if most is None or len(text) <= most or most < 4:
         return text
     return "..." + text[len(text) - most + 3 :] if front else text[: most - 3] + "..."
 
 
 def attribute(sort_by: str) -> str:
-    """The attribute behind what PyTorch's tables are sorted by."""
+    """The attribute of a sort key of PyTorch's tables."""
     return sort_by.replace("cuda", "device").replace("xpu", "device")
 
 
@@ -82,9 +82,9 @@ def table(
     if any(event.input_shapes for event in rows):
         columns.append(("Input Shapes", lambda event: shorten(str(event.input_shapes or "[]"), shapes_width)))
     if any(event.stack for event in rows):
-        columns.append((
-            "Source Location", lambda event: shorten(event.stack[0] if event.stack else "", source_width, front=True)
-        ))  # fmt: skip
+        columns.append(
+            ("Source Location", lambda event: shorten(event.stack[0] if event.stack else "", source_width, front=True))
+        )
     cells = [[title for title, _ in columns], *([spell(event) for _, spell in columns] for event in shown)]
     widths = [max(LEAST_WIDTH, *(len(row[i]) for row in cells)) for i in range(len(columns))]
     rule = GAP.join("-" * width for width in widths)

@@ -1,4 +1,4 @@
-"""Signal processing, as ``torch.signal`` has it: the windows."""
+"""``torch.signal``: windows."""
 
 from . import windows
 

@@ -16,11 +16,11 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
-from ..composed import windows as formulas
-from ..creation import upload
-from ..layouts import layout as Layout
-from ..layouts import strided
-from ..sessions import current_session
+from .._core.composed import windows as formulas
+from .._core.context.layouts import layout as Layout
+from .._core.context.layouts import strided
+from .._core.session.current_session import current_session
+from .._core.surface.creation import upload
 
 __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",

@@ -1,4 +1,4 @@
-"""``torch.testing``: comparing tensors in a program's own tests, and making some."""
+"""``torch.testing``: comparison of tensors in a program's own tests, and random test tensors."""
 
 from .comparison import assert_close
 from .making import make_tensor

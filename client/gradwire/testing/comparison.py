@@ -13,10 +13,10 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, GradwireError
 from gradwire_protocol.promotion import join
 
-from ..creation import as_tensor, tensor
-from ..dispatch import call
-from ..modes import no_grad
-from ..tensor import Tensor
+from .._core.context.modes import no_grad
+from .._core.dispatch.dispatch import call
+from .._core.surface.creation import as_tensor, tensor
+from .._core.tensor.tensor import Tensor
 
 PRECISIONS: Final[dict[DType, tuple[float, float]]] = {
     dtypes.float16: (1e-3, 1e-5),
@@ -32,7 +32,7 @@ _NUMBERS: Final = {int: dtypes.int64, float: dtypes.float64, complex: dtypes.com
 
 
 class _Pair:
-    """Two tensors to be compared, and where they are in what was given."""
+    """Two tensors to compare, and their position in the arguments."""
 
     def __init__(self, actual: Any, expected: Any, path: str) -> None:
         self.actual = actual
@@ -60,7 +60,7 @@ class _Comparison:
         self.pairs: list[_Pair] = []
 
     def fail(self, text: str, path: str) -> AssertionError:
-        """The error to raise, with the caller's own text where there is one."""
+        """The error to raise, with the caller's text if given."""
         text += f"\nIt is the item {path}." if path else ""
         if callable(self.msg):
             text = self.msg(text)
@@ -69,7 +69,7 @@ class _Comparison:
     # What is compared with what
 
     def gather(self, actual: Any, expected: Any, path: str = "") -> None:
-        """Find the pairs in two structures, which must be alike."""
+        """Find the pairs in two structures, which must match."""
         if _is_sequence(actual) and _is_sequence(expected):
             if len(actual) != len(expected):
                 raise self.fail(f"The lengths differ: {len(actual)} of actual, {len(expected)} of expected.", path)

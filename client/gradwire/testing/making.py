@@ -11,14 +11,15 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
-from ..creation import empty, randint
-from ..dispatch import call
-from ..modes import no_grad
-from ..number_limits import finfo, iinfo
+from .._core.context.modes import no_grad
+from .._core.dispatch.dispatch import call
+from .._core.surface.creation import empty, randint
+from .._core.surface.number_limits import finfo, iinfo
+from .._core.tensor.tensor import Tensor
 
 
 def _range_of(dtype: DType) -> tuple[float, float, float, float]:
-    """The lowest value, the bound above, and the bounds that hold by default."""
+    """The lower and upper bound, and their defaults."""
     if dtype is dtypes.bool_:
         return 0, 2, 0, 2
     if dtype.category < dtypes.FLOATING:
@@ -54,8 +55,8 @@ def make_tensor(
     noncontiguous: bool = False,
     exclude_zero: bool = False,
     memory_format: Any = None,
-) -> Any:
-    """A tensor of random values from ``low`` up to, not including, ``high``. It does not wait.
+) -> Tensor:
+    """A tensor of random values from ``low`` up to, not including, ``high``. It does not wait for the server.
 
     By default they are from -9 to 9 (9 included for integers), 0 to 9 for uint8, and both bools.
 
@@ -82,7 +83,7 @@ def make_tensor(
     low, high = _bounds(dtype, low, high)
     with no_grad():
         if exact:
-            made = randint(low, high, size, dtype=dtype, device=device)
+            made = randint(int(low), int(high), size, dtype=dtype, device=device)
         else:
             made = empty(size, dtype=dtype, device=device)
             _fill(call("view_as_real", made) if dtype.is_complex else made, low, high)

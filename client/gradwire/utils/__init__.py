@@ -1,4 +1,4 @@
-"""``torch.utils``: checkpointing, the handles of hooks, and data sets."""
+"""``torch.utils``: checkpointing, hook handles, and data sets."""
 
 from typing import Any
 

@@ -14,15 +14,16 @@ from typing import Any, Final
 from gradwire_protocol.errors import ArgumentValueError, CheckpointError, GraphError
 from gradwire_protocol.table import TABLE
 
+from .._core.backward.checkpoint_regions import CheckpointRegion, control
+from .._core.backward.client_backward import current_backward
+from .._core.backward.function import Function
+from .._core.context.modes import MODES, enable_grad, is_grad_enabled, is_inference_mode_enabled, no_grad
+from .._core.dispatch.autocasting import AsNow
+from .._core.graph.inplace import settle
+from .._core.session.current_session import current_session
+from .._core.tensor.saved_tensors import SavedTensor
+from .._core.tensor.tensor import Tensor
 from ..autograd import backward
-from ..autograd.driver import current_run
-from ..autograd.function import Function
-from ..autograd.saved_tensors import SavedTensor
-from ..inplace import settle
-from ..modes import MODES, enable_grad, is_grad_enabled, is_inference_mode_enabled, no_grad
-from ..regions import Region, control
-from ..sessions import current_session
-from ..tensor import Tensor
 
 __all__ = [
     "CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_debug_enabled",
@@ -102,7 +103,7 @@ def checkpoint(
         if isinstance(value, Tensor):
             settle(value)  # else the first run would record a view's new history, and the second would not
     packed = MODES.packing != ()
-    region = Region(
+    region = CheckpointRegion(
         _session_of(args, kwargs), function, () if packed else args, kwargs, preserve_rng_state=preserve_rng_state,
         compare=determinism_check == "default", again=again if context_fn is not noop_context_fn else None,
         unpack=_packed(args) if packed else None,
@@ -134,8 +135,6 @@ class CheckpointFunction(Function):
                 UserWarning,
                 stacklevel=4,
             )
-        from ..amp.casting import AsNow
-
         ctx.call = function
         ctx.session = _session_of(args, {})
         ctx.state = control(ctx.session, "get_rng_state", []) if preserve else None
@@ -147,7 +146,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        if not current_run().to_all_leaves:
+        if not current_backward().to_all_leaves:
             raise GraphError(
                 "checkpoint(use_reentrant=True) works with backward() to all leaves only, not with grad() or inputs=: "
                 "use use_reentrant=False"

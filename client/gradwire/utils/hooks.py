@@ -1,5 +1,5 @@
 """``torch.utils.hooks``."""
 
-from ..hooks import RemovableHandle
+from .._core.context.hook_handles import RemovableHandle
 
 __all__ = ["RemovableHandle"]

@@ -1,6 +1,6 @@
-"""Drawings of what happens on the server: :func:`graph` draws the live autograd graph as SVG.
+"""Drawings of server state: :func:`graph` draws the live autograd graph as SVG.
 
-``from gradwire import viz`` and ``viz.graph(loss)``; nothing else of gradwire imports it.
+Use ``from gradwire import viz`` and ``viz.graph(loss)``; no other module of gradwire imports it.
 """
 
 from .drawing import Drawing, graph

@@ -1,4 +1,4 @@
-"""From the live autograd graph to a drawing of it."""
+"""Drawings of the live autograd graph."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 from gradwire_protocol.dtypes import BY_NAME
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
-from ..mirror import AccumulateGrad, edge_of
-from ..nn.parameter import Parameter
-from ..sessions import current_session
-from ..tensor import Tensor
+from .._core.graph.graph_mirror import AccumulateGrad, edge_of
+from .._core.modules.parameter import Parameter
+from .._core.session.current_session import current_session
+from .._core.tensor.tensor import Tensor
 from .svg import Box, Joint, Kind, Theme, render, shorten
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from .._core.session.session import Session
 
 MAX_NODES: Final = 500
 NAME_LENGTH: Final = 40
@@ -30,16 +30,16 @@ BIGGEST_TOLD: Final = 5
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing of an autograd graph, shown by notebooks as it is.
+    """A drawing of an autograd graph, which notebooks display.
 
     Attributes:
         svg: the drawing, an SVG document.
-        nodes: what the server told of each node: ``name``, ``shapes``, ``dtypes``, ``saved_bytes``, the ``tensors``
-            it made, and with ``line`` (``file:line``, or ``None``) added.
+        nodes: the server's data of each node: ``name``, ``shapes``, ``dtypes``, ``saved_bytes``, its result
+            ``tensors``, and additionally ``line`` (``file:line``, or ``None``).
         edges: ``from`` a node ``to`` a node, at output ``slot``.
-        saved_bytes: what the graph keeps for backward; memory that several nodes keep counts once.
-        omitted: how many nodes the drawing leaves out.
-        unused: the names given for tensors that are not in the graph: they receive no gradient from it.
+        saved_bytes: the memory that the graph saves for backward; shared memory counts once.
+        omitted: the number of nodes that are not drawn.
+        unused: given names whose tensors are not in the graph and get no gradient from it.
     """
 
     svg: str
@@ -73,22 +73,20 @@ class Drawing:
 
 
 def graph(
-    *tensors: Tensor,
-    params: Mapping[str, Tensor] | None = None,
-    max_nodes: int = MAX_NODES,
-    theme: Theme = "auto",
+    *tensors: Tensor, params: Mapping[str, Tensor] | None = None, max_nodes: int = MAX_NODES, theme: Theme = "auto"
 ) -> Drawing:
-    """Draw the live autograd graph behind these tensors, as backward would walk it: results above, leaves below.
+    """Draw the live autograd graph behind these tensors in the order of backward: results above, leaves below.
 
-    A node shows its name, the shapes and dtype of its results, how many bytes it keeps for backward, and the line of
-    the program that made it; a leaf its name, shape, dtype and size. An arrow is a gradient's way. What was recorded
-    so far is waited for.
+    A node shows its name, the shapes and dtype of its results, its saved bytes, and the program line that made it. A
+    leaf shows its name, shape, dtype and size. An arrow is the path of a gradient. The call waits for everything
+    recorded so far.
 
     Args:
-        tensors: results, of any shape; all live tensors of the session when there are none.
-        params: names of tensors, as of ``dict(model.named_parameters())``; results may be named too.
-        max_nodes: of a larger graph, the nodes nearest to the results are drawn, and the rest as one box.
-        theme: ``"light"``, ``"dark"``, or ``"auto"`` for what the reader prefers.
+        tensors: results, of any shape; without any, all live tensors of the session.
+        params: names of tensors, such as ``dict(model.named_parameters())``; results may be named too.
+        max_nodes: the limit of drawn nodes. Of a larger graph, the nodes nearest to the results are drawn, and the rest
+            is one box.
+        theme: ``"light"``, ``"dark"``, or ``"auto"`` for the reader's preference.
 
     Raises:
         GraphError: for a tensor that does not require grad.
@@ -115,14 +113,14 @@ def graph(
 
 
 def summary(nodes: list[dict[str, Any]], edges: list[dict[str, int]], saved_bytes: int) -> str:
-    """What there is to say of a graph in a line."""
+    """A one-line summary of a graph."""
     leaves = sum(node["name"] == "AccumulateGrad" for node in nodes)
     told = f"{_counted(len(nodes), 'node')} ({_counted(leaves, 'leaf', 'leaves')}), {_counted(len(edges), 'edge')}"
     return f"{told}; {spell_bytes(saved_bytes)} kept for backward"
 
 
 def spell_bytes(count: int) -> str:
-    """A size for people: ``"512 B"``, ``"1.5 KB"``, ``"12 MB"``; a KB is 1024 bytes."""
+    """A readable size: ``"512 B"``, ``"1.5 KB"``, ``"12 MB"``; a KB is 1024 bytes."""
     if count < 1024:
         return f"{count} B"
     size = float(count)
@@ -134,7 +132,7 @@ def spell_bytes(count: int) -> str:
 
 
 def _checked(tensors: tuple[Tensor, ...], names: dict[str, Tensor], max_nodes: int, theme: str) -> Session:
-    """The session of the tensors, when they can be drawn."""
+    """The session of the tensors, after a check that they can be drawn."""
     for what, given in [*((f"tensor {i}", t) for i, t in enumerate(tensors)), *names.items()]:
         if not isinstance(given, Tensor):
             raise ArgumentTypeError(f"viz.graph draws tensors and names tensors; {what} is a {type(given).__name__}")
@@ -154,7 +152,7 @@ def _checked(tensors: tuple[Tensor, ...], names: dict[str, Tensor], max_nodes: i
 
 
 class _Plan:
-    """Boxes and joints of a drawing: the server's nodes, and a box for every tensor that it begins with."""
+    """Boxes and edges of a drawing: the server's nodes, and a box for every given tensor."""
 
     def __init__(
         self, session: Session, tensors: tuple[Tensor, ...], names: dict[str, Tensor], found: dict[str, Any]
@@ -174,7 +172,7 @@ class _Plan:
             self.boxes.append(Box("result", label[0], label[1:], about))
 
     def _results(self, tensors: tuple[Tensor, ...], roots: list[dict[str, int]]) -> None:
-        """What the drawing begins with: a box for each given tensor; a leaf that was given is its own node."""
+        """The first boxes: one for each given tensor; a given leaf is its own node."""
         at = {root["tensor"]: root["node"] for root in roots}
         by_tensor = {number: node["id"] for node in self.nodes for number in node["tensors"]}
         self.results: list[tuple[list[str], int, str]] = []
@@ -225,7 +223,7 @@ class _Plan:
         return Box(kind, label, [_kind_of(shape, dtype), size], "\n".join([name or kind, *about, size]))
 
     def _joined(self) -> list[Joint]:
-        """One joint for all edges between two nodes: with their number, or the number of the result they go to."""
+        """One edge for all edges between two nodes, labelled with their count, or with the result's number."""
         slots: dict[tuple[int, int], list[int]] = {}
         for edge in self.edges:
             slots.setdefault((edge["from"], edge["to"]), []).append(edge["slot"])
@@ -239,7 +237,7 @@ class _Plan:
         return joints
 
     def omit(self, most: int) -> int:
-        """Leave out the nodes farthest from the results; returns how many."""
+        """Omit the nodes farthest from the results, and return their number."""
         inner = len(self.nodes)
         if inner <= most:
             return 0
@@ -258,7 +256,7 @@ class _Plan:
         nodes = [i for i in order if i < inner]
         kept = set(nodes[:most]) | set(range(inner, len(self.boxes)))
         dropped = inner - most
-        # A node that is left out may lead back to one that is drawn; the rest is therefore one box without a way out.
+        # An omitted node may lead back to a drawn one, so the box of the rest has no outgoing edges.
         number = {old: new for new, old in enumerate(sorted(kept))}
         rest = len(number)
         boxes = [self.boxes[old] for old in sorted(kept)]
@@ -275,13 +273,13 @@ class _Plan:
         return dropped
 
     def unused(self) -> list[str]:
-        """The names whose tensors have no place in the graph."""
+        """The names whose tensors are not in the graph."""
         used = {number for node in self.nodes for number in node["tensors"]}
         return [name for name, tensor in self.names.items() if tensor._id not in used]
 
 
 def _leaves(tensors: tuple[Tensor, ...], names: dict[str, Tensor]) -> dict[int, Tensor]:
-    """The leaves behind the tensors, by id: the client's mirror of the graph knows them."""
+    """The leaves behind the tensors by id, from the client's graph mirror."""
     found = {tensor._id: tensor for tensor in [*tensors, *names.values()] if tensor.is_leaf}
     stack = [edge[0] for tensor in tensors if (edge := edge_of(tensor)) is not None]
     seen = set(map(id, stack))
@@ -305,7 +303,7 @@ def _kind_of(shape: list[int], dtype: str) -> str:
 
 
 def _told(node: dict[str, Any]) -> str:
-    """The results of a node in a line: equal ones counted, the first of many."""
+    """The results of a node in one line: equal ones are counted, long lists are shortened."""
     results = [_kind_of(*result) for result in _results_of(node)]
     if len(results) > 1 and len(set(results)) == 1:
         return f"{len(results)} × {results[0]}"
@@ -314,7 +312,7 @@ def _told(node: dict[str, Any]) -> str:
 
 
 def _base(file: str) -> str:
-    """The last part of a path, of this system or of another one."""
+    """The last part of a path in any system's notation."""
     return file.replace("\\", "/").rpartition("/")[2]
 
 

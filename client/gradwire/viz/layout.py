@@ -1,9 +1,8 @@
-"""Where the boxes of a layered drawing go, and the lines between them (the method of Sugiyama, in four steps).
+"""Layout of a layered drawing: boxes and the lines between them (Sugiyama's method in four steps).
 
-Every box is one layer below the lowest box that points to it; within a layer boxes are ordered by the middle of what
-they are joined to, so that few lines cross; coordinates minimise how far lines lean; lines that pass a layer get a
-lane in it. Lines to one box share a lane, so that a weight used a hundred times is reached by one line, not by a
-hundred.
+Every box is one layer below the lowest box that points to it. Within a layer, boxes are ordered by the median of their
+neighbours, so that few lines cross. Coordinates minimise the slope of lines. Lines that pass a layer get a lane in it;
+lines to one box share a lane, so that a weight that is used a hundred times is reached by one line.
 """
 
 from __future__ import annotations
@@ -14,28 +13,28 @@ from dataclasses import dataclass
 from typing import Final
 
 BESIDE: Final = 26.0
-"""Between neighbours of a layer."""
+"""The gap between neighbours of a layer."""
 LANE: Final = 12.0
 BETWEEN: Final = 34.0
-"""Between layers, at least; more where lines go far to the side."""
+"""The minimum gap between layers; larger if lines go far to the side."""
 BETWEEN_AT_MOST: Final = 110.0
 PORT: Final = 16.0
-"""Between lines that leave a box, and from its corners."""
+"""The gap between lines that leave a box, and from its corners."""
 SWEEPS: Final = 24
 SETTLING: Final = 48
 EXCHANGES: Final = 4000
-"""Boxes and lanes up to which neighbours are exchanged one by one, which takes its time."""
+"""The number of boxes and lanes up to which neighbours are swapped one by one, which is slow."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A piece of the way between two boxes, from the foot of one layer to the head of the next.
+    """A segment of the line between two boxes, from the bottom of one layer to the top of the next.
 
     Attributes:
         start, end: its ends.
-        down_to: where it goes straight on to, through the layer that it has reached; the end, when that is a box.
+        down_to: the end of its straight part through the reached layer; equal to the end at a box.
         source, target: the boxes at its ends; ``None`` for a lane.
-        toward: the box where the way ends.
+        toward: the box where the line ends.
     """
 
     start: tuple[float, float]
@@ -48,7 +47,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Layout:
-    """A drawing's geometry: upper left corners of the boxes in their order, lines, and the size of the whole."""
+    """A drawing's geometry: upper left corners of the boxes in order, lines, and the total size."""
 
     corners: list[tuple[float, float]]
     lines: list[Line]
@@ -57,7 +56,7 @@ class Layout:
 
 
 def arrange(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]) -> Layout:
-    """Lay out boxes of these sizes, joined by these edges, which must not form a cycle.
+    """Lay out boxes of these sizes, with these edges, which must not form a cycle.
 
     Raises:
         ValueError: for edges that form a cycle.
@@ -72,7 +71,7 @@ def arrange(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int
 
 
 def layers_of(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """The layer of each box: one below the lowest that points to it; where nothing does, right above what it points to.
+    """The layer of each box: one below the lowest box that points to it; without such a box, just above its targets.
 
     Raises:
         ValueError: for edges that form a cycle.
@@ -103,7 +102,7 @@ def layers_of(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 
 class _Plan:
-    """Boxes and lanes, both called places: the first ``len(sizes)`` are boxes, in their order."""
+    """Boxes and lanes, together called places: the first ``len(sizes)`` are boxes, in order."""
 
     def __init__(self, sizes: Sequence[tuple[float, float]], edges: list[tuple[int, int]], layer: list[int]) -> None:
         self.sizes = sizes
@@ -139,7 +138,7 @@ class _Plan:
             self.above[b].append(a)
 
     def _as_walked(self) -> list[int]:
-        """All places in the order of a walk in depth, which has few crossings to begin with."""
+        """All places in depth-first order, which has few crossings initially."""
         seen = [False] * len(self.layer)
         order = []
         for start in range(len(self.layer)):
@@ -162,7 +161,7 @@ class _Plan:
     # Order within the layers
 
     def order(self) -> None:
-        """Reorder the layers, by turns from above and from below, and keep the order with the fewest crossings."""
+        """Reorder the layers, alternately from above and from below, and keep the order with the fewest crossings."""
         best, fewest, since = [list(row) for row in self.layers], self._crossings(), 0
         for sweep in range(SWEEPS):
             if not fewest or since >= 6:
@@ -181,9 +180,7 @@ class _Plan:
 
     def _sort(self, row: list[int], joined: list[list[int]]) -> None:
         at = self.at
-        middles = {
-            p: sum(at[q] for q in joined[p]) / len(joined[p]) if joined[p] else float(at[p]) for p in row
-        }  # fmt: skip
+        middles = {p: sum(at[q] for q in joined[p]) / len(joined[p]) if joined[p] else float(at[p]) for p in row}
         row.sort(key=middles.__getitem__)
         for i, place in enumerate(row):
             at[place] = i
@@ -200,7 +197,7 @@ class _Plan:
         return total
 
     def _exchange(self) -> None:
-        """Swap neighbours while that uncrosses lines."""
+        """Swap neighbours while that reduces crossings."""
         at = self.at
         for _ in range(8):
             better = False
@@ -224,7 +221,7 @@ class _Plan:
         return self.sizes[place][0] if place < self.boxes else LANE
 
     def settle(self) -> None:
-        """Find the middle of each place: where its lines lean least, with room between neighbours."""
+        """Find the centre of each place: the least slope of its lines, with gaps between neighbours."""
         offsets = []
         for row in self.layers:
             at, previous, found = 0.0, None, []
@@ -248,7 +245,7 @@ class _Plan:
         self._straighten()
 
     def _pull(self, place: int, joined: list[int]) -> tuple[float, float]:
-        """Where the lines of a place want it, and how strongly: what leads on should be straight."""
+        """The position that a place's lines prefer, and its weight: lanes should be straight."""
         total = weight = 0.0
         for other in joined:
             w = 4.0 if self.below[other] and self.below[place] else 0.05
@@ -257,7 +254,7 @@ class _Plan:
         return (total / weight, weight) if weight else (self.x[place], 0.2)
 
     def _straighten(self) -> None:
-        """Make lanes straight where their neighbours leave room, and bring what they lead to nearer."""
+        """Straighten lanes where their neighbours leave room, and move their targets nearer."""
         lanes: dict[int, list[int]] = {}
         for place in range(self.boxes, len(self.layer)):
             lanes.setdefault(self.toward[place], []).append(place)
@@ -311,10 +308,8 @@ class _Plan:
             feet.append(y + height)
             lean = max((abs(middle[p] - middle[q]) for p in row for q in self.below[p]), default=0.0)
             y += height + min(BETWEEN + 0.09 * lean, BETWEEN_AT_MOST)
-        # A box that is less high than its layer sits at its head, so that arrows end at one height.
-        corners = [
-            (middle[i] - self.sizes[i][0] / 2, heads[self.layer[i]]) for i in range(self.boxes)
-        ]  # fmt: skip
+        # A box that is lower than its layer is aligned with its top, so that arrows end at one height.
+        corners = [(middle[i] - self.sizes[i][0] / 2, heads[self.layer[i]]) for i in range(self.boxes)]
         lines = []
         for place in range(len(middle)):
             ports = self._ports(place, middle)
@@ -332,7 +327,7 @@ class _Plan:
         return Layout(corners, lines, max(m + self.width(p) / 2 for p, m in enumerate(middle)), feet[-1])
 
     def _ports(self, place: int, middle: list[float]) -> list[float]:
-        """Where the lines leave a place, from left to right."""
+        """The points where lines leave a place, from left to right."""
         targets = sorted(middle[other] for other in self.below[place])
         count = len(targets)
         if place >= self.boxes:
@@ -341,15 +336,15 @@ class _Plan:
         step = min(PORT, 2 * reach / max(count - 1, 1))
         offsets = [i * step for i in range(count)]
         left, right = middle[place] - reach, middle[place] + reach - (count - 1) * step
-        # Above its target where it can be: a straight line is the easiest to follow.
+        # Above its target if possible, because a straight line is the easiest to follow.
         wanted = [min(max(x, left + o), right + o) for x, o in zip(targets, offsets, strict=True)]
         return nearest(wanted, [1.0] * count, offsets)
 
 
 def nearest(wanted: Sequence[float], weights: Sequence[float], offsets: Sequence[float]) -> list[float]:
-    """The places nearest to the wanted ones, by weighted squares, that keep the distances of ``offsets`` at least.
+    """The positions nearest to the wanted ones, by weighted squares, that keep at least the distances of ``offsets``.
 
-    Without the offsets this is a regression by a rising function: neighbours that would pass each other are pooled.
+    Without the offsets this is isotonic regression: neighbours in the wrong order are pooled.
     """
     pools: list[tuple[float, float, int]] = []  # middle, weight, how many
     for place, weight, offset in zip(wanted, weights, offsets, strict=True):

@@ -16,7 +16,7 @@ Kind = Literal["result", "parameter", "leaf", "saving", "plain", "custom", "free
 
 FONT: Final = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace"
 ADVANCE: Final = 0.605
-"""How wide a character of these fonts is, in font sizes."""
+"""The width of a character of these fonts, in font sizes."""
 NAME_SIZE: Final = 13.0
 SIZE: Final = 11.0
 LEADING: Final = 16.0
@@ -76,7 +76,7 @@ class Box:
     """A box of the drawing: its name, and smaller lines below it.
 
     Attributes:
-        about: what a reader sees who points at it.
+        about: its tooltip.
     """
 
     kind: Kind
@@ -87,7 +87,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Joint:
-    """An arrow from one box to another, with a word at its beginning."""
+    """An arrow from one box to another, with a label at its start."""
 
     source: int
     target: int
@@ -125,13 +125,13 @@ def render(boxes: list[Box], joints: list[Joint], heading: list[str], theme: The
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is in a monospaced font of this size."""
+    """The approximate width of a text in a monospaced font of this size."""
     cells = sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
     return cells * size * ADVANCE
 
 
 def shorten(text: str, most: int) -> str:
-    """The text, without its middle where it is longer than this."""
+    """The text, shortened in the middle if it is longer than this."""
     if len(text) <= most:
         return text
     kept = most - 1
@@ -158,7 +158,7 @@ def _box(
     ]
     suffix = _SUFFIX.search(box.name) if box.kind not in ("result", "parameter", "leaf") else None
     if suffix is not None and suffix.start():
-        # Both halves are anchored where they meet, so that they do in any font.
+        # Both halves are anchored where they meet, so that they meet in any font.
         meet = middle + (text_width(box.name[: suffix.start()], NAME_SIZE) - text_width(suffix[0], NAME_SIZE)) / 2
         parts.append(_text(box.name[: suffix.start()], meet, down, NAME_SIZE, "ink", colours, anchor="end", bold=True))
         parts.append(_text(suffix[0], meet, down, NAME_SIZE, "faint", colours))
@@ -183,7 +183,7 @@ def _lines(layout: Layout, joints: list[Joint], colours: dict[str, tuple[str, st
     for line in layout.lines:
         word = words.get((line.source, line.toward)) if line.source is not None else None
         if word is not None:
-            # Beside the beginning of the line, where it does not turn to.
+            # Beside the start of the line, on the side that it does not turn to.
             right = line.end[0] <= line.start[0]
             x, y = line.start[0] + (5 if right else -5), line.start[1] + 13
             yield _text(word, x, y, SIZE, "faint", colours, anchor="start" if right else "end")
@@ -191,7 +191,7 @@ def _lines(layout: Layout, joints: list[Joint], colours: dict[str, tuple[str, st
 
 def _path(line: Line) -> str:
     (x0, y0), (x1, y1) = line.start, line.end
-    # An arrow's head covers the last of its line.
+    # The arrowhead covers the end of its line.
     stop = y1 - 6 if line.target is not None else y1
     if abs(x0 - x1) < 0.5:
         way = f"M{_n(x0)} {_n(y0)}V{_n(stop)}"
@@ -233,20 +233,18 @@ def _text(
 
 
 def _paint(kind: str, colours: dict[str, tuple[str, str]]) -> str:
-    """The class, and the colours as attributes, which also readers without style sheets understand."""
+    """The class, and the colours as attributes for viewers without style sheets."""
     fill, stroke = colours[kind]
     return f'class="{kind}" fill="{fill}" stroke="{stroke}"'
 
 
 def _dark_rules() -> str:
-    rules = "".join(
-        f".gradwire-graph .{kind}{{fill:{fill};stroke:{stroke}}}" for kind, (fill, stroke) in _DARK.items()
-    )  # fmt: skip
+    rules = "".join(f".gradwire-graph .{kind}{{fill:{fill};stroke:{stroke}}}" for kind, (fill, stroke) in _DARK.items())
     return f"<style>@media (prefers-color-scheme: dark){{{rules}}}</style>"
 
 
 def _escaped(text: str) -> str:
-    """The text for XML: escaped, and without characters that no XML document may have."""
+    """The text for XML: escaped, without invalid characters."""
     return escape(_FORBIDDEN.sub("�", text), {'"': "&quot;"})
 
 

@@ -1,4 +1,4 @@
-"""Kernels and derivatives, by the same families as the op table. Importing this package registers them."""
+"""Kernels and derivatives, in the families of the op table. Importing this package registers them."""
 
 from importlib import import_module
 from pkgutil import iter_modules

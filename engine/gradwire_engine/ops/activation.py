@@ -8,17 +8,21 @@ from typing import Any
 
 from gradwire_protocol.dtypes import float32
 
-from .. import special
-from ..functional import F, conj
-from ..registry import derivative, kernel
-from ..select import select
+from ..autograd.functional import F, conj
+from ..autograd.registry import derivative, kernel, passes_on
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics import special
+from ..numerics.select import select
+from ..runtime.arrays import Array, Namespace
+from ..runtime.random import Generator
 from .functions import logistic
 
 
 def _precisely(rule: Callable[..., Any]) -> Callable[..., Any]:
     """A slope of several steps, for half precision in single precision: it is rounded once, as PyTorch's."""
 
-    def gradient(g: Any, x: Any, *numbers: Any) -> Any:
+    def gradient(g: Tensor, x: Tensor, *numbers: float) -> Tensor:
         if not x.dtype.is_low_precision:
             return rule(g, x, *numbers)
         return F.to(rule(F.to(g, dtype=float32), F.to(x, dtype=float32), *numbers), dtype=x.dtype)
@@ -30,35 +34,35 @@ def _precisely(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @kernel("relu")
-def relu(xp: Any, x: Any) -> Any:
+def relu(xp: Namespace, x: Array) -> Array:
     return xp.maximum(x, 0)
 
 
 @kernel("relu6")
-def relu6(xp: Any, x: Any) -> Any:
+def relu6(xp: Namespace, x: Array) -> Array:
     return xp.clip(x, 0, 6)
 
 
 @kernel("hardtanh")
-def hardtanh(xp: Any, x: Any, low: Any, high: Any) -> Any:
+def hardtanh(xp: Namespace, x: Array, low: float, high: float) -> Array:
     if x.dtype.kind != "f":
         low, high = int(low), int(high)
     return xp.clip(x, low, high)
 
 
 @kernel("threshold")
-def threshold(xp: Any, x: Any, limit: Any, value: Any) -> Any:
+def threshold(xp: Namespace, x: Array, limit: float, value: float) -> Array:
     if x.dtype.kind != "f":
         limit, value = int(limit), int(value)
     return select(xp, x <= limit, value, x)
 
 
 @kernel("threshold_backward")
-def threshold_backward(xp: Any, g: Any, x: Any, limit: Any) -> Any:
+def threshold_backward(xp: Namespace, g: Array, x: Array, limit: float) -> Array:
     return select(xp, x <= limit, 0, g)
 
 
-def _strictly_within(g: Any, x: Any, low: Any, high: Any) -> Any:
+def _strictly_within(g: Tensor, x: Tensor, low: float, high: float) -> Tensor:
     return F.where((x <= low) | (x >= high), 0, g)
 
 
@@ -77,12 +81,12 @@ derivative(
 
 
 @kernel("leaky_relu")
-def leaky_relu(xp: Any, x: Any, slope: float) -> Any:
+def leaky_relu(xp: Namespace, x: Array, slope: float) -> Array:
     return select(xp, x > 0, x, x * slope)
 
 
 @kernel("prelu")
-def prelu(xp: Any, x: Any, weight: Any) -> Any:
+def prelu(xp: Namespace, x: Array, weight: Array) -> Array:
     return select(xp, x > 0, x, x * weight.reshape(_per_channel(x.shape, weight.size)))
 
 
@@ -91,7 +95,7 @@ def _per_channel(shape: tuple[int, ...], count: int) -> tuple[int, ...]:
     return (1,) * len(shape) if count == 1 else (1, count, *[1] * (len(shape) - 2))
 
 
-def _by_slope(s: Any, g: Any) -> Any:
+def _by_slope(s: Saved, g: Tensor) -> Tensor:
     """One weight's gradient is the sum over all elements, or over all of its channel."""
     weight = s.meta("weight")
     under = F.where(s.self > 0, 0, g * s.self)
@@ -99,18 +103,18 @@ def _by_slope(s: Any, g: Any) -> Any:
     return F.reshape(summed, weight.shape)
 
 
-def _by_prelu(s: Any, g: Any) -> Any:
+def _by_prelu(s: Saved, g: Tensor) -> Tensor:
     weight = F.reshape(s.weight, _per_channel(s.self.shape, s.weight.numel))
     return F.where(s.self > 0, g, g * weight)
 
 
-def _elu(xp: Any, x: Any, alpha: float, scale: float, inner: float) -> Any:
+def _elu(xp: Namespace, x: Array, alpha: float, scale: float, inner: float) -> Array:
     below = xp.expm1(xp.minimum(x, 0) * inner) * (alpha * scale)
     return select(xp, x >= 0, x if scale == 1 else x * scale, below)
 
 
 @_precisely
-def _elu_slope(g: Any, x: Any, alpha: float, scale: float, inner: float) -> Any:
+def _elu_slope(g: Tensor, x: Tensor, alpha: float, scale: float, inner: float) -> Tensor:
     # Only what is below zero has a curvature, zero itself has none.
     below = g * (F.exp(F.where(x < 0, x, 0) * inner) * (alpha * scale * inner))
     return F.where(x <= 0, below, g if scale == 1 else g * scale)
@@ -120,21 +124,22 @@ _SELU = (1.6732632423543772, 1.0507009873554805, 1.0)
 
 
 @kernel("elu")
-def elu(xp: Any, x: Any, alpha: float) -> Any:
+def elu(xp: Namespace, x: Array, alpha: float) -> Array:
     return _elu(xp, x, alpha, 1, 1)
 
 
 @kernel("selu")
-def selu(xp: Any, x: Any) -> Any:
+def selu(xp: Namespace, x: Array) -> Array:
     return _elu(xp, x, *_SELU)
 
 
 @kernel("celu")
-def celu(xp: Any, x: Any, alpha: float) -> Any:
+def celu(xp: Namespace, x: Array, alpha: float) -> Array:
     return _elu(xp, x, alpha, 1, 1 / alpha)
 
 
 derivative("leaky_relu", self=("self", lambda s, g: F.where(s.self > 0, g, g * s.negative_slope)))
+passes_on("leaky_relu", "negative_slope")
 derivative("prelu", self=("self weight", _by_prelu), weight=("self", _by_slope))
 derivative("elu", self=("self", lambda s, g: _elu_slope(g, s.self, s.alpha, 1, 1)))
 derivative("selu", self=("self", lambda s, g: _elu_slope(g, s.self, *_SELU)))
@@ -151,11 +156,11 @@ _TANH_CUBE = 0.044715
 
 
 @kernel("gelu")
-def gelu(xp: Any, x: Any, approximate: str) -> Any:
+def gelu(xp: Namespace, x: Array, approximate: str) -> Array:
     return special.blockwise(xp, _gelu_by_tanh if approximate == "tanh" else _gelu_by_erf, x)
 
 
-def _gelu_by_tanh(xp: Any, x: Any) -> Any:
+def _gelu_by_tanh(xp: Namespace, x: Array) -> Array:
     inner = x * x
     inner *= _TANH_SCALE * _TANH_CUBE
     inner += _TANH_SCALE
@@ -163,11 +168,11 @@ def _gelu_by_tanh(xp: Any, x: Any) -> Any:
     return _half_more(xp.tanh(inner)) * x
 
 
-def _gelu_by_erf(xp: Any, x: Any) -> Any:
+def _gelu_by_erf(xp: Namespace, x: Array) -> Array:
     return _half_more(special.erf(xp, x * _ROOT_HALF)) * x
 
 
-def _half_more(x: Any) -> Any:
+def _half_more(x: Array) -> Array:
     """From the range -1 to 1 to the range 0 to 1."""
     x += 1
     x *= 0.5
@@ -175,18 +180,18 @@ def _half_more(x: Any) -> Any:
 
 
 @kernel("gelu_backward")
-def gelu_backward(xp: Any, g: Any, x: Any, approximate: str) -> Any:
+def gelu_backward(xp: Namespace, g: Array, x: Array, approximate: str) -> Array:
     return special.blockwise(xp, _slope_by_tanh if approximate == "tanh" else _slope_by_erf, g, x)
 
 
-def _slope_by_tanh(xp: Any, g: Any, x: Any) -> Any:
+def _slope_by_tanh(xp: Namespace, g: Array, x: Array) -> Array:
     square = x * x
     inner = xp.tanh(x * (square * (_TANH_SCALE * _TANH_CUBE) + _TANH_SCALE))
     slope = square * (3 * _TANH_SCALE * _TANH_CUBE) + _TANH_SCALE
     return g * (0.5 * (1 + inner) + 0.5 * x * (1 - inner * inner) * slope)
 
 
-def _slope_by_erf(xp: Any, g: Any, x: Any) -> Any:
+def _slope_by_erf(xp: Namespace, g: Array, x: Array) -> Array:
     density = x * x
     density *= -0.5
     density = xp.exp(density)
@@ -195,7 +200,7 @@ def _slope_by_erf(xp: Any, g: Any, x: Any) -> Any:
     return (_half_more(special.erf(xp, x * _ROOT_HALF)) + density) * g
 
 
-def _gelu_curvature(s: Any, g: Any) -> Any:
+def _gelu_curvature(s: Saved, g: Tensor) -> Tensor:
     x = s.self
     square = x * x
     if s.approximate == "tanh":
@@ -209,28 +214,28 @@ def _gelu_curvature(s: Any, g: Any) -> Any:
 
 
 @kernel("silu")
-def silu(xp: Any, x: Any) -> Any:
+def silu(xp: Namespace, x: Array) -> Array:
     return special.blockwise(xp, _silu, x)
 
 
-def _silu(xp: Any, x: Any) -> Any:
+def _silu(xp: Namespace, x: Array) -> Array:
     grown = xp.exp(-x)
     grown += 1
     return x / grown
 
 
 @kernel("silu_backward")
-def silu_backward(xp: Any, g: Any, x: Any) -> Any:
+def silu_backward(xp: Namespace, g: Array, x: Array) -> Array:
     return special.blockwise(xp, _silu_slope, g, x)
 
 
-def _silu_slope(xp: Any, g: Any, x: Any) -> Any:
+def _silu_slope(xp: Namespace, g: Array, x: Array) -> Array:
     share = logistic(xp, x)
     slope = share * (x * (1 - share) + 1)
     return g * _conjugated(xp, slope)
 
 
-def _silu_curvature(s: Any, g: Any) -> Any:
+def _silu_curvature(s: Saved, g: Tensor) -> Tensor:
     share = F.sigmoid(s.self)
     rest = 1 - share
     second = share * rest * (s.self * (rest - share) + 2)
@@ -238,11 +243,11 @@ def _silu_curvature(s: Any, g: Any) -> Any:
 
 
 @kernel("mish")
-def mish(xp: Any, x: Any) -> Any:
+def mish(xp: Namespace, x: Array) -> Array:
     return special.blockwise(xp, _mish, x)
 
 
-def _mish(xp: Any, x: Any) -> Any:
+def _mish(xp: Namespace, x: Array) -> Array:
     """tanh(log(1 + e)) is n / (n + 2) with n = e (e + 2); beyond 20 it is 1."""
     grown = xp.exp(xp.minimum(x, 20))
     grown = grown * (grown + 2)
@@ -250,23 +255,23 @@ def _mish(xp: Any, x: Any) -> Any:
 
 
 @_precisely
-def _by_mish(g: Any, x: Any) -> Any:
+def _by_mish(g: Tensor, x: Tensor) -> Tensor:
     share = F.sigmoid(x)
     inner = F.tanh(F.softplus(x))
     return g * (inner + x * share * (1 - inner * inner))
 
 
 @kernel("sigmoid_backward")
-def sigmoid_backward(xp: Any, g: Any, y: Any) -> Any:
+def sigmoid_backward(xp: Namespace, g: Array, y: Array) -> Array:
     return special.blockwise(xp, lambda xp, g, y: g * _conjugated(xp, y * (1 - y)), g, y)
 
 
 @kernel("tanh_backward")
-def tanh_backward(xp: Any, g: Any, y: Any) -> Any:
+def tanh_backward(xp: Namespace, g: Array, y: Array) -> Array:
     return special.blockwise(xp, lambda xp, g, y: g * _conjugated(xp, 1 - y * y), g, y)
 
 
-def _conjugated(xp: Any, x: Any) -> Any:
+def _conjugated(xp: Namespace, x: Array) -> Array:
     return xp.conj(x) if x.dtype.kind == "c" else x
 
 
@@ -299,33 +304,33 @@ derivative(
 
 
 @kernel("softplus")
-def softplus(xp: Any, x: Any, beta: float, threshold: float) -> Any:
+def softplus(xp: Namespace, x: Array, beta: float, threshold: float) -> Array:
     steep = x * beta
     return select(xp, steep > threshold, x, xp.log1p(xp.exp(steep)) / beta)
 
 
 @_precisely
-def _by_softplus(g: Any, x: Any, beta: Any, threshold: Any) -> Any:
+def _by_softplus(g: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
     steep = x * beta
     return F.where(steep > threshold, g, g * F.sigmoid(steep))
 
 
 @kernel("logsigmoid")
-def logsigmoid(xp: Any, x: Any) -> Any:
+def logsigmoid(xp: Namespace, x: Array) -> Array:
     return xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.absolute(x)))
 
 
 @_precisely
-def _by_logsigmoid(g: Any, x: Any) -> Any:
+def _by_logsigmoid(g: Tensor, x: Tensor) -> Tensor:
     return g * F.sigmoid(-x)
 
 
 @kernel("softsign")
-def softsign(xp: Any, x: Any) -> Any:
+def softsign(xp: Namespace, x: Array) -> Array:
     return x / (xp.absolute(x) + 1)
 
 
-def _by_softsign(s: Any, g: Any) -> Any:
+def _by_softsign(s: Saved, g: Tensor) -> Tensor:
     size = F.abs(s.self) + 1
     if not s.self.dtype.is_complex:
         # Not g / size**2: PyTorch has NaN at infinities.
@@ -335,43 +340,43 @@ def _by_softsign(s: Any, g: Any) -> Any:
 
 
 @kernel("tanhshrink")
-def tanhshrink(xp: Any, x: Any) -> Any:
+def tanhshrink(xp: Namespace, x: Array) -> Array:
     return x - xp.tanh(x)
 
 
-def _by_tanhshrink(s: Any, g: Any) -> Any:
+def _by_tanhshrink(s: Saved, g: Tensor) -> Tensor:
     inner = F.tanh(s.self)
     return g * conj(inner * inner)
 
 
 @kernel("hardshrink", half=True)
-def hardshrink(xp: Any, x: Any, lambd: float) -> Any:
+def hardshrink(xp: Namespace, x: Array, lambd: float) -> Array:
     if x.dtype.itemsize == 2 and x.dtype.kind in "fV":
         x, lambd = x.astype("f"), float(x.dtype.type(lambd))  # the bound as the half it becomes: its gradient's, too
     return select(xp, (x >= -lambd) & (x <= lambd), 0, x)
 
 
 @kernel("softshrink")
-def softshrink(xp: Any, x: Any, lambd: float) -> Any:
+def softshrink(xp: Namespace, x: Array, lambd: float) -> Array:
     return xp.where(x > lambd, x - lambd, xp.where(x < -lambd, x + lambd, x * 0))
 
 
-def _outside(s: Any, g: Any) -> Any:
+def _outside(s: Saved, g: Tensor) -> Tensor:
     return F.where((s.self >= -s.lambd) & (s.self <= s.lambd), 0, g)
 
 
 @kernel("hardsigmoid")
-def hardsigmoid(xp: Any, x: Any) -> Any:
+def hardsigmoid(xp: Namespace, x: Array) -> Array:
     return xp.clip(x + 3, 0, 6) / 6
 
 
 @kernel("hardswish")
-def hardswish(xp: Any, x: Any) -> Any:
+def hardswish(xp: Namespace, x: Array) -> Array:
     return special.blockwise(xp, lambda xp, x: x * xp.clip(x + 3, 0, 6) / 6, x)
 
 
 @_precisely
-def _by_hardswish(g: Any, x: Any) -> Any:
+def _by_hardswish(g: Tensor, x: Tensor) -> Tensor:
     bent = F.where(x < 3, g * (x / 3 + 0.5), g)
     return F.where(x <= -3, 0, bent)
 
@@ -387,12 +392,12 @@ derivative("hardswish", self=("self", lambda s, g: _by_hardswish(g, s.self)))
 
 
 @kernel("glu")
-def glu(xp: Any, x: Any, dim: int) -> Any:
+def glu(xp: Namespace, x: Array, dim: int) -> Array:
     a, b = xp.split(x, 2, axis=dim)
     return a * logistic(xp, b)
 
 
-def _by_glu(s: Any, g: Any) -> Any:
+def _by_glu(s: Saved, g: Tensor) -> Tensor:
     half = s.self.shape[s.dim] // 2
     a, b = F.narrow(s.self, s.dim, 0, half), F.narrow(s.self, s.dim, half, half)
     gate = F.sigmoid(b)
@@ -406,16 +411,18 @@ derivative("glu", self=("self", _by_glu))
 
 
 @kernel("dropout")
-def dropout(xp: Any, random: Any, x: Any, p: float, training: bool) -> Any:
+def dropout(xp: Namespace, random: Generator, x: Array, p: float, training: bool) -> tuple[Array, Array]:
     return _drop(xp, random, x, x.shape, p, training)
 
 
 @kernel("feature_dropout")
-def feature_dropout(xp: Any, random: Any, x: Any, p: float, training: bool) -> Any:
+def feature_dropout(xp: Namespace, random: Generator, x: Array, p: float, training: bool) -> tuple[Array, Array]:
     return _drop(xp, random, x, (*x.shape[:2], *[1] * (x.ndim - 2)), p, training)
 
 
-def _drop(xp: Any, random: Any, x: Any, shape: tuple[int, ...], p: float, training: bool) -> Any:
+def _drop(
+    xp: Namespace, random: Generator, x: Array, shape: tuple[int, ...], p: float, training: bool
+) -> tuple[Array, Array]:
     kept = random.coin(xp, shape, 1 - p) if training else xp.ones(shape, bool)
     return x * kept * _scale(p, training), kept
 
@@ -424,7 +431,7 @@ def _scale(p: float, training: bool) -> float:
     return 1 / (1 - p) if training and p < 1 else 1.0
 
 
-def _by_dropout(s: Any, g: Any, _: Any) -> Any:
+def _by_dropout(s: Saved, g: Tensor, _: object) -> Tensor:
     return g * s.result1 * _scale(s.p, s.training)
 
 

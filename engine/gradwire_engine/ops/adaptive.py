@@ -8,10 +8,11 @@ import numpy as np
 
 from gradwire_protocol.dtypes import bfloat16, float32, float64
 
-from .. import deadline
-from ..backends import native
-from ..registry import control
-from ..tensor import Tensor
+from ..autograd.engine_context import EngineContext
+from ..autograd.registry import control
+from ..autograd.tensor import Tensor
+from ..runtime import deadline
+from ..runtime.arrays import Array, Namespace, native
 from .optimizer import Piece, due, keep, pieces, working
 
 
@@ -91,8 +92,8 @@ def radam_step(
 
 @control("adadelta_step", writes="operands")
 def adadelta_step(
-    engine: Any, params: list[Tensor], square_avgs: list[Tensor], acc_deltas: list[Tensor], lr: float, rho: float,
-    eps: float, weight_decay: float, maximize: bool, skip: Tensor | None,
+    engine: EngineContext, params: list[Tensor], square_avgs: list[Tensor], acc_deltas: list[Tensor], lr: float,
+    rho: float, eps: float, weight_decay: float, maximize: bool, skip: Tensor | None,
 ) -> None:  # fmt: skip
     for _, piece in pieces(params, [square_avgs, acc_deltas], maximize, skip):
         _decay(piece, weight_decay, lr, False)
@@ -111,7 +112,7 @@ def adadelta_step(
 
 @control("rprop_step", writes="operands")
 def rprop_step(
-    engine: Any, params: list[Tensor], prevs: list[Tensor], step_sizes: list[Tensor], eta_minus: float,
+    engine: EngineContext, params: list[Tensor], prevs: list[Tensor], step_sizes: list[Tensor], eta_minus: float,
     eta_plus: float, smallest: float, largest: float, maximize: bool, skip: Tensor | None,
 ) -> None:  # fmt: skip
     for _, piece in pieces(params, [prevs, step_sizes], maximize, skip):
@@ -128,8 +129,8 @@ def rprop_step(
 
 @control("asgd_step", writes="operands")
 def asgd_step(
-    engine: Any, params: list[Tensor], axs: list[Tensor], eta: float, mu: float, lambd: float, weight_decay: float,
-    maximize: bool, skip: Tensor | None,
+    engine: EngineContext, params: list[Tensor], axs: list[Tensor], eta: float, mu: float, lambd: float,
+    weight_decay: float, maximize: bool, skip: Tensor | None,
 ) -> None:  # fmt: skip
     for _, piece in pieces(params, [axs], maximize, skip):
         _decay(piece, weight_decay, eta, False)
@@ -144,11 +145,11 @@ def asgd_step(
             average += change
 
 
-def _mean_square(xp: Any, g: Any, axis: int) -> Any:
+def _mean_square(xp: Namespace, g: Array, axis: int) -> Array:
     return xp.sum(g * g, axis=axis, keepdims=True) / g.shape[axis]
 
 
-def _rms(xp: Any, x: Any) -> Any:
+def _rms(xp: Namespace, x: Array) -> Array:
     """The root of the mean square, in the array's own precision."""
     return xp.sqrt(xp.sum(x * x)) / x.size**0.5
 
@@ -196,8 +197,9 @@ def _finest(param: Tensor) -> float:
 
 @control("muon_step", writes="operands")
 def muon_step(
-    engine: Any, params: list[Tensor], momentum_buffers: list[Tensor], lr: float, weight_decay: float, momentum: float,
-    a: float, b: float, c: float, eps: float, ns_steps: int, nesterov: bool, adjust: str, skip: Tensor | None,
+    engine: EngineContext, params: list[Tensor], momentum_buffers: list[Tensor], lr: float, weight_decay: float,
+    momentum: float, a: float, b: float, c: float, eps: float, ns_steps: int, nesterov: bool, adjust: str,
+    skip: Tensor | None,
 ) -> None:  # fmt: skip
     for i, param in due(params, skip):
         xp = engine.backends[param.device].xp
@@ -214,7 +216,7 @@ def muon_step(
         keep(written, arrays)
 
 
-def _orthogonal(xp: Any, g: Any, coefficients: tuple[float, float, float], turns: int, eps: float) -> Any:
+def _orthogonal(xp: Namespace, g: Array, coefficients: tuple[float, float, float], turns: int, eps: float) -> Array:
     """A matrix of about the same singular vectors whose singular values are about 1, as float32 of bfloat16's values.
 
     An odd polynomial of the matrix drives its singular values there. Each result is rounded to bfloat16, as it would

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..axes import along, at_least_1d
-from ..functional import F
-from ..registry import derivative, kernel
-from ..scatter import (
+from ..autograd.functional import F
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.axes import along, at_least_1d
+from ..numerics.scatter import (
     add_at,
     add_slices,
     expand_masks,
@@ -16,7 +18,8 @@ from ..scatter import (
     selector,
     wrapped,
     write_at,
-)  # fmt: skip
+)
+from ..runtime.arrays import Array, Namespace, Native
 
 Geometry = tuple[tuple[int, ...], tuple[int, ...], int]
 """Size, strides and offset of a view, in elements."""
@@ -26,7 +29,7 @@ derivative("spread", self=lambda s, g: F.sum(g, s.dim, s.keepdim))
 
 
 @kernel("select_backward", half=True)
-def select_backward(xp: Any, g: Any, size: tuple[int, ...], dim: int, index: int) -> Any:
+def select_backward(xp: Namespace, g: Array, size: tuple[int, ...], dim: int, index: int) -> Array:
     made = xp.zeros(size, g.dtype)
     made[(slice(None),) * (dim % len(size)) + (index,)] = g
     return made
@@ -37,8 +40,8 @@ derivative("select_backward", grad=lambda s, g: F.select(g, s.dim, s.index))
 
 @kernel("slice_backward", half=True)
 def slice_backward(
-    xp: Any, g: Any, size: tuple[int, ...], dim: int, start: int | None, end: int | None, step: int
-) -> Any:
+    xp: Namespace, g: Array, size: tuple[int, ...], dim: int, start: int | None, end: int | None, step: int
+) -> Array:
     made = xp.zeros(size, g.dtype)
     made[(slice(None),) * (dim % len(size)) + (slice(start, end, step),)] = g
     return made
@@ -47,7 +50,7 @@ def slice_backward(
 derivative("slice_backward", grad=lambda s, g: F.slice(g, s.dim, s.start, s.end, s.step))
 
 
-def diagonal_of(xp: Any, x: Any, offset: int, dim1: int, dim2: int) -> tuple[Any, Any]:
+def diagonal_of(xp: Namespace, x: Array, offset: int, dim1: int, dim2: int) -> tuple[Array, tuple[Any, ...]]:
     """(the array with the diagonal's axes last, the key that reads its diagonal)."""
     matrices = xp.moveaxis(x, (dim1, dim2), (-2, -1))
     rows, columns = matrices.shape[-2:]
@@ -57,7 +60,7 @@ def diagonal_of(xp: Any, x: Any, offset: int, dim1: int, dim2: int) -> tuple[Any
 
 
 @kernel("diagonal_backward", half=True)
-def diagonal_backward(xp: Any, g: Any, size: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
+def diagonal_backward(xp: Namespace, g: Array, size: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
     made = xp.zeros(size, g.dtype)
     matrices, key = diagonal_of(xp, made, offset, dim1, dim2)
     matrices[key] = g
@@ -68,7 +71,9 @@ derivative("diagonal_backward", grad=lambda s, g: F.diagonal(g, s.offset, s.dim1
 
 
 @kernel("unfold_backward")
-def unfold_backward(xp: Any, g: Any, input_size: tuple[int, ...], dimension: int, size: int, step: int) -> Any:
+def unfold_backward(
+    xp: Namespace, g: Array, input_size: tuple[int, ...], dimension: int, size: int, step: int
+) -> Array:
     made = xp.zeros(input_size or (1,), g.dtype)
     axis = dimension % made.ndim
     windows = g if input_size else g.reshape(1, size)
@@ -87,7 +92,7 @@ derivative("unfold_backward", grad=lambda s, g: F.unfold(g, s.dimension, s.size,
 class Flat:
     """Flat memory of zeros, large enough for several geometries, and the places that each of them shows."""
 
-    def __init__(self, xp: Any, dtype: Any, *geometries: Geometry) -> None:
+    def __init__(self, xp: Namespace, dtype: Native, *geometries: Geometry) -> None:
         starts = [offset for _, _, offset in geometries]
         ends = [
             offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1 if 0 not in size else offset
@@ -98,7 +103,7 @@ class Flat:
         self.geometries = geometries
         self.memory = xp.zeros(max(max(ends) - self.origin, 1), dtype)
 
-    def places(self, i: int) -> Any:
+    def places(self, i: int) -> Array:
         """The flat places that one of the geometries shows."""
         size, stride, offset = self.geometries[i]
         places: Any = self.xp.full((1,) * len(size), offset - self.origin)
@@ -110,9 +115,9 @@ class Flat:
 
 @kernel("restride")
 def restride(
-    xp: Any, x: Any, stride: tuple[int, ...], storage_offset: int, to_size: tuple[int, ...],
+    xp: Namespace, x: Array, stride: tuple[int, ...], storage_offset: int, to_size: tuple[int, ...],
     to_stride: tuple[int, ...], to_offset: int, average: str | None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     flat = Flat(xp, x.dtype, (x.shape, stride, storage_offset), (to_size, to_stride, to_offset))
     add_at(xp, flat.memory, flat.places(0), x)
     if average is not None:
@@ -133,7 +138,7 @@ derivative(
 
 
 @kernel("gather_backward")
-def gather_backward(xp: Any, g: Any, size: tuple[int, ...], dim: int, index: Any, distinct: bool) -> Any:
+def gather_backward(xp: Namespace, g: Array, size: tuple[int, ...], dim: int, index: Array, distinct: bool) -> Array:
     made = xp.zeros(size or (1,), g.dtype)
     if index.size:
         index = at_least_1d(index)
@@ -147,7 +152,7 @@ derivative("gather_backward", grad=("index", lambda s, g: F.gather(g, s.dim, s.i
 
 
 @kernel("index_backward")
-def index_backward(xp: Any, g: Any, size: tuple[int, ...], indices: list[Any]) -> Any:
+def index_backward(xp: Namespace, g: Array, size: tuple[int, ...], indices: list[Array | None]) -> Array:
     made = xp.zeros(size, g.dtype)
     dims, found, at = expand_masks(xp, indices)
     if _are_distinct(indices):
@@ -157,7 +162,7 @@ def index_backward(xp: Any, g: Any, size: tuple[int, ...], indices: list[Any]) -
     return made
 
 
-def _are_distinct(indices: list[Any]) -> bool:
+def _are_distinct(indices: list[Array | None]) -> bool:
     """Whether a selection cannot name an element twice: a single mask never does."""
     given = [index for index in indices if index is not None]
     return len(given) == 1 and given[0].dtype.kind == "b"
@@ -167,7 +172,7 @@ derivative("index_backward", grad=("indices", lambda s, g: F.index(g, s.indices)
 
 
 @kernel("index_select_backward")
-def index_select_backward(xp: Any, g: Any, size: tuple[int, ...], dim: int, index: Any) -> Any:
+def index_select_backward(xp: Namespace, g: Array, size: tuple[int, ...], dim: int, index: Array) -> Array:
     made = xp.zeros(size or (1,), g.dtype)
     add_slices(xp, made, dim % made.ndim, index, g if size else g.reshape(1))
     return made
@@ -177,7 +182,7 @@ derivative("index_select_backward", grad=("index", lambda s, g: F.index_select(g
 
 
 @kernel("take_backward")
-def take_backward(xp: Any, g: Any, size: tuple[int, ...], index: Any) -> Any:
+def take_backward(xp: Namespace, g: Array, size: tuple[int, ...], index: Array) -> Array:
     made = xp.zeros(size or (1,), g.dtype)
     add_at(xp, made, wrapped(xp, index, made.size), g)
     return made
@@ -187,7 +192,7 @@ derivative("take_backward", grad=("index", lambda s, g: F.take(g, s.index)))
 
 
 @kernel("masked_select_backward", half=True)
-def masked_select_backward(xp: Any, g: Any, size: tuple[int, ...], mask: Any) -> Any:
+def masked_select_backward(xp: Namespace, g: Array, size: tuple[int, ...], mask: Array) -> Array:
     made = xp.zeros(size, g.dtype)
     if made.size:
         mask = xp.broadcast_to(mask, size)
@@ -198,14 +203,14 @@ def masked_select_backward(xp: Any, g: Any, size: tuple[int, ...], mask: Any) ->
 derivative("masked_select_backward", grad=("mask", lambda s, g: _padded(s, g)))
 
 
-def _padded(s: Any, g: Any) -> Any:
+def _padded(s: Saved, g: Tensor) -> Tensor:
     """The selected gradients; the elements that were left over received none."""
     given = s.meta("grad").shape
     return F.masked_scatter_backward(g, given, s.mask)
 
 
 @kernel("masked_scatter_backward", half=True)
-def masked_scatter_backward(xp: Any, g: Any, size: tuple[int, ...], mask: Any) -> Any:
+def masked_scatter_backward(xp: Namespace, g: Array, size: tuple[int, ...], mask: Array) -> Array:
     made = xp.zeros(size or (1,), g.dtype)
     chosen = g[xp.broadcast_to(mask, g.shape)]
     made.reshape(-1)[: chosen.size] = chosen
@@ -220,8 +225,8 @@ derivative(
 
 @kernel("embedding_backward")
 def embedding_backward(
-    xp: Any, g: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
-) -> Any:
+    xp: Namespace, g: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Array:
     width = g.shape[-1]
     made = xp.zeros((num_weights, width), g.dtype)
     index = indices.reshape(-1)
@@ -235,7 +240,7 @@ def embedding_backward(
     return made
 
 
-def _embedding_twice(s: Any, g: Any) -> Any:
+def _embedding_twice(s: Saved, g: Tensor) -> Tensor:
     rows = F.embedding(g, s.indices, s.padding_idx)
     if s.scale_grad_by_freq:
         counts = F.bincount(F.reshape(s.indices, (-1,)), None, s.num_weights)

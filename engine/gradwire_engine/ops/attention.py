@@ -4,44 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod, sqrt
-from typing import Any
 
 import numpy as np
 
 from gradwire_protocol.dtypes import BOOLEAN, bool_, float32
 from gradwire_protocol.ops.attention import heads_per_key
 
-from ..axes import extreme, total
-from ..backends import native
-from ..functional import F
-from ..registry import composite, joint_derivative, kernel
-from ..tensor import Tensor
+from ..autograd.engine_context import EngineContext
+from ..autograd.functional import F
+from ..autograd.registry import composite, joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.axes import extreme, total
+from ..runtime.arrays import Array, Namespace, Native, native
 from .matrix import transposed
 
 BLOCK = 1 << 17
 """Attention weights worked on at a time: several passes over as many stay in a CPU's cache."""
 
 
-def portions(xp: Any, count: int, size: int) -> Iterator[slice]:
+def portions(xp: Namespace, count: int, size: int) -> Iterator[slice]:
     """Matrices of ``size`` elements in portions. A GPU takes all at once."""
     step = max(1, BLOCK // max(size, 1)) if xp is np else max(count, 1)
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: Array) -> Array:
     """Half precision as float32."""
     return x.astype(native(float32)) if x.dtype.itemsize == 2 and x.dtype.kind != "b" else x
 
 
-def flat_matrices(xp: Any, x: Any, lead: tuple[int, ...]) -> Any:
+def flat_matrices(xp: Namespace, x: Array, lead: tuple[int, ...]) -> Array:
     """A batch of matrices, broadcast to the leading shape, as one of three dimensions."""
     if x.shape[:-2] != lead:
         x = xp.broadcast_to(x, (*lead, *x.shape[-2:]))
     return x.reshape((prod(lead), *x.shape[-2:]))
 
 
-def _softmax(xp: Any, x: Any) -> None:
+def _softmax(xp: Namespace, x: Array) -> None:
     """In place, along the last dimension; rows of minus infinity become 0."""
     top = extreme(xp, x, (x.ndim - 1,), True)
     top = xp.where(top == -np.inf, x.dtype.type(0), top)
@@ -51,13 +52,15 @@ def _softmax(xp: Any, x: Any) -> None:
     x /= xp.where(mass == 0, x.dtype.type(1), mass)
 
 
-def _bias(xp: Any, allowed: Any, dtype: Any) -> Any:
+def _bias(xp: Namespace, allowed: Array, dtype: Native) -> Array:
     """What is added to scores so that only the allowed ones count."""
     return xp.where(allowed, dtype.type(0), dtype.type(-np.inf))
 
 
 @kernel("attention", half=True)
-def attention(xp: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: float) -> Any:
+def attention(
+    xp: Namespace, query: Array, key: Array, value: Array, attn_mask: Array | None, is_causal: bool, scale: float
+) -> tuple[Array, Array]:
     query, key, value = _wide(query), _wide(key), _wide(value)
     rows, cols = query.shape[-2], key.shape[-2]
     lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
@@ -85,7 +88,9 @@ def attention(xp: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_caus
 
 
 @kernel("attention_backward")
-def attention_backward(xp: Any, g: Any, query: Any, key: Any, value: Any, weights: Any, scale: float) -> Any:
+def attention_backward(
+    xp: Namespace, g: Array, query: Array, key: Array, value: Array, weights: Array, scale: float
+) -> tuple[Array, Array, Array]:
     lead = query.shape[:-2]
     g, q, k, v, p = (flat_matrices(xp, x, lead) for x in (g, query, key, value, weights))
     g_q, g_k, g_v = xp.empty(q.shape, q.dtype), xp.empty(k.shape, k.dtype), xp.empty(v.shape, v.dtype)
@@ -105,7 +110,7 @@ def attention_backward(xp: Any, g: Any, query: Any, key: Any, value: Any, weight
 
 
 @joint_derivative("attention", saves="query key value attn_mask result1", undefined=True)
-def attention_gradient(s: Any, g: Tensor | None, g_weights: Tensor | None) -> tuple[Tensor | None, ...]:
+def attention_gradient(s: Saved, g: Tensor | None, g_weights: Tensor | None) -> tuple[Tensor | None, ...]:
     query, key, value, weights = s.query, s.key, s.value, s.result1
     alike = query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
     mask_needs = s.attn_mask is not None and s.needs("attn_mask")
@@ -128,8 +133,8 @@ def attention_gradient(s: Any, g: Tensor | None, g_weights: Tensor | None) -> tu
 
 @composite("scaled_dot_product_attention")
 def scaled_dot_product_attention(
-    engine: Any, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
-    scale: float | None, enable_gqa: bool,
+    engine: EngineContext, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float,
+    is_causal: bool, scale: float | None, enable_gqa: bool,
 ) -> Tensor:  # fmt: skip
     if enable_gqa:
         heads = heads_per_key(query.meta, key.meta, value.meta)

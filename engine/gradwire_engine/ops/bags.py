@@ -9,37 +9,39 @@ import numpy as np
 from gradwire_protocol.dtypes import int64
 from gradwire_protocol.errors import KernelError
 
-from ..axes import waits
-from ..functional import F
-from ..registry import derivative, kernel
-from ..scatter import add_slices, check_range, combine_at, places_of_slices
-from ..tensor import Tensor
+from ..autograd.functional import F
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.axes import waits
+from ..numerics.scatter import add_slices, check_range, combine_at, places_of_slices
+from ..runtime.arrays import Array, Namespace, Native
 
 
-def _bags_of(xp: Any, indices: Any, offsets: Any, include_last: bool) -> Any:
+def _bags_of(xp: Namespace, indices: Array, offsets: Array, include_last: bool) -> Array:
     """The bag of each index."""
     if not waits(xp):
         if offsets.size and int(offsets[0]) != 0:
-            raise KernelError(f"embedding_bag: the first bag begins at 0, not at {int(offsets[0])}")
+            raise KernelError(f"embedding_bag: the first offset must be 0, not {int(offsets[0])}")
         if offsets.size and int(offsets[-1]) > indices.size:
             raise KernelError(f"embedding_bag: offset {int(offsets[-1])} is beyond the {indices.size} indices")
         if bool((offsets[1:] < offsets[:-1]).any()):
-            raise KernelError("embedding_bag: the offsets do not rise")
+            raise KernelError("embedding_bag: the offsets must be in ascending order")
     starts = offsets[:-1] if include_last else offsets
     found = xp.searchsorted(starts, xp.arange(indices.size), side="right") - 1
     return xp.maximum(found, 0).astype(np.int64)
 
 
-def _cuts(mode: str, padding_idx: int, dtype: Any) -> bool:
+def _cuts(mode: str, padding_idx: int, dtype: Native) -> bool:
     """Whether what lies behind the last offset is dropped, as PyTorch's quick way does; else the last bag has it."""
     return mode != "max" and padding_idx < 0 and dtype.itemsize <= 4
 
 
 @kernel("embedding_bag")
 def embedding_bag(
-    xp: Any, weight: Any, indices: Any, offsets: Any, mode: str, scale_grad_by_freq: bool, factors: Any,
-    include_last_offset: bool, padding_idx: int,
-) -> Any:  # fmt: skip
+    xp: Namespace, weight: Array, indices: Array, offsets: Array, mode: str, scale_grad_by_freq: bool,
+    factors: Array | None, include_last_offset: bool, padding_idx: int,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     check_range(xp, "embedding_bag", indices, 0, weight.shape[0])
     bags = len(offsets) - include_last_offset
     bag = _bags_of(xp, indices, offsets, include_last_offset)
@@ -72,7 +74,7 @@ def _width(weight: Any, mode: str) -> int:
     return int(weight.shape[1]) if mode == "max" else 0
 
 
-def _largest(xp: Any, rows: Any, indices: Any, bag: Any, used: Any, bags: int) -> tuple[Any, Any]:
+def _largest(xp: Namespace, rows: Array, indices: Array, bag: Array, used: Array, bags: int) -> tuple[Array, Array]:
     """The largest of each bag, column by column, and the row it comes from: the first of equal ones."""
     shape = (bags, rows.shape[1])
     out = xp.full(shape, -np.inf, rows.dtype)
@@ -88,14 +90,14 @@ def _largest(xp: Any, rows: Any, indices: Any, bag: Any, used: Any, bags: int) -
     return xp.where(found, out, 0), xp.take(named, xp.where(found, first, len(indices)))
 
 
-def _within(s: Any) -> Any:
+def _within(s: Saved) -> Tensor:
     """Whether each index is in a bag: with ``include_last_offset`` those behind the last one are not."""
     count = s.meta("indices").shape[0]
     places = s.indices.engine.call("arange", 0, count, 1, dtype=int64, device=s.indices.device)
     return F.lt(places, F.select(s.offsets, 0, -1))
 
 
-def _wanted(s: Any) -> Any:
+def _wanted(s: Saved) -> Tensor:
     """A factor of each index: 0 for padding, and for what is in no bag."""
     used = s.indices != s.padding_idx
     weight = s.meta("weight")
@@ -104,7 +106,7 @@ def _wanted(s: Any) -> Any:
     return F.to(used, dtype=weight.dtype)
 
 
-def _by_table(s: Any, g: Tensor, *_: Any) -> Any:
+def _by_table(s: Saved, g: Tensor, *_: object) -> Tensor:
     rows, dtype = s.meta("weight").shape[0], g.dtype
     if not g.shape[0]:
         return g.engine.call("zeros", s.meta("weight").shape, dtype=dtype, device=g.device)
@@ -122,7 +124,7 @@ def _by_table(s: Any, g: Tensor, *_: Any) -> Any:
     return F.embedding_backward(each, s.indices, rows, s.padding_idx, s.scale_grad_by_freq)
 
 
-def _by_factors(s: Any, g: Tensor, *_: Any) -> Any:
+def _by_factors(s: Saved, g: Tensor, *_: object) -> Tensor:
     products = F.index_select(g, 0, s.result1) * F.index_select(s.weight, 0, s.indices)
     return F.sum(products, (1,)) * _wanted(s)
 
@@ -135,7 +137,7 @@ derivative(
 
 
 @kernel("embedding_renorm_")
-def embedding_renorm_(xp: Any, table: Any, indices: Any, max_norm: float, norm_type: float) -> None:
+def embedding_renorm_(xp: Namespace, table: Array, indices: Array, max_norm: float, norm_type: float) -> None:
     check_range(xp, "embedding_renorm_", indices, 0, table.shape[0])
     named = xp.unique(indices.reshape(-1))
     rows = table[named].astype(xp.float32 if table.dtype.itemsize == 2 else table.dtype)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..registry import kernel
-from ..scientific import on_host, scipy_of
+from ..autograd.registry import kernel
+from ..numerics.scientific import on_host, scipy_of
+from ..runtime.arrays import Array, Namespace
 
 _NAMES = {
     "special_bessel_j0": "j0", "special_bessel_j1": "j1", "special_bessel_y0": "y0", "special_bessel_y1": "y1",
@@ -17,7 +16,7 @@ _NAMES = {
 
 def _register(name: str, function: str) -> None:
     @kernel(name)
-    def run(xp: Any, x: Any) -> Any:
+    def run(xp: Namespace, x: Array) -> Array:
         return getattr(scipy_of(xp, "special"), function)(x)
 
 
@@ -26,13 +25,13 @@ for _name, _function in _NAMES.items():
 
 
 @kernel("special_airy_ai")
-def airy_ai(xp: Any, x: Any) -> Any:
+def airy_ai(xp: Namespace, x: Array) -> Array:
     from scipy.special import airy
 
     return on_host(xp, lambda a: airy(a)[0], x)
 
 
 @kernel("special_spherical_bessel_j0")
-def spherical_bessel_j0(xp: Any, x: Any) -> Any:
+def spherical_bessel_j0(xp: Namespace, x: Array) -> Array:
     safe = xp.where(x == 0, 1, x)
     return xp.where(x == 0, 1, xp.where(xp.isinf(x), 0, xp.sin(safe) / safe))

@@ -7,13 +7,14 @@ from typing import Any
 from gradwire_protocol.errors import ArgumentValueError
 from gradwire_protocol.ops.checking import LONGEST_MESSAGE
 
-from ..registry import kernel
+from ..autograd.registry import kernel
+from ..runtime.arrays import Array, Namespace
 
 _SHOWN = 6
 
 
 @kernel("check_all", half=True)
-def check_all(xp: Any, mask: Any, message: str, value: Any) -> Any:
+def check_all(xp: Namespace, mask: Array, message: str, value: Array | None) -> Any:
     # On a GPU this waits for it: to look is what the op is for.
     if bool(xp.all(mask)):
         return ()
@@ -30,5 +31,5 @@ def check_all(xp: Any, mask: Any, message: str, value: Any) -> Any:
     raise ArgumentValueError(text + ")")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: int) -> float:
     return value if isinstance(value, complex) else float(value)

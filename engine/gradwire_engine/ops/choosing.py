@@ -7,30 +7,34 @@ from typing import Any
 from gradwire_protocol.dtypes import int64
 from gradwire_protocol.errors import KernelError
 
-from ..axes import along, at_least_1d, axes_of, extreme, order, running, undefined, waits
-from ..functional import F
-from ..registry import derivative, joint_derivative, kernel
-from ..tensor import Tensor
+from ..autograd.functional import F
+from ..autograd.registry import derivative, joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.axes import along, at_least_1d, axes_of, extreme, order, running, undefined, waits
+from ..runtime.arrays import Array, Namespace
 from .reduction import restored
 
 # To whom the gradient goes
 
 
-def shared(s: Any, g: Tensor, result: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def shared(
+    s: Saved, g: Tensor, result: Tensor, dim: int | tuple[int, ...] | None = None, keepdim: bool = False
+) -> Tensor:
     """The gradient of an extreme, split equally among the elements that equal it."""
     x, kept = s.self, restored(result, s.self.meta, dim, keepdim)
     equal = x == kept
     return restored(g, x.meta, dim, keepdim) * equal / F.sum(equal, dim, True)
 
 
-def shared_with_nan(s: Any, g: Tensor) -> Any:
+def shared_with_nan(s: Saved, g: Tensor) -> Tensor:
     """Like :func:`shared` for a full reduction whose result may be NaN: then the NaNs share."""
     x, result = s.self, s.result
     equal = (x == result) | (F.isnan(x) & F.isnan(result))
     return equal * (g / F.sum(equal))
 
 
-def to_chosen(s: Any, g: Tensor, index: Tensor) -> Any:
+def to_chosen(s: Saved, g: Tensor, index: Tensor) -> Tensor:
     """The gradient of one chosen element per row, at its place, zero elsewhere."""
     self = s.meta("self")
     g, index = restored(g, self, s.dim, s.keepdim), restored(index, self, s.dim, s.keepdim)
@@ -42,7 +46,10 @@ def to_chosen(s: Any, g: Tensor, index: Tensor) -> Any:
 for _name, _largest in (("max", True), ("min", False), ("amax", True), ("amin", False)):
 
     @kernel(_name)
-    def _(xp: Any, x: Any, dim: Any = None, keepdim: bool = False, largest: bool = _largest) -> Any:
+    def _(
+        xp: Namespace, x: Array, dim: int | tuple[int, ...] | None = None, keepdim: bool = False,
+        largest: bool = _largest,
+    ) -> Any:  # fmt: skip
         return extreme(xp, x, axes_of(x, dim), largest=largest)
 
 
@@ -52,7 +59,7 @@ derivative("amax", self=("self result", lambda s, g: shared(s, g, s.result, s.di
 derivative("amin", self=("self result", lambda s, g: shared(s, g, s.result, s.dim, s.keepdim)))
 
 
-def _with_index(xp: Any, x: Any, index: Any, dim: int) -> tuple[Any, Any]:
+def _with_index(xp: Namespace, x: Array, index: Array, dim: int) -> tuple[Array, Array]:
     """(elements at the index, the index), given with its axis kept."""
     return xp.take_along_axis(x, index, dim), index
 
@@ -71,13 +78,13 @@ for _name in ("max_dim", "min_dim", "median_dim", "nanmedian_dim", "mode", "kthv
 
 
 @kernel("aminmax")
-def aminmax(xp: Any, x: Any, dim: Any, keepdim: bool) -> Any:
+def aminmax(xp: Namespace, x: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]:
     axes = axes_of(x, dim)
     return extreme(xp, x, axes, largest=False), extreme(xp, x, axes)
 
 
 @joint_derivative("aminmax", saves="self result0 result1", undefined=True)
-def _(s: Any, low: Tensor | None, high: Tensor | None) -> Any:
+def _(s: Saved, low: Tensor | None, high: Tensor | None) -> Any:
     first = None if low is None else shared(s, low, s.result0, s.dim, s.keepdim)
     second = None if high is None else shared(s, high, s.result1, s.dim, s.keepdim)
     return second if first is None else first if second is None else first + second
@@ -94,7 +101,7 @@ for _name in ("argmax", "argmin"):
 
 
 @kernel("median")
-def median(xp: Any, x: Any) -> Any:
+def median(xp: Namespace, x: Array) -> Array:
     if x.size == 0:
         return xp.full((), xp.nan if x.dtype.kind == "f" else xp.iinfo(x.dtype).min, x.dtype)
     flat = x.reshape(-1)
@@ -104,7 +111,7 @@ def median(xp: Any, x: Any) -> Any:
 
 
 @kernel("nanmedian")
-def nanmedian(xp: Any, x: Any) -> Any:
+def nanmedian(xp: Namespace, x: Array) -> Array:
     if x.size == 0:
         return median(xp, x)
     flat = xp.sort(x.reshape(-1))
@@ -115,13 +122,13 @@ derivative("median", self=("self result", shared_with_nan))
 derivative("nanmedian", self=("self result", shared_with_nan))
 
 
-def _ranked(xp: Any, x: Any, k: int, dim: int) -> Any:
+def _ranked(xp: Namespace, x: Array, k: int, dim: int) -> Array:
     """Index of the k-th smallest element along an axis, that axis kept."""
     return xp.argpartition(x, k, axis=dim)[along(x, dim, k, k + 1)]
 
 
 @kernel("median_dim")
-def median_dim(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
+def median_dim(xp: Namespace, x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     x = at_least_1d(x)
     middle = (x.shape[dim] - 1) // 2
     index = order(xp, x, dim)[along(x, dim, middle, middle + 1)]  # of equal elements, PyTorch counts the earlier first
@@ -133,7 +140,7 @@ def median_dim(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
 
 
 @kernel("nanmedian_dim")
-def nanmedian_dim(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
+def nanmedian_dim(xp: Namespace, x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     x = at_least_1d(x)
     present = (~undefined(xp, x)).sum(axis=dim, keepdims=True)
     middle = xp.maximum((present - 1) // 2, 0)
@@ -141,13 +148,13 @@ def nanmedian_dim(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
 
 
 @kernel("kthvalue")
-def kthvalue(xp: Any, x: Any, k: int, dim: int, keepdim: bool) -> Any:
+def kthvalue(xp: Namespace, x: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array]:
     x = at_least_1d(x)
     return _with_index(xp, x, _ranked(xp, x, k - 1, dim), dim)
 
 
 @kernel("mode")
-def mode(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
+def mode(xp: Namespace, x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     x = at_least_1d(x)
     by_value = order(xp, x, dim)
     ordered = xp.take_along_axis(x, by_value, dim)
@@ -160,10 +167,10 @@ def mode(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
     return _with_index(xp, x, xp.take_along_axis(by_value, longest, dim), dim)
 
 
-def _quantile(xp: Any, x: Any, q: Any, dim: int | None, interpolation: str, skip_nan: bool) -> Any:
+def _quantile(xp: Namespace, x: Array, q: Any, dim: int | None, interpolation: str, skip_nan: bool) -> Array:
     q = xp.asarray(q, x.dtype)
     if not waits(xp) and not bool(((q >= 0) & (q <= 1)).all()):
-        raise KernelError("quantile: q must lie in [0, 1]")
+        raise KernelError("quantile: q must be in [0, 1]")
     rows = x.reshape(-1) if dim is None else xp.moveaxis(at_least_1d(x), dim, -1)
     ordered, missing = xp.sort(rows, axis=-1), xp.isnan(rows)
     if skip_nan:
@@ -183,16 +190,16 @@ def _quantile(xp: Any, x: Any, q: Any, dim: int | None, interpolation: str, skip
 
 
 @kernel("quantile")
-def quantile(xp: Any, x: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+def quantile(xp: Namespace, x: Array, q: Array | float, dim: int | None, keepdim: bool, interpolation: str) -> Array:
     return _quantile(xp, x, q, dim, interpolation, skip_nan=False)
 
 
 @kernel("nanquantile")
-def nanquantile(xp: Any, x: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+def nanquantile(xp: Namespace, x: Array, q: Array | float, dim: int | None, keepdim: bool, interpolation: str) -> Array:
     return _quantile(xp, x, q, dim, interpolation, skip_nan=True)
 
 
-def _quantile_gradient(s: Any, g: Tensor, skip_nan: bool) -> Any:
+def _quantile_gradient(s: Saved, g: Tensor, skip_nan: bool) -> tuple[Tensor | None, Tensor | None]:
     """The gradient goes to the two elements around each rank, by their weights; and along the slope to ``q``."""
     x, q, dim = s.self, s.q, s.dim
     q_is_tensor = isinstance(q, Tensor)
@@ -211,10 +218,10 @@ def _quantile_gradient(s: Any, g: Tensor, skip_nan: bool) -> Any:
     g = F.reshape(F.movedim(g, 0, -1) if q.ndim and q_is_tensor else g, places)
     order = F.argsort(rows, -1)
 
-    def element(place: Tensor) -> Any:
+    def element(place: Tensor) -> Tensor:
         return F.gather(order, -1, F.to(place, int64))
 
-    def to_rows(share: Tensor, at: Tensor) -> Any:
+    def to_rows(share: Tensor, at: Tensor) -> Tensor:
         return F.gather_backward(share, rows.shape, -1, at)
 
     rounded = {"lower": F.floor, "higher": F.ceil, "nearest": F.round}.get(s.interpolation)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..functional import F
-from ..registry import derivative, kernel
+from ..autograd.functional import F
+from ..autograd.registry import derivative, kernel
+from ..runtime.arrays import Array, Namespace
 from .pointwise import is_number
 
 _COMPARISONS = {
@@ -24,20 +25,20 @@ _ONE_OPERAND = {
 def _register(name: str, function: str, operands: int) -> None:
     if operands == 1:
 
-        @kernel(name)
-        def one(xp: Any, x: Any) -> Any:
+        @kernel(name, launches=True)
+        def one(xp: Namespace, x: Array) -> Array:
             return getattr(xp, function)(x)
 
     else:
 
         @kernel(name)
-        def two(xp: Any, x: Any, y: Any) -> Any:
+        def two(xp: Namespace, x: Array | int, y: Array | int) -> Array:
             return getattr(xp, function)(x, y)
 
 
 def _register_comparison(name: str, function: str) -> None:
     @kernel(name, half=True)
-    def compare(xp: Any, x: Any, y: Any) -> Any:
+    def compare(xp: Namespace, x: Array, y: Any) -> Array:
         if x.dtype.itemsize == 2 and x.dtype.kind in "fV":
             # A number is compared as the half it becomes: 0.1 equals the float16 nearest to it.
             if is_number(y):
@@ -57,27 +58,27 @@ for _name, _function in _ONE_OPERAND.items():
 
 
 @kernel("isposinf")
-def isposinf(xp: Any, x: Any) -> Any:
+def isposinf(xp: Namespace, x: Array) -> Array:
     return xp.isinf(x) & (x > 0)
 
 
 @kernel("isneginf")
-def isneginf(xp: Any, x: Any) -> Any:
+def isneginf(xp: Namespace, x: Array) -> Array:
     return xp.isinf(x) & (x < 0)
 
 
 @kernel("isreal")
-def isreal(xp: Any, x: Any) -> Any:
+def isreal(xp: Namespace, x: Array) -> Array:
     return x.imag == 0 if x.dtype.kind == "c" else xp.ones(x.shape, bool)
 
 
 @kernel("signbit")
-def signbit(xp: Any, x: Any) -> Any:
+def signbit(xp: Namespace, x: Array) -> Array:
     return xp.signbit(x) if x.dtype.kind == "f" else x < 0
 
 
 @kernel("isclose")
-def isclose(xp: Any, x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+def isclose(xp: Namespace, x: Array, y: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
     same = x == y
     if equal_nan:
         same = same | ((x != x) & (y != y))
@@ -96,12 +97,12 @@ def _shift_limits(x: Any, y: Any) -> tuple[int, int]:
     return width, width - (dtype.kind == "i")
 
 
-def _out_of_range(xp: Any, y: Any, last: int) -> Any:
+def _out_of_range(xp: Namespace, y: Array | int, last: int) -> Array | bool:
     return not 0 <= y <= last if is_number(y) else (y < 0) | (y > last)
 
 
 @kernel("bitwise_left_shift")
-def bitwise_left_shift(xp: Any, x: Any, y: Any) -> Any:
+def bitwise_left_shift(xp: Namespace, x: Array | int, y: Array | int) -> Array:
     last = _shift_limits(x, y)[0] - 1
     if is_number(y):
         return xp.zeros_like(x) if _out_of_range(xp, y, last) else xp.left_shift(x, y)
@@ -109,7 +110,7 @@ def bitwise_left_shift(xp: Any, x: Any, y: Any) -> Any:
 
 
 @kernel("bitwise_right_shift")
-def bitwise_right_shift(xp: Any, x: Any, y: Any) -> Any:
+def bitwise_right_shift(xp: Namespace, x: Array | int, y: Array | int) -> Array:
     width, most = _shift_limits(x, y)
     last = width - 1
     if is_number(y):

@@ -5,23 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from gradwire_protocol.meta import Shape
-from gradwire_protocol.ops.contraction import (
-    Labels,
-    Step,
-    effective,
-    label_sizes,
-    parse,
-    plan,
-    tensordot_labels,
-)
+from gradwire_protocol.ops.contraction import Labels, Step, effective, label_sizes, parse, plan, tensordot_labels
 
-from .. import matmul as products
-from ..functional import F, conj
-from ..registry import derivative, kernel
-from ..tensor import Tensor
+from ..autograd.functional import F, conj
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics import matmul as products
+from ..runtime.arrays import Array, Namespace
 
 
-def _contract(xp: Any, operands: list[Any], labels: tuple[Labels, ...], output: Labels) -> Any:
+def _contract(xp: Namespace, operands: list[Array], labels: tuple[Labels, ...], output: Labels) -> Array:
     sizes = label_sizes(labels, [x.shape for x in operands])
     reduced = [_reduce(xp, x, own, sizes) for x, own in zip(operands, labels, strict=True)]
     arrays = [array for array, _ in reduced]
@@ -34,7 +28,7 @@ def _contract(xp: Any, operands: list[Any], labels: tuple[Labels, ...], output: 
     return _arrange(xp, arrays[0], left[0], output, sizes)
 
 
-def _reduce(xp: Any, x: Any, labels: Labels, sizes: dict[int, int]) -> tuple[Any, Labels]:
+def _reduce(xp: Namespace, x: Array, labels: Labels, sizes: dict[int, int]) -> tuple[Array | tuple[int, ...], Labels]:
     """An operand with diagonals taken and broadcast dimensions dropped."""
     for label in set(labels):
         while labels.count(label) > 1:
@@ -46,7 +40,9 @@ def _reduce(xp: Any, x: Any, labels: Labels, sizes: dict[int, int]) -> tuple[Any
     return x.reshape([n for own, n in zip(labels, x.shape, strict=True) if own in kept]), kept
 
 
-def _product(xp: Any, a: Any, a_labels: Labels, b: Any, b_labels: Labels, step: Step, sizes: dict[int, int]) -> Any:
+def _product(
+    xp: Namespace, a: Any, a_labels: Labels, b: Any, b_labels: Labels, step: Step, sizes: dict[int, int]
+) -> Array:
     a, a_labels = _sum_out(xp, a, a_labels, (*step.batch, *step.left, *step.summed))
     b, b_labels = _sum_out(xp, b, b_labels, (*step.batch, *step.summed, *step.right))
 
@@ -71,7 +67,7 @@ def _product(xp: Any, a: Any, a_labels: Labels, b: Any, b_labels: Labels, step: 
     return products.matmul(xp, rows, cols).reshape([sizes[label] for label in step.result])
 
 
-def _sum_out(xp: Any, x: Any, labels: Labels, needed: Labels) -> tuple[Any, Labels]:
+def _sum_out(xp: Namespace, x: Array, labels: Labels, needed: Labels) -> tuple[Array | tuple[int, ...], Labels]:
     """Sum over the labels that nobody else has."""
     alone = tuple(i for i, label in enumerate(labels) if label not in needed)
     if not alone:
@@ -79,7 +75,7 @@ def _sum_out(xp: Any, x: Any, labels: Labels, needed: Labels) -> tuple[Any, Labe
     return xp.sum(x, axis=alone, dtype=x.dtype), tuple(label for label in labels if label in needed)
 
 
-def _arrange(xp: Any, x: Any, labels: Labels, output: Labels, sizes: dict[int, int]) -> Any:
+def _arrange(xp: Namespace, x: Any, labels: Labels, output: Labels, sizes: dict[int, int]) -> Array:
     """The final product in the order of the output, its repeated labels on a diagonal."""
     x, labels = _sum_out(xp, x, labels, output)
     distinct = tuple(dict.fromkeys(output))
@@ -99,18 +95,18 @@ def _arrange(xp: Any, x: Any, labels: Labels, output: Labels, sizes: dict[int, i
 
 
 @kernel("contract")
-def contract(xp: Any, operands: list[Any], labels: tuple[Labels, ...], output: Labels) -> Any:
+def contract(xp: Namespace, operands: list[Array], labels: tuple[Labels, ...], output: Labels) -> Array:
     return _contract(xp, operands, labels, output)
 
 
 @kernel("einsum")
-def einsum(xp: Any, equation: str, operands: list[Any]) -> Any:
+def einsum(xp: Namespace, equation: str, operands: list[Array]) -> Array:
     labels, output = parse(equation, [x.ndim for x in operands])
     return _contract(xp, operands, labels, output)
 
 
 @kernel("tensordot")
-def tensordot(xp: Any, a: Any, b: Any, dims: Any) -> Any:
+def tensordot(xp: Namespace, a: Any, b: Any, dims: int | tuple[tuple[int, ...], ...]) -> Array:
     labels, output = tensordot_labels(a, b, dims)
     return _contract(xp, [a, b], labels, output)
 
@@ -145,7 +141,7 @@ def _like(g: Tensor, operand: Tensor) -> Tensor:
     return operand if operand.dtype is g.dtype else F.to(operand, dtype=g.dtype)
 
 
-def _gradients(s: Any, g: Tensor, labels: tuple[Labels, ...], output: Labels) -> list[Tensor | None]:
+def _gradients(s: Saved, g: Tensor, labels: tuple[Labels, ...], output: Labels) -> list[Tensor | None]:
     operands = s.operands
     shapes = [x.shape for x in operands]
     return [
@@ -156,12 +152,11 @@ def _gradients(s: Any, g: Tensor, labels: tuple[Labels, ...], output: Labels) ->
 
 derivative("contract", operands=("operands", lambda s, g: _gradients(s, g, s.labels, s.output)))
 derivative(
-    "einsum",
-    operands=("operands", lambda s, g: _gradients(s, g, *parse(s.equation, [x.ndim for x in s.operands]))),
+    "einsum", operands=("operands", lambda s, g: _gradients(s, g, *parse(s.equation, [x.ndim for x in s.operands])))
 )
 
 
-def _tensordot(s: Any, g: Tensor, i: int) -> Tensor:
+def _tensordot(s: Saved, g: Tensor, i: int) -> Tensor:
     metas = [s.meta("self"), s.meta("other")]
     labels, output = tensordot_labels(metas[0], metas[1], s.dims)
     operands: list[Any] = [None, s.other] if i == 0 else [s.self, None]
@@ -169,7 +164,5 @@ def _tensordot(s: Any, g: Tensor, i: int) -> Tensor:
 
 
 derivative(
-    "tensordot",
-    self=("other", lambda s, g: _tensordot(s, g, 0)),
-    other=("self", lambda s, g: _tensordot(s, g, 1)),
+    "tensordot", self=("other", lambda s, g: _tensordot(s, g, 0)), other=("self", lambda s, g: _tensordot(s, g, 1))
 )

@@ -28,27 +28,29 @@ from gradwire_protocol.ops.control import (
     check_can_require_grad,
 )
 
-from ..backward import backward, root_edge
-from ..pauses import Call
-from ..registry import control
-from ..tape import Edge, edge_of
-from ..tensor import Storage, Tensor
+from ..autograd.backward import backward, root_edge
+from ..autograd.client_callbacks import CallbackRequest
+from ..autograd.engine_context import EngineContext
+from ..autograd.registry import control
+from ..autograd.tape import Edge, edge_of
+from ..autograd.tensor import Storage, Tensor
+from ..runtime.arrays import Array
 
 
-def _note(engine: Any, tensor: Tensor) -> None:
+def _note(engine: EngineContext, tensor: Tensor) -> None:
     """Something that is known of a tensor, beside its values, is about to change."""
     if engine.undo is not None:
         engine.undo.note(tensor)
 
 
-@control("set_mode")
-def set_mode(engine: Any, flags: int) -> None:
+@control("set_mode", planned=True, settles=True)
+def set_mode(engine: EngineContext, flags: int) -> None:
     engine.grad_enabled = bool(flags & GRAD_MODE) and not flags & INFERENCE_MODE
     engine.inference = bool(flags & INFERENCE_MODE)
     engine.anomaly = bool(flags & ANOMALY_MODE)
 
 
-def roots_of(engine: Any, tensors: list[Tensor], gradients: list[Tensor | None]) -> list[tuple[Edge, Tensor]]:
+def roots_of(engine: EngineContext, tensors: list[Tensor], gradients: list[Tensor | None]) -> list[tuple[Edge, Tensor]]:
     """Where backward starts: the edges of the tensors, each with its initial gradient."""
     roots = []
     for tensor, gradient in zip(tensors, gradients, strict=True):
@@ -60,7 +62,9 @@ def roots_of(engine: Any, tensors: list[Tensor], gradients: list[Tensor | None])
     return roots
 
 
-def run_to_end(engine: Any, run: Generator[Call, Any, list[Tensor | None]], create_graph: bool) -> list[Tensor | None]:
+def run_to_end(
+    engine: EngineContext, run: Generator[CallbackRequest, Any, list[Tensor | None]], create_graph: bool
+) -> list[Tensor | None]:
     """Run a backward that does not pause."""
     was_enabled, engine.grad_enabled = engine.grad_enabled, create_graph and not engine.inference
     try:
@@ -71,7 +75,7 @@ def run_to_end(engine: Any, run: Generator[Call, Any, list[Tensor | None]], crea
     finally:
         engine.grad_enabled = was_enabled
     run.close()
-    raise InternalError(f"backward paused at {call.node.name}, although nobody asked for that")
+    raise InternalError(f"backward paused at {call.node.name}, unexpectedly")
 
 
 def edges_of(inputs: list[Tensor]) -> list[Edge]:
@@ -85,9 +89,9 @@ def edges_of(inputs: list[Tensor]) -> list[Edge]:
     return edges
 
 
-@control("backward")
+@control("backward", planned=True, backward=True, walks=True)
 def run_backward(
-    engine: Any,
+    engine: EngineContext,
     tensors: list[Tensor],
     gradients: list[Tensor | None],
     inputs: list[Tensor] | None,
@@ -103,16 +107,16 @@ def run_backward(
     run_to_end(engine, run, create_graph)
 
 
-def receive_gradients(engine: Any, inputs: list[Tensor]) -> None:
+def receive_gradients(engine: EngineContext, inputs: list[Tensor]) -> None:
     """Let those of the inputs that are no leaves keep the gradient that arrives, as leaves do."""
     for tensor in inputs:
         if tensor.grad_fn is not None:
             retain_grad(engine, tensor)
 
 
-@control("grad")
+@control("grad", planned=True, walks=True)
 def grad(
-    engine: Any,
+    engine: EngineContext,
     outputs: list[Tensor],
     inputs: list[Tensor],
     grad_outputs: list[Tensor | None],
@@ -129,35 +133,36 @@ def grad(
 
 
 def wanted_gradients(
-    engine: Any, inputs: list[Tensor], results: list[Tensor | None], allow_unused: bool, materialize_grads: bool
-) -> tuple[Tensor | None, ...]:
+    engine: EngineContext, inputs: list[Tensor], results: list[Tensor | None], allow_unused: bool,
+    materialize_grads: bool,
+) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The results of ``grad``, with what was not used refused, filled in or left out."""
     for i, (tensor, gradient) in enumerate(zip(inputs, results, strict=True)):
         if gradient is None and materialize_grads:
             results[i] = engine.call("zeros", tensor.shape, dtype=tensor.dtype, device=tensor.device)
         elif gradient is None and not allow_unused:
             raise GraphError(
-                f"input {i}, a {tensor.meta!r} tensor, was not used for the outputs: pass allow_unused=True to get "
+                f"input {i}, a {tensor.meta!r} tensor, was not used for the outputs; pass allow_unused=True to get "
                 "None for it, or materialize_grads=True to get zeros"
             )
     return tuple(results)
 
 
-@control("grad_of")
-def grad_of(engine: Any, tensor: Tensor, dtype: dtypes.DType | None) -> Tensor | None:
+@control("grad_of", planned=True, settles=True)
+def grad_of(engine: EngineContext, tensor: Tensor, dtype: dtypes.DType | None) -> Tensor | None:
     return tensor.grad
 
 
-@control("set_grad")
-def set_grad(engine: Any, tensor: Tensor, gradient: Tensor | None) -> None:
+@control("set_grad", planned=True, settles=True)
+def set_grad(engine: EngineContext, tensor: Tensor, gradient: Tensor | None) -> None:
     if gradient is not None:
         check_assigned_grad(tensor.meta, gradient.meta, tensor.grad_dtype)
     _note(engine, tensor)
     tensor.grad = gradient
 
 
-@control("set_grad_dtype")
-def set_grad_dtype(engine: Any, tensor: Tensor, dtype: dtypes.DType | None) -> None:
+@control("set_grad_dtype", planned=True)
+def set_grad_dtype(engine: EngineContext, tensor: Tensor, dtype: dtypes.DType | None) -> None:
     if tensor.grad_fn is not None:
         raise GraphError("grad_dtype is set for a leaf, not for the result of an operation")
     if dtype is not None and tensor.grad is not None and tensor.grad.dtype is not dtype:
@@ -166,21 +171,23 @@ def set_grad_dtype(engine: Any, tensor: Tensor, dtype: dtypes.DType | None) -> N
     tensor.grad_dtype = dtype
 
 
-@control("requires_grad_")
-def requires_grad_(engine: Any, tensor: Tensor, requires_grad: bool) -> None:
+@control("requires_grad_", planned=True, settles=True)
+def requires_grad_(engine: EngineContext, tensor: Tensor, requires_grad: bool) -> None:
     check_can_require_grad(tensor.meta, requires_grad)
     if tensor.grad_fn is not None:
         if not requires_grad:
-            raise GraphError("only a leaf can stop requiring a gradient: use detach() for a tensor without history")
+            raise GraphError(
+                "requires_grad can be turned off only for a leaf; use detach() for a tensor without history"
+            )
         return
     if requires_grad and tensor.inference and not engine.inference:
-        raise GraphError("a tensor made in inference mode cannot require a gradient outside of it: clone it first")
+        raise GraphError("a tensor created in inference mode cannot require a gradient outside of it; clone it first")
     _note(engine, tensor)
     tensor.requires_grad_flag = requires_grad
 
 
-@control("retain_grad")
-def retain_grad(engine: Any, tensor: Tensor) -> None:
+@control("retain_grad", planned=True)
+def retain_grad(engine: EngineContext, tensor: Tensor) -> None:
     from weakref import ref
 
     node = tensor.grad_fn
@@ -198,27 +205,27 @@ def retain_grad(engine: Any, tensor: Tensor) -> None:
     node.watchers[tensor.slot] = ref(tensor)
 
 
-@control("detach_")
-def detach_(engine: Any, tensor: Tensor) -> None:
+@control("detach_", planned=True)
+def detach_(engine: EngineContext, tensor: Tensor) -> None:
     if tensor.base is not None:
-        raise GraphError("a view cannot be detached in place: use detach()")
+        raise GraphError("a view cannot be detached in place; use detach()")
     _note(engine, tensor)
     tensor.grad_fn = None
     tensor.requires_grad_flag = False
     tensor.slot = 0
 
 
-@control("data_of")
-def data_of(engine: Any, tensor: Tensor) -> Tensor:
+@control("data_of", planned=True)
+def data_of(engine: EngineContext, tensor: Tensor) -> Tensor:
     alias = Tensor(engine, tensor.array, tensor.meta, tensor.storage.unversioned(), tensor.offset)
     alias.inference = tensor.inference
     return alias
 
 
 @control("set_data")
-def set_data(engine: Any, tensor: Tensor, data: Tensor) -> None:
+def set_data(engine: EngineContext, tensor: Tensor, data: Tensor) -> None:
     if tensor.dtype is not data.dtype and tensor.requires_grad and data.dtype.category < dtypes.FLOATING:
-        raise ArgumentError(f"data of dtype {data.dtype.name} cannot stand in a tensor that requires grad")
+        raise ArgumentError(f"data of dtype {data.dtype.name} cannot be the data of a tensor that requires grad")
     _note(engine, tensor)
     if engine.undo is not None:
         before = tensor.array, tensor.meta, tensor.storage, tensor.offset
@@ -228,12 +235,12 @@ def set_data(engine: Any, tensor: Tensor, data: Tensor) -> None:
     _show(tensor, data.array, data.meta, data.storage, data.offset)
 
 
-def _show(tensor: Tensor, array: Any, meta: Meta, storage: Storage, offset: int) -> None:
+def _show(tensor: Tensor, array: Array, meta: Meta, storage: Storage, offset: int) -> None:
     tensor.array, tensor.meta, tensor.storage, tensor.offset = array, meta, storage, offset
 
 
 @control("resized")
-def resized(engine: Any, tensor: Tensor, size: tuple[int, ...]) -> Tensor:
+def resized(engine: EngineContext, tensor: Tensor, size: tuple[int, ...]) -> Tensor:
     backend = engine.backends[tensor.device]
     memory = tensor.storage.memory(backend)
     wanted, room = prod(size), memory.nbytes // tensor.dtype.itemsize - tensor.offset
@@ -243,7 +250,7 @@ def resized(engine: Any, tensor: Tensor, size: tuple[int, ...]) -> Tensor:
         try:
             array = backend.view(memory, shape, described.stride, tensor.offset, tensor.dtype)
         except (ValueError, OverflowError) as error:  # sizes beyond what the array library counts to
-            raise ShapeError(f"resized: no array has the shape {list(shape)} ({error})") from None
+            raise ShapeError(f"resized: cannot create an array of shape {list(shape)} ({error})") from None
         return Tensor(engine, array, described, tensor.storage, tensor.offset)
 
     if wanted <= room:
@@ -254,28 +261,28 @@ def resized(engine: Any, tensor: Tensor, size: tuple[int, ...]) -> Tensor:
 
 
 @control("manual_seed")
-def manual_seed(engine: Any, seed: int) -> None:
+def manual_seed(engine: EngineContext, seed: int) -> None:
     if type(seed) is not int:
-        raise ArgumentTypeError(f"a seed is an int, not {seed!r}")
+        raise ArgumentTypeError(f"a seed must be an int, not {seed!r}")
     engine.generator.manual_seed(int(seed))
 
 
 @control("get_rng_state")
-def get_rng_state(engine: Any) -> Tensor:
+def get_rng_state(engine: EngineContext) -> Tensor:
     state: Tensor = engine.from_numpy(np.array(engine.generator.get_state(), dtype=np.uint64).view(np.uint8))
     return state
 
 
 @control("set_rng_state")
-def set_rng_state(engine: Any, state: Tensor) -> None:
+def set_rng_state(engine: EngineContext, state: Tensor) -> None:
     if state.dtype is not dtypes.uint8 or state.shape != (16,):
-        raise ArgumentError(f"a random state is a uint8 tensor of 16 elements, got {state.meta!r}")
+        raise ArgumentError(f"a random state must be a uint8 tensor of 16 elements, got {state.meta!r}")
     seed, offset = np.ascontiguousarray(engine.to_numpy(state)).view(np.uint64).tolist()
     engine.generator.set_state((seed, offset))
 
 
 @control("set_default_dtype")
-def set_default_dtype(engine: Any, dtype: str) -> None:
+def set_default_dtype(engine: EngineContext, dtype: str) -> None:
     found = dtypes.BY_NAME.get(dtype)
     if found is None or not found.is_floating_point:
         raise ArgumentError(f"the default dtype must be a floating point dtype, not {dtype!r}")
@@ -284,16 +291,16 @@ def set_default_dtype(engine: Any, dtype: str) -> None:
 
 
 @control("set_float32_matmul_precision")
-def set_float32_matmul_precision(engine: Any, precision: str) -> None:
+def set_float32_matmul_precision(engine: EngineContext, precision: str) -> None:
     if precision not in ("highest", "high", "medium"):
-        raise ArgumentError(f"the precision is one of highest, high and medium, not {precision!r:.80}")
+        raise ArgumentError(f"the precision must be highest, high or medium, not {precision!r:.80}")
     engine.coarse_products = precision != "highest"
 
 
 @control("set_name")
-def set_name(engine: Any, tensor: Tensor, name: str) -> None:
+def set_name(engine: EngineContext, tensor: Tensor, name: str) -> None:
     if not name or len(name) > 200:
-        raise ArgumentError(f"a name has 1 to 200 characters, this one has {len(name)}")
+        raise ArgumentError(f"a name must have 1 to 200 characters, not {len(name)}")
     limit = engine.account.limits.max_tensors
     if len(engine.names) >= limit and name not in engine.names:
         raise LimitExceeded(
@@ -308,7 +315,7 @@ def set_name(engine: Any, tensor: Tensor, name: str) -> None:
 
 
 @control("by_name")
-def by_name(engine: Any, name: str) -> Tensor:
+def by_name(engine: EngineContext, name: str) -> Tensor:
     tensor: Tensor | None = engine.names.get(name)
     if tensor is None:
         raise NotFound(f"no tensor of this session is named {name!r}")
@@ -316,19 +323,19 @@ def by_name(engine: Any, name: str) -> Tensor:
 
 
 @control("grad_fn_of")
-def grad_fn_of(engine: Any, tensor: Tensor) -> Tensor:
+def grad_fn_of(engine: EngineContext, tensor: Tensor) -> Tensor:
     node = tensor.grad_fn
     letters: Tensor = engine.from_numpy(np.frombuffer((node.name if node is not None else "").encode(), np.uint8))
     return letters
 
 
 @control("shape_of")
-def shape_of(engine: Any, tensor: Tensor) -> Tensor:
+def shape_of(engine: EngineContext, tensor: Tensor) -> Tensor:
     shape: Tensor = engine.from_numpy(np.array(tensor.shape, dtype=np.int64))
     return shape
 
 
 @control("offset_of")
-def offset_of(engine: Any, tensor: Tensor) -> Tensor:
+def offset_of(engine: EngineContext, tensor: Tensor) -> Tensor:
     offset: Tensor = engine.from_numpy(np.array(tensor.offset, dtype=np.int64))
     return offset

@@ -15,10 +15,12 @@ import numpy as np
 
 from gradwire_protocol.ops.convolution import COLUMN_BYTES, Geometry, transposed_extents
 
-from ..functional import F, conj
-from ..registry import derivative, kernel
-from ..tensor import Tensor
-from ..windows import Ints, Windows
+from ..autograd.functional import F, conj
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.windows import Ints, Windows
+from ..runtime.arrays import Array, Namespace
 
 GATHERED_BYTES = 1 << 20
 """Several images are unrolled together up to this size, about what the cache of one core holds."""
@@ -39,16 +41,16 @@ class Portion:
         self.whole = whole
         self.start = rows.start * windows.stride[0]
 
-    def of_input(self, x: Any) -> Any:
+    def of_input(self, x: Array) -> Array:
         """What its windows see of padded images."""
         return x[self.images] if self.whole else x[self.images, :, self.start :]
 
-    def of_output(self, g: Any) -> Any:
+    def of_output(self, g: Array) -> Array:
         """Its outputs."""
         return g[self.images] if self.whole else g[self.images, :, self.rows]
 
 
-def portions(xp: Any, x: Any, windows: Windows) -> tuple[list[Portion], Any]:
+def portions(xp: Namespace, x: Array, windows: Windows) -> tuple[list[Portion], Any]:
     """All work in portions whose columns fit the budget, and memory for the columns of any of them."""
     batch, channels = x.shape[:2]
     most, gathered = (COLUMN_BYTES, GATHERED_BYTES) if xp is np else (DEVICE_COLUMN_BYTES, DEVICE_COLUMN_BYTES)
@@ -70,13 +72,13 @@ def portions(xp: Any, x: Any, windows: Windows) -> tuple[list[Portion], Any]:
     return found, xp.empty(min(step, rows) * row, x.dtype)
 
 
-def _columns(memory: Any, images: int, channels: int, windows: Windows) -> Any:
+def _columns(memory: Array, images: int, channels: int, windows: Windows) -> Array:
     """The beginning of the memory as columns, ``(images, channels, taps, outputs)``."""
     shape = (images, channels, prod(windows.kernel), prod(windows.outputs))
     return memory[: prod(shape)].reshape(shape)
 
 
-def unroll(xp: Any, x: Any, windows: Windows, memory: Any) -> Any:
+def unroll(xp: Namespace, x: Array, windows: Windows, memory: Array) -> Array:
     """The columns of a portion of padded images, in the memory given."""
     columns = _columns(memory, x.shape[0], x.shape[1], windows)
     steps = x.strides[2:]
@@ -93,14 +95,14 @@ def unroll(xp: Any, x: Any, windows: Windows, memory: Any) -> Any:
     return columns
 
 
-def roll(columns: Any, windows: Windows, target: Any) -> None:
+def roll(columns: Array, windows: Windows, target: Any) -> None:
     """Add columns up where they came from, in padded images; the transpose of :func:`unroll`."""
     parts = columns.reshape(*target.shape[:2], prod(windows.kernel), *windows.outputs)
     for i, (_, where) in enumerate(windows.taps()):
         target[(..., *where)] += parts[:, :, i]
 
 
-def forward(xp: Any, x: Any, weight: Any, windows: Windows, groups: int, bias: Any = None) -> Any:
+def forward(xp: Namespace, x: Array, weight: Array, windows: Windows, groups: int, bias: Array | None = None) -> Array:
     """The convolution: ``(batch, made, outputs)``. The bias is added while results are in the cache."""
     batch, channels = x.shape[:2]
     made = weight.shape[0]
@@ -128,7 +130,7 @@ def forward(xp: Any, x: Any, weight: Any, windows: Windows, groups: int, bias: A
     return out
 
 
-def _tiles(xp: Any, x: Any) -> Iterator[tuple[slice, slice]]:
+def _tiles(xp: Namespace, x: Array) -> Iterator[tuple[slice, slice]]:
     """Images and channels in portions that fit the budget; a GPU takes all at once."""
     batch, channels = x.shape[:2]
     each = max(1, COLUMN_BYTES // 4 // max(prod(x.shape[2:]) * x.itemsize, 1))
@@ -140,7 +142,7 @@ def _tiles(xp: Any, x: Any) -> Iterator[tuple[slice, slice]]:
             yield slice(i, i + 1), slice(first, min(first + each, channels))
 
 
-def _depthwise(xp: Any, x: Any, weight: Any, windows: Windows, out: Any) -> None:
+def _depthwise(xp: Namespace, x: Array, weight: Array, windows: Windows, out: Array) -> None:
     """One channel a group: products with single numbers, for which a matrix product would be a detour."""
     batch, channels = x.shape[:2]
     target = out.reshape(batch, channels, weight.shape[0] // channels, *windows.outputs)
@@ -154,18 +156,19 @@ def _depthwise(xp: Any, x: Any, weight: Any, windows: Windows, out: Any) -> None
             into += scratch
 
 
-def _depthwise_weight(xp: Any, g: Any, x: Any, windows: Windows) -> Any:
+def _depthwise_weight(xp: Namespace, g: Array, x: Array, windows: Windows) -> Array:
     """The gradient for the weight, ``(channels, taps)``, where each channel is a group with one output."""
     total = xp.zeros((x.shape[1], prod(windows.kernel)), g.dtype)
     axes = "abcde"[: g.ndim]
     for tile in _tiles(xp, x):
-        images, part = x[tile], g[tile]
+        images: Any = x[tile]
+        part = g[tile]
         for i, (_, where) in enumerate(windows.taps()):
             total[tile[1], i] += xp.einsum(f"{axes},{axes}->b", part, images[(..., *where)])
     return total
 
 
-def input_gradient(xp: Any, g: Any, weight: Any, windows: Windows, groups: int) -> Any:
+def input_gradient(xp: Namespace, g: Array, weight: Array, windows: Windows, groups: int) -> Array:
     """The gradient for the input: ``(batch, channels, extents)``."""
     batch, made = g.shape[:2]
     channels = weight.shape[1] * groups
@@ -190,7 +193,7 @@ def input_gradient(xp: Any, g: Any, weight: Any, windows: Windows, groups: int) 
     return target[(..., *windows.inside)]
 
 
-def weight_gradient(xp: Any, g: Any, x: Any, windows: Windows, groups: int) -> Any:
+def weight_gradient(xp: Namespace, g: Array, x: Array, windows: Windows, groups: int) -> Array:
     """The gradient for the weight: ``(made, channels / groups, kernel)``."""
     batch, channels = x.shape[:2]
     made = g.shape[1]
@@ -211,35 +214,33 @@ def weight_gradient(xp: Any, g: Any, x: Any, windows: Windows, groups: int) -> A
 
 @kernel("conv1d", "conv2d", "conv3d")
 def conv(
-    xp: Any, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:  # fmt: skip
+    xp: Namespace, x: Array, weight: Array, bias: Array | None, stride: int | tuple[int, ...],
+    padding: int | str | tuple[int, ...], dilation: int | tuple[int, ...], groups: int,
+) -> Array:  # fmt: skip
     geometry = Geometry("conv", weight.shape[2:], stride, padding, dilation)
     x = _batch(x, weight.ndim)
     outputs = geometry.outputs(x.shape[2:])
-    windows = Windows(
-        x.shape[2:], outputs, geometry.kernel, geometry.stride, geometry.before, geometry.dilation
-    )  # fmt: skip
+    windows = Windows(x.shape[2:], outputs, geometry.kernel, geometry.stride, geometry.before, geometry.dilation)
     return forward(xp, x, weight, windows, groups, bias)
 
 
 @kernel("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def conv_transpose(
-    xp: Any, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
-) -> Any:
+    xp: Namespace, x: Array, weight: Array, bias: Array | None, stride: int | tuple[int, ...],
+    padding: int | tuple[int, ...], output_padding: int | tuple[int, ...], groups: int, dilation: int,
+) -> Array:  # fmt: skip
     geometry = Geometry("conv_transpose", weight.shape[2:], stride, padding, dilation)
     x = _batch(x, weight.ndim)
     extents = transposed_extents("conv_transpose", x.shape[2:], geometry, output_padding)
-    windows = Windows(
-        extents, x.shape[2:], geometry.kernel, geometry.stride, geometry.before, geometry.dilation
-    )  # fmt: skip
+    windows = Windows(extents, x.shape[2:], geometry.kernel, geometry.stride, geometry.before, geometry.dilation)
     return _with_bias(input_gradient(xp, x, weight, windows, groups), bias)
 
 
-def _batch(x: Any, ndim: int) -> Any:
+def _batch(x: Array, ndim: int) -> Array:
     return x if x.ndim == ndim else x[None]
 
 
-def _with_bias(out: Any, bias: Any) -> Any:
+def _with_bias(out: Array, bias: Array | None) -> Array:
     if bias is not None:
         out += bias.reshape(-1, *([1] * (out.ndim - 2)))
     return out
@@ -247,27 +248,27 @@ def _with_bias(out: Any, bias: Any) -> Any:
 
 @kernel("convolution")
 def convolution(
-    xp: Any, x: Any, weight: Any, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
-) -> Any:
+    xp: Namespace, x: Array, weight: Array, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Array:
     return forward(xp, x, weight, Windows(x.shape[2:], extents, weight.shape[2:], stride, padding, dilation), groups)
 
 
 @kernel("convolution_input")
 def convolution_input(
-    xp: Any, g: Any, weight: Any, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
-) -> Any:
+    xp: Namespace, g: Array, weight: Array, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Array:
     windows = Windows(extents, g.shape[2:], weight.shape[2:], stride, padding, dilation)
     return input_gradient(xp, g, weight, windows, groups)
 
 
 @kernel("convolution_weight")
 def convolution_weight(
-    xp: Any, g: Any, x: Any, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
-) -> Any:
+    xp: Namespace, g: Array, x: Array, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Array:
     return weight_gradient(xp, g, x, Windows(x.shape[2:], g.shape[2:], extents, stride, padding, dilation), groups)
 
 
-def _rest(s: Any) -> tuple[Any, ...]:
+def _rest(s: Saved) -> tuple[int | tuple[int, ...], ...]:
     """The arguments that the primitives share."""
     return s.stride, s.padding, s.dilation, s.groups
 
@@ -289,50 +290,50 @@ derivative(
 )
 
 
-def _shared(s: Any) -> tuple[Any, ...]:
+def _shared(s: Saved) -> tuple[int | tuple[int, ...], ...]:
     """The arguments that the primitives share, from a convolution as the user called it."""
     geometry = Geometry("conv", s.meta("weight").shape[2:], s.stride, s.padding, s.dilation)
     return geometry.stride, geometry.before, geometry.dilation, s.groups
 
 
-def _batched(s: Any, x: Tensor) -> Tensor:
+def _batched(s: Saved, x: Tensor) -> Tensor:
     return x if x.ndim == s.meta("weight").ndim else F.unsqueeze(x, 0)
 
 
-def _as_given(s: Any, x: Tensor) -> Tensor:
+def _as_given(s: Saved, x: Tensor) -> Tensor:
     """A gradient for the input, without the batch dimension if the input had none."""
     return x if s.meta("self").ndim == x.ndim else F.squeeze(x, 0)
 
 
-def _extents(s: Any, name: str) -> Ints:
+def _extents(s: Saved, name: str) -> Ints:
     """The spatial extents of an operand."""
     shape: Ints = s.meta(name).shape
     return shape[-(s.meta("weight").ndim - 2) :]
 
 
-def _bias(s: Any, g: Tensor) -> Tensor:
+def _bias(s: Saved, g: Tensor) -> Tensor:
     channel = g.ndim - (s.meta("weight").ndim - 1)
     summed: Tensor = F.sum(g, tuple(i for i in range(g.ndim) if i != channel))
     return summed
 
 
-def _conv_input(s: Any, g: Tensor) -> Tensor:
+def _conv_input(s: Saved, g: Tensor) -> Tensor:
     g = _batched(s, g)
     return _as_given(s, F.convolution_input(g, conj(s.weight), _extents(s, "self"), *_shared(s)))
 
 
-def _conv_weight(s: Any, g: Tensor) -> Tensor:
+def _conv_weight(s: Saved, g: Tensor) -> Tensor:
     x = conj(_batched(s, s.self))
     weight: Tensor = F.convolution_weight(_batched(s, g), x, _extents(s, "weight"), *_shared(s))
     return weight
 
 
-def _transpose_input(s: Any, g: Tensor) -> Tensor:
+def _transpose_input(s: Saved, g: Tensor) -> Tensor:
     g = _batched(s, g)
     return _as_given(s, F.convolution(g, conj(s.weight), _extents(s, "self"), *_shared(s)))
 
 
-def _transpose_weight(s: Any, g: Tensor) -> Tensor:
+def _transpose_weight(s: Saved, g: Tensor) -> Tensor:
     x = conj(_batched(s, s.self))
     weight: Tensor = F.convolution_weight(x, _batched(s, g), _extents(s, "weight"), *_shared(s))
     return weight

@@ -4,47 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import KernelError
+from gradwire_protocol.meta import Meta
 
-from .. import casting
-from ..backends import native
-from ..functional import F
-from ..registry import derivative, kernel
+from ..autograd.functional import F
+from ..autograd.registry import derivative, kernel
+from ..autograd.tensor import Tensor
+from ..runtime import casting
+from ..runtime.arrays import Array, Namespace, Native, native
 
 
-@kernel("clone")
-def clone(xp: Any, x: Any) -> Any:
+@kernel("clone", launches=True)
+def clone(xp: Namespace, x: Array) -> Array:
     return x.copy(order="K")
 
 
-@kernel("contiguous")
-def contiguous(xp: Any, x: Any) -> Any:
+@kernel("contiguous", launches=True)
+def contiguous(xp: Namespace, x: Array) -> Array:
     return xp.array(x, order="C")
 
 
-def cast(x: Any, dtype: Any) -> Any:
+def cast(x: Array, dtype: Native) -> Array:
     """A copy in another native dtype; of complex numbers the real part where it is not complex."""
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
     return casting.cast(x, dtype)
 
 
-@kernel("to", announced=True, across=True)
-def to(xp: Any, out: Any, x: Any, dtype: Any, device: Any, copy: bool) -> Any:
+@kernel("to", announced=True, across=True, launches=True)
+def to(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None, copy: bool) -> Array:
     return cast(x, native(out.dtype))
 
 
 @kernel("copy_", across=True)
-def copy_(xp: Any, x: Any, source: Any, non_blocking: bool) -> None:
+def copy_(xp: Namespace, x: Array, source: Array, non_blocking: bool) -> None:
     x[...] = source if source.dtype == x.dtype else cast(source, x.dtype)
 
 
 @kernel("fill_", across=True)
-def fill_(xp: Any, x: Any, value: Any) -> None:
+def fill_(xp: Namespace, x: Array, value: Any) -> None:
     x[...] = cast(value, x.dtype) if hasattr(value, "dtype") else fitting(value, x.dtype)
 
 
-def fitting(value: Any, dtype: Any) -> Any:
+def fitting(value: Any, dtype: Native) -> complex:
     """A Python number as a dtype can take it.
 
     Raises:
@@ -63,12 +66,12 @@ def fitting(value: Any, dtype: Any) -> Any:
         return value + (1 << bits)
     low, high = (0, 1 << bits) if kind == "u" else (-(1 << (bits - 1)), 1 << (bits - 1))
     if not low <= value < high:
-        raise KernelError(f"{value} does not fit into {dtype}, which holds {low} to {high - 1}")
+        raise KernelError(f"{value} does not fit into {dtype}, whose range is {low} to {high - 1}")
     return value
 
 
 @kernel("zero_")
-def zero_(xp: Any, x: Any) -> None:
+def zero_(xp: Namespace, x: Array) -> None:
     x[...] = 0
 
 
@@ -80,6 +83,6 @@ derivative("fill_", self=lambda s, g: F.zeros_like(g), value=lambda s, g: _back(
 derivative("zero_", self=lambda s, g: F.zeros_like(g))
 
 
-def _back(operand: Any, gradient: Any) -> Any:
+def _back(operand: Meta, gradient: Tensor) -> Tensor:
     """The gradient on the operand's device; its dtype is the driver's business."""
     return gradient if gradient.device == operand.device else F.to(gradient, device=operand.device)

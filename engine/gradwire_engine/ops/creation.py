@@ -6,59 +6,63 @@ from typing import Any
 
 import numpy as np
 
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError
+from gradwire_protocol.meta import Meta
 
-from ..backends import native
-from ..registry import kernel
+from ..autograd.registry import kernel
+from ..runtime.arrays import Array, Namespace, native
 from .copying import fitting
 
 
 @kernel("upload", announced=True)
-def upload(xp: Any, out: Any, data: Any, dtype: Any, size: Any, device: Any) -> Any:
+def upload(xp: Namespace, out: Meta, data: Any, dtype: DType, size: tuple[int, ...], device: str) -> Array:
     nbytes = data.nbytes if isinstance(data, np.ndarray) else memoryview(data).nbytes
     if nbytes != out.nbytes:
-        raise ArgumentError(f"upload: {out!r} takes {out.nbytes} bytes, the payload has {nbytes}")
+        raise ArgumentError(f"upload: {out!r} needs {out.nbytes} bytes, but the payload has {nbytes}")
     host = data if isinstance(data, np.ndarray) else np.frombuffer(data, native(out.dtype))
     return xp.asarray(host.reshape(out.shape))
 
 
-@kernel("zeros", "empty", announced=True)
-def zeros(xp: Any, out: Any, size: Any, dtype: Any, device: Any) -> Any:
+@kernel("zeros", "empty", announced=True, launches=True)
+def zeros(xp: Namespace, out: Meta, size: tuple[int, ...], dtype: DType | None, device: str) -> Array:
     return xp.zeros(out.shape, native(out.dtype))
 
 
-@kernel("ones", announced=True)
-def ones(xp: Any, out: Any, size: Any, dtype: Any, device: Any) -> Any:
+@kernel("ones", announced=True, launches=True)
+def ones(xp: Namespace, out: Meta, size: tuple[int, ...], dtype: DType | None, device: str) -> Array:
     return xp.ones(out.shape, native(out.dtype))
 
 
 @kernel("full", announced=True)
-def full(xp: Any, out: Any, size: Any, value: Any, dtype: Any, device: Any) -> Any:
+def full(xp: Namespace, out: Meta, size: tuple[int, ...], value: complex, dtype: DType | None, device: str) -> Array:
     return _filled(xp, out, value)
 
 
-def _filled(xp: Any, out: Any, value: Any) -> Any:
+def _filled(xp: Namespace, out: Meta, value: complex) -> Array:
     wanted = native(out.dtype)
     return xp.full(out.shape, fitting(value, wanted), wanted)
 
 
-@kernel("zeros_like", "empty_like", announced=True)
-def zeros_like(xp: Any, out: Any, x: Any, dtype: Any, device: Any) -> Any:
+@kernel("zeros_like", "empty_like", announced=True, launches=True)
+def zeros_like(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None) -> Array:
     return xp.zeros(out.shape, native(out.dtype))
 
 
-@kernel("ones_like", announced=True)
-def ones_like(xp: Any, out: Any, x: Any, dtype: Any, device: Any) -> Any:
+@kernel("ones_like", announced=True, launches=True)
+def ones_like(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None) -> Array:
     return xp.ones(out.shape, native(out.dtype))
 
 
-@kernel("full_like", announced=True)
-def full_like(xp: Any, out: Any, x: Any, value: Any, dtype: Any, device: Any) -> Any:
+@kernel("full_like", announced=True, launches=True)
+def full_like(xp: Namespace, out: Meta, x: Array, value: complex, dtype: DType | None, device: str | None) -> Array:
     return _filled(xp, out, value)
 
 
 @kernel("arange", announced=True)
-def arange(xp: Any, out: Any, start: Any, end: Any, step: Any, dtype: Any, device: Any) -> Any:
+def arange(
+    xp: Namespace, out: Meta, start: float, end: float | None, step: float, dtype: DType | None, device: str
+) -> Array:
     if end is None:
         start = 0
     index = xp.arange(out.shape[0])
@@ -68,16 +72,20 @@ def arange(xp: Any, out: Any, start: Any, end: Any, step: Any, dtype: Any, devic
 
 
 @kernel("linspace", announced=True)
-def linspace(xp: Any, out: Any, start: Any, end: Any, steps: int, dtype: Any, device: Any) -> Any:
+def linspace(
+    xp: Namespace, out: Meta, start: complex, end: complex, steps: int, dtype: DType | None, device: str
+) -> Array:
     return _between(xp, out, start, end, steps)
 
 
 @kernel("logspace", announced=True)
-def logspace(xp: Any, out: Any, start: Any, end: Any, steps: int, base: Any, dtype: Any, device: Any) -> Any:
+def logspace(
+    xp: Namespace, out: Meta, start: float, end: float, steps: int, base: float, dtype: DType | None, device: str
+) -> Array:
     return xp.power(xp.asarray(base, "D" if out.dtype.is_complex else "d"), _between(xp, out, start, end, steps))
 
 
-def _between(xp: Any, out: Any, start: Any, end: Any, steps: int) -> Any:
+def _between(xp: Namespace, out: Meta, start: Any, end: Any, steps: int) -> Array:
     """Each half counted from its own end, so that both ends are exact."""
     if steps == 0:
         return xp.zeros(0, native(out.dtype))
@@ -90,11 +98,11 @@ def _between(xp: Any, out: Any, start: Any, end: Any, steps: int) -> Any:
 
 
 @kernel("eye", announced=True)
-def eye(xp: Any, out: Any, n: int, m: int | None, dtype: Any, device: Any) -> Any:
+def eye(xp: Namespace, out: Meta, n: int, m: int | None, dtype: DType | None, device: str) -> Array:
     return xp.eye(*out.shape, dtype=native(out.dtype))
 
 
-def _triangle(xp: Any, count: int, lengths: Any, first: Any) -> Any:
+def _triangle(xp: Namespace, count: int, lengths: Array, first: Array) -> tuple[Array, Array]:
     """Rows and columns of ``count`` elements of which row r has ``lengths[r]``, from column ``first[r]`` on."""
     ends = xp.cumsum(lengths)
     index = xp.arange(count)
@@ -103,7 +111,7 @@ def _triangle(xp: Any, count: int, lengths: Any, first: Any) -> Any:
 
 
 @kernel("tril_indices", announced=True)
-def tril_indices(xp: Any, out: Any, row: int, col: int, offset: int, dtype: Any, device: Any) -> Any:
+def tril_indices(xp: Namespace, out: Meta, row: int, col: int, offset: int, dtype: DType, device: str) -> Array:
     above = min(max(0, -offset), row)  # rows that have none
     rows = xp.arange(above, max(row, above))
     lengths = xp.clip(rows + (offset + 1), 0, col)
@@ -112,7 +120,7 @@ def tril_indices(xp: Any, out: Any, row: int, col: int, offset: int, dtype: Any,
 
 
 @kernel("triu_indices", announced=True)
-def triu_indices(xp: Any, out: Any, row: int, col: int, offset: int, dtype: Any, device: Any) -> Any:
+def triu_indices(xp: Namespace, out: Meta, row: int, col: int, offset: int, dtype: DType, device: str) -> Array:
     rows = xp.arange(max(min(row, col - offset), 0))  # further rows have none
     first = xp.clip(rows + offset, 0, col)
     r, c = _triangle(xp, out.shape[1], col - first, first)

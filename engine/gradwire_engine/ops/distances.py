@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
 
 import numpy as np
 
 from gradwire_protocol.errors import KernelError
 from gradwire_protocol.ops.distances import BLOCK
 
-from ..backends import native
-from ..functional import F, conj
-from ..registry import derivative, joint_derivative, kernel
-from ..tensor import Tensor
+from ..autograd.functional import F, conj
+from ..autograd.registry import derivative, joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..runtime.arrays import Array, Namespace, native
 from .matrix import transposed
 from .reduction import gradient_of_norm, norm, order_in
 
@@ -21,7 +21,7 @@ _FEW = 25  # up to so many points, Euclidean distances are computed from differe
 
 
 @kernel("cdist")
-def cdist(xp: Any, x: Any, y: Any, p: float, compute_mode: str | None) -> Any:
+def cdist(xp: Namespace, x: Array, y: Array, p: float, compute_mode: str | None) -> Array:
     p = order_in(p, x.dtype)
     n, m = x.shape[-2], y.shape[-2]
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -39,14 +39,14 @@ def cdist(xp: Any, x: Any, y: Any, p: float, compute_mode: str | None) -> Any:
     return parts[0] if len(parts) == 1 else xp.concatenate(parts, axis=-2)
 
 
-def _euclidean(xp: Any, x: Any, y: Any) -> Any:
+def _euclidean(xp: Namespace, x: Array, y: Array) -> Array:
     """From ``|x - y|^2 = |x|^2 + |y|^2 - 2 x y``."""
     squares = (x * x).sum(axis=-1)[..., :, None] + (y * y).sum(axis=-1)[..., None, :]
     squares = squares - 2 * xp.matmul(x, y.swapaxes(-1, -2))
     return xp.sqrt(xp.maximum(squares, 0))
 
 
-def _norms(xp: Any, differences: Any, p: float) -> Any:
+def _norms(xp: Namespace, differences: Array, p: float) -> Array:
     """The norm of order p along the last dimension."""
     if p == 0:
         return (differences != 0).sum(axis=-1).astype(differences.dtype)
@@ -61,7 +61,7 @@ def _norms(xp: Any, differences: Any, p: float) -> Any:
 
 
 @kernel("pdist")
-def pdist(xp: Any, x: Any, p: float) -> Any:
+def pdist(xp: Namespace, x: Array, p: float) -> Array:
     n = x.shape[0]
     if n < 2 or x.shape[1] == 0:
         return xp.zeros((n * (n - 1) // 2,), x.dtype)
@@ -95,7 +95,7 @@ def _distance_gradient(g: Tensor, x: Tensor, y: Tensor, distances: Tensor, p: fl
 
 
 @joint_derivative("cdist", saves="x1 x2 result")
-def cdist_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def cdist_gradient(s: Saved, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     x, y, distances = s.x1, s.x2, s.result
     by_x = _distance_gradient(g, x, y, distances, s.p) if s.needs("x1") else None
     if not s.needs("x2"):
@@ -104,7 +104,7 @@ def cdist_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
 
 
 @joint_derivative("pdist", saves="self result")
-def pdist_gradient(s: Any, g: Tensor) -> Tensor | None:
+def pdist_gradient(s: Saved, g: Tensor) -> Tensor | None:
     x = s.self
     n = x.shape[0]
     if n < 2:
@@ -123,7 +123,7 @@ _MARGIN = 1e-7  # added to lengths that divide, as PyTorch does
 
 
 @kernel("renorm")
-def renorm(xp: Any, x: Any, p: float, dim: int, maxnorm: float) -> Any:
+def renorm(xp: Namespace, x: Array, p: float, dim: int, maxnorm: float) -> Array:
     lengths = norm(xp, x, p, _others(x.ndim, dim), True, None)
     lengths = lengths.reshape([n if i == dim % x.ndim else 1 for i, n in enumerate(x.shape)])
     return x * xp.where(lengths > maxnorm, maxnorm / (lengths + _MARGIN), 1).astype(lengths.dtype)
@@ -133,7 +133,7 @@ def _others(ndim: int, dim: int) -> tuple[int, ...]:
     return tuple(i for i in range(ndim) if i != dim % ndim)
 
 
-def _renorm(s: Any, g: Tensor) -> Tensor:
+def _renorm(s: Saved, g: Tensor) -> Tensor:
     x, dims, most = s.self, _others(s.meta("self").ndim, s.dim), s.maxnorm
     lengths = F.norm(x, s.p, dims, True)
     longer = lengths > most
@@ -148,7 +148,7 @@ derivative("renorm", self=("self", _renorm))
 
 
 @kernel("nonnegative")
-def nonnegative(xp: Any, x: Any) -> Any:
+def nonnegative(xp: Namespace, x: Array) -> Array:
     if (x < 0).any():
         raise KernelError("a weight is negative")
     return x

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradwire_protocol.errors import KernelError
 from gradwire_protocol.ops.fourier import clipped
 
-from ..axes import waits
-from ..functional import F
-from ..registry import derivative, kernel
-from ..scientific import scipy_of
-from ..tensor import Tensor
+from ..autograd.functional import F
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.axes import waits
+from ..numerics.scientific import scipy_of
+from ..runtime.arrays import Array, Namespace
 
 _FORWARD = {"none": "backward", "root": "ortho", "count": "forward"}
 _INVERSE = {"none": "forward", "root": "ortho", "count": "backward"}
 
 
 @kernel("fft_c2c")
-def fft_c2c(xp: Any, x: Any, dim: Any, scale: str, forward: bool) -> Any:
+def fft_c2c(xp: Namespace, x: Array, dim: tuple[int, ...], scale: str, forward: bool) -> Array:
     fft = scipy_of(xp, "fft")
     if forward:
         return fft.fftn(x, axes=dim, norm=_FORWARD[scale])
@@ -26,19 +26,19 @@ def fft_c2c(xp: Any, x: Any, dim: Any, scale: str, forward: bool) -> Any:
 
 
 @kernel("fft_r2c")
-def fft_r2c(xp: Any, x: Any, dim: Any, scale: str, onesided: bool) -> Any:
+def fft_r2c(xp: Namespace, x: Array, dim: tuple[int, ...], scale: str, onesided: bool) -> Array:
     fft = scipy_of(xp, "fft")
     transform = fft.rfftn if onesided else fft.fftn
     return transform(x, axes=dim, norm=_FORWARD[scale])
 
 
 @kernel("fft_c2r")
-def fft_c2r(xp: Any, x: Any, dim: Any, scale: str, last_size: int) -> Any:
+def fft_c2r(xp: Namespace, x: Array, dim: tuple[int, ...], scale: str, last_size: int) -> Array:
     size = (*[x.shape[d] for d in dim[:-1]], last_size)
     return scipy_of(xp, "fft").irfftn(x, s=size, axes=dim, norm=_INVERSE[scale])
 
 
-def _by_real(s: Any, g: Tensor) -> Any:
+def _by_real(s: Saved, g: Tensor) -> Tensor:
     """The real part of the inverse transform; frequencies that were left out have no gradient."""
     if s.onesided:
         last = s.dim[-1] % g.ndim
@@ -48,7 +48,7 @@ def _by_real(s: Any, g: Tensor) -> Any:
     return F.real(F.fft_c2c(g, s.dim, s.scale, False))
 
 
-def _by_frequencies(s: Any, g: Tensor) -> Any:
+def _by_frequencies(s: Saved, g: Tensor) -> Tensor:
     """The one-sided transform, twice where a frequency counted for its negative, too."""
     found = F.fft_r2c(g, s.dim, s.scale, True)
     last = s.dim[-1] % g.ndim
@@ -67,7 +67,7 @@ derivative("fft_c2r", self=_by_frequencies)
 
 
 @kernel("overlap_add")
-def overlap_add(xp: Any, x: Any, step: int, start: int, end: int | None, least: float) -> Any:
+def overlap_add(xp: Namespace, x: Array, step: int, start: int, end: int | None, least: float) -> Array:
     frames, size = x.shape[-2:]
     length = size + step * (frames - 1) if frames else 0
     signal = xp.zeros((*x.shape[:-2], length), x.dtype)
@@ -81,7 +81,7 @@ def overlap_add(xp: Any, x: Any, step: int, start: int, end: int | None, least: 
     return signal
 
 
-def _by_frames(s: Any, g: Tensor) -> Any:
+def _by_frames(s: Saved, g: Tensor) -> Tensor:
     *lead, frames, size = s.meta("self").shape
     if not frames:
         return g.engine.call("zeros", s.meta("self").shape, g.dtype, g.device)

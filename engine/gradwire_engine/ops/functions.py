@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from .. import special
-from ..functional import F, conj
-from ..registry import derivative, kernel
+from ..autograd.functional import F, conj
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics import special
+from ..runtime.arrays import Array, Namespace
 
 _ARRAY_FUNCTIONS = {
     "reciprocal": "reciprocal", "exp": "exp", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10",
@@ -19,7 +21,7 @@ _ARRAY_FUNCTIONS = {
 
 def _register(name: str, function: str) -> None:
     @kernel(name)
-    def run(xp: Any, x: Any) -> Any:
+    def run(xp: Namespace, x: Array) -> Array:
         return getattr(xp, function)(x)
 
 
@@ -28,7 +30,7 @@ for _name, _function in _ARRAY_FUNCTIONS.items():
 
 
 @kernel("log1p")
-def log1p(xp: Any, x: Any) -> Any:
+def log1p(xp: Namespace, x: Array) -> Array:
     if x.dtype.kind != "c":
         return xp.log1p(x)
     re, im = x.real, x.imag
@@ -41,73 +43,73 @@ def log1p(xp: Any, x: Any) -> Any:
 
 
 @kernel("exp2")
-def exp2(xp: Any, x: Any) -> Any:
+def exp2(xp: Namespace, x: Array) -> Array:
     return xp.exp(x * math.log(2)) if x.dtype.kind == "c" else xp.exp2(x)
 
 
 @kernel("rsqrt")
-def rsqrt(xp: Any, x: Any) -> Any:
+def rsqrt(xp: Namespace, x: Array) -> Array:
     return xp.reciprocal(xp.sqrt(x))
 
 
 @kernel("sigmoid")
-def sigmoid(xp: Any, x: Any) -> Any:
+def sigmoid(xp: Namespace, x: Array) -> Array:
     return special.blockwise(xp, logistic, x)
 
 
-def logistic(xp: Any, x: Any) -> Any:
+def logistic(xp: Namespace, x: Array) -> Array:
     grown = xp.exp(-x)
     grown += 1
     return xp.reciprocal(grown)
 
 
 @kernel("logit")
-def logit(xp: Any, x: Any, eps: float | None) -> Any:
+def logit(xp: Namespace, x: Array, eps: float | None) -> Array:
     if eps is not None:
         x = xp.clip(x, eps, 1 - eps)
     return xp.log(x / (1 - x))
 
 
 @kernel("erf")
-def erf(xp: Any, x: Any) -> Any:
+def erf(xp: Namespace, x: Array) -> Array:
     return special.erf(xp, x)
 
 
 @kernel("erfc")
-def erfc(xp: Any, x: Any) -> Any:
+def erfc(xp: Namespace, x: Array) -> Array:
     return special.erfc(xp, x)
 
 
 @kernel("erfinv")
-def erfinv(xp: Any, x: Any) -> Any:
+def erfinv(xp: Namespace, x: Array) -> Array:
     return special.erfinv(xp, x)
 
 
 @kernel("deg2rad")
-def deg2rad(xp: Any, x: Any) -> Any:
+def deg2rad(xp: Namespace, x: Array) -> Array:
     return x * (math.pi / 180)
 
 
 @kernel("rad2deg")
-def rad2deg(xp: Any, x: Any) -> Any:
+def rad2deg(xp: Namespace, x: Array) -> Array:
     return x * (180 / math.pi)
 
 
-def _by_sinc(s: Any, g: Any) -> Any:
+def _by_sinc(s: Saved, g: Tensor) -> Tensor:
     angle = s.self * math.pi
     squared = angle * s.self  # 0 also where the argument is so small that its square is
     slope = (F.cos(angle) * angle - F.sin(angle)) / squared
     return F.where(squared == 0, 0, g * conj(slope))
 
 
-def _by_logit(s: Any, g: Any) -> Any:
+def _by_logit(s: Saved, g: Tensor) -> Tensor:
     grown = g / (s.self * (1 - s.self))
     eps = s.eps
     low, high, outside = (0, 1, math.nan) if eps is None else (eps, 1 - eps, 0)
     return F.where((s.self >= low) & (s.self <= high), grown, outside)
 
 
-def _by_acosh(s: Any, g: Any) -> Any:
+def _by_acosh(s: Saved, g: Tensor) -> Tensor:
     if s.self.dtype.is_complex:
         return g * conj(F.rsqrt(s.self - 1) * F.rsqrt(s.self + 1))
     return g * F.rsqrt(s.self * s.self - 1)
@@ -151,27 +153,27 @@ derivative("rad2deg", self=lambda s, g: g * (180 / math.pi))
 
 
 @kernel("floor")
-def floor(xp: Any, x: Any) -> Any:
+def floor(xp: Namespace, x: Array) -> Array:
     return xp.floor(x) if x.dtype.kind == "f" else x.copy()
 
 
 @kernel("ceil")
-def ceil(xp: Any, x: Any) -> Any:
+def ceil(xp: Namespace, x: Array) -> Array:
     return xp.ceil(x) if x.dtype.kind == "f" else x.copy()
 
 
 @kernel("trunc")
-def trunc(xp: Any, x: Any) -> Any:
+def trunc(xp: Namespace, x: Array) -> Array:
     return xp.trunc(x) if x.dtype.kind == "f" else x.copy()
 
 
 @kernel("frac")
-def frac(xp: Any, x: Any) -> Any:
+def frac(xp: Namespace, x: Array) -> Array:
     return x - xp.trunc(x)
 
 
 @kernel("round")
-def round_(xp: Any, x: Any, decimals: int) -> Any:
+def round_(xp: Namespace, x: Array, decimals: int) -> Array:
     if x.dtype.kind != "f":
         return x.copy()
     if decimals == 0:
@@ -197,7 +199,7 @@ _LARGEST = {
 
 
 @kernel("nan_to_num", half=True)
-def nan_to_num(xp: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+def nan_to_num(xp: Namespace, x: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
     kind = x.dtype.kind
     if kind in "iub":
         return x.copy()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..axes import axes_of, count
-from ..registry import kernel
+from ..autograd.registry import kernel
+from ..numerics.axes import axes_of, count
+from ..runtime.arrays import Array, Namespace
 
 
 @kernel("hash_tensor")
-def hash_tensor(xp: Any, x: Any, dim: Any, keepdim: bool, mode: int) -> Any:
+def hash_tensor(xp: Namespace, x: Array, dim: int | tuple[int, ...] | None, keepdim: bool, mode: int) -> Array:
     axes = axes_of(x, dim)
     kept = [n for i, n in enumerate(x.shape) if i not in axes]
     bits = xp.moveaxis(x.view(xp.int64), axes, range(len(axes))).reshape(count(x, axes), *kept)

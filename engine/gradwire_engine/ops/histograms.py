@@ -8,10 +8,12 @@ from typing import Any
 from gradwire_protocol.errors import GraphError, KernelError
 from gradwire_protocol.ops.histograms import check_range
 
-from ..registry import joint_derivative, kernel
+from ..autograd.registry import joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..runtime.arrays import Array, Namespace, Native
 
 
-def _evenly(xp: Any, low: float, high: float, count: int, dtype: Any) -> Any:
+def _evenly(xp: Namespace, low: float, high: float, count: int, dtype: Native) -> Array:
     """The edges of ``count`` intervals, each half counted from its own end. An element that is equal to an edge falls
     to one side of its rounding, so it is computed as PyTorch's is: in the dtype of the elements."""
     index = xp.arange(count + 1).astype(dtype)
@@ -19,7 +21,7 @@ def _evenly(xp: Any, low: float, high: float, count: int, dtype: Any) -> Any:
     return xp.where(index < (count + 1) // 2, index * step + dtype.type(low), dtype.type(high) - (count - index) * step)
 
 
-def _bounds(xp: Any, x: Any, given: tuple[float, float] | None, dimension: int) -> tuple[float, float]:
+def _bounds(xp: Namespace, x: Array, given: tuple[float, float] | None, dimension: int) -> tuple[float, float]:
     """The range of one dimension; without one it is from the least to the greatest element. Never of width 0."""
     if given is None:
         given = (float(x.min()), float(x.max())) if x.size else (0.0, 1.0)
@@ -31,7 +33,7 @@ def _bounds(xp: Any, x: Any, given: tuple[float, float] | None, dimension: int) 
 
 
 @kernel("histc", half=True)
-def histc(xp: Any, x: Any, bins: int, low: float, high: float) -> Any:
+def histc(xp: Namespace, x: Array, bins: int, low: float, high: float) -> Array:
     given = x.dtype
     x = x.reshape(-1)
     if given.itemsize == 2:
@@ -43,20 +45,20 @@ def histc(xp: Any, x: Any, bins: int, low: float, high: float) -> Any:
     if not math.isfinite(low) or not math.isfinite(high):
         raise KernelError(f"histc: the range from {low} to {high} is not finite")
 
-    def rounded(value: Any) -> Any:
+    def rounded(value: Array) -> Array:
         """To the precision of the elements: PyTorch finds intervals in it, however coarse it is."""
         return value.astype(given).astype(x.dtype)
 
-    low, high, count = (rounded(xp.asarray(v, x.dtype)) for v in (low, high, bins))
-    x = x[(x >= low) & (x <= high)]
-    if math.isfinite((high - low) * count):
-        place = rounded(rounded(rounded(x - low) * count) / rounded(high - low)).astype(xp.int64)
+    first, last, count = (rounded(xp.asarray(v, x.dtype)) for v in (low, high, bins))
+    x = x[(x >= first) & (x <= last)]
+    if math.isfinite((last - first) * count):
+        place = rounded(rounded(rounded(x - first) * count) / rounded(last - first)).astype(xp.int64)
     else:  # in halves, and divided first: nothing of it overflows
-        place = ((x / 2 - low / 2) / (high / 2 - low / 2) * bins).astype(xp.int64)
+        place = ((x / 2 - first / 2) / (last / 2 - first / 2) * bins).astype(xp.int64)
     return xp.bincount(xp.minimum(place, bins - 1), minlength=bins)
 
 
-def _counted(xp: Any, points: Any, edges: list[Any], weight: Any, density: bool) -> Any:
+def _counted(xp: Namespace, points: Array, edges: list[Array], weight: Array | None, density: bool) -> Array:
     """How many points, or how much weight, each cell holds. The last interval of a dimension includes its end."""
     shape = tuple(len(edge) - 1 for edge in edges)
     points = points.reshape(-1, len(edges))
@@ -78,7 +80,10 @@ def _counted(xp: Any, points: Any, edges: list[Any], weight: Any, density: bool)
 
 
 @kernel("histogramdd")
-def histogramdd(xp: Any, x: Any, bins: Any, bounds: Any, weight: Any, density: bool) -> Any:
+def histogramdd(
+    xp: Namespace, x: Array, bins: tuple[int, ...], bounds: tuple[float, ...] | None, weight: Array | None,
+    density: bool,
+) -> tuple[Array, ...]:  # fmt: skip
     edges = []
     for d, count in enumerate(bins):
         given = None if bounds is None else (float(bounds[2 * d]), float(bounds[2 * d + 1]))
@@ -89,12 +94,12 @@ def histogramdd(xp: Any, x: Any, bins: Any, bounds: Any, weight: Any, density: b
 
 
 @kernel("histogramdd_edges")
-def histogramdd_edges(xp: Any, x: Any, edges: Any, weight: Any, density: bool) -> Any:
+def histogramdd_edges(xp: Namespace, x: Array, edges: list[Array], weight: Array | None, density: bool) -> Array:
     return _counted(xp, x, list(edges), weight, density)
 
 
 for _name in ("histogramdd", "histogramdd_edges"):
 
     @joint_derivative(_name, undefined=True)
-    def _(s: Any, *gradients: Any) -> Any:
-        raise GraphError("a histogram has no derivative: it counts")
+    def _(s: Saved, *gradients: Any) -> Any:
+        raise GraphError("a histogram has no derivative")

@@ -10,10 +10,12 @@ from gradwire_protocol.dtypes import bool_
 from gradwire_protocol.errors import IndexOutOfRange, KernelError
 from gradwire_protocol.shapes import broadcast
 
-from ..axes import at_least_1d
-from ..functional import F
-from ..registry import derivative, joint_derivative, kernel, measured
-from ..scatter import (
+from ..autograd.functional import F
+from ..autograd.registry import derivative, joint_derivative, kernel, measured
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.axes import at_least_1d
+from ..numerics.scatter import (
     add_at,
     add_slices,
     check_range,
@@ -24,8 +26,9 @@ from ..scatter import (
     selector,
     wrapped,
     write_at,
-)  # fmt: skip
-from ..tensor import Tensor
+)
+from ..runtime.arrays import Array, Namespace, Native
+from .adjoints import diagonal_of
 from .pointwise import fitted
 
 Writer = Callable[..., None]
@@ -35,7 +38,7 @@ def writer(name: str) -> Callable[[Writer], Writer]:
     """Register ``f(xp, target, ...)``, which writes into its target, as both forms of an op."""
 
     def register(write: Writer) -> Writer:
-        def copied(xp: Any, x: Any, *rest: Any) -> Any:
+        def copied(xp: Namespace, x: Array, *rest: Any) -> Array:
             target = x.copy(order="K")
             write(xp, target, *rest)
             return target
@@ -53,7 +56,7 @@ def write_derivative(name: str, **rules: Any) -> None:
     derivative(name + "_", **rules)
 
 
-def zeros_for(g: Tensor, shape: tuple[int, ...]) -> Any:
+def zeros_for(g: Tensor, shape: tuple[int, ...]) -> Tensor:
     return g.engine.call("zeros", shape, g.dtype, g.device)
 
 
@@ -61,7 +64,7 @@ def zeros_for(g: Tensor, shape: tuple[int, ...]) -> Any:
 
 
 @kernel("index")
-def index(xp: Any, x: Any, indices: list[Any]) -> Any:
+def index(xp: Namespace, x: Array, indices: list[Array | None]) -> Array:
     dims, found, _ = expand_masks(xp, indices)
     try:
         if len(found) == 1:
@@ -81,7 +84,7 @@ def _shapes(indices: list[Any]) -> str:
 
 
 @writer("index_put")
-def index_put(xp: Any, target: Any, indices: list[Any], values: Any, accumulate: bool) -> None:
+def index_put(xp: Namespace, target: Array, indices: list[Array | None], values: Array, accumulate: bool) -> None:
     dims, found, at = expand_masks(xp, indices)
     if not accumulate:
         try:
@@ -119,10 +122,7 @@ def _collapsed(target: Any, places: Any) -> tuple[Any, Any]:
 
 write_derivative(
     "index_put",
-    self=(
-        "indices",
-        lambda s, g: g if s.accumulate else F.index_put(g, s.indices, zeros_for(g, ()), False),
-    ),
+    self=("indices", lambda s, g: g if s.accumulate else F.index_put(g, s.indices, zeros_for(g, ()), False)),
     values=("indices", lambda s, g: F.index(g, s.indices)),
 )
 
@@ -130,7 +130,7 @@ write_derivative(
 # An index per element along one dimension
 
 
-def _inside(xp: Any, name: str, x: Any, dim: int, index: Any) -> tuple[Any, Any, int]:
+def _inside(xp: Namespace, name: str, x: Array, dim: int, index: Array) -> tuple[Any, Any, int]:
     """(array, checked index, axis), all with at least one dimension."""
     x, index = at_least_1d(x), at_least_1d(index)
     axis = dim % x.ndim
@@ -139,7 +139,7 @@ def _inside(xp: Any, name: str, x: Any, dim: int, index: Any) -> tuple[Any, Any,
 
 
 @kernel("gather")
-def gather(xp: Any, x: Any, dim: int, index: Any) -> Any:
+def gather(xp: Namespace, x: Array, dim: int, index: Array) -> Array:
     if index.size == 0:
         return xp.empty(index.shape, x.dtype)
     x, index, axis = _inside(xp, "gather", x, dim, index)
@@ -151,7 +151,7 @@ derivative("gather", self=("index", lambda s, g: F.gather_backward(g, s.meta("se
 
 
 @kernel("take_along_dim")
-def take_along_dim(xp: Any, x: Any, indices: Any, dim: int | None) -> Any:
+def take_along_dim(xp: Namespace, x: Array, indices: Array, dim: int | None) -> Array:
     if dim is None:
         x, indices, dim = x.reshape(-1), indices.reshape(-1), 0
     x, indices = at_least_1d(x), at_least_1d(indices)
@@ -159,7 +159,7 @@ def take_along_dim(xp: Any, x: Any, indices: Any, dim: int | None) -> Any:
     return xp.take_along_axis(x, indices, dim)
 
 
-def _take_along_gradient(s: Any, g: Tensor) -> Any:
+def _take_along_gradient(s: Saved, g: Tensor) -> Tensor:
     shape = s.meta("self").shape
     if s.dim is None:
         return F.take_backward(g, shape, F.reshape(s.indices, (-1,)))
@@ -175,14 +175,14 @@ derivative("take_along_dim", self=("indices", _take_along_gradient))
 
 
 @writer("scatter")
-def scatter(xp: Any, target: Any, dim: int, index: Any, src: Any) -> None:
+def scatter(xp: Namespace, target: Array, dim: int, index: Array, src: Any) -> None:
     if index.size == 0:
         return
     target, index, axis = _inside(xp, "scatter", target, dim, index)
     write_at(xp, target, places_along(xp, target.shape, axis, index), _matching(xp, src, target, index))
 
 
-def _matching(xp: Any, src: Any, target: Any, index: Any) -> Any:
+def _matching(xp: Namespace, src: Array, target: Array, index: Array) -> Array:
     """The part of the source that the index speaks of."""
     if not hasattr(src, "shape"):
         return xp.asarray(src, target.dtype)
@@ -197,7 +197,7 @@ write_derivative(
 
 
 @writer("scatter_add")
-def scatter_add(xp: Any, target: Any, dim: int, index: Any, src: Any) -> None:
+def scatter_add(xp: Namespace, target: Array, dim: int, index: Array, src: Array) -> None:
     if index.size == 0:
         return
     target, index, axis = _inside(xp, "scatter_add", target, dim, index)
@@ -210,7 +210,9 @@ _UFUNC = {"prod": "multiply", "amax": "maximum", "amin": "minimum"}
 
 
 @writer("scatter_reduce")
-def scatter_reduce(xp: Any, target: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool) -> None:
+def scatter_reduce(
+    xp: Namespace, target: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool
+) -> None:
     if index.size == 0:
         return
     target, index, axis = _inside(xp, "scatter_reduce", target, dim, index)
@@ -235,7 +237,7 @@ def scatter_reduce(xp: Any, target: Any, dim: int, index: Any, src: Any, reduce:
         target[...] = wide.astype(target.dtype)
 
 
-def _neutral(xp: Any, reduce: str, dtype: Any) -> Any:
+def _neutral(xp: Namespace, reduce: str, dtype: Native) -> Array | int:
     """What leaves any value as it is when combined with it."""
     if reduce in ("sum", "mean"):
         return dtype.type(0)
@@ -249,10 +251,10 @@ def _neutral(xp: Any, reduce: str, dtype: Any) -> Any:
     return limits.min if reduce == "amax" else limits.max
 
 
-def _scatter_reduce_gradient(s: Any, g: Tensor) -> Any:
+def _scatter_reduce_gradient(s: Saved, g: Tensor) -> tuple[Tensor, Tensor]:
     x, dim, at, src, result, reduce = s.self, s.dim, s.index, s.src, s.result, s.reduce
 
-    def added(values: Tensor) -> Any:
+    def added(values: Tensor) -> Tensor:
         return F.scatter_add(zeros_for(g, x.shape), dim, at, F.to(values, g.dtype))
 
     if reduce == "sum":
@@ -273,11 +275,11 @@ def _scatter_reduce_gradient(s: Any, g: Tensor) -> Any:
     return by_self, by_src
 
 
-def _scattered_products(s: Any, g: Tensor, added: Callable[[Tensor], Tensor]) -> Any:
+def _scattered_products(s: Saved, g: Tensor, added: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
     """An element's gradient is the product of the others: found by dividing, or where it is 0, by leaving it out."""
     x, dim, at, src = s.self, s.dim, s.index, s.src
 
-    def product(of: Tensor, sent: Tensor) -> Any:
+    def product(of: Tensor, sent: Tensor) -> Tensor:
         return F.scatter_reduce(of, dim, at, sent, "prod", s.include_self)
 
     present = F.masked_fill(x, x == 0, 1)
@@ -303,12 +305,12 @@ for _name in ("scatter_reduce", "scatter_reduce_"):
 # Whole slices along one dimension
 
 
-def _slices(dim: int, ndim: int, index: Any) -> tuple[Any, ...]:
+def _slices(dim: int, ndim: int, index: Array) -> tuple[Array | slice, ...]:
     return (slice(None),) * (dim % ndim) + (index.reshape(-1),)
 
 
 @kernel("index_select")
-def index_select(xp: Any, x: Any, dim: int, index: Any) -> Any:
+def index_select(xp: Namespace, x: Array, dim: int, index: Array) -> Array:
     x = at_least_1d(x)
     axis = dim % x.ndim
     check_range(xp, "index_select", index, axis, x.shape[axis], IndexOutOfRange)
@@ -321,7 +323,7 @@ derivative(
 
 
 @writer("index_add")
-def index_add(xp: Any, target: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
+def index_add(xp: Namespace, target: Array, dim: int, index: Array, source: Array, alpha: int) -> None:
     target = at_least_1d(target)
     axis = dim % target.ndim
     check_range(xp, "index_add", index, axis, target.shape[axis])
@@ -339,12 +341,12 @@ write_derivative(
 )
 
 
-def _selected(g: Tensor, s: Any) -> Any:
+def _selected(g: Tensor, s: Saved) -> Tensor:
     return F.reshape(F.index_select(g, s.dim, s.index), s.meta("source").shape)
 
 
 @writer("index_copy")
-def index_copy(xp: Any, target: Any, dim: int, index: Any, source: Any) -> None:
+def index_copy(xp: Namespace, target: Array, dim: int, index: Array, source: Array) -> None:
     target = at_least_1d(target)
     axis = dim % target.ndim
     check_range(xp, "index_copy", index, axis, target.shape[axis], IndexOutOfRange)
@@ -359,23 +361,21 @@ write_derivative(
 
 
 @writer("index_fill")
-def index_fill(xp: Any, target: Any, dim: int, index: Any, value: Any) -> None:
+def index_fill(xp: Namespace, target: Array, dim: int, index: Array, value: Array | int) -> None:
     target = at_least_1d(target)
     axis = dim % target.ndim
     check_range(xp, "index_fill", index, axis, target.shape[axis], IndexOutOfRange, wrap=True)
     target[_slices(dim, target.ndim, index)] = value
 
 
-def _fill_gradient(s: Any, g: Tensor) -> Any:
+def _fill_gradient(s: Saved, g: Tensor) -> Tensor:
     # An index that is named twice counts once.
     kept = F.index_fill(g.engine.call("ones", g.shape, bool_, g.device), s.dim, s.index, False)
     return F.sum(F.masked_fill(g, kept, 0))
 
 
 write_derivative(
-    "index_fill",
-    self=("index", lambda s, g: F.index_fill(g, s.dim, s.index, 0)),
-    value=("index", _fill_gradient),
+    "index_fill", self=("index", lambda s, g: F.index_fill(g, s.dim, s.index, 0)), value=("index", _fill_gradient)
 )
 
 
@@ -383,7 +383,7 @@ write_derivative(
 
 
 @kernel("take")
-def take(xp: Any, x: Any, index: Any) -> Any:
+def take(xp: Namespace, x: Array, index: Array) -> Array:
     check_range(xp, "take", index, 0, x.size, IndexOutOfRange, wrap=True)
     return xp.take(x, index)
 
@@ -392,7 +392,7 @@ derivative("take", self=("index", lambda s, g: F.take_backward(g, s.meta("self")
 
 
 @writer("put")
-def put(xp: Any, target: Any, index: Any, source: Any, accumulate: bool) -> None:
+def put(xp: Namespace, target: Array, index: Array, source: Array, accumulate: bool) -> None:
     check_range(xp, "put", index, 0, target.size, IndexOutOfRange, wrap=True)
     places = wrapped(xp, index, target.size)
     (add_at if accumulate else write_at)(xp, target, places, source.reshape(places.shape))
@@ -409,29 +409,26 @@ write_derivative(
 
 
 @kernel("masked_select")
-def masked_select(xp: Any, x: Any, mask: Any) -> Any:
+def masked_select(xp: Namespace, x: Array, mask: Array) -> Array:
     x, mask = xp.broadcast_arrays(x, mask)
     return x[mask]
 
 
 derivative(
     "masked_select",
-    self=(
-        "mask",
-        lambda s, g: F.masked_select_backward(g, broadcast(s.meta("self").shape, s.mask.shape), s.mask),
-    ),
+    self=("mask", lambda s, g: F.masked_select_backward(g, broadcast(s.meta("self").shape, s.mask.shape), s.mask)),
 )
 
 
 @kernel("masked_scatter")
-def masked_scatter(xp: Any, x: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(xp: Namespace, x: Array, mask: Array, source: Array) -> Array:
     made = xp.array(xp.broadcast_to(x, broadcast(x.shape, mask.shape)))
     masked_scatter_(xp, made, mask, source)
     return made
 
 
 @kernel("masked_scatter_", writes=True)
-def masked_scatter_(xp: Any, target: Any, mask: Any, source: Any) -> None:
+def masked_scatter_(xp: Namespace, target: Array, mask: Array, source: Array) -> None:
     mask = xp.broadcast_to(mask, target.shape)
     wanted = int(mask.sum())
     if wanted > source.size:
@@ -447,24 +444,24 @@ write_derivative(
 
 
 @measured("nonzero", "argwhere")
-def _found(xp: Any, x: Any) -> tuple[int, int]:
+def _found(xp: Namespace, x: Array) -> tuple[int, int]:
     return 2 * 8 * x.ndim * int(xp.count_nonzero(x)), 0  # one array for each dimension, and all of them together
 
 
 @measured("nonzero_static")
-def _found_at_most(xp: Any, x: Any, size: int, fill_value: int) -> tuple[int, int]:
+def _found_at_most(xp: Namespace, x: Array, size: int, fill_value: int) -> tuple[int, int]:
     return _found(xp, x)
 
 
 @kernel("nonzero", "argwhere")
-def nonzero(xp: Any, x: Any) -> Any:
+def nonzero(xp: Namespace, x: Array) -> Array:
     if x.ndim == 0:
         return xp.zeros((int(x != 0), 0), xp.int64)
     return xp.stack(xp.nonzero(x), axis=-1)
 
 
 @kernel("nonzero_static")
-def nonzero_static(xp: Any, x: Any, size: int, fill_value: int) -> Any:
+def nonzero_static(xp: Namespace, x: Array, size: int, fill_value: int) -> Array:
     found = nonzero(xp, x)[:size]
     rows = xp.full((size, x.ndim), fill_value, xp.int64)
     rows[: found.shape[0]] = found
@@ -475,7 +472,7 @@ def nonzero_static(xp: Any, x: Any, size: int, fill_value: int) -> Any:
 
 
 @kernel("embedding")
-def embedding(xp: Any, weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def embedding(xp: Namespace, weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool) -> Array:
     check_range(xp, "embedding", indices, 0, weight.shape[0], IndexOutOfRange)
     return xp.take(weight, indices, axis=0)
 
@@ -490,15 +487,15 @@ derivative(
 
 
 @measured("one_hot")
-def _classes(xp: Any, x: Any, num_classes: int) -> tuple[int, int]:
+def _classes(xp: Namespace, x: Array, num_classes: int) -> tuple[int, int]:
     return (8 * x.size * (int(x.max()) + 1) if num_classes == -1 and x.size else 0), 0
 
 
 @kernel("one_hot")
-def one_hot(xp: Any, x: Any, num_classes: int) -> Any:
+def one_hot(xp: Namespace, x: Array, num_classes: int) -> Array:
     if num_classes == -1:
         if x.size == 0:
-            raise KernelError("one_hot: without integers there is no number of classes to find: pass num_classes")
+            raise KernelError("one_hot: without integers num_classes must be given")
         num_classes = int(x.max()) + 1
     check_range(xp, "one_hot", x, 0, num_classes)
     made = xp.zeros((x.size, num_classes), xp.int64)
@@ -507,14 +504,14 @@ def one_hot(xp: Any, x: Any, num_classes: int) -> Any:
 
 
 @measured("bincount")
-def _bins(xp: Any, x: Any, weights: Any, minlength: int) -> tuple[int, int]:
+def _bins(xp: Namespace, x: Array, weights: Array | None, minlength: int) -> tuple[int, int]:
     return 8 * max(int(x.max()) + 1 if x.size else 0, minlength), 0
 
 
 @kernel("bincount")
-def bincount(xp: Any, x: Any, weights: Any, minlength: int) -> Any:
+def bincount(xp: Namespace, x: Array, weights: Array | None, minlength: int) -> Array:
     if x.size and int(x.min()) < 0:
-        raise KernelError("bincount: a negative integer cannot be counted")
+        raise KernelError("bincount: the integers must not be negative")
     if weights is not None and weights.dtype.kind == "c":
         weights = weights.real
     return xp.bincount(x, weights, minlength)
@@ -524,35 +521,35 @@ def bincount(xp: Any, x: Any, weights: Any, minlength: int) -> Any:
 
 
 @kernel("select_scatter")
-def select_scatter(xp: Any, x: Any, src: Any, dim: int, index: int) -> Any:
+def select_scatter(xp: Namespace, x: Array, src: Array, dim: int, index: int) -> Array:
     made = x.copy(order="K")
     made[(slice(None),) * (dim % x.ndim) + (index,)] = src
     return made
 
 
 @joint_derivative("select_scatter")
-def _(s: Any, g: Tensor) -> Any:
+def _(s: Saved, g: Tensor) -> tuple[Tensor, Tensor]:
     part = s.meta("src").shape
     return F.select_scatter(g, zeros_for(g, part), s.dim, s.index), F.select(g, s.dim, s.index)
 
 
 @kernel("slice_scatter")
-def slice_scatter(xp: Any, x: Any, src: Any, dim: int, start: int | None, end: int | None, step: int) -> Any:
+def slice_scatter(
+    xp: Namespace, x: Array, src: Array, dim: int, start: int | None, end: int | None, step: int
+) -> Array:
     made = x.copy(order="K")
     made[(slice(None),) * (dim % x.ndim) + (slice(start, end, step),)] = src
     return made
 
 
 @joint_derivative("slice_scatter")
-def _(s: Any, g: Tensor) -> Any:
+def _(s: Saved, g: Tensor) -> tuple[Tensor, Tensor]:
     place = (s.dim, s.start, s.end, s.step)
     return F.slice_scatter(g, zeros_for(g, s.meta("src").shape), *place), F.slice(g, *place)
 
 
 @kernel("diagonal_scatter")
-def diagonal_scatter(xp: Any, x: Any, src: Any, offset: int, dim1: int, dim2: int) -> Any:
-    from .adjoints import diagonal_of
-
+def diagonal_scatter(xp: Namespace, x: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
     made = x.copy(order="K")
     matrices, key = diagonal_of(xp, made, offset, dim1, dim2)
     matrices[key] = src
@@ -560,6 +557,6 @@ def diagonal_scatter(xp: Any, x: Any, src: Any, offset: int, dim1: int, dim2: in
 
 
 @joint_derivative("diagonal_scatter")
-def _(s: Any, g: Tensor) -> Any:
+def _(s: Saved, g: Tensor) -> tuple[Tensor, Tensor]:
     place = (s.offset, s.dim1, s.dim2)
     return F.diagonal_scatter(g, zeros_for(g, s.meta("src").shape), *place), F.diagonal(g, *place)

@@ -10,11 +10,14 @@ import numpy as np
 from gradwire_protocol.errors import ArgumentValueError, KernelError, Unsupported
 from gradwire_protocol.ops.likelihoods import LABELS_AT_ONCE, alignment_states, variance_shape
 
-from .. import deadline
-from ..axes import waits
-from ..functional import F
-from ..registry import When, composite, derivative, kernel
-from ..tensor import Tensor
+from ..autograd.engine_context import EngineContext
+from ..autograd.functional import F
+from ..autograd.registry import composite, derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.axes import waits
+from ..runtime import deadline
+from ..runtime.arrays import Array, Namespace
 
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
@@ -25,9 +28,9 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
     return found
 
 
-@composite("poisson_nll_loss", {"target": When("full", False, ("self",), ("self", "target"))})
+@composite("poisson_nll_loss")
 def poisson_nll_loss(
-    engine: Any, x: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: str
+    engine: EngineContext, x: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: str
 ) -> Tensor:
     losses = F.exp(x) - target * x if log_input else x - target * F.log(x + float(eps))
     if full:
@@ -36,9 +39,9 @@ def poisson_nll_loss(
     return reduced(losses, reduction)
 
 
-@composite("gaussian_nll_loss", keeps=())
+@composite("gaussian_nll_loss")
 def gaussian_nll_loss(
-    engine: Any, x: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str
+    engine: EngineContext, x: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str
 ) -> Tensor:
     shape = variance_shape(x.shape, var.shape)
     var = F.bounded_variance(var if shape == var.shape else F.unsqueeze(var, -1), eps)
@@ -47,7 +50,7 @@ def gaussian_nll_loss(
 
 
 @kernel("bounded_variance")
-def bounded_variance(xp: Any, var: Any, eps: float) -> Any:
+def bounded_variance(xp: Namespace, var: Array, eps: float) -> Array:
     if not waits(xp) and (var < 0).any():
         raise ArgumentValueError("gaussian_nll_loss: a variance is negative")
     return xp.maximum(var, eps)
@@ -62,9 +65,9 @@ derivative("bounded_variance", self=lambda s, g: g)
 
 @kernel("ctc_loss", across=True)
 def ctc_loss(
-    xp: Any, logs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, reduction: str,
+    xp: Namespace, logs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int, reduction: str,
     zero_infinity: bool,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     shape = logs.shape
     logs = logs.reshape(shape[0], -1, shape[-1]).astype(np.float64)
     times, batch, count = logs.shape
@@ -75,7 +78,7 @@ def ctc_loss(
     states = xp.full((batch, 2 * labels.shape[1] + 1), blank, np.int64)
     states[:, 1::2] = labels
     if not waits(xp) and states.size and not (states.min() >= 0 and states.max() < count):
-        raise KernelError(f"ctc_loss: a target holds a label outside of the {count} there are")
+        raise KernelError(f"ctc_loss: a target has a label outside of the {count} labels")
     scores = xp.take_along_axis(logs.transpose(1, 0, 2), states[:, None, :], axis=2)
     # A label may follow the one before it directly, unless they are equal.
     direct = xp.zeros(states.shape, bool)
@@ -101,7 +104,7 @@ def ctc_loss(
     return (losses.reshape(()) if len(shape) == 2 else losses), gradient.reshape(shape)
 
 
-def _check_lengths(times: int, targets: Any, ends: Any, sizes: Any) -> None:
+def _check_lengths(times: int, targets: Array, ends: Array, sizes: Array) -> None:
     if ends.size and (ends.min() < 0 or ends.max() > times):
         raise KernelError(f"ctc_loss: input lengths are from 0 to {times}, not from {ends.min()} to {ends.max()}")
     if sizes.min() < 0:
@@ -112,7 +115,7 @@ def _check_lengths(times: int, targets: Any, ends: Any, sizes: Any) -> None:
         raise KernelError(f"ctc_loss: target lengths add up to {sizes.sum()}, but there are {targets.size} labels")
 
 
-def _padded_labels(xp: Any, targets: Any, sizes: Any, times: int) -> Any:
+def _padded_labels(xp: Namespace, targets: Array, sizes: Array, times: int) -> Array:
     """The labels as ``(N, S)``: beyond a sequence's length the first label, which no path reaches."""
     longest = alignment_states(times, targets.shape[-1]) // 2
     if not waits(xp):
@@ -128,7 +131,7 @@ def _padded_labels(xp: Any, targets: Any, sizes: Any, times: int) -> Any:
     return xp.where(place < sizes[:, None], labels, 0).astype(np.int64)
 
 
-def _log_sum(xp: Any, *terms: Any) -> Any:
+def _log_sum(xp: Namespace, *terms: Array) -> Array:
     """The logarithm of a sum of exponentials: of several arrays, or of one along its last axis."""
     stacked = xp.stack(terms) if len(terms) > 1 else terms[0].T
     top = stacked.max(axis=0)
@@ -136,7 +139,7 @@ def _log_sum(xp: Any, *terms: Any) -> Any:
     return xp.log(xp.exp(stacked - top).sum(axis=0)) + top
 
 
-def _paths_to(xp: Any, scores: Any, direct: Any, last: Any) -> Any:
+def _paths_to(xp: Namespace, scores: Array, direct: Array, last: Array) -> Array:
     """The log-probability of all paths up to each state at each time: ``(T, N, states)``."""
     batch, times, width = scores.shape
     found = xp.full((times, batch, width), -np.inf)
@@ -151,7 +154,7 @@ def _paths_to(xp: Any, scores: Any, direct: Any, last: Any) -> Any:
     return found
 
 
-def _paths_from(xp: Any, scores: Any, direct: Any, final: Any, ends: Any) -> Any:
+def _paths_from(xp: Namespace, scores: Array, direct: Array, final: Array, ends: Array) -> Array:
     """The log-probability of all paths from each state on, without the state itself: ``(T, N, states)``."""
     batch, times, width = scores.shape
     found = xp.full((times, batch, width), -np.inf)
@@ -169,7 +172,9 @@ def _paths_from(xp: Any, scores: Any, direct: Any, final: Any, ends: Any) -> Any
     return found
 
 
-def _gradient(xp: Any, logs: Any, states: Any, before: Any, after: Any, losses: Any, ends: Any) -> Any:
+def _gradient(
+    xp: Namespace, logs: Array, states: Array, before: Array, after: Array, losses: Array, ends: Array
+) -> Array:
     """As PyTorch, the gradient of log-probabilities that a log-softmax made: its own gradient leaves this unchanged."""
     times, batch, count = logs.shape
     # Log-probabilities of passing each state, summed for each label.
@@ -189,11 +194,11 @@ derivative("ctc_loss", self=("result1", lambda s, g, _: F.ctc_loss_gradient(g, s
 
 
 @kernel("ctc_loss_gradient")
-def times_each(xp: Any, g: Any, each: Any) -> Any:
+def times_each(xp: Namespace, g: Array, each: Array) -> Array:
     return each * (g if g.ndim == 0 else g[..., None])
 
 
-def _once(s: Any, g: Tensor) -> Any:
+def _once(s: Saved, g: Tensor) -> Any:
     raise Unsupported("ctc_loss has no second derivative")
 
 

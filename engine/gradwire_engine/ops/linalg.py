@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..functional import F, conj
-from ..lapack import broadcast_batches, is_finite, raising, singular_values
-from ..registry import derivative, joint_derivative, kernel
-from ..tensor import Tensor
+from ..autograd.functional import F, conj
+from ..autograd.registry import derivative, joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.lapack import broadcast_batches, is_finite, raising, singular_values
+from ..runtime.arrays import Array, Namespace
 from .matrix import adjoint
 
 
 @kernel("det")
-def det(xp: Any, x: Any) -> Any:
+def det(xp: Namespace, x: Array) -> Array:
     return xp.linalg.det(x)
 
 
 @kernel("slogdet")
-def slogdet(xp: Any, x: Any) -> Any:
+def slogdet(xp: Namespace, x: Array) -> tuple[Array, Array]:
     sign, log = xp.linalg.slogdet(x)
     return sign, log
 
 
 @kernel("inverse")
-def inverse(xp: Any, x: Any) -> Any:
+def inverse(xp: Namespace, x: Array) -> Array:
     with raising(xp):
         return xp.linalg.inv(x)
 
 
 @kernel("cofactor")
-def cofactor(xp: Any, x: Any) -> Any:
+def cofactor(xp: Namespace, x: Array) -> Array:
     # With x = U S V: det is det(U) det(V) prod(S), so each singular value's cofactor is the product of the others.
     n = x.shape[-1]
     if not is_finite(xp, x):
@@ -45,7 +45,7 @@ def cofactor(xp: Any, x: Any) -> Any:
 
 
 @kernel("linalg_solve")
-def linalg_solve(xp: Any, a: Any, b: Any, left: bool) -> Any:
+def linalg_solve(xp: Namespace, a: Array, b: Array, left: bool) -> Array:
     with raising(xp):
         if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
             return xp.linalg.solve(a, b[..., None])[..., 0]
@@ -57,7 +57,7 @@ def linalg_solve(xp: Any, a: Any, b: Any, left: bool) -> Any:
 
 
 @kernel("linalg_cholesky")
-def linalg_cholesky(xp: Any, x: Any, upper: bool) -> Any:
+def linalg_cholesky(xp: Namespace, x: Array, upper: bool) -> Array:
     with raising(xp):
         if upper:
             return xp.conj(xp.linalg.cholesky(xp.conj(x.swapaxes(-1, -2)))).swapaxes(-1, -2)
@@ -69,7 +69,7 @@ def _matrix(x: Tensor) -> Tensor:
     return F.unsqueeze(F.unsqueeze(x, -1), -1)
 
 
-def _det(s: Any, g: Tensor) -> Tensor:
+def _det(s: Saved, g: Tensor) -> Tensor:
     if s.self.engine.differentiates:
         return _matrix(g * conj(s.result)) * adjoint(F.inverse(s.self))
     return _matrix(g) * F.cofactor(s.self)
@@ -79,7 +79,7 @@ derivative("det", self=("self result", _det))
 
 
 @joint_derivative("slogdet", saves="self result0", undefined=True)
-def slogdet_gradient(s: Any, g_sign: Tensor | None, g_log: Tensor | None) -> Tensor | None:
+def slogdet_gradient(s: Saved, g_sign: Tensor | None, g_log: Tensor | None) -> Tensor | None:
     inverse = adjoint(F.inverse(s.self))
     scale = g_log
     if g_sign is not None and g_sign.dtype.is_complex:
@@ -94,11 +94,11 @@ derivative("inverse", self=("result", lambda s, g: -(adjoint(s.result) @ g @ adj
 
 
 @joint_derivative("linalg_solve", saves="self result")
-def solve_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def solve_gradient(s: Saved, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     return solve_gradient_of(s, s.result, g)
 
 
-def solve_gradient_of(s: Any, x: Tensor, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def solve_gradient_of(s: Saved, x: Tensor, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """Gradients by matrix and right side of a system, from its solution ``x`` and the gradient by that."""
     a, b = s.self, s.meta("other")
     vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
@@ -112,7 +112,7 @@ def solve_gradient_of(s: Any, x: Tensor, g: Tensor) -> tuple[Tensor | None, Tens
 
 
 @joint_derivative("linalg_cholesky", saves="result")
-def cholesky_gradient(s: Any, g: Tensor) -> Tensor:
+def cholesky_gradient(s: Saved, g: Tensor) -> Tensor:
     return cholesky_gradient_of(s.result, g, s.upper)
 
 

@@ -12,18 +12,13 @@ import numpy as np
 
 from gradwire_protocol.errors import KernelError
 
-from ..functional import F, conj
-from ..lapack import (
-    adjoint_of,
-    broadcast_batches,
-    check_infos,
-    compact_reflectors,
-    each_matrix,
-    routine,
-)
-from ..registry import joint_derivative, kernel
-from ..scientific import on_host
-from ..tensor import Tensor
+from ..autograd.functional import F, conj
+from ..autograd.registry import joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.lapack import adjoint_of, broadcast_batches, check_infos, compact_reflectors, each_matrix, routine
+from ..numerics.scientific import on_host
+from ..runtime.arrays import Array, Namespace, Native
 from .linalg import cholesky_gradient_of, linalg_cholesky
 from .matrix import adjoint, transposed
 
@@ -31,7 +26,7 @@ from .matrix import adjoint, transposed
 
 
 @kernel("linalg_cholesky_ex")
-def linalg_cholesky_ex(xp: Any, x: Any, upper: bool, check_errors: bool) -> Any:
+def linalg_cholesky_ex(xp: Namespace, x: Array, upper: bool, check_errors: bool) -> tuple[Array, Array]:
     try:
         return linalg_cholesky(xp, x, upper), xp.zeros(x.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
@@ -46,7 +41,7 @@ def linalg_cholesky_ex(xp: Any, x: Any, upper: bool, check_errors: bool) -> Any:
 
 
 @joint_derivative("linalg_cholesky_ex", saves="result0")
-def cholesky_ex_gradient(s: Any, g: Tensor, _: Any) -> Tensor:
+def cholesky_ex_gradient(s: Saved, g: Tensor, _: object) -> Tensor:
     return cholesky_gradient_of(s.result0, g, s.upper)
 
 
@@ -54,7 +49,7 @@ def cholesky_ex_gradient(s: Any, g: Tensor, _: Any) -> Tensor:
 
 
 @kernel("linalg_qr")
-def linalg_qr(xp: Any, x: Any, mode: str) -> Any:
+def linalg_qr(xp: Namespace, x: Array, mode: str) -> tuple[Array, Array]:
     if mode == "r":
         return xp.zeros((0,), x.dtype), xp.linalg.qr(x, mode="r")
     if mode == "complete" and 0 in x.shape[-2:]:
@@ -74,10 +69,10 @@ def hermitian_of_triangle(x: Tensor) -> Tensor:
 
 
 @joint_derivative("linalg_qr", saves="result0 result1", undefined=True)
-def qr_gradient(s: Any, g_q: Tensor | None, g_r: Tensor | None) -> Tensor:
+def qr_gradient(s: Saved, g_q: Tensor | None, g_r: Tensor | None) -> Tensor:
     m, n = s.meta("self").shape[-2:]
     if s.mode == "r":
-        raise KernelError("linalg_qr has no gradient with mode='r', which leaves out the Q that it needs")
+        raise KernelError("linalg_qr has no gradient with mode='r', which omits the Q that it needs")
     if s.mode == "complete" and m > n:
         raise KernelError(f"linalg_qr has no gradient with mode='complete' for more rows than columns, {m} > {n}")
     q, r = s.result0, s.result1
@@ -106,14 +101,14 @@ def _qr_gradient(q: Tensor, r: Tensor, g_q: Tensor | None, g_r: Tensor | None) -
 
 
 @kernel("geqrf")
-def geqrf(xp: Any, x: Any) -> Any:
+def geqrf(xp: Namespace, x: Array) -> tuple[Array, Array]:
     if x.size == 0:
         return x, xp.zeros((*x.shape[:-2], min(x.shape[-2:])), x.dtype)
     packed, tau = on_host(xp, _packed_qr, x)
     return packed.swapaxes(-1, -2), tau
 
 
-def _packed_qr(x: Any) -> Any:
+def _packed_qr(x: Array) -> tuple[Array, Array]:
     packed, tau = np.linalg.qr(x, mode="raw")
     return packed, tau
 
@@ -122,7 +117,7 @@ def _packed_qr(x: Any) -> Any:
 
 
 @kernel("linalg_householder_product")
-def linalg_householder_product(xp: Any, a: Any, tau: Any) -> Any:
+def linalg_householder_product(xp: Namespace, a: Array, tau: Array) -> Array:
     m, n = a.shape[-2:]
     eye = xp.eye(m, n, dtype=a.dtype)
     if a.size == 0 or tau.size == 0:
@@ -132,7 +127,7 @@ def linalg_householder_product(xp: Any, a: Any, tau: Any) -> Any:
 
 
 @kernel("ormqr")
-def ormqr(xp: Any, a: Any, tau: Any, other: Any, left: bool, transpose: bool) -> Any:
+def ormqr(xp: Namespace, a: Array, tau: Array, other: Array, left: bool, transpose: bool) -> Array:
     if a.size == 0 or tau.size == 0 or other.size == 0:
         return other
     v, t = compact_reflectors(xp, a, tau)
@@ -175,7 +170,7 @@ class _Reflectors:
 
 
 @joint_derivative("linalg_householder_product", saves="self tau")
-def householder_product_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def householder_product_gradient(s: Saved, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     a, tau = s.self, s.tau
     if 0 in a.shape or 0 in tau.shape:
         return F.zeros_like(a), F.zeros_like(tau)
@@ -190,7 +185,7 @@ def householder_product_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tens
 
 
 @joint_derivative("ormqr", saves="self tau other")
-def ormqr_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+def ormqr_gradient(s: Saved, g: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     a, tau, other = s.self, s.tau, s.other
     g_other = F.ormqr(a, tau, g, s.left, not s.transpose)
     if not (s.needs("self") or s.needs("tau")):
@@ -210,21 +205,21 @@ def ormqr_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None, Ten
 # LU
 
 
-def _factor_lu(xp: Any, x: Any) -> Any:
+def _factor_lu(xp: Namespace, x: Array) -> tuple[Array, Array, Array]:
     """(LU, pivots from 1, info)"""
     k = min(x.shape[-2:])
     if x.size == 0:
         pivots = xp.broadcast_to(xp.arange(1, k + 1, dtype=np.int32), (*x.shape[:-2], k))
         return x, pivots, xp.zeros(x.shape[:-2], np.int32)
 
-    def factor(matrix: Any) -> Any:
+    def factor(matrix: Array) -> Any:
         packed, pivots, info = routine("getrf", matrix)(matrix)
         return packed, pivots.astype(np.int32) + np.int32(1), np.int32(info)
 
     return each_matrix(xp, factor, x)
 
 
-def rows_after(pivots: Any, m: int) -> Any:
+def rows_after(pivots: Array, m: int) -> Array:
     """The order of the m rows after the swaps that the pivots say, one after another."""
     order = np.broadcast_to(np.arange(m), (*pivots.shape[:-1], m)).copy()
     for i in range(pivots.shape[-1]):
@@ -235,40 +230,40 @@ def rows_after(pivots: Any, m: int) -> Any:
     return order
 
 
-def _unpack_lu(xp: Any, packed: Any) -> Any:
+def _unpack_lu(xp: Namespace, packed: Array) -> tuple[Array, Array]:
     m, n = packed.shape[-2:]
     k = min(m, n)
     return xp.tril(packed[..., :k], -1) + xp.eye(m, k, dtype=packed.dtype), xp.triu(packed[..., :k, :])
 
 
-def _check_pivots(name: str, pivots: Any, m: int) -> None:
+def _check_pivots(name: str, pivots: Array, m: int) -> None:
     """LAPACK takes pivots on trust; these come from outside.
 
     Raises:
         KernelError: for one that names no row.
     """
     if pivots.size and not (pivots.min() >= 1 and pivots.max() <= m):
-        raise KernelError(f"{name}: pivots are rows from 1 to {m}, they go from {pivots.min()} to {pivots.max()}")
+        raise KernelError(f"{name}: pivots must be rows from 1 to {m}, but are from {pivots.min()} to {pivots.max()}")
 
 
-def _check_blocks(pivots: Any) -> None:
+def _check_blocks(pivots: Array) -> None:
     """As :func:`_check_pivots`, for an LDL factorization: blocks of two are a negative number, twice."""
     n, k = len(pivots), 0
     while k < n:
         pivot = int(pivots[k])
         pair = pivot < 0
         if not 1 <= abs(pivot) <= n or (pair and (k + 1 == n or int(pivots[k + 1]) != pivot)):
-            raise KernelError(f"linalg_ldl_solve: pivot {k} is {pivot}, which no LDL factorization leaves there")
+            raise KernelError(f"linalg_ldl_solve: pivot {k} is {pivot}, which is not from an LDL factorization")
         k += 1 + pair
 
 
-def _permutation(xp: Any, pivots: Any, m: int, dtype: Any) -> Any:
+def _permutation(xp: Namespace, pivots: Array, m: int, dtype: Native) -> Array:
     order = on_host(xp, rows_after, pivots, m)
     return (order[..., None, :] == xp.arange(m)[:, None]).astype(dtype)
 
 
 @kernel("linalg_lu_factor_ex")
-def linalg_lu_factor_ex(xp: Any, x: Any, pivot: bool, check_errors: bool) -> Any:
+def linalg_lu_factor_ex(xp: Namespace, x: Array, pivot: bool, check_errors: bool) -> tuple[Array, Array, Array]:
     packed, pivots, info = _factor_lu(xp, x)
     if check_errors:
         check_infos(xp, info, "it is singular, U[{0}, {0}] is 0 (counted from 1)")
@@ -276,7 +271,9 @@ def linalg_lu_factor_ex(xp: Any, x: Any, pivot: bool, check_errors: bool) -> Any
 
 
 @kernel("lu_unpack")
-def lu_unpack(xp: Any, packed: Any, pivots: Any, unpack_data: bool, unpack_pivots: bool) -> Any:
+def lu_unpack(
+    xp: Namespace, packed: Array, pivots: Array, unpack_data: bool, unpack_pivots: bool
+) -> tuple[Array, Array, Array]:
     nothing = xp.zeros((0,), packed.dtype)
     if unpack_pivots:
         _check_pivots("lu_unpack", pivots, packed.shape[-2])
@@ -285,20 +282,20 @@ def lu_unpack(xp: Any, packed: Any, pivots: Any, unpack_data: bool, unpack_pivot
 
 
 @kernel("linalg_lu")
-def linalg_lu(xp: Any, x: Any, pivot: bool) -> Any:
+def linalg_lu(xp: Namespace, x: Array, pivot: bool) -> tuple[Array, Array, Array]:
     packed, pivots, _ = _factor_lu(xp, x)
     return _permutation(xp, pivots, x.shape[-2], x.dtype), *_unpack_lu(xp, packed)
 
 
 @joint_derivative("linalg_lu", saves="result0 result1 result2", undefined=True)
-def lu_gradient(s: Any, _: Any, g_l: Tensor | None, g_u: Tensor | None) -> Tensor | None:
+def lu_gradient(s: Saved, _: Tensor | None, g_l: Tensor | None, g_u: Tensor | None) -> Tensor | None:
     if g_l is None and g_u is None:
         return None
     return s.result0 @ _lu_gradient(s.result1, s.result2, g_l, g_u)
 
 
 @joint_derivative("linalg_lu_factor_ex", saves="result0 result1")
-def lu_factor_gradient(s: Any, g: Tensor, *_: Any) -> Tensor:
+def lu_factor_gradient(s: Saved, g: Tensor, *_: object) -> Tensor:
     p, lower, upper = F.lu_unpack(s.result0, s.result1)
     k = min(g.shape[-2:])
     return p @ _lu_gradient(lower, upper, F.narrow(g, -1, 0, k), F.triu(F.narrow(g, -2, 0, k)))
@@ -329,7 +326,7 @@ def _square_lu_gradient(lower: Tensor, upper: Tensor, g_l: Tensor, g_u: Tensor) 
 
 
 @joint_derivative("lu_unpack", undefined=True)
-def lu_unpack_gradient(s: Any, _: Any, g_l: Tensor | None, g_u: Tensor | None) -> Tensor | None:
+def lu_unpack_gradient(s: Saved, _: Tensor | None, g_l: Tensor | None, g_u: Tensor | None) -> Tensor | None:
     *_, m, n = s.meta("self").shape
     parts = []
     if g_l is not None:
@@ -344,14 +341,14 @@ def lu_unpack_gradient(s: Any, _: Any, g_l: Tensor | None, g_u: Tensor | None) -
 
 
 @kernel("linalg_lu_solve")
-def linalg_lu_solve(xp: Any, packed: Any, pivots: Any, other: Any, left: bool, adjoint: bool) -> Any:
+def linalg_lu_solve(xp: Namespace, packed: Array, pivots: Array, other: Array, left: bool, adjoint: bool) -> Array:
     packed, other = broadcast_batches(xp, packed, other)
     pivots = xp.broadcast_to(pivots, packed.shape[:-1])
     if other.size == 0:
         return other
     _check_pivots("linalg_lu_solve", pivots, packed.shape[-1])
 
-    def solve(matrix: Any, swaps: Any, right: Any) -> Any:
+    def solve(matrix: Array, swaps: Array, right: Array) -> Array:
         getrs = routine("getrs", matrix, right)
         if left:
             trans = (2 if np.iscomplexobj(matrix) else 1) if adjoint else 0
@@ -364,7 +361,7 @@ def linalg_lu_solve(xp: Any, packed: Any, pivots: Any, other: Any, left: bool, a
 
 
 @joint_derivative("linalg_lu_solve", saves="self pivots result")
-def lu_solve_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def lu_solve_gradient(s: Saved, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     packed, x = s.self, s.result
     g_other = F.linalg_lu_solve(packed, s.pivots, g, s.left, not s.adjoint)
     if not s.needs("self"):
@@ -382,12 +379,12 @@ def lu_solve_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
 
 
 @kernel("linalg_ldl_factor_ex")
-def linalg_ldl_factor_ex(xp: Any, x: Any, hermitian: bool, check_errors: bool) -> Any:
+def linalg_ldl_factor_ex(xp: Namespace, x: Array, hermitian: bool, check_errors: bool) -> tuple[Array, Array, Array]:
     if x.size == 0:
         return x, xp.zeros(x.shape[:-1], np.int32), xp.zeros(x.shape[:-2], np.int32)
     name = "hetrf" if hermitian and x.dtype.kind == "c" else "sytrf"
 
-    def factor(matrix: Any) -> Any:
+    def factor(matrix: Array) -> Any:
         packed, pivots, info = routine(name, matrix)(matrix, lower=1)
         return np.tril(packed), pivots.astype(np.int32), np.int32(info)
 
@@ -398,14 +395,14 @@ def linalg_ldl_factor_ex(xp: Any, x: Any, hermitian: bool, check_errors: bool) -
 
 
 @kernel("linalg_ldl_solve")
-def linalg_ldl_solve(xp: Any, packed: Any, pivots: Any, other: Any, hermitian: bool) -> Any:
+def linalg_ldl_solve(xp: Namespace, packed: Array, pivots: Array, other: Array, hermitian: bool) -> Array:
     packed, other = broadcast_batches(xp, packed, other)
     pivots = xp.broadcast_to(pivots, packed.shape[:-1])
     if other.size == 0:
         return other
     name = "hetrs" if hermitian and packed.dtype.kind == "c" else "sytrs"
 
-    def solve(matrix: Any, swaps: Any, right: Any) -> Any:
+    def solve(matrix: Array, swaps: Array, right: Array) -> Array:
         _check_blocks(swaps)
         return routine(name, matrix, right)(matrix, swaps.astype(np.int32), right, lower=1)[0]
 

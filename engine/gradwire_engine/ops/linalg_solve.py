@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..functional import F, conj
-from ..lapack import (
+from ..autograd.functional import F, conj
+from ..autograd.registry import joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.lapack import (
     adjoint_of,
     broadcast_batches,
     check_infos,
@@ -17,8 +20,7 @@ from ..lapack import (
     singular_values,
     solve_triangle,
 )
-from ..registry import joint_derivative, kernel
-from ..tensor import Tensor
+from ..runtime.arrays import Array, Namespace
 from .linalg import linalg_solve, solve_gradient_of
 from .linalg_spectral import pseudo_inverse_gradient
 from .matrix import adjoint, transposed
@@ -26,24 +28,24 @@ from .matrix import adjoint, transposed
 _SINGULAR = "it is singular, U[{0}, {0}] of its LU factorization is 0 (counted from 1)"
 
 
-def _is_vector(a: Any, b: Any) -> bool:
+def _is_vector(a: Array | Tensor, b: Array | Tensor) -> bool:
     """Whether ``b`` holds one right-hand side per matrix."""
     return b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
 
 
-def _infos(xp: Any, a: Any) -> Any:
+def _infos(xp: Namespace, a: Array) -> Array:
     """Where the diagonal of each matrix's LU factorization has its first 0, counted from 1."""
     return each_matrix(xp, lambda matrix: np.int32(routine("getrf", matrix)(matrix)[2]), a)
 
 
-def _without(xp: Any, infos: Any, result: Any) -> Any:
+def _without(xp: Namespace, infos: Any, result: Any) -> Any:
     """The results with NaN for the matrices that have none."""
     failed = (infos != 0).reshape((*infos.shape, *(1,) * (result.ndim - infos.ndim)))
     return xp.where(failed, np.nan, result).astype(result.dtype)
 
 
 @kernel("linalg_inv_ex")
-def linalg_inv_ex(xp: Any, a: Any, check_errors: bool) -> Any:
+def linalg_inv_ex(xp: Namespace, a: Array, check_errors: bool) -> tuple[Array, Array]:
     try:
         with raising(xp):
             return xp.linalg.inv(a), xp.zeros(a.shape[:-2], np.int32)
@@ -56,13 +58,13 @@ def linalg_inv_ex(xp: Any, a: Any, check_errors: bool) -> Any:
 
 
 @joint_derivative("linalg_inv_ex", saves="result0")
-def inv_ex_gradient(s: Any, g: Tensor, _: Any) -> Tensor:
+def inv_ex_gradient(s: Saved, g: Tensor, _: object) -> Tensor:
     inverse = adjoint(s.result0)
     return -(inverse @ g @ inverse)
 
 
 @kernel("linalg_solve_ex")
-def linalg_solve_ex(xp: Any, a: Any, b: Any, left: bool, check_errors: bool) -> Any:
+def linalg_solve_ex(xp: Namespace, a: Array, b: Array, left: bool, check_errors: bool) -> tuple[Array, Array]:
     try:
         return linalg_solve(xp, a, b, left), xp.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
@@ -78,7 +80,7 @@ def linalg_solve_ex(xp: Any, a: Any, b: Any, left: bool, check_errors: bool) -> 
 
 
 @joint_derivative("linalg_solve_ex", saves="self result0")
-def solve_ex_gradient(s: Any, g: Tensor, _: Any) -> tuple[Tensor | None, Tensor | None]:
+def solve_ex_gradient(s: Saved, g: Tensor, _: object) -> tuple[Tensor | None, Tensor | None]:
     return solve_gradient_of(s, s.result0, g)
 
 
@@ -86,12 +88,12 @@ def solve_ex_gradient(s: Any, g: Tensor, _: Any) -> tuple[Tensor | None, Tensor 
 
 
 @kernel("linalg_solve_triangular")
-def linalg_solve_triangular(xp: Any, a: Any, b: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
+def linalg_solve_triangular(xp: Namespace, a: Array, b: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
     return solve_triangle(xp, a, b, upper, left, unitriangular)
 
 
 @joint_derivative("linalg_solve_triangular", saves="self result")
-def solve_triangular_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def solve_triangular_gradient(s: Saved, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     a, x = s.self, s.result
     g_b = F.linalg_solve_triangular(adjoint(a), g, not s.upper, s.left, s.unitriangular)
     if not s.needs("self"):
@@ -105,7 +107,9 @@ def _triangle(x: Tensor, upper: bool, strict: bool) -> Tensor:
 
 
 @kernel("triangular_solve")
-def triangular_solve(xp: Any, b: Any, a: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
+def triangular_solve(
+    xp: Namespace, b: Array, a: Array, upper: bool, transpose: bool, unitriangular: bool
+) -> tuple[Array, Array]:
     a, b = broadcast_batches(xp, a, b)
     if transpose:
         return solve_triangle(xp, a.swapaxes(-1, -2), b, not upper, True, unitriangular), a
@@ -113,7 +117,7 @@ def triangular_solve(xp: Any, b: Any, a: Any, upper: bool, transpose: bool, unit
 
 
 @joint_derivative("triangular_solve", saves="A result0", undefined=True)
-def triangular_solve_gradient(s: Any, g: Tensor | None, g_copy: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+def triangular_solve_gradient(s: Saved, g: Tensor | None, g_copy: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
     if g is None:
         return None, g_copy
     a, x = s.A, s.result0
@@ -130,13 +134,13 @@ def triangular_solve_gradient(s: Any, g: Tensor | None, g_copy: Tensor | None) -
 
 
 @kernel("cholesky_solve")
-def cholesky_solve(xp: Any, b: Any, factor: Any, upper: bool) -> Any:
+def cholesky_solve(xp: Namespace, b: Array, factor: Array, upper: bool) -> Array:
     half = solve_triangle(xp, adjoint_of(xp, factor) if upper else factor, b, False)
     return solve_triangle(xp, factor if upper else adjoint_of(xp, factor), half, True)
 
 
 @joint_derivative("cholesky_solve", saves="input2 result")
-def cholesky_solve_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def cholesky_solve_gradient(s: Saved, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     factor, x = s.input2, s.result
     g_b = F.cholesky_solve(g, factor, s.upper)
     if not s.needs("input2"):
@@ -147,13 +151,13 @@ def cholesky_solve_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, Tensor | 
 
 
 @kernel("cholesky_inverse")
-def cholesky_inverse(xp: Any, factor: Any, upper: bool) -> Any:
+def cholesky_inverse(xp: Namespace, factor: Array, upper: bool) -> Array:
     eye = xp.broadcast_to(xp.eye(factor.shape[-1], dtype=factor.dtype), factor.shape)
     return cholesky_solve(xp, eye, factor, upper)
 
 
 @joint_derivative("cholesky_inverse", saves="self result")
-def cholesky_inverse_gradient(s: Any, g: Tensor) -> Tensor:
+def cholesky_inverse_gradient(s: Saved, g: Tensor) -> Tensor:
     factor, inverse = s.self, s.result
     both = inverse @ (g + adjoint(g)) @ inverse
     return -(factor @ both) if s.upper else -(both @ factor)
@@ -163,7 +167,9 @@ def cholesky_inverse_gradient(s: Any, g: Tensor) -> Tensor:
 
 
 @kernel("linalg_lstsq")
-def linalg_lstsq(xp: Any, a: Any, b: Any, rcond: float | None, driver: str) -> Any:
+def linalg_lstsq(
+    xp: Namespace, a: Array, b: Array, rcond: float | None, driver: str
+) -> tuple[Array, Array, Array, Array]:
     vector = _is_vector(a, b)
     if vector:
         b = b[..., None]
@@ -193,7 +199,7 @@ def linalg_lstsq(xp: Any, a: Any, b: Any, rcond: float | None, driver: str) -> A
 
 @joint_derivative("linalg_lstsq", saves="self other result0", undefined=True)
 def lstsq_gradient(
-    s: Any, g: Tensor | None, g_residuals: Tensor | None, *_: Any
+    s: Saved, g: Tensor | None, g_residuals: Tensor | None, *_: Tensor | None
 ) -> tuple[Tensor | None, Tensor | None]:
     a, b, x = s.self, s.other, s.result0
     vector = _is_vector(a, b)

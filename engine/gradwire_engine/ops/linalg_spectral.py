@@ -12,11 +12,13 @@ import numpy as np
 
 from gradwire_protocol.errors import KernelError
 
-from ..functional import F, conj
-from ..lapack import adjoint_of, singular_values
-from ..registry import joint_derivative, kernel
-from ..scientific import on_host, scipy_of
-from ..tensor import Tensor
+from ..autograd.functional import F, conj
+from ..autograd.registry import joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.lapack import adjoint_of, singular_values
+from ..numerics.scientific import on_host, scipy_of
+from ..runtime.arrays import Array, Namespace
 from .matrix import adjoint
 
 
@@ -35,11 +37,11 @@ _CLOSE = 1e-2
 
 
 @kernel("phase_free")
-def phase_free(xp: Any, turns: Any, scale: Any) -> Any:
+def phase_free(xp: Namespace, turns: Array, scale: Array) -> Array:
     if turns.size and float(xp.abs(turns).max()) > _CLOSE * max(1.0, float(xp.abs(scale).max())):
         raise KernelError(
-            "the loss depends on the phases of complex eigenvectors or singular vectors, which are arbitrary: it has "
-            "no gradient; let it depend on what phases do not change, as magnitudes or projections"
+            "the loss depends on the phases of complex eigenvectors or singular vectors, which are arbitrary, so it "
+            "has no gradient; use quantities that do not depend on phases, such as magnitudes or projections"
         )
     return turns
 
@@ -52,13 +54,13 @@ def _turns(x: Tensor) -> Tensor:
 
 
 @kernel("linalg_eigh")
-def linalg_eigh(xp: Any, x: Any, UPLO: str) -> Any:
+def linalg_eigh(xp: Namespace, x: Array, UPLO: str) -> tuple[Array, Array]:
     values, vectors = xp.linalg.eigh(x, UPLO=UPLO.upper())
     return values, vectors
 
 
 @joint_derivative("linalg_eigh", saves="result0 result1", undefined=True)
-def eigh_gradient(s: Any, g_values: Tensor | None, g_vectors: Tensor | None) -> Tensor | None:
+def eigh_gradient(s: Saved, g_values: Tensor | None, g_vectors: Tensor | None) -> Tensor | None:
     vectors = s.result1
     if g_vectors is None:
         return _from_values(vectors, g_values)
@@ -79,12 +81,12 @@ def _from_values(vectors: Tensor, g_values: Tensor | None) -> Tensor | None:
 
 
 @kernel("linalg_eigvalsh")
-def linalg_eigvalsh(xp: Any, x: Any, UPLO: str) -> Any:
+def linalg_eigvalsh(xp: Namespace, x: Array, UPLO: str) -> Array:
     return xp.linalg.eigvalsh(x, UPLO=UPLO.upper())
 
 
 @joint_derivative("linalg_eigvalsh", saves="self")
-def eigvalsh_gradient(s: Any, g: Tensor) -> Tensor | None:
+def eigvalsh_gradient(s: Saved, g: Tensor) -> Tensor | None:
     return _from_values(F.linalg_eigh(s.self, s.UPLO)[1], g)
 
 
@@ -92,17 +94,17 @@ def eigvalsh_gradient(s: Any, g: Tensor) -> Tensor | None:
 
 
 @kernel("linalg_eig")
-def linalg_eig(xp: Any, x: Any) -> Any:
+def linalg_eig(xp: Namespace, x: Array) -> tuple[Array, Array]:
     return on_host(xp, _eig, x)
 
 
-def _eig(x: Any) -> Any:
+def _eig(x: Array) -> tuple[Array, Array]:
     values, vectors = np.linalg.eig(x)
     return values, vectors
 
 
 @joint_derivative("linalg_eig", saves="result0 result1", undefined=True)
-def eig_gradient(s: Any, g_values: Tensor | None, g_vectors: Tensor | None) -> Tensor | None:
+def eig_gradient(s: Saved, g_values: Tensor | None, g_vectors: Tensor | None) -> Tensor | None:
     values, vectors = s.result0, s.result1
     left = adjoint(vectors)
     inner = None
@@ -120,12 +122,12 @@ def eig_gradient(s: Any, g_values: Tensor | None, g_vectors: Tensor | None) -> T
 
 
 @kernel("linalg_eigvals")
-def linalg_eigvals(xp: Any, x: Any) -> Any:
+def linalg_eigvals(xp: Namespace, x: Array) -> Array:
     return on_host(xp, np.linalg.eigvals, x)
 
 
 @joint_derivative("linalg_eigvals", saves="self")
-def eigvals_gradient(s: Any, g: Tensor) -> Tensor:
+def eigvals_gradient(s: Saved, g: Tensor) -> Tensor:
     left = adjoint(F.linalg_eig(s.self)[1])
     return F.linalg_solve(left, F.unsqueeze(g, -1) * left)
 
@@ -134,7 +136,7 @@ def eigvals_gradient(s: Any, g: Tensor) -> Tensor:
 
 
 @kernel("linalg_svd")
-def linalg_svd(xp: Any, x: Any, full_matrices: bool) -> Any:
+def linalg_svd(xp: Namespace, x: Array, full_matrices: bool) -> Any:
     if x.size == 0 and full_matrices:
         (m, n), batch = x.shape[-2:], x.shape[:-2]
         u, vh = (xp.broadcast_to(xp.eye(k, dtype=x.dtype), (*batch, k, k)) for k in (m, n))
@@ -143,7 +145,7 @@ def linalg_svd(xp: Any, x: Any, full_matrices: bool) -> Any:
 
 
 @joint_derivative("linalg_svd", saves="result0 result1 result2", undefined=True)
-def svd_gradient(s: Any, g_u: Tensor | None, g_s: Tensor | None, g_vh: Tensor | None) -> Tensor | None:
+def svd_gradient(s: Saved, g_u: Tensor | None, g_s: Tensor | None, g_vh: Tensor | None) -> Tensor | None:
     (m, n), k = s.meta("self").shape[-2:], s.outs[1].shape[-1]
     u, values, vh = F.narrow(s.result0, -1, 0, k), s.result1, F.narrow(s.result2, -2, 0, k)
     if g_u is None and g_vh is None:
@@ -185,14 +187,14 @@ def _from_singular_values(u: Tensor, vh: Tensor, g: Tensor) -> Tensor:
 
 
 @kernel("linalg_svdvals")
-def linalg_svdvals(xp: Any, x: Any) -> Any:
+def linalg_svdvals(xp: Namespace, x: Array) -> Any:
     if x.size == 0:
         return xp.zeros((*x.shape[:-2], min(x.shape[-2:])), x.real.dtype)
     return singular_values(xp, x, vectors=False)
 
 
 @joint_derivative("linalg_svdvals", saves="self")
-def svdvals_gradient(s: Any, g: Tensor) -> Tensor:
+def svdvals_gradient(s: Saved, g: Tensor) -> Tensor:
     u, _, vh = F.linalg_svd(s.self, False)
     return _from_singular_values(u, vh, g)
 
@@ -201,7 +203,9 @@ def svdvals_gradient(s: Any, g: Tensor) -> Tensor:
 
 
 @kernel("linalg_pinv")
-def linalg_pinv(xp: Any, x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+def linalg_pinv(
+    xp: Namespace, x: Array, atol: Array | float | None, rtol: Array | float | None, hermitian: bool
+) -> Array:
     m, n = x.shape[-2:]
     real = x.real.dtype
     given = [t.shape for t in (atol, rtol) if isinstance(t, xp.ndarray)]
@@ -229,7 +233,7 @@ def linalg_pinv(xp: Any, x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
 
 
 @joint_derivative("linalg_pinv", saves="self result")
-def pinv_gradient(s: Any, g: Tensor) -> Tensor:
+def pinv_gradient(s: Saved, g: Tensor) -> Tensor:
     return pseudo_inverse_gradient(s.result, s.self, g)
 
 
@@ -246,7 +250,7 @@ def pseudo_inverse_gradient(inverse: Tensor, a: Tensor, g: Tensor) -> Tensor:
 
 
 @kernel("matrix_exp")
-def matrix_exp(xp: Any, x: Any) -> Any:
+def matrix_exp(xp: Namespace, x: Array) -> Array:
     if x.size == 0:
         return x
     if xp is np or x.ndim == 2:
@@ -254,14 +258,14 @@ def matrix_exp(xp: Any, x: Any) -> Any:
     return on_host(xp, _expm, x)
 
 
-def _expm(x: Any) -> Any:
+def _expm(x: Array) -> Array:
     from scipy.linalg import expm
 
     return expm(x)
 
 
 @joint_derivative("matrix_exp", saves="self")
-def matrix_exp_gradient(s: Any, g: Tensor) -> Tensor:
+def matrix_exp_gradient(s: Saved, g: Tensor) -> Tensor:
     # exp([[B, G], [0, B]]) holds the derivative of exp at B, along G, at its upper right.
     a, n = adjoint(s.self), g.shape[-1]
     above = F.cat([a, g], -1)

@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from gradwire_protocol.dtypes import float32
+from gradwire_protocol.dtypes import DType, float32
 from gradwire_protocol.errors import IndexOutOfRange, KernelError
+from gradwire_protocol.meta import Meta
 from gradwire_protocol.ops.losses import class_dim, is_distribution
 from gradwire_protocol.shapes import broadcast
 
-from ..axes import dots_of_rows, extreme, total
-from ..backends import native
-from ..functional import F
-from ..registry import composite, joint_derivative, kernel
-from ..tensor import Tensor
+from ..autograd.engine_context import EngineContext
+from ..autograd.functional import F
+from ..autograd.registry import composite, joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.axes import dots_of_rows, extreme, total
+from ..runtime.arrays import Array, Namespace, Native, native
 from .likelihoods import reduced
 
 LOWEST_LOG = -100.0
@@ -29,7 +32,7 @@ LEAST_VARIANCE = float(np.float32(1e-12))
 """Below this ``x * (1 - x)`` does not divide; a single precision constant in PyTorch, whatever the dtype."""
 
 
-def _reduce(xp: Any, losses: Any, reduction: str) -> Any:
+def _reduce(xp: Namespace, losses: Array, reduction: str) -> Array:
     if reduction == "none":
         return losses
     summed = total(xp, losses, tuple(range(losses.ndim)))
@@ -41,7 +44,7 @@ def _spread(g: Tensor, count: int, reduction: str) -> Tensor:
     return g / count if reduction == "mean" else g
 
 
-def _elements(s: Any) -> int:
+def _elements(s: Saved) -> int:
     """How many losses there were before the reduction."""
     out: int = s.outs[0].numel
     if s.reduction == "none":
@@ -53,7 +56,7 @@ def _elements(s: Any) -> int:
 
 
 @kernel("mse_loss")
-def mse_loss(xp: Any, x: Any, target: Any, reduction: str) -> Any:
+def mse_loss(xp: Namespace, x: Array, target: Array, reduction: str) -> Array:
     difference = xp.subtract(x, target)
     if reduction != "none" and xp is np and difference.ndim and difference.flags.c_contiguous:
         flat = difference.reshape(-1)
@@ -63,13 +66,13 @@ def mse_loss(xp: Any, x: Any, target: Any, reduction: str) -> Any:
     return _reduce(xp, xp.multiply(difference, difference), reduction)
 
 
-@composite("l1_loss", keeps=())
-def l1_loss(engine: Any, x: Tensor, target: Tensor, reduction: str) -> Tensor:
+@composite("l1_loss")
+def l1_loss(engine: EngineContext, x: Tensor, target: Tensor, reduction: str) -> Tensor:
     return reduced(F.abs(x - target), reduction)
 
 
 @kernel("smooth_l1_loss")
-def smooth_l1_loss(xp: Any, x: Any, target: Any, reduction: str, beta: float) -> Any:
+def smooth_l1_loss(xp: Namespace, x: Array, target: Array, reduction: str, beta: float) -> Array:
     distance = xp.abs(xp.subtract(x, target))
     if beta == 0:
         return _reduce(xp, distance, reduction)
@@ -82,7 +85,7 @@ def smooth_l1_loss(xp: Any, x: Any, target: Any, reduction: str, beta: float) ->
 
 
 @kernel("huber_loss")
-def huber_loss(xp: Any, x: Any, target: Any, reduction: str, delta: float) -> Any:
+def huber_loss(xp: Namespace, x: Array, target: Array, reduction: str, delta: float) -> Array:
     distance = xp.abs(xp.subtract(x, target))
     cut = xp.minimum(distance, delta)
     distance -= cut * 0.5
@@ -90,18 +93,18 @@ def huber_loss(xp: Any, x: Any, target: Any, reduction: str, delta: float) -> An
     return _reduce(xp, distance, reduction)
 
 
-def _both(s: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def _both(s: Saved, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """The gradients of a function of the difference, from that for ``self``."""
     return slope, -slope if s.needs("target") else None
 
 
 @joint_derivative("mse_loss", saves="self target")
-def mse_loss_gradient(s: Any, g: Tensor) -> Any:
+def mse_loss_gradient(s: Saved, g: Tensor) -> Any:
     return _both(s, (s.self - s.target) * (_spread(g, _elements(s), s.reduction) * 2))
 
 
 @joint_derivative("smooth_l1_loss", saves="self target")
-def smooth_l1_loss_gradient(s: Any, g: Tensor) -> Any:
+def smooth_l1_loss_gradient(s: Saved, g: Tensor) -> Any:
     difference, g = s.self - s.target, _spread(g, _elements(s), s.reduction)
     if s.beta == 0:
         return _both(s, F.sgn(difference) * g)
@@ -109,15 +112,15 @@ def smooth_l1_loss_gradient(s: Any, g: Tensor) -> Any:
 
 
 @joint_derivative("huber_loss", saves="self target")
-def huber_loss_gradient(s: Any, g: Tensor) -> Any:
+def huber_loss_gradient(s: Saved, g: Tensor) -> Any:
     difference, g = s.self - s.target, _spread(g, _elements(s), s.reduction)
     return _both(s, F.clamp(difference, -s.delta, s.delta) * g)
 
 
 @kernel("binary_cross_entropy")
-def binary_cross_entropy(xp: Any, x: Any, target: Any, weight: Any, reduction: str) -> Any:
+def binary_cross_entropy(xp: Namespace, x: Array, target: Array, weight: Array | None, reduction: str) -> Array:
     if xp is np and x.size and not (x.min() >= 0 and x.max() <= 1):
-        raise KernelError("binary_cross_entropy: the input holds values outside [0, 1], or NaN; apply sigmoid first")
+        raise KernelError("binary_cross_entropy: the input has values outside [0, 1], or NaN; apply sigmoid first")
     losses = xp.maximum(xp.log1p(-x), LOWEST_LOG)
     losses *= target - 1
     losses -= xp.maximum(xp.log(x), LOWEST_LOG) * target
@@ -127,7 +130,7 @@ def binary_cross_entropy(xp: Any, x: Any, target: Any, weight: Any, reduction: s
 
 
 @joint_derivative("binary_cross_entropy", saves="self target weight")
-def binary_cross_entropy_gradient(s: Any, g: Tensor) -> Any:
+def binary_cross_entropy_gradient(s: Saved, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     x, target = s.self, s.target
     g = _spread(g, _elements(s), s.reduction)
     if s.weight is not None:
@@ -140,7 +143,9 @@ def binary_cross_entropy_gradient(s: Any, g: Tensor) -> Any:
 
 
 @kernel("binary_cross_entropy_with_logits")
-def binary_cross_entropy_with_logits(xp: Any, x: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
+def binary_cross_entropy_with_logits(
+    xp: Namespace, x: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str
+) -> Array:
     # softplus(-x), the cost of a positive: the exponent is never positive.
     losses = xp.exp(-xp.abs(x))
     losses = xp.log1p(losses)
@@ -154,7 +159,7 @@ def binary_cross_entropy_with_logits(xp: Any, x: Any, target: Any, weight: Any, 
 
 
 @joint_derivative("binary_cross_entropy_with_logits", saves="self target weight pos_weight")
-def binary_cross_entropy_with_logits_gradient(s: Any, g: Tensor) -> Any:
+def binary_cross_entropy_with_logits_gradient(s: Saved, g: Tensor) -> Any:
     x, target = s.self, s.target
     g = _spread(g, _elements(s), s.reduction)
     if s.weight is not None:
@@ -175,7 +180,7 @@ def binary_cross_entropy_with_logits_gradient(s: Any, g: Tensor) -> Any:
 
 
 @kernel("kl_div")
-def kl_div(xp: Any, x: Any, target: Any, reduction: str, log_target: bool) -> Any:
+def kl_div(xp: Namespace, x: Array, target: Array, reduction: str, log_target: bool) -> Array:
     if log_target:
         losses = xp.subtract(target, x)
         losses = losses * xp.exp(target)
@@ -188,7 +193,7 @@ def kl_div(xp: Any, x: Any, target: Any, reduction: str, log_target: bool) -> An
 
 
 @joint_derivative("kl_div", saves="self target")
-def kl_div_gradient(s: Any, g: Tensor) -> Any:
+def kl_div_gradient(s: Saved, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     x, target = s.self, s.target
     if s.reduction == "batchmean":
         g = g / (x.shape[0] if x.ndim else 1)
@@ -206,19 +211,19 @@ def kl_div_gradient(s: Any, g: Tensor) -> Any:
 # Classes. Arrays are brought to (samples, classes, size).
 
 
-def _wide(xp: Any, x: Any) -> Any:
+def _wide(xp: Namespace, x: Array) -> Array:
     """Half precision as float32."""
     wide = native(float32)
     return x.astype(wide) if x.dtype.itemsize == 2 else x
 
 
-def _by_class(x: Any) -> Any:
+def _by_class(x: Array) -> Array:
     if x.ndim < 2:
         return x.reshape(1, x.shape[0], 1)
     return x.reshape((*x.shape[:2], prod(x.shape[2:])))
 
 
-def _classes(xp: Any, target: Any, count: int, ignore_index: int) -> tuple[Any, Any]:
+def _classes(xp: Namespace, target: Array, count: int, ignore_index: int) -> tuple[Array, Array | None]:
     """Indices to gather by, ``(samples, size)``, and which samples count (``None``: all)."""
     if xp is not np:
         counted = target != ignore_index
@@ -232,15 +237,15 @@ def _classes(xp: Any, target: Any, count: int, ignore_index: int) -> tuple[Any, 
     found = np.where(counted, target, 0).astype(np.int64)
     wrong = found[(found < 0) | (found >= count)]
     if wrong.size:
-        raise IndexOutOfRange(f"a target of class {int(wrong[0])} is outside the {count} classes")
+        raise IndexOutOfRange(f"target class {int(wrong[0])} is outside the {count} classes")
     return found, None if counted.all() else counted
 
 
-def _target(target: Any, samples: int, size: int) -> Any:
+def _target(target: Array, samples: int, size: int) -> Array:
     return target.reshape(samples, size)
 
 
-def _factors(xp: Any, classes: Any, counted: Any, weight: Any, dtype: Any) -> Any:
+def _factors(xp: Namespace, classes: Array, counted: Array | None, weight: Array | None, dtype: Native) -> Array | None:
     """The weight of each sample, ``(samples, size)``; ``None`` when all are 1."""
     if weight is not None:
         factors = xp.take(weight, classes)
@@ -248,18 +253,18 @@ def _factors(xp: Any, classes: Any, counted: Any, weight: Any, dtype: Any) -> An
     return None if counted is None else counted.astype(dtype)
 
 
-def _pick(xp: Any, x: Any, classes: Any) -> Any:
+def _pick(xp: Namespace, x: Array, classes: Array) -> Array:
     """Each sample's entry for its class: ``(samples, size)``."""
     if x.shape[2] == 1:
         return x[xp.arange(x.shape[0]), classes[:, 0], 0][:, None]
     return xp.take_along_axis(x, classes[:, None, :], axis=1)[:, 0]
 
 
-def _denominator(factors: Any, count: int) -> Any:
+def _denominator(factors: Array | None, count: int) -> Array | int:
     return count if factors is None else factors.sum()
 
 
-def _safe_denominator(xp: Any, factors: Any, count: int) -> Any:
+def _safe_denominator(xp: Namespace, factors: Array | None, count: int) -> Array | int:
     """For gradients: where no sample counts the mean is NaN, but its gradient is 0."""
     if factors is None:
         return count
@@ -268,8 +273,8 @@ def _safe_denominator(xp: Any, factors: Any, count: int) -> Any:
 
 
 def _likelihood(
-    xp: Any, logs: Any, target: Any, weight: Any, ignore_index: int, reduction: str, smoothing: float
-) -> Any:
+    xp: Namespace, logs: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str, smoothing: float
+) -> Array:
     """The loss of logarithms ``(samples, classes, size)`` for class indices."""
     samples, count, size = logs.shape
     classes, counted = _classes(xp, _target(target, samples, size), count, ignore_index)
@@ -291,13 +296,13 @@ def _likelihood(
 
 
 @kernel("nll_loss", half=True)
-def nll_loss(xp: Any, x: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
+def nll_loss(xp: Namespace, x: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str) -> Array:
     weight = None if weight is None else _wide(xp, weight)
     losses = _likelihood(xp, _by_class(_wide(xp, x)), target, weight, ignore_index, reduction, 0.0)
     return losses.reshape(()) if reduction == "none" and x.ndim == 1 else losses
 
 
-def _log_softmax(xp: Any, x: Any) -> Any:
+def _log_softmax(xp: Namespace, x: Array) -> Array:
     """Over the middle dimension of ``(samples, classes, size)``, in new memory."""
     if x.shape[2] == 1 and x.size:
         flat = x[:, :, 0]
@@ -316,8 +321,9 @@ def _log_softmax(xp: Any, x: Any) -> Any:
 
 @kernel("cross_entropy", half=True)
 def cross_entropy(
-    xp: Any, x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
-) -> Any:
+    xp: Namespace, x: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str,
+    label_smoothing: float,
+) -> tuple[Array, Array]:  # fmt: skip
     weight = None if weight is None else _wide(xp, weight)
     logs = _log_softmax(xp, _by_class(_wide(xp, x)))
     if target.shape == x.shape and target.dtype.kind not in "iub":
@@ -331,8 +337,8 @@ def cross_entropy(
 
 
 def _cross_entropy_of_distribution(
-    xp: Any, logs: Any, target: Any, weight: Any, reduction: str, smoothing: float
-) -> Any:
+    xp: Namespace, logs: Array, target: Array, weight: Array | None, reduction: str, smoothing: float
+) -> Array:
     if smoothing:
         target = target * (1 - smoothing) + smoothing / logs.shape[1]
     if weight is not None:
@@ -345,9 +351,9 @@ def _cross_entropy_of_distribution(
 
 @kernel("class_weights", half=True)
 def class_weights(
-    xp: Any, target: Any, weight: Any, shape: tuple[int, ...], ignore_index: int, mean: bool, label_smoothing: float,
-    dtype: Any,
-) -> Any:  # fmt: skip
+    xp: Namespace, target: Array, weight: Array | None, shape: tuple[int, ...], ignore_index: int, mean: bool,
+    label_smoothing: float, dtype: DType,
+) -> Array:  # fmt: skip
     wide = native(float32 if dtype.is_low_precision else dtype)
     weight = None if weight is None else weight.astype(wide)
     samples, count, size = (1, shape[0], 1) if len(shape) < 2 else (shape[0], shape[1], prod(shape[2:]))
@@ -365,7 +371,7 @@ def class_weights(
     return result.reshape(shape)
 
 
-def _add_at_classes(xp: Any, x: Any, classes: Any, values: Any) -> None:
+def _add_at_classes(xp: Namespace, x: Array, classes: Array, values: Array | float) -> None:
     """Add to each sample's entry for its class."""
     samples, _, size = x.shape
     rows = xp.arange(samples)[:, None]
@@ -374,8 +380,9 @@ def _add_at_classes(xp: Any, x: Any, classes: Any, values: Any) -> None:
 
 @kernel("cross_entropy_backward")
 def cross_entropy_backward(
-    xp: Any, g: Any, logs: Any, target: Any, weight: Any, ignore_index: int, mean: bool, label_smoothing: float
-) -> Any:
+    xp: Namespace, g: Array, logs: Array, target: Array, weight: Array | None, ignore_index: int, mean: bool,
+    label_smoothing: float,
+) -> Array:  # fmt: skip
     shape = logs.shape
     logs = _by_class(logs)
     samples, count, size = logs.shape
@@ -405,12 +412,12 @@ def cross_entropy_backward(
     return found.reshape(shape)
 
 
-def _for_classes(g: Tensor, self: Any) -> Tensor:
+def _for_classes(g: Tensor, self: Meta) -> Tensor:
     """A gradient for one loss per sample, broadcastable over classes."""
     return g if g.ndim == 0 else F.unsqueeze(g, class_dim(self))
 
 
-def _weights(s: Any, smoothing: float, dtype: Any) -> Tensor:
+def _weights(s: Saved, smoothing: float, dtype: DType) -> Tensor:
     self = s.meta("self")
     mean = s.reduction == "mean"
     found: Tensor = F.class_weights(s.target, s.weight, self.shape, s.ignore_index, mean, smoothing, dtype)
@@ -418,13 +425,13 @@ def _weights(s: Any, smoothing: float, dtype: Any) -> Tensor:
 
 
 @joint_derivative("nll_loss", saves="target weight")
-def nll_loss_gradient(s: Any, g: Tensor) -> Tensor:
+def nll_loss_gradient(s: Saved, g: Tensor) -> Tensor:
     self = s.meta("self")
     return -(_for_classes(g, self) * _weights(s, 0.0, self.dtype))
 
 
 @joint_derivative("cross_entropy", saves="target weight result1", undefined=True)
-def cross_entropy_gradient(s: Any, g: Tensor | None, g_logs: Tensor | None) -> Any:
+def cross_entropy_gradient(s: Saved, g: Tensor | None, g_logs: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
     self, target, logs = s.meta("self"), s.target, s.result1
     dim = class_dim(self)
     if not is_distribution(self, target.meta):
@@ -454,7 +461,7 @@ def cross_entropy_gradient(s: Any, g: Tensor | None, g_logs: Tensor | None) -> A
     return through - F.exp(logs) * F.sum(through, (dim,), True), g_target
 
 
-def _class_factor(s: Any, self: Any, logs: Tensor) -> Any:
+def _class_factor(s: Saved, self: Meta, logs: Tensor) -> Tensor | float | None:
     """What multiplies the entries of a target of probabilities: class weights, and the division of a mean."""
     count = self.numel // self.shape[class_dim(self)] if s.reduction == "mean" and self.numel else 1
     if s.weight is None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from gradwire_protocol.errors import KernelError
 
-from ..axes import waits
-from ..functional import F
-from ..registry import When, composite, joint_derivative, kernel
-from ..scatter import add_at
-from ..tensor import Tensor
+from ..autograd.engine_context import EngineContext
+from ..autograd.functional import F
+from ..autograd.registry import composite, joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.axes import waits
+from ..numerics.scatter import add_at
+from ..runtime.arrays import Array, Namespace
 from .likelihoods import reduced
 
 BLOCK = 1 << 18
@@ -22,59 +25,52 @@ LEAST_SQUARE = 1e-12
 """Added to squared lengths, so that a vector of zeros has a direction."""
 
 
-def _reduced(losses: Any, reduction: str) -> Any:
+def _reduced(losses: Array, reduction: str) -> Array:
     if reduction == "none":
         return losses
     return losses.sum() if reduction == "sum" else losses.sum() / losses.dtype.type(losses.size)
 
 
 @kernel("soft_margin_loss")
-def soft_margin_loss(xp: Any, x: Any, target: Any, reduction: str) -> Any:
+def soft_margin_loss(xp: Namespace, x: Array, target: Array, reduction: str) -> Array:
     return _reduced(xp.logaddexp(xp.zeros((), x.dtype), -target * x), reduction)
 
 
 @joint_derivative("soft_margin_loss", saves="self target")
-def soft_margin_loss_gradient(s: Any, g: Tensor) -> Tensor:
+def soft_margin_loss_gradient(s: Saved, g: Tensor) -> Tensor:
     if s.reduction == "mean":
         g = g / s.self.numel
     slope: Tensor = -(s.target * F.sigmoid(-(s.target * s.self)))
     return slope * g
 
 
-@composite("hinge_embedding_loss", gradients={"self": ()}, keeps=())
-def hinge_embedding_loss(engine: Any, x: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
+@composite("hinge_embedding_loss")
+def hinge_embedding_loss(engine: EngineContext, x: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
     far = F.where(target != 1, F.clamp_min(margin - x, 0), 0)
     return reduced(far + F.where(target != -1, x, 0), reduction)
 
 
-@composite(
-    "margin_ranking_loss",
-    gradients={"input1": ("target",), "input2": ("target",), "target": ("input1", "input2")},
-    keeps=(),
-)
-def margin_ranking_loss(engine: Any, x: Tensor, y: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
+@composite("margin_ranking_loss")
+def margin_ranking_loss(
+    engine: EngineContext, x: Tensor, y: Tensor, target: Tensor, margin: float, reduction: str
+) -> Tensor:
     return reduced(F.clamp_min(-target * (x - y) + float(margin), 0), reduction)
 
 
 @composite("cosine_embedding_loss")
-def cosine_embedding_loss(engine: Any, x: Tensor, y: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
+def cosine_embedding_loss(
+    engine: EngineContext, x: Tensor, y: Tensor, target: Tensor, margin: float, reduction: str
+) -> Tensor:
     squares = (F.sum(x * x, (-1,)) + LEAST_SQUARE) * (F.sum(y * y, (-1,)) + LEAST_SQUARE)
     cosine = F.sum(x * y, (-1,)) / F.sqrt(squares)
     alike = F.where(target == 1, 1 - cosine, 0)
     return reduced(alike + F.where(target == -1, F.clamp_min(cosine - margin, 0), 0), reduction)
 
 
-_BOTH, _ALL = ("anchor", "positive"), ("anchor", "positive", "negative")
-
-
-@composite(
-    "triplet_margin_loss",
-    {"positive": When("swap", False, _BOTH, _ALL), "negative": When("swap", False, ("anchor", "negative"), _ALL)},
-    keeps=(),
-)
+@composite("triplet_margin_loss")
 def triplet_margin_loss(
-    engine: Any, anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool,
-    reduction: str,
+    engine: EngineContext, anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float,
+    swap: bool, reduction: str,
 ) -> Tensor:  # fmt: skip
     def distance(x: Tensor, y: Tensor) -> Tensor:
         found: Tensor = F.norm(x - y + float(eps), p, (-1,))
@@ -88,7 +84,7 @@ def triplet_margin_loss(
 
 @composite("multilabel_soft_margin_loss")
 def multilabel_soft_margin_loss(
-    engine: Any, x: Tensor, target: Tensor, weight: Tensor | None, reduction: str
+    engine: EngineContext, x: Tensor, target: Tensor, weight: Tensor | None, reduction: str
 ) -> Tensor:
     losses = -(target * F.logsigmoid(x) + (1 - target) * F.logsigmoid(-x))
     if weight is not None:
@@ -99,7 +95,7 @@ def multilabel_soft_margin_loss(
 # Several classes
 
 
-def _own(xp: Any, x: Any, classes: Any) -> Any:
+def _own(xp: Namespace, x: Array, classes: Array) -> Array:
     """Which score is that of the sample's class: a mask like ``(N, C)``."""
     if not waits(xp) and classes.size and not (classes.min() >= 0 and classes.max() < x.shape[1]):
         raise KernelError(f"multi_margin_loss: a target is outside of the {x.shape[1]} classes")
@@ -107,7 +103,9 @@ def _own(xp: Any, x: Any, classes: Any) -> Any:
 
 
 @kernel("multi_margin_loss")
-def multi_margin_loss(xp: Any, x: Any, target: Any, p: int, margin: float, weight: Any, reduction: str) -> Any:
+def multi_margin_loss(
+    xp: Namespace, x: Array, target: Array, p: int, margin: float, weight: Array | None, reduction: str
+) -> Array:
     rows = x.reshape(-1, x.shape[-1] if x.ndim else 1)
     own = _own(xp, rows, target)
     scores = xp.where(own, rows, 0).sum(axis=1, keepdims=True)
@@ -122,7 +120,7 @@ def multi_margin_loss(xp: Any, x: Any, target: Any, p: int, margin: float, weigh
 
 
 @joint_derivative("multi_margin_loss", saves="self target weight")
-def multi_margin_loss_gradient(s: Any, g: Tensor) -> Tensor:
+def multi_margin_loss_gradient(s: Saved, g: Tensor) -> Tensor:
     shape = s.self.shape
     classes = shape[-1] if shape else 1
     rows = F.reshape(s.self, (-1, classes))
@@ -140,7 +138,7 @@ def multi_margin_loss_gradient(s: Any, g: Tensor) -> Tensor:
     return found
 
 
-def _labels(xp: Any, rows: Any, target: Any) -> tuple[Any, Any, Any]:
+def _labels(xp: Namespace, rows: Array, target: Array) -> tuple[Array, Array, Array]:
     """Labels as indices, which of them count (those before the first -1), and which classes they name."""
     target = target.reshape(rows.shape)
     counts = xp.cumsum(target < 0, axis=1) == 0
@@ -156,12 +154,12 @@ def _labels(xp: Any, rows: Any, target: Any) -> tuple[Any, Any, Any]:
     return labels, counts, named > 0
 
 
-def _places(xp: Any, labels: Any, classes: int) -> Any:
+def _places(xp: Namespace, labels: Array, classes: int) -> Array:
     """Where in the flat memory of ``(N, C)`` each sample's labels are."""
     return (labels + xp.arange(labels.shape[0])[:, None] * classes).reshape(-1)
 
 
-def _excesses(xp: Any, x: Any, target: Any) -> Any:
+def _excesses(xp: Namespace, x: Array, target: Array) -> Iterator[tuple[slice, Array, Array]]:
     """Portions of samples: their slice, labels, and ``(n, labels, classes)`` by which others come too close."""
     rows = x.reshape(-1, x.shape[-1] if x.ndim else 1)
     labels, counts, named = _labels(xp, rows, target)
@@ -174,7 +172,7 @@ def _excesses(xp: Any, x: Any, target: Any) -> Any:
 
 
 @kernel("multilabel_margin_loss")
-def multilabel_margin_loss(xp: Any, x: Any, target: Any, reduction: str) -> Any:
+def multilabel_margin_loss(xp: Namespace, x: Array, target: Array, reduction: str) -> Array:
     classes = x.shape[-1] if x.ndim else 1
     losses = xp.zeros(x.size // classes, x.dtype)
     for part, _, excess in _excesses(xp, x, target):
@@ -184,7 +182,7 @@ def multilabel_margin_loss(xp: Any, x: Any, target: Any, reduction: str) -> Any:
 
 
 @kernel("multilabel_margin_slopes")
-def multilabel_margin_slopes(xp: Any, x: Any, target: Any) -> Any:
+def multilabel_margin_slopes(xp: Namespace, x: Array, target: Array) -> Array:
     classes = x.shape[-1] if x.ndim else 1
     slopes = xp.zeros((x.size // classes, classes), x.dtype)
     for part, labels, excess in _excesses(xp, x, target):
@@ -195,7 +193,7 @@ def multilabel_margin_slopes(xp: Any, x: Any, target: Any) -> Any:
 
 
 @joint_derivative("multilabel_margin_loss", saves="self target")
-def multilabel_margin_loss_gradient(s: Any, g: Tensor) -> Tensor:
+def multilabel_margin_loss_gradient(s: Saved, g: Tensor) -> Tensor:
     x = s.self
     if s.reduction == "mean" and x.ndim == 2:
         g = g / x.shape[0]

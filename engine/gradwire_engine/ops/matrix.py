@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
-from .. import matmul as products
-from ..functional import F, conj
-from ..registry import derivative, kernel
-from ..tensor import Tensor
+from ..autograd.functional import F, conj
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics import matmul as products
+from ..runtime.arrays import Array, Namespace
 
 
 def transposed(x: Tensor) -> Tensor:
@@ -26,13 +27,13 @@ def outer_product(x: Tensor, y: Tensor) -> Tensor:
     return F.unsqueeze(x, 1) * F.unsqueeze(y, 0)
 
 
-def rows_of(x: Any) -> Any:
+def rows_of(x: Array) -> Array:
     """An array with all leading dimensions in one."""
     return x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
 @kernel("matmul")
-def matmul(xp: Any, a: Any, b: Any) -> Any:
+def matmul(xp: Namespace, a: Array, b: Array) -> Array:
     if a.ndim > 2 and b.ndim == 2:
         # One large product instead of a small one per batch entry.
         return products.matmul(xp, rows_of(a), b).reshape((*a.shape[:-1], b.shape[1]))
@@ -40,16 +41,16 @@ def matmul(xp: Any, a: Any, b: Any) -> Any:
 
 
 @kernel("mm", "bmm", "mv", "dot")
-def product(xp: Any, a: Any, b: Any) -> Any:
+def product(xp: Namespace, a: Array, b: Array) -> Array:
     return products.matmul(xp, a, b)
 
 
 @kernel("vdot")
-def vdot(xp: Any, a: Any, b: Any) -> Any:
+def vdot(xp: Namespace, a: Array, b: Array) -> Array:
     return xp.matmul(xp.conj(a), b)
 
 
-def _matmul_self(s: Any, g: Tensor) -> Tensor:
+def _matmul_self(s: Saved, g: Tensor) -> Tensor:
     other, ndim = s.other, s.meta("self").ndim
     if ndim == 1 and other.ndim == 1:
         return g * conj(other)
@@ -60,7 +61,7 @@ def _matmul_self(s: Any, g: Tensor) -> Tensor:
     return g @ adjoint(other)
 
 
-def _matmul_other(s: Any, g: Tensor) -> Tensor:
+def _matmul_other(s: Saved, g: Tensor) -> Tensor:
     left, ndim = s.self, s.meta("other").ndim
     if ndim == 1 and left.ndim == 1:
         return g * conj(left)
@@ -76,26 +77,20 @@ def _matmul_other(s: Any, g: Tensor) -> Tensor:
 
 derivative("matmul", self=("other", _matmul_self), other=("self", _matmul_other))
 derivative(
-    "mm",
-    self=("mat2", lambda s, g: F.mm(g, adjoint(s.mat2))),
-    mat2=("self", lambda s, g: F.mm(adjoint(s.self), g)),
+    "mm", self=("mat2", lambda s, g: F.mm(g, adjoint(s.mat2))), mat2=("self", lambda s, g: F.mm(adjoint(s.self), g))
 )
 derivative(
-    "bmm",
-    self=("mat2", lambda s, g: F.bmm(g, adjoint(s.mat2))),
-    mat2=("self", lambda s, g: F.bmm(adjoint(s.self), g)),
+    "bmm", self=("mat2", lambda s, g: F.bmm(g, adjoint(s.mat2))), mat2=("self", lambda s, g: F.bmm(adjoint(s.self), g))
 )
 derivative(
-    "mv",
-    self=("vec", lambda s, g: outer_product(g, conj(s.vec))),
-    vec=("self", lambda s, g: F.mv(adjoint(s.self), g)),
+    "mv", self=("vec", lambda s, g: outer_product(g, conj(s.vec))), vec=("self", lambda s, g: F.mv(adjoint(s.self), g))
 )
 derivative("dot", self=("tensor", lambda s, g: g * conj(s.tensor)), tensor=("self", lambda s, g: g * conj(s.self)))
 derivative("vdot", self=("other", lambda s, g: conj(g) * s.other), other=("self", lambda s, g: g * s.self))
 
 
 @kernel("inner")
-def inner(xp: Any, a: Any, b: Any) -> Any:
+def inner(xp: Namespace, a: Array, b: Array) -> Array:
     if a.ndim == 0 or b.ndim == 0:
         return xp.multiply(a, b)
     rows = products.matmul(xp, rows_of(a), rows_of(b).T)
@@ -109,7 +104,7 @@ def _inner_self(other: Tensor, g: Tensor, ndim: int) -> Tensor:
     return F.tensordot(g, conj(other), other.ndim - 1)
 
 
-def _inner_other(s: Any, g: Tensor) -> Tensor:
+def _inner_other(s: Saved, g: Tensor) -> Tensor:
     lead, trail = s.meta("self").ndim - 1, s.meta("other").ndim - 1
     if lead >= 0 and trail >= 0:
         g = F.permute(g, (*range(lead, lead + trail), *range(lead)))
@@ -117,14 +112,12 @@ def _inner_other(s: Any, g: Tensor) -> Tensor:
 
 
 derivative(
-    "inner",
-    self=("other", lambda s, g: _inner_self(s.other, g, s.meta("self").ndim)),
-    other=("self", _inner_other),
+    "inner", self=("other", lambda s, g: _inner_self(s.other, g, s.meta("self").ndim)), other=("self", _inner_other)
 )
 
 
 @kernel("outer")
-def outer(xp: Any, a: Any, b: Any) -> Any:
+def outer(xp: Namespace, a: Array, b: Array) -> Array:
     return xp.multiply(a[:, None], b)
 
 
@@ -146,7 +139,7 @@ def as_rows(x: Tensor) -> Tensor:
     return x if x.ndim == 2 else F.reshape(x, (prod(x.shape[:-1]), last))
 
 
-def _blend(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+def _blend(xp: Namespace, self: Array, product: Array, beta: float, alpha: float) -> Array:
     """``beta * self + alpha * product``, into the product's memory, which the caller gives up."""
     if product.dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)
@@ -160,17 +153,17 @@ def _blend(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 
 @kernel("addmm", "baddbmm")
-def addmm(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def addmm(xp: Namespace, self: Array, a: Array, b: Array, beta: float, alpha: float) -> Array:
     return _blend(xp, self, products.matmul(xp, a, b), beta, alpha)
 
 
 @kernel("addmv")
-def addmv(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def addmv(xp: Namespace, self: Array, a: Array, b: Array, beta: float, alpha: float) -> Array:
     return _blend(xp, self, xp.matmul(a, b), beta, alpha)
 
 
 @kernel("addbmm")
-def addbmm(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def addbmm(xp: Namespace, self: Array, a: Array, b: Array, beta: float, alpha: float) -> Array:
     batch, n, k = a.shape
     # Summing over the batch is one more contracted dimension.
     rows = a.transpose(1, 0, 2).reshape(n, batch * k)
@@ -178,7 +171,7 @@ def addbmm(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 
 
 @kernel("addr")
-def addr(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def addr(xp: Namespace, self: Array, a: Array, b: Array, beta: float, alpha: float) -> Array:
     if a.dtype.kind == "b":
         product = xp.logical_and(xp.multiply(a[:, None], b), bool(alpha))
         return xp.logical_or(product, self) if beta else product
@@ -188,7 +181,7 @@ def addr(xp: Any, self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     return _blend(xp, self, xp.multiply(a[:, None], b), beta, 1)
 
 
-def scaled(g: Tensor, factor: Any) -> Tensor:
+def scaled(g: Tensor, factor: float) -> Tensor:
     """``g`` times the conjugate of a Python number."""
     if isinstance(factor, complex):
         factor = factor.conjugate()
@@ -225,7 +218,7 @@ derivative(
 
 
 @kernel("kron")
-def kron(xp: Any, a: Any, b: Any) -> Any:
+def kron(xp: Namespace, a: Array, b: Array) -> Array:
     ndim = max(a.ndim, b.ndim)
     outer_shape = (1,) * (ndim - a.ndim) + a.shape
     inner_shape = (1,) * (ndim - b.ndim) + b.shape
@@ -234,7 +227,7 @@ def kron(xp: Any, a: Any, b: Any) -> Any:
     return xp.multiply(rows, cols).reshape([n * m for n, m in zip(outer_shape, inner_shape, strict=True)])
 
 
-def _kron(s: Any, g: Tensor, wanted: str, given: Tensor) -> Tensor:
+def _kron(s: Saved, g: Tensor, wanted: str, given: Tensor) -> Tensor:
     shapes = {name: s.meta(name).shape for name in ("self", "other")}
     ndim = max(len(shape) for shape in shapes.values())
     a, b = ((1,) * (ndim - len(shapes[name])) + shapes[name] for name in ("self", "other"))
@@ -254,11 +247,11 @@ derivative(
 
 
 @kernel("trace")
-def trace(xp: Any, x: Any) -> Any:
+def trace(xp: Namespace, x: Array) -> Array:
     return xp.sum(xp.diagonal(x), dtype=x.dtype)
 
 
-def _trace(s: Any, g: Tensor) -> Tensor:
+def _trace(s: Saved, g: Tensor) -> Tensor:
     n, m = s.meta("self").shape
     eye = g.engine.call("eye", n, m, dtype=g.dtype, device=g.device)
     return g * eye
@@ -268,7 +261,7 @@ derivative("trace", self=_trace)
 
 
 @kernel("cross")
-def cross(xp: Any, a: Any, b: Any, dim: int | None) -> Any:
+def cross(xp: Namespace, a: Array, b: Array, dim: int | None) -> Array:
     dim = _cross_dim(a.shape, dim)
     a1, a2, a3 = (xp.take(a, i, axis=dim) for i in range(3))
     b1, b2, b3 = (xp.take(b, i, axis=dim) for i in range(3))
@@ -279,7 +272,7 @@ def _cross_dim(shape: tuple[int, ...], dim: int | None) -> int:
     return shape.index(3) if dim is None else dim % len(shape)
 
 
-def _cross(s: Any, x: Tensor, y: Tensor) -> Tensor:
+def _cross(s: Saved, x: Tensor, y: Tensor) -> Tensor:
     return F.cross(x, y, _cross_dim(s.meta("self").shape, s.dim))
 
 
@@ -291,7 +284,7 @@ derivative(
 
 
 @kernel("linear")
-def linear(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
+def linear(xp: Namespace, x: Array, weight: Array, bias: Array | None) -> Array:
     out = products.matmul(xp, rows_of(x), weight.T)
     if bias is not None:
         shape = (*x.shape[:-1], *weight.shape[:-1])
@@ -301,30 +294,25 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
     return out.reshape((*x.shape[:-1], *weight.shape[:-1]))
 
 
-def _linear_self(s: Any, g: Tensor) -> Tensor:
+def _linear_self(s: Saved, g: Tensor) -> Tensor:
     weight = s.weight
     if weight.ndim == 1:
         return F.unsqueeze(g, -1) * conj(weight)
     return g @ conj(weight)
 
 
-def _linear_weight(s: Any, g: Tensor) -> Tensor:
+def _linear_weight(s: Saved, g: Tensor) -> Tensor:
     rows = as_rows(s.self)
     if s.meta("weight").ndim == 1:
         return F.reshape(g, (-1,)) @ conj(rows)
     return transposed(as_rows(g)) @ conj(rows)
 
 
-derivative(
-    "linear",
-    self=("weight", _linear_self),
-    weight=("self", _linear_weight),
-    bias=lambda s, g: g,
-)
+derivative("linear", self=("weight", _linear_self), weight=("self", _linear_weight), bias=lambda s, g: g)
 
 
 @kernel("bilinear")
-def bilinear(xp: Any, x: Any, y: Any, weight: Any, bias: Any) -> Any:
+def bilinear(xp: Namespace, x: Array, y: Array, weight: Array, bias: Array | None) -> Array:
     outs, n, m = weight.shape
     rows = rows_of(x)
     # (rows @ weight) holds, for each row, a vector per output that is still to be contracted with y.
@@ -335,7 +323,7 @@ def bilinear(xp: Any, x: Any, y: Any, weight: Any, bias: Any) -> Any:
     return out
 
 
-def _bilinear(s: Any, g: Tensor, output: tuple[int, ...]) -> Tensor:
+def _bilinear(s: Saved, g: Tensor, output: tuple[int, ...]) -> Tensor:
     """Contract the gradient with the two other operands. Labels: 0 rows, 1 outputs, 2 and 3 the features."""
     operands: list[Tensor] = [as_rows(g)]
     labels: list[tuple[int, ...]] = [(0, 1)]

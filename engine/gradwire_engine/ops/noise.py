@@ -6,11 +6,15 @@ from typing import Any
 
 from gradwire_protocol import dtypes
 
-from ..registry import derivative, kernel
+from ..autograd.registry import derivative, kernel
+from ..runtime.arrays import Array, Namespace
+from ..runtime.random import Generator
 
 
 @kernel("rrelu")
-def rrelu(xp: Any, random: Any, x: Any, lower: float, upper: float, training: bool) -> Any:
+def rrelu(
+    xp: Namespace, random: Generator, x: Array, lower: float, upper: float, training: bool
+) -> tuple[Array, Array]:
     slope: Any = (lower + upper) / 2
     if training:
         fine = dtypes.float64 if x.dtype == "d" else dtypes.float32

@@ -12,10 +12,13 @@ from gradwire_protocol.dtypes import float32
 from gradwire_protocol.promotion import join
 from gradwire_protocol.shapes import broadcast
 
-from ..axes import dots_of_rows, total
-from ..functional import F
-from ..registry import When, composite, joint_derivative, kernel
-from ..tensor import Tensor
+from ..autograd.engine_context import EngineContext
+from ..autograd.functional import F
+from ..autograd.registry import composite, joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.axes import dots_of_rows, total
+from ..runtime.arrays import Array, Namespace, Native
 
 BLOCK = 1 << 16
 """Elements worked on at a time: several passes over as many stay in a CPU's cache."""
@@ -24,23 +27,23 @@ CHANNEL_RUN = 16
 """From this many elements of a channel in a row, a dot product of each run beats the product of the whole."""
 
 
-def _blocks(xp: Any, rows: int, cols: int) -> Iterator[slice]:
+def _blocks(xp: Namespace, rows: int, cols: int) -> Iterator[slice]:
     """Rows in portions. A GPU takes all at once."""
     step = max(1, BLOCK // max(cols, 1)) if xp is np else max(rows, 1)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
 
 
-def _row_dot(xp: Any, a: Any, b: Any) -> Any:
+def _row_dot(xp: Namespace, a: Array, b: Array) -> Array:
     """The dot products of rows, as a column."""
     return dots_of_rows(xp, a, b)[:, None]
 
 
-def _row_sum(xp: Any, a: Any) -> Any:
+def _row_sum(xp: Namespace, a: Array) -> Array:
     return total(xp, a, (1,), True)
 
 
-def _rstd(xp: Any, var: Any, eps: float) -> Any:
+def _rstd(xp: Namespace, var: Array, eps: float) -> Array:
     """``1 / sqrt(var + eps)``, into the memory given."""
     var += eps
     xp.sqrt(var, out=var)
@@ -51,8 +54,8 @@ def _rstd(xp: Any, var: Any, eps: float) -> Any:
 
 
 def normalize_rows(
-    xp: Any, x: Any, eps: float, weight: Any = None, bias: Any = None
-) -> tuple[Any, Any, Any]:  # fmt: skip
+    xp: Namespace, x: Array, eps: float, weight: Array | None = None, bias: Array | None = None
+) -> tuple[Array, Array, Array]:
     """Rows shifted and scaled to mean 0 and variance 1, then by weight and bias; mean and reciprocal deviation, as
     columns."""
     rows, cols = x.shape
@@ -73,8 +76,8 @@ def normalize_rows(
 
 
 def rows_gradient(
-    xp: Any, g: Any, hat: Any, rstd: Any, factor: Any, out: Any, product: Any = None
-) -> None:  # fmt: skip
+    xp: Namespace, g: Array, hat: Array, rstd: Array, factor: Array | None, out: Array, product: Array | None = None
+) -> None:
     """The gradient through :func:`normalize_rows` for a block of rows, into ``out``.
 
     ``hat`` are the normalized rows, which are overwritten; ``product``, if there is one already, ``g * hat``.
@@ -96,14 +99,16 @@ def rows_gradient(
     out *= rstd
 
 
-def _scratch(xp: Any, rows: int, cols: int, dtype: Any) -> Any:
+def _scratch(xp: Namespace, rows: int, cols: int, dtype: Native) -> Array:
     """Memory for one block of rows."""
     block = next(_blocks(xp, rows, cols), slice(0, 0))
     return xp.empty((block.stop, cols), dtype)
 
 
 @kernel("layer_norm")
-def layer_norm(xp: Any, x: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+def layer_norm(
+    xp: Namespace, x: Array, normalized_shape: tuple[int, ...], weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
     cols = prod(normalized_shape)
     rows = prod(x.shape[: x.ndim - len(normalized_shape)])
     weight, bias = (None if p is None else p.reshape(cols) for p in (weight, bias))
@@ -112,7 +117,9 @@ def layer_norm(xp: Any, x: Any, normalized_shape: Any, weight: Any, bias: Any, e
 
 
 @kernel("layer_norm_backward")
-def layer_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, weight: Any, bias: bool) -> Any:
+def layer_norm_backward(
+    xp: Namespace, g: Array, x: Array, mean: Array, rstd: Array, weight: Any, bias: bool
+) -> Array | tuple[Array, ...]:
     rows = mean.size
     cols = x.size // max(rows, 1) if weight is None else weight.size
     g, flat = g.reshape(rows, cols), x.reshape(rows, cols)
@@ -137,7 +144,7 @@ def layer_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, weight: A
 
 
 @joint_derivative("layer_norm", saves="self weight result1 result2", undefined=True)
-def layer_norm_gradient(s: Any, g: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+def layer_norm_gradient(s: Saved, g: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
     x, weight, shape = s.self, s.weight, s.normalized_shape
     dims = tuple(range(x.ndim - len(shape), x.ndim))
     has_bias = s.meta("bias") is not None
@@ -151,7 +158,7 @@ def layer_norm_gradient(s: Any, g: Tensor, *_: Any) -> tuple[Tensor | None, ...]
     return found if has_bias else (*found, None)
 
 
-def _onto(g: Tensor, shape: Any) -> Tensor:
+def _onto(g: Tensor, shape: tuple[int, ...]) -> Tensor:
     return F.sum_to_size(g, tuple(shape))
 
 
@@ -173,7 +180,7 @@ def _accurate(x: Tensor) -> Tensor:
 # Groups
 
 
-def _tiles(xp: Any, batch: int, channels: int, size: int) -> Iterator[tuple[slice, slice]]:
+def _tiles(xp: Namespace, batch: int, channels: int, size: int) -> Iterator[tuple[slice, slice]]:
     """Portions of ``(batch, channels, size)``: several samples, or some channels of one."""
     if xp is not np or channels * size <= BLOCK:
         for block in _blocks(xp, batch, channels * size):
@@ -185,7 +192,9 @@ def _tiles(xp: Any, batch: int, channels: int, size: int) -> Iterator[tuple[slic
 
 
 @kernel("group_norm")
-def group_norm(xp: Any, x: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
+def group_norm(
+    xp: Namespace, x: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
     batch, channels = x.shape[:2]
     size = prod(x.shape[2:])
     rows = batch * num_groups
@@ -200,7 +209,9 @@ def group_norm(xp: Any, x: Any, num_groups: int, weight: Any, bias: Any, eps: fl
 
 
 @kernel("group_norm_backward")
-def group_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, num_groups: int, weight: Any) -> Any:
+def group_norm_backward(
+    xp: Namespace, g: Array, x: Array, mean: Array, rstd: Array, num_groups: int, weight: Array | None
+) -> tuple[Array, Array, Array]:
     batch, channels = x.shape[:2]
     size = prod(x.shape[2:])
     each = channels // num_groups
@@ -229,7 +240,7 @@ def group_norm_backward(xp: Any, g: Any, x: Any, mean: Any, rstd: Any, num_group
 
 
 @joint_derivative("group_norm", saves="self weight result1 result2", undefined=True)
-def group_norm_gradient(s: Any, g: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+def group_norm_gradient(s: Saved, g: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
     x, weight = s.self, s.weight
     if not x.engine.differentiates:
         return tuple(F.group_norm_backward(g, x, s.result1, s.result2, s.num_groups, weight))
@@ -255,7 +266,7 @@ def _over_channels(g: Tensor) -> Tensor:
 # Batches
 
 
-def channel_dot(xp: Any, a: Any, b: Any) -> Any:
+def channel_dot(xp: Namespace, a: Array, b: Array) -> Array:
     """The sum of products per channel, of arrays ``(batch, channels, size)``."""
     batch, channels, size = a.shape
     if size >= CHANNEL_RUN:
@@ -264,13 +275,15 @@ def channel_dot(xp: Any, a: Any, b: Any) -> Any:
     return total(xp, a * b, (0, 2))
 
 
-def _flat(x: Any) -> Any:
+def _flat(x: Array) -> Array:
     """``(batch, channels, size)``."""
     return x.reshape((*x.shape[:2], prod(x.shape[2:])))
 
 
 @kernel("batch_norm_training")
-def batch_norm_training(xp: Any, x: Any, weight: Any, bias: Any, eps: float) -> Any:
+def batch_norm_training(
+    xp: Namespace, x: Array, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
     flat = _flat(x)
     batch, channels, size = flat.shape
     count = batch * size
@@ -293,7 +306,9 @@ def batch_norm_training(xp: Any, x: Any, weight: Any, bias: Any, eps: float) -> 
 
 
 @kernel("batch_norm_inference")
-def batch_norm_inference(xp: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+def batch_norm_inference(
+    xp: Namespace, x: Array, mean: Array, var: Array, weight: Array | None, bias: Array | None, eps: float
+) -> Array:
     scale = _rstd(xp, var.copy(), eps)
     if weight is not None:
         scale *= weight
@@ -310,8 +325,8 @@ def batch_norm_inference(xp: Any, x: Any, mean: Any, var: Any, weight: Any, bias
 
 @kernel("batch_norm_backward")
 def batch_norm_backward(
-    xp: Any, g: Any, x: Any, mean: Any, var: Any, weight: Any, training: bool, eps: float
-) -> Any:  # fmt: skip
+    xp: Namespace, g: Array, x: Array, mean: Array, var: Array, weight: Array | None, training: bool, eps: float
+) -> tuple[Array, Array, Array]:
     g, flat = _flat(g), _flat(x)
     batch, channels, size = flat.shape
     rstd = _rstd(xp, var.copy(), eps)
@@ -340,7 +355,7 @@ def batch_norm_backward(
 
 @joint_derivative("batch_norm_training", saves="self weight result1 result2", undefined=True)
 def batch_norm_training_gradient(
-    s: Any, g: Tensor | None, g_mean: Tensor | None, g_var: Tensor | None
+    s: Saved, g: Tensor | None, g_mean: Tensor | None, g_var: Tensor | None
 ) -> tuple[Tensor | None, ...]:
     x, weight = s.self, s.weight
     found = g_weight = g_bias = None
@@ -362,7 +377,7 @@ def batch_norm_training_gradient(
 
 
 @joint_derivative("batch_norm_inference", saves="self mean var weight")
-def batch_norm_inference_gradient(s: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+def batch_norm_inference_gradient(s: Saved, g: Tensor) -> tuple[Tensor | None, ...]:
     x, weight = s.self, s.weight
     if not x.engine.differentiates:
         return tuple(F.batch_norm_backward(g, x, s.mean, s.var, weight, False, s.eps))
@@ -384,19 +399,13 @@ def _move(running: Tensor, value: Tensor, momentum: float, factor: float = 1.0) 
     engine.on_arrays("move", _moved, running.array, value.array, momentum, factor)
 
 
-def _moved(running: Any, value: Any, momentum: float, factor: float) -> None:
+def _moved(running: Array, value: Array, momentum: float, factor: float) -> None:
     running[...] = running * (1 - momentum) + value * (momentum * factor)
 
 
-def _normalization(training: str) -> dict[str, Any]:
-    """What the gradients of a normalization with running statistics depend on, besides the one that comes in: by given
-    statistics it is linear in its input. ``training`` names the argument that asks for the input's own."""
-    return {"self": When(training, True, ("self", "weight"), ("weight",)), "weight": ("self",), "bias": ()}
-
-
-@composite("batch_norm", gradients=_normalization("training"))
+@composite("batch_norm")
 def batch_norm(
-    engine: Any, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
+    engine: EngineContext, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
     bias: Tensor | None, training: bool, momentum: float, eps: float,
 ) -> Tensor:  # fmt: skip
     out: Tensor
@@ -414,9 +423,9 @@ def batch_norm(
     return out
 
 
-@composite("instance_norm", gradients=_normalization("use_input_stats"))
+@composite("instance_norm")
 def instance_norm(
-    engine: Any, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
+    engine: EngineContext, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
     bias: Tensor | None, use_input_stats: bool, momentum: float, eps: float,
 ) -> Tensor:  # fmt: skip
     batch, channels = x.shape[:2]
@@ -442,12 +451,14 @@ def instance_norm(
 # Root mean square
 
 
-def _smallest_step(dtype: Any) -> float:
+def _smallest_step(dtype: Native) -> float:
     return float(np.finfo(dtype).eps)
 
 
 @kernel("rms_norm")
-def rms_norm(xp: Any, x: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
+def rms_norm(
+    xp: Namespace, x: Array, normalized_shape: tuple[int, ...], weight: Array | None, eps: float | None
+) -> tuple[Array, Array]:
     cols = prod(normalized_shape)
     rows = prod(x.shape[: x.ndim - len(normalized_shape)])
     flat = x.reshape(rows, cols)
@@ -463,7 +474,7 @@ def rms_norm(xp: Any, x: Any, normalized_shape: Any, weight: Any, eps: float | N
 
 
 @kernel("rms_norm_backward")
-def rms_norm_backward(xp: Any, g: Any, x: Any, rstd: Any, weight: Any) -> Any:
+def rms_norm_backward(xp: Namespace, g: Array, x: Array, rstd: Array, weight: Any) -> Array | tuple[Array, Array]:
     rows = rstd.size
     cols = x.size // max(rows, 1) if weight is None else weight.size
     g, flat, rstd = g.reshape(rows, cols), x.reshape(rows, cols), rstd.reshape(rows, 1)
@@ -489,7 +500,7 @@ def rms_norm_backward(xp: Any, g: Any, x: Any, rstd: Any, weight: Any) -> Any:
 
 
 @joint_derivative("rms_norm", saves="self weight result1", undefined=True)
-def rms_norm_gradient(s: Any, g: Tensor, _: Any) -> tuple[Tensor | None, Tensor | None]:
+def rms_norm_gradient(s: Saved, g: Tensor, _: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
     x, weight = s.self, s.weight
     if not x.engine.differentiates:
         found = F.rms_norm_backward(g, x, s.result1, weight)
@@ -504,7 +515,7 @@ def rms_norm_gradient(s: Any, g: Tensor, _: Any) -> tuple[Tensor | None, Tensor 
     return g_x, None if weight is None else g * hat
 
 
-def _eps(s: Any, x: Tensor) -> float:
+def _eps(s: Saved, x: Tensor) -> float:
     return _smallest_step(x.array.dtype) if s.eps is None else s.eps
 
 
@@ -512,18 +523,18 @@ def _eps(s: Any, x: Tensor) -> float:
 
 
 @composite("normalize")
-def normalize(engine: Any, x: Tensor, p: float, dim: Any, eps: float) -> Tensor:
+def normalize(engine: EngineContext, x: Tensor, p: float, dim: int | tuple[int, ...], eps: float) -> Tensor:
     norm = F.clamp_min(F.norm(x, p, dim, True), eps)
     return x / F.expand(norm, x.shape)
 
 
 @composite("cosine_similarity")
-def cosine_similarity(engine: Any, x: Tensor, y: Tensor, dim: int, eps: float) -> Tensor:
+def cosine_similarity(engine: EngineContext, x: Tensor, y: Tensor, dim: int, eps: float) -> Tensor:
     x, y = _direction(engine, x, y, dim, eps)
     return F.sum(x * y, (dim,))
 
 
-def _direction(engine: Any, x: Tensor, y: Tensor, dim: int, eps: float) -> tuple[Tensor, Tensor]:
+def _direction(engine: EngineContext, x: Tensor, y: Tensor, dim: int, eps: float) -> tuple[Tensor, Tensor]:
     """Both operands divided by their norms. The lower bound is not part of the norms' history, as in PyTorch."""
     shape, dtype = broadcast(x.shape, y.shape), join(x.dtype, y.dtype)
     found = []

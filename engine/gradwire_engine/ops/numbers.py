@@ -7,27 +7,30 @@ from typing import Any
 
 from gradwire_protocol.errors import GraphError
 
-from ..functional import F, conj
-from ..registry import derivative, kernel
+from ..autograd.functional import F, conj
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..runtime.arrays import Array, Namespace, Native
 
 
 @kernel("gcd")
-def gcd(xp: Any, x: Any, y: Any) -> Any:
+def gcd(xp: Namespace, x: Array, y: Array) -> Array:
     return xp.gcd(x, y)
 
 
 @kernel("lcm")
-def lcm(xp: Any, x: Any, y: Any) -> Any:
+def lcm(xp: Namespace, x: Array, y: Array) -> Array:
     return xp.lcm(x, y)
 
 
 @kernel("heaviside")
-def heaviside(xp: Any, x: Any, values: Any) -> Any:
+def heaviside(xp: Namespace, x: Array, values: Array) -> Array:
     return xp.where(x == 0, values, x > 0)
 
 
 @kernel("nextafter", half=True)
-def nextafter(xp: Any, x: Any, y: Any) -> Any:
+def nextafter(xp: Namespace, x: Array, y: Array) -> Array:
     if x.dtype.itemsize > 2:
         return xp.nextafter(x, y)
     # The bits of floats are ordered as integers are, their sign aside; the library's own knows no bfloat16.
@@ -42,37 +45,31 @@ def nextafter(xp: Any, x: Any, y: Any) -> Any:
 
 
 @kernel("frexp")
-def frexp(xp: Any, x: Any) -> Any:
+def frexp(xp: Namespace, x: Array) -> tuple[Array | Native, Array | Native]:
     mantissa, exponent = xp.frexp(x)
     return mantissa, exponent
 
 
 @kernel("ldexp")
-def ldexp(xp: Any, x: Any, y: Any) -> Any:
+def ldexp(xp: Namespace, x: Array, y: Array) -> Array:
     return xp.multiply(x, _power(xp, y))
 
 
-def _power(xp: Any, y: Any) -> Any:
+def _power(xp: Namespace, y: Array) -> Array:
     return xp.exp(y * math.log(2)) if y.dtype.kind == "c" else xp.exp2(y)
 
 
-def _no_derivative(s: Any, g: Any) -> Any:
-    raise GraphError("heaviside has no derivative: where(x > 0, 1, 0) has one, which is zero")
+def _no_derivative(s: Saved, g: Tensor) -> Any:
+    raise GraphError("heaviside has no derivative; where(x > 0, 1, 0) has one, which is zero")
 
 
-def _by_exponent(s: Any, g: Any) -> Any:
+def _by_exponent(s: Saved, g: Tensor) -> Tensor:
     return g * conj(s.result) * math.log(2)
 
 
 derivative("heaviside", self=_no_derivative, values=_no_derivative)
 derivative(
-    "nextafter",
-    self=("self other", lambda s, g: F.where(s.self == s.other, 0, g)),
-    other=lambda s, g: F.zeros_like(g),
+    "nextafter", self=("self other", lambda s, g: F.where(s.self == s.other, 0, g)), other=lambda s, g: F.zeros_like(g)
 )
 derivative("frexp", self=("result1", lambda s, g, _: g / F.exp2(F.to(s.result1, dtype=g.dtype))))
-derivative(
-    "ldexp",
-    self=("other", lambda s, g: g * conj(F.exp2(s.other))),
-    other=("result", _by_exponent),
-)
+derivative("ldexp", self=("other", lambda s, g: g * conj(F.exp2(s.other))), other=("result", _by_exponent))

@@ -13,11 +13,12 @@ import numpy as np
 from gradwire_protocol.dtypes import float32
 from gradwire_protocol.errors import GraphError
 
-from ..backends import native
-from ..casting import cast
-from ..functional import F
-from ..registry import control, row
-from ..tensor import Tensor
+from ..autograd.engine_context import EngineContext
+from ..autograd.functional import F
+from ..autograd.registry import control, row
+from ..autograd.tensor import Tensor
+from ..runtime.arrays import Array, Namespace, native
+from ..runtime.casting import cast
 
 PIECE = 1 << 15
 """Elements worked on at a time."""
@@ -31,7 +32,7 @@ class Piece:
 
     __slots__ = ("a", "b", "c", "g", "p", "states", "xp")
 
-    def __init__(self, xp: Any, p: Any, g: Any, states: list[Any], memory: list[Any]) -> None:
+    def __init__(self, xp: Namespace, p: Array, g: Array, states: list[Any], memory: list[Array]) -> None:
         self.xp = xp
         self.p = p
         self.g = g
@@ -48,7 +49,7 @@ class Piece:
         self.b += self.g
         self.g = self.b
 
-    def add_to_p(self, x: Any, factor: float) -> None:
+    def add_to_p(self, x: Array, factor: float) -> None:
         """``p += factor * x``."""
         self.xp.multiply(x, factor, out=self.c)
         self.p += self.c
@@ -58,19 +59,19 @@ class Piece:
         """Memory that the gradient is not in: the gradient may be in ``a`` or ``b``, of which only one is taken."""
         return self.b if self.g is self.a else self.a
 
-    def divide_to_p(self, x: Any, divisor: Any, factor: float) -> None:
+    def divide_to_p(self, x: Array, divisor: Array, factor: float) -> None:
         """``p += factor * x / divisor``; ``divisor`` is not ``c``."""
         self.xp.multiply(x, factor, out=self.c)
         self.c /= divisor
         self.p += self.c
 
-    def add_square(self, target: Any, x: Any, factor: float) -> None:
+    def add_square(self, target: Array, x: Array, factor: float) -> None:
         """``target += factor * x * x``."""
         self.xp.multiply(x, factor, out=self.c)
         self.c *= x
         target += self.c
 
-    def blend(self, target: Any, x: Any, weight: float) -> None:
+    def blend(self, target: Array, x: Array, weight: float) -> None:
         """Move ``target`` towards ``x``: exactly to it for a weight of 1."""
         if weight < 0.5:
             self.xp.subtract(x, target, out=self.c)
@@ -82,7 +83,7 @@ class Piece:
             self.xp.subtract(x, self.c, out=target)
 
 
-def working(tensor: Tensor) -> Any:
+def working(tensor: Tensor) -> Array:
     """The array to compute on: complex as pairs of reals, half precision as float32."""
     array, dtype = tensor.array, tensor.meta.dtype
     if dtype is float32:  # as most are
@@ -108,7 +109,7 @@ def pieces(
     for i, param in due(params, skip):
         xp = param.engine.backends[param.device].xp
         written = [param, *(state[i] for state in states)]
-        arrays = [None if t is None else working(t) for t in written]
+        arrays: list[Any] = [None if t is None else working(t) for t in written]
         p, g, kept = arrays[0], working(param.grad), arrays[1:]
         if whole is not None and xp is np and whole(i, p, g, kept) is not NotImplemented:
             keep(written, arrays)
@@ -132,7 +133,7 @@ def due(params: list[Tensor], skip: Tensor | None) -> Iterator[tuple[int, Any]]:
         if param.grad is None:
             continue
         if not param.is_leaf:
-            raise GraphError(f"parameter {i}, a {param.meta!r} tensor, was computed: optimizers change leaves only")
+            raise GraphError(f"parameter {i}, a {param.meta!r} tensor, is not a leaf; an optimizer updates only leaves")
         yield i, param
 
 
@@ -161,7 +162,7 @@ def stepped_at_once(
     return True
 
 
-def keep(tensors: list[Any], arrays: list[Any]) -> None:
+def keep(tensors: list[Tensor | None], arrays: list[Any]) -> None:
     """Count the change of these tensors, and write it back to those whose working array is a copy."""
     for tensor, array in zip(tensors, arrays, strict=True):
         if tensor is not None and array is not None:
@@ -170,7 +171,7 @@ def keep(tensors: list[Any], arrays: list[Any]) -> None:
             tensor.storage.version += 1
 
 
-def _cut(xp: Any, p: Any, g: Any, states: list[Any]) -> Iterator[Piece]:
+def _cut(xp: Namespace, p: Array, g: Array, states: list[Array | None]) -> Iterator[Piece]:
     arrays = [p, g, *(s for s in states if s is not None)]
     if xp is not np or p.size <= PIECE or not all(x.flags.c_contiguous for x in arrays):
         yield Piece(xp, p, g, states, [xp.empty(p.shape, p.dtype) for _ in range(3)])
@@ -186,7 +187,7 @@ def _cut(xp: Any, p: Any, g: Any, states: list[Any]) -> Iterator[Piece]:
 
 @control("sgd_step", writes="operands")
 def sgd_step(
-    engine: Any, params: list[Tensor], momentum_buffers: list[Tensor | None], lr: float, momentum: float,
+    engine: EngineContext, params: list[Tensor], momentum_buffers: list[Tensor | None], lr: float, momentum: float,
     dampening: float, weight_decay: float, nesterov: bool, maximize: bool, first: tuple[bool, ...],
     skip: Tensor | None,
 ) -> None:  # fmt: skip
@@ -223,7 +224,7 @@ def sgd_step(
 
 @control("adam_step", writes="operands")
 def adam_step(
-    engine: Any, params: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
+    engine: EngineContext, params: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
     max_exp_avg_sqs: list[Tensor | None], lr: float, beta1: float, beta2: float, eps: float, weight_decay: float,
     step: float, amsgrad: bool, maximize: bool, decoupled_weight_decay: bool, skip: Tensor | None,
 ) -> None:  # fmt: skip
@@ -290,8 +291,8 @@ def rmsprop_step(
 
 @control("adagrad_step", writes="operands")
 def adagrad_step(
-    engine: Any, params: list[Tensor], state_sums: list[Tensor], lr: float, lr_decay: float, weight_decay: float,
-    eps: float, step: float, maximize: bool, skip: Tensor | None,
+    engine: EngineContext, params: list[Tensor], state_sums: list[Tensor], lr: float, lr_decay: float,
+    weight_decay: float, eps: float, step: float, maximize: bool, skip: Tensor | None,
 ) -> None:  # fmt: skip
     rate = lr / (1 + (step - 1) * lr_decay)
     for _, piece in pieces(params, [state_sums], maximize, skip):
@@ -305,8 +306,8 @@ def adagrad_step(
         piece.divide_to_p(g, scale, -rate)
 
 
-@control("zero_grad")
-def zero_grad(engine: Any, params: list[Tensor], set_to_none: bool) -> None:
+@control("zero_grad", planned=True, settles=True)
+def zero_grad(engine: EngineContext, params: list[Tensor], set_to_none: bool) -> None:
     for param in params:
         gradient = param.grad
         if engine.undo is not None:
@@ -320,12 +321,12 @@ def zero_grad(engine: Any, params: list[Tensor], set_to_none: bool) -> None:
             engine.call("zero_", gradient)
 
 
-def _scale(gradient: Any, factor: Any) -> None:
+def _scale(gradient: Array, factor: Array) -> None:
     gradient[...] *= factor.astype(gradient.dtype)
 
 
-@control("clip_grad_norm_", writes="gradients")
-def clip_grad_norm_(engine: Any, params: list[Tensor], max_norm: float, norm_type: float) -> Tensor:
+@control("clip_grad_norm_", writes="gradients", planned=True)
+def clip_grad_norm_(engine: EngineContext, params: list[Tensor], max_norm: float, norm_type: float) -> Tensor:
     recording, engine.grad_enabled = engine.grad_enabled, False
     try:
         gradients = [p.grad for p in params if p.grad is not None]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..functional import F
-from ..registry import derivative, joint_derivative, kernel
-from ..sequences import rows_there
-from ..tensor import Tensor
+from ..autograd.functional import F
+from ..autograd.registry import derivative, joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.sequences import rows_there
+from ..runtime.arrays import Array, Namespace
 
 
 @kernel("pack_padded", half=True)
-def pack_padded(xp: Any, x: Any, batch_sizes: tuple[int, ...]) -> Any:
+def pack_padded(xp: Namespace, x: Array, batch_sizes: tuple[int, ...]) -> Array:
     return x[: len(batch_sizes)][rows_there(xp, batch_sizes)]
 
 
@@ -19,7 +19,7 @@ derivative("pack_padded", self=lambda s, g: F.pad_packed(g, s.batch_sizes, 0, s.
 
 
 @kernel("pad_packed", half=True)
-def pad_packed(xp: Any, x: Any, batch_sizes: tuple[int, ...], padding_value: Any, length: int | None) -> Any:
+def pad_packed(xp: Namespace, x: Array, batch_sizes: tuple[int, ...], padding_value: int, length: int | None) -> Array:
     found = xp.full((length or len(batch_sizes), batch_sizes[0], *x.shape[1:]), padding_value, x.dtype)
     found[: len(batch_sizes)][rows_there(xp, batch_sizes)] = x
     return found
@@ -33,7 +33,9 @@ def _place(length: int, longest: int, side: str) -> slice:
 
 
 @kernel("pad_sequence", half=True)
-def pad_sequence(xp: Any, sequences: list[Any], batch_first: bool, padding_value: Any, padding_side: str) -> Any:
+def pad_sequence(
+    xp: Namespace, sequences: list[Array], batch_first: bool, padding_value: float, padding_side: str
+) -> Array:
     longest = max(len(s) for s in sequences)
     found = xp.full((len(sequences), longest, *sequences[0].shape[1:]), padding_value, sequences[0].dtype)
     for row, sequence in zip(found, sequences, strict=True):
@@ -42,7 +44,7 @@ def pad_sequence(xp: Any, sequences: list[Any], batch_first: bool, padding_value
 
 
 @joint_derivative("pad_sequence")
-def _(s: Any, g: Tensor) -> list[Tensor | None]:
+def _(s: Saved, g: Tensor) -> list[Tensor | None]:
     dim = 0 if s.batch_first else 1
     longest, found = g.shape[1 - dim], []
     for k, (described, needed) in enumerate(zip(s.meta("sequences"), s.needs_each("sequences"), strict=True)):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradwire_protocol.ops.padding import amounts
 
-from ..functional import F
-from ..registry import derivative, kernel
-from ..tensor import Tensor
+from ..autograd.functional import F
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..runtime.arrays import Array, Namespace
 
 
 def _at(axis: int, where: slice) -> tuple[slice, ...]:
@@ -30,7 +30,7 @@ def _sources(extent: int, before: int, after: int, mode: str) -> tuple[slice, sl
 
 
 @kernel("pad", half=True)
-def pad(xp: Any, x: Any, pad: tuple[int, ...], mode: str, value: Any) -> Any:
+def pad(xp: Namespace, x: Array, pad: tuple[int, ...], mode: str, value: int | None) -> Array:
     if mode == "constant":
         return _constant(xp, x, pad, 0 if value is None else value)
     for axis, (before, after) in enumerate(amounts(pad, x.ndim)):
@@ -39,7 +39,7 @@ def pad(xp: Any, x: Any, pad: tuple[int, ...], mode: str, value: Any) -> Any:
     return x
 
 
-def _constant(xp: Any, x: Any, pad: tuple[int, ...], value: Any) -> Any:
+def _constant(xp: Namespace, x: Array, pad: tuple[int, ...], value: int) -> Array:
     pairs = amounts(pad, x.ndim)
     shape = tuple(n + before + after for n, (before, after) in zip(x.shape, pairs, strict=True))
     # An empty array and an assignment convert the value as the dtype does, modulo 2**bits for integers.
@@ -52,7 +52,7 @@ def _constant(xp: Any, x: Any, pad: tuple[int, ...], value: Any) -> Any:
     return out
 
 
-def _extended(xp: Any, x: Any, axis: int, before: int, after: int, mode: str) -> Any:
+def _extended(xp: Namespace, x: Array, axis: int, before: int, after: int, mode: str) -> Array:
     """One dimension padded."""
     extent = x.shape[axis]
     shape = list(x.shape)
@@ -69,14 +69,14 @@ def _extended(xp: Any, x: Any, axis: int, before: int, after: int, mode: str) ->
 
 
 @kernel("pad_backward")
-def pad_backward(xp: Any, g: Any, pad: tuple[int, ...], mode: str) -> Any:
+def pad_backward(xp: Namespace, g: Array, pad: tuple[int, ...], mode: str) -> Array:
     for axis, (before, after) in reversed(list(enumerate(amounts(pad, g.ndim)))):
         if (before, after) != (0, 0):
             g = _folded(xp, g, axis, before, after, mode)
     return g
 
 
-def _folded(xp: Any, g: Any, axis: int, before: int, after: int, mode: str) -> Any:
+def _folded(xp: Namespace, g: Array, axis: int, before: int, after: int, mode: str) -> Array:
     """The transpose of :func:`_extended`."""
     shape = list(g.shape)
     extent = shape[axis] = shape[axis] - before - after
@@ -92,7 +92,7 @@ def _folded(xp: Any, g: Any, axis: int, before: int, after: int, mode: str) -> A
     return out
 
 
-def _pad(s: Any, g: Tensor) -> Tensor:
+def _pad(s: Saved, g: Tensor) -> Tensor:
     if s.mode == "constant":
         return F.pad(g, tuple(-n for n in s.pad))
     return F.pad_backward(g, s.pad, s.mode)

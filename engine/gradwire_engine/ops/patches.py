@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from gradwire_protocol.ops.convolution import spatial
 from gradwire_protocol.ops.patches import patch_geometry
 
-from ..functional import F
-from ..registry import derivative, kernel
-from ..tensor import Tensor
-from ..windows import Ints, Windows
+from ..autograd.functional import F
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.windows import Ints, Windows
+from ..runtime.arrays import Array, Namespace
 from .convolution import roll, unroll
 
 
-def _windows(extents: Ints, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Windows:
+def _windows(
+    extents: Ints, kernel_size: int | tuple[int, ...], dilation: int | tuple[int, ...], padding: int | tuple[int, ...],
+    stride: int | tuple[int, ...],
+) -> Windows:  # fmt: skip
     found = patch_geometry("im2col", kernel_size, dilation, padding, stride)
     return Windows(extents, found.outputs(extents), found.kernel, found.stride, found.before, found.dilation)
 
 
 @kernel("im2col")
-def im2col(xp: Any, x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+def im2col(
+    xp: Namespace, x: Array, kernel_size: int | tuple[int, ...], dilation: int | tuple[int, ...],
+    padding: int | tuple[int, ...], stride: int | tuple[int, ...],
+) -> Array:  # fmt: skip
     images = x.reshape(-1, *x.shape[-3:])
     windows = _windows(x.shape[-2:], kernel_size, dilation, padding, stride)
     rows, outputs = x.shape[-3] * prod(windows.kernel), prod(windows.outputs)
@@ -33,7 +40,10 @@ def im2col(xp: Any, x: Any, kernel_size: Any, dilation: Any, padding: Any, strid
 
 
 @kernel("col2im")
-def col2im(xp: Any, x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+def col2im(
+    xp: Namespace, x: Array, output_size: tuple[int, ...], kernel_size: int | tuple[int, ...],
+    dilation: int | tuple[int, ...], padding: int | tuple[int, ...], stride: int | tuple[int, ...],
+) -> Array:  # fmt: skip
     extents = spatial("col2im", output_size, 2, "output_size")
     windows = _windows(extents, kernel_size, dilation, padding, stride)
     channels = x.shape[-2] // prod(windows.kernel)
@@ -44,7 +54,7 @@ def col2im(xp: Any, x: Any, output_size: Any, kernel_size: Any, dilation: Any, p
     return image != 0 if x.dtype.kind == "b" else image
 
 
-def _how(s: Any) -> tuple[Any, ...]:
+def _how(s: Saved) -> tuple[int | tuple[int, int], ...]:
     return s.kernel_size, s.dilation, s.padding, s.stride
 
 
@@ -53,7 +63,7 @@ derivative("col2im", self=lambda s, g: F.im2col(g, *_how(s)))
 
 
 @kernel("pixel_shuffle", half=True)
-def pixel_shuffle(xp: Any, x: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(xp: Namespace, x: Array, upscale_factor: int) -> Array:
     r = upscale_factor
     *lead, c, h, w = x.shape
     blocks = x.reshape(prod(lead), c // (r * r), r, r, h, w)
@@ -61,7 +71,7 @@ def pixel_shuffle(xp: Any, x: Any, upscale_factor: int) -> Any:
 
 
 @kernel("pixel_unshuffle", half=True)
-def pixel_unshuffle(xp: Any, x: Any, downscale_factor: int) -> Any:
+def pixel_unshuffle(xp: Namespace, x: Array, downscale_factor: int) -> Array:
     r = downscale_factor
     *lead, c, h, w = x.shape
     blocks = x.reshape(prod(lead), c, h // r, r, w // r, r)
@@ -69,13 +79,13 @@ def pixel_unshuffle(xp: Any, x: Any, downscale_factor: int) -> Any:
 
 
 @kernel("channel_shuffle", half=True)
-def channel_shuffle(xp: Any, x: Any, groups: int) -> Any:
+def channel_shuffle(xp: Namespace, x: Array, groups: int) -> Array:
     n, c = x.shape[:2]
     rest = prod(x.shape[2:])
     return x.reshape(n, groups, c // groups, rest).swapaxes(1, 2).reshape(x.shape)
 
 
-def _by_channel_shuffle(s: Any, g: Tensor) -> Any:
+def _by_channel_shuffle(s: Saved, g: Tensor) -> Tensor:
     return F.channel_shuffle(g, max(g.shape[1] // s.groups, 1))
 
 

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic: sums, products, quotients, powers, extremes, selection, complex parts."""
+"""Elementwise arithmetic: sums, products, quotients, powers, extremes, selection."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from gradwire_protocol.errors import GraphError
+from gradwire_protocol.meta import Meta
 
-from .. import division, special
-from ..axes import waits
-from ..backends import native
-from ..functional import F, conj
-from ..registry import derivative, joint_derivative, kernel
-from ..select import select
-from ..tensor import Tensor
+from ..autograd.functional import F, conj
+from ..autograd.registry import derivative, flat_at_zero, forward_derivative, joint_derivative, kernel, passes_on
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics import division, special
+from ..numerics.axes import waits
+from ..numerics.select import select
+from ..runtime.arrays import Array, Namespace, native
 
 
 def conjugate(value: Any) -> Any:
@@ -24,17 +26,17 @@ def conjugate(value: Any) -> Any:
     return conj(value) if isinstance(value, Tensor) else value.conjugate()
 
 
-def scaled(gradient: Any, factor: Any) -> Any:
+def scaled(gradient: Tensor, factor: complex) -> Tensor:
     """A gradient times the conjugate of a Python number."""
     return gradient if factor == 1 else gradient * factor.conjugate()
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Array | complex | None) -> bool:
     """Whether a kernel was given a Python number where it takes an array or a number."""
     return not hasattr(value, "dtype")
 
 
-def fitted(number: Any, like: Any) -> Any:
+def fitted(number: complex, like: Array) -> Array | complex:
     """A Python integer as an integer array's dtype holds it: beyond its range it wraps around, as in C."""
     if type(number) is int and not is_number(like) and like.dtype.kind in "iu":
         return np.asarray(number).astype(like.dtype)[()]
@@ -44,7 +46,7 @@ def fitted(number: Any, like: Any) -> Any:
 # Sums, products, quotients
 
 
-def _multiple(xp: Any, x: Any, y: Any, alpha: Any) -> Any:
+def _multiple(xp: Namespace, x: Array, y: Any, alpha: complex) -> Any:
     """``alpha * y``, for ``x``. Two numbers are multiplied as Python does: NumPy's product of integers would wrap."""
     if alpha == 1:
         return y
@@ -52,17 +54,17 @@ def _multiple(xp: Any, x: Any, y: Any, alpha: Any) -> Any:
 
 
 @kernel("add")
-def add(xp: Any, x: Any, y: Any, alpha: Any) -> Any:
+def add(xp: Namespace, x: Array, y: Array | float, alpha: complex) -> Array:
     return xp.add(x, _multiple(xp, x, y, alpha))
 
 
 @kernel("sub")
-def sub(xp: Any, x: Any, y: Any, alpha: Any) -> Any:
+def sub(xp: Namespace, x: Array, y: Array | float, alpha: complex) -> Array:
     return xp.subtract(x, _multiple(xp, x, y, alpha))
 
 
 @kernel("rsub")
-def rsub(xp: Any, x: Any, y: Any, alpha: Any) -> Any:
+def rsub(xp: Namespace, x: Array, y: Array | float, alpha: complex) -> Array:
     return xp.subtract(y, x if alpha == 1 else xp.multiply(x, fitted(alpha, x)))
 
 
@@ -72,18 +74,15 @@ derivative("rsub", self=lambda s, g: scaled(-g, s.alpha), other=lambda s, g: g)
 
 
 @kernel("mul")
-def mul(xp: Any, x: Any, y: Any) -> Any:
+def mul(xp: Namespace, x: Array, y: Array | complex) -> Array:
     return xp.multiply(x, y)
 
 
-derivative(
-    "mul",
-    self=("other", lambda s, g: g * conjugate(s.other)),
-    other=("self", lambda s, g: g * conj(s.self)),
-)
+derivative("mul", self=("other", lambda s, g: g * conjugate(s.other)), other=("self", lambda s, g: g * conj(s.self)))
+passes_on("mul", "other")
 
 
-def _check_divisor(xp: Any, x: Any, y: Any) -> None:
+def _check_divisor(xp: Namespace, x: Array, y: Any) -> None:
     """Integers have no infinity: dividing them by zero is an error. A GPU would have to be waited for to know."""
     if is_number(y):
         zero = y == 0
@@ -94,7 +93,7 @@ def _check_divisor(xp: Any, x: Any, y: Any) -> None:
 
 
 @kernel("div")
-def div(xp: Any, x: Any, y: Any, rounding_mode: str | None) -> Any:
+def div(xp: Namespace, x: Array, y: Any, rounding_mode: str | None) -> Array:
     if rounding_mode is None:
         return xp.true_divide(x, y)
     if rounding_mode == "floor":
@@ -112,7 +111,7 @@ def _is_float(x: Any, y: Any) -> bool:
 
 
 @kernel("floor_divide")
-def floor_divide(xp: Any, x: Any, y: Any) -> Any:
+def floor_divide(xp: Namespace, x: Array, y: Any) -> Array:
     if _is_float(x, y):
         return division.floored(xp, x, y)
     _check_divisor(xp, x, y)
@@ -120,7 +119,7 @@ def floor_divide(xp: Any, x: Any, y: Any) -> Any:
 
 
 @kernel("remainder")
-def remainder(xp: Any, x: Any, y: Any) -> Any:
+def remainder(xp: Namespace, x: Array, y: Any) -> Array:
     if _is_float(x, y):
         return division.remainder(xp, x, y)
     _check_divisor(xp, x, y)
@@ -128,39 +127,40 @@ def remainder(xp: Any, x: Any, y: Any) -> Any:
 
 
 @kernel("fmod")
-def fmod(xp: Any, x: Any, y: Any) -> Any:
+def fmod(xp: Namespace, x: Array, y: Any) -> Array:
     if _is_float(x, y):
         return division.fmod(xp, x, y)
     _check_divisor(xp, x, y)
     return xp.fmod(x, y)
 
 
-def _by_dividend(s: Any, g: Any) -> Any:
+def _by_dividend(s: Saved, g: Tensor) -> Tensor:
     return F.zeros_like(g) if s.rounding_mode is not None else g / conjugate(s.other)
 
 
-def _by_divisor(s: Any, g: Any) -> Any:
+def _by_divisor(s: Saved, g: Tensor) -> Tensor:
     return F.zeros_like(g) if s.rounding_mode is not None else -g * conj(s.self / s.other / s.other)
 
 
-def _no_derivative(s: Any, g: Any) -> Any:
-    raise GraphError('floor_divide has no derivative: use div(..., rounding_mode="floor")')
+def _no_derivative(s: Saved, g: Tensor) -> Any:
+    raise GraphError('floor_divide has no derivative; use div(..., rounding_mode="floor")')
 
 
-def _quotient(s: Any, mode: str) -> Any:
+def _quotient(s: Saved, mode: str) -> Tensor:
     """The rounded quotient, of which ``self`` may be a number."""
     dividend = s.self if isinstance(s.self, Tensor) else F.full_like(s.other, s.self)
     return F.div(dividend, s.other, rounding_mode=mode)
 
 
 derivative("div", self=("other", _by_dividend), other=("self other", _by_divisor))
+passes_on("div", "other")
 derivative("floor_divide", self=_no_derivative, other=_no_derivative)
 derivative("remainder", self=lambda s, g: g, other=("self other", lambda s, g: -g * _quotient(s, "floor")))
 derivative("fmod", self=lambda s, g: g, other=("self other", lambda s, g: -g * _quotient(s, "trunc")))
 
 
 @kernel("neg")
-def neg(xp: Any, x: Any) -> Any:
+def neg(xp: Namespace, x: Array) -> Array:
     return xp.negative(x)
 
 
@@ -169,16 +169,16 @@ derivative("positive", self=lambda s, g: g)
 
 
 @kernel("addcmul")
-def addcmul(xp: Any, x: Any, first: Any, second: Any, value: Any) -> Any:
+def addcmul(xp: Namespace, x: Array, first: Array, second: Array, value: float) -> Array:
     return xp.add(x, xp.multiply(_times(xp, first, value), second))
 
 
 @kernel("addcdiv")
-def addcdiv(xp: Any, x: Any, first: Any, second: Any, value: Any) -> Any:
+def addcdiv(xp: Namespace, x: Array, first: Array, second: Array, value: float) -> Array:
     return xp.add(x, xp.true_divide(_times(xp, first, value), second))
 
 
-def _times(xp: Any, x: Any, value: Any) -> Any:
+def _times(xp: Namespace, x: Array, value: float) -> Array:
     if value == 1:
         return x
     return xp.multiply(x, int(value) if x.dtype.kind in "iu" else value)
@@ -201,7 +201,7 @@ derivative(
 
 
 @kernel("lerp")
-def lerp(xp: Any, x: Any, end: Any, weight: Any) -> Any:
+def lerp(xp: Namespace, x: Array, end: Array, weight: Any) -> Array:
     """From the nearer end, so that neither end is missed by rounding."""
     way = end - x
     if is_number(weight):
@@ -223,7 +223,7 @@ _LONGEST_CHAIN = 32
 
 
 @kernel("pow")
-def pow(xp: Any, base: Any, exponent: Any) -> Any:
+def pow(xp: Namespace, base: Any, exponent: Any) -> Array:
     if is_number(exponent):
         return _to_number(xp, base, exponent)
     if exponent.dtype.kind == "b":
@@ -236,11 +236,11 @@ def pow(xp: Any, base: Any, exponent: Any) -> Any:
 
 
 @kernel("square")
-def square(xp: Any, x: Any) -> Any:
+def square(xp: Namespace, x: Array) -> Array:
     return xp.multiply(x, x)
 
 
-def _to_number(xp: Any, x: Any, n: Any) -> Any:
+def _to_number(xp: Namespace, x: Array, n: Any) -> Array:
     """``x ** n``. Multiplying beats ``power`` up to 500 times where x has negative elements."""
     kind = x.dtype.kind
     if kind == "b":
@@ -269,7 +269,7 @@ def _to_number(xp: Any, x: Any, n: Any) -> Any:
     return select(xp, (x < 0) & (x > -math.inf), math.nan, power)
 
 
-def _chain(xp: Any, x: Any, n: int) -> Any:
+def _chain(xp: Namespace, x: Array, n: int) -> Any:
     """``x ** n`` for a whole n, not negative, by squaring."""
     if n == 0:
         return xp.ones_like(x)
@@ -283,14 +283,14 @@ def _chain(xp: Any, x: Any, n: int) -> Any:
         x = x * x
 
 
-def _by_base(s: Any, g: Any) -> Any:
+def _by_base(s: Saved, g: Tensor) -> Tensor:
     n = s.exponent
     if not isinstance(n, Tensor):
         return F.zeros_like(g) if n == 0 else g * conj(s.self ** (n - 1) * n)
     return F.where(n == 0, 0, g * conj(s.self ** (n - 1) * n))
 
 
-def _by_exponent(s: Any, g: Any) -> Any:
+def _by_exponent(s: Saved, g: Tensor) -> Tensor:
     base, n, result = s.self, s.exponent, s.result
     from_zero = (F.real(n) if n.dtype.is_complex else n) >= 0
     if isinstance(base, Tensor):
@@ -312,12 +312,12 @@ derivative("square", self=("self", lambda s, g: g * conj(s.self * 2)))
 
 
 @kernel("abs")
-def abs_(xp: Any, x: Any) -> Any:
+def abs_(xp: Namespace, x: Array) -> Array:
     return xp.absolute(x)
 
 
 @kernel("sign", "sgn")
-def sign(xp: Any, x: Any) -> Any:
+def sign(xp: Namespace, x: Array) -> Array:
     if x.dtype.kind == "b":
         return x.copy()
     if x.dtype.kind != "c":
@@ -326,7 +326,7 @@ def sign(xp: Any, x: Any) -> Any:
     return xp.where(size == 0, 0, x / size)
 
 
-def _by_direction(s: Any, g: Any) -> Any:
+def _by_direction(s: Saved, g: Tensor) -> Tensor:
     """Only what is across the direction turns it: the gradient less its part along the direction, over the size."""
     if not s.self.dtype.is_complex:
         return F.zeros_like(g)
@@ -338,10 +338,11 @@ def _by_direction(s: Any, g: Any) -> Any:
 derivative("abs", self=("self", lambda s, g: g * F.sgn(s.self)))
 derivative("sign", self=lambda s, g: F.zeros_like(g))
 derivative("sgn", self=("self result", _by_direction))
+flat_at_zero("sgn")
 
 
 @kernel("copysign")
-def copysign(xp: Any, x: Any, y: Any) -> Any:
+def copysign(xp: Namespace, x: Array, y: Array | float) -> Array:
     return xp.copysign(x, y)
 
 
@@ -356,26 +357,26 @@ derivative(
 
 
 @kernel("maximum")
-def maximum(xp: Any, x: Any, y: Any) -> Any:
+def maximum(xp: Namespace, x: Array, y: Array) -> Array:
     return xp.maximum(x, y)
 
 
 @kernel("minimum")
-def minimum(xp: Any, x: Any, y: Any) -> Any:
+def minimum(xp: Namespace, x: Array, y: Array) -> Array:
     return xp.minimum(x, y)
 
 
 @kernel("fmax")
-def fmax(xp: Any, x: Any, y: Any) -> Any:
+def fmax(xp: Namespace, x: Array, y: Array) -> Array:
     return xp.fmax(x, y)
 
 
 @kernel("fmin")
-def fmin(xp: Any, x: Any, y: Any) -> Any:
+def fmin(xp: Namespace, x: Array, y: Array) -> Array:
     return xp.fmin(x, y)
 
 
-def _shared(g: Any, tie: Any, lost: Any) -> Any:
+def _shared(g: Tensor, tie: Tensor, lost: Tensor) -> Tensor:
     return F.where(tie, g / 2, F.where(lost, 0, g))
 
 
@@ -401,8 +402,26 @@ derivative(
 )
 
 
+def _picking(first: Tensor, self_t: Tensor, other_t: Tensor | None) -> Tensor:
+    """``self_t`` to the extent ``first``, else ``other_t``."""
+    if self_t is None:
+        return other_t - first * other_t
+    if other_t is None:
+        return first * self_t
+    return other_t + first * (self_t - other_t)
+
+
+def _half_at_ties(x: Tensor, y: Tensor, above: Tensor) -> Tensor:
+    return F.where(x == y, 0.5, F.to(above, dtype=x.dtype if x.ndim or not y.ndim else y.dtype))
+
+
+forward_derivative("maximum", lambda x, y, x_t, y_t: _picking(_half_at_ties(x, y, x > y), x_t, y_t))
+forward_derivative("minimum", lambda x, y, x_t, y_t: _picking(_half_at_ties(x, y, x < y), x_t, y_t))
+forward_derivative("fmax", lambda x, y, x_t, y_t: _picking((x > y) | F.isnan(y), x_t, y_t))
+
+
 @kernel("clamp")
-def clamp(xp: Any, x: Any, low: Any, high: Any) -> Any:
+def clamp(xp: Namespace, x: Array, low: Array | float | None, high: Array | float | None) -> Array:
     if is_number(low) and is_number(high) and low is not None and high is not None:
         return xp.clip(x, low, high)
     if low is not None:
@@ -411,16 +430,16 @@ def clamp(xp: Any, x: Any, low: Any, high: Any) -> Any:
 
 
 @kernel("clamp_min")
-def clamp_min(xp: Any, x: Any, low: Any) -> Any:
+def clamp_min(xp: Namespace, x: Array, low: Array | float) -> Array:
     return xp.maximum(x, low)
 
 
 @kernel("clamp_max")
-def clamp_max(xp: Any, x: Any, high: Any) -> Any:
+def clamp_max(xp: Namespace, x: Array, high: Array | float) -> Array:
     return xp.minimum(x, high)
 
 
-def _within(s: Any, g: Any) -> Any:
+def _within(s: Saved, g: Tensor) -> Tensor:
     if s.max is None:
         return F.where(s.self >= s.min, g, 0)
     if s.min is None:
@@ -428,22 +447,17 @@ def _within(s: Any, g: Any) -> Any:
     return F.where((s.self >= s.min) & (s.self <= s.max), g, 0)
 
 
-def _by_min(s: Any, g: Any) -> Any:
+def _by_min(s: Saved, g: Tensor) -> Tensor:
     below = s.self < s.min
     return F.where(below if s.max is None else below & (s.min < s.max), g, 0)
 
 
-def _by_max(s: Any, g: Any) -> Any:
+def _by_max(s: Saved, g: Tensor) -> Tensor:
     above = s.self > s.max
     return F.where(above if s.min is None else above | (s.max < s.min), g, 0)
 
 
-derivative(
-    "clamp",
-    self=("self min max", _within),
-    min=("self min max", _by_min),
-    max=("self min max", _by_max),
-)
+derivative("clamp", self=("self min max", _within), min=("self min max", _by_min), max=("self min max", _by_max))
 derivative(
     "clamp_min",
     self=("self min", lambda s, g: F.where(s.self >= s.min, g, 0)),
@@ -457,7 +471,7 @@ derivative(
 
 
 @kernel("where", announced=True)
-def where(xp: Any, out: Any, condition: Any, x: Any, y: Any) -> Any:
+def where(xp: Namespace, out: Meta, condition: Array, x: Any, y: Any) -> Array:
     dtype = native(out.dtype)
     sides = [v if is_number(v) or v.dtype == dtype else v.astype(dtype) for v in (x, y)]
     return select(xp, condition if condition.dtype.kind == "b" else condition != 0, *sides)
@@ -471,7 +485,7 @@ derivative(
 
 
 @kernel("masked_fill")
-def masked_fill(xp: Any, x: Any, mask: Any, value: Any) -> Any:
+def masked_fill(xp: Namespace, x: Array, mask: Array, value: Any) -> Array:
     if not is_number(value):
         value = value.astype(x.dtype)
     elif x.dtype.kind in "iub":
@@ -490,19 +504,19 @@ derivative(
 
 
 @kernel("atan2")
-def atan2(xp: Any, x: Any, y: Any) -> Any:
+def atan2(xp: Namespace, x: Array, y: Array) -> Array:
     return xp.arctan2(x, y)
 
 
 @joint_derivative("atan2", "self other")
-def _(s: Any, g: Any) -> Any:
+def _(s: Saved, g: Tensor) -> tuple[Tensor, Tensor]:
     norm = s.self * s.self + s.other * s.other
     g = g * F.where(norm == 0, 0, F.reciprocal(norm))
     return g * s.other, g * -s.self
 
 
 @kernel("hypot")
-def hypot(xp: Any, x: Any, y: Any) -> Any:
+def hypot(xp: Namespace, x: Array, y: Array) -> Array:
     return xp.hypot(x, y)
 
 
@@ -514,12 +528,12 @@ derivative(
 
 
 @kernel("logaddexp")
-def logaddexp(xp: Any, x: Any, y: Any) -> Any:
+def logaddexp(xp: Namespace, x: Array, y: Array) -> Array:
     return special.logaddexp(xp, x, y) if x.dtype.kind == "c" else xp.logaddexp(x, y)
 
 
 @kernel("logaddexp2")
-def logaddexp2(xp: Any, x: Any, y: Any) -> Any:
+def logaddexp2(xp: Namespace, x: Array, y: Array) -> Array:
     return xp.logaddexp2(x, y)
 
 
@@ -532,56 +546,4 @@ derivative(
     "logaddexp2",
     self=("self other", lambda s, g: g / (F.exp2(s.other - s.self) + 1)),
     other=("self other", lambda s, g: g / (F.exp2(s.self - s.other) + 1)),
-)
-
-
-# Complex numbers
-
-
-@kernel("conj", "conj_physical")
-def conj_physical(xp: Any, x: Any) -> Any:
-    return xp.conj(x) if x.dtype.kind == "c" else x.copy()
-
-
-@kernel("angle")
-def angle(xp: Any, x: Any) -> Any:
-    if x.dtype.kind == "c":
-        return xp.arctan2(x.imag, x.real)
-    return xp.where(x != x, x, xp.where(x < 0, math.pi, 0))
-
-
-@kernel("complex")
-def complex_(xp: Any, x: Any, y: Any) -> Any:
-    x, y = xp.broadcast_arrays(x, y)
-    out = xp.empty(x.shape, "F" if x.dtype.itemsize == 4 else "D")
-    out.real = x
-    out.imag = y
-    return out
-
-
-@kernel("polar")
-def polar(xp: Any, size: Any, angle: Any) -> Any:
-    return complex_(xp, size * xp.cos(angle), size * xp.sin(angle))
-
-
-def _by_complex(s: Any, g: Any) -> Any:
-    """The direction across: a step along it changes the angle and not the size."""
-    if not s.self.dtype.is_complex:
-        return F.zeros_like(g)
-    size = F.abs(s.self)
-    return F.where(size == 0, 0, g * (s.self * 1j / (size * size)))
-
-
-derivative("conj", self=lambda s, g: conj(g))
-derivative("conj_physical", self=lambda s, g: conj(g))
-derivative("real", self=lambda s, g: g)
-derivative("imag", self=lambda s, g: g * 1j)
-derivative("view_as_real", self=lambda s, g: F.view_as_complex(F.contiguous(g)))
-derivative("view_as_complex", self=lambda s, g: F.view_as_real(g))
-derivative("angle", self=("self", _by_complex))
-derivative("complex", real=lambda s, g: g, imag=lambda s, g: F.imag(g))
-derivative(
-    "polar",
-    abs=("result", lambda s, g: g * conj(F.sgn(s.result))),
-    angle=("result", lambda s, g: g * conj(s.result * 1j)),
 )

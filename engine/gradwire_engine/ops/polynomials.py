@@ -12,35 +12,36 @@ import numpy as np
 from gradwire_protocol.errors import KernelError
 from gradwire_protocol.ops.polynomials import HIGHEST
 
-from ..registry import kernel, measured
-from ..scientific import on_host
+from ..autograd.registry import kernel, measured
+from ..numerics.scientific import on_host
+from ..runtime.arrays import Array, Namespace
 
 _OVERFLOW = {4: 128, 8: 512}
 """The highest degree of a Hermite polynomial by the dtype's bytes: beyond, PyTorch gives NaN."""
 
 
-def _evaluated(evaluate: Callable[..., Any], x: Any, n: Any) -> Any:
+def _evaluated(evaluate: Callable[..., Any], x: Any, n: Any) -> Array:
     """``evaluate(special, degree, x)`` with whole degrees; degree 0 is 1 and a negative one 0 whatever x is."""
     from scipy import special
 
     dtype = (x if isinstance(x, np.ndarray) else n).dtype
     degree = np.asarray(n).astype(np.int64)
     if degree.size and degree.max() > HIGHEST:
-        raise KernelError(f"a polynomial of degree {degree.max()} is beyond the limit of {HIGHEST}")
+        raise KernelError(f"a polynomial of degree {degree.max()} exceeds the limit of {HIGHEST}")
     x = np.asarray(x, np.float64)
     result = evaluate(special, np.maximum(degree, 0), x)
     return np.where(degree > 0, result, np.where(degree == 0, 1, 0)).astype(dtype)
 
 
-def _second_kind(special: Any, n: Any, x: Any) -> Any:
+def _second_kind(special: Namespace, n: Array, x: Array) -> Array:
     return special.eval_chebyu(n, x)
 
 
-def _third_kind(special: Any, n: Any, x: Any) -> Any:
+def _third_kind(special: Namespace, n: Array, x: Array) -> Array:
     return special.eval_chebyu(n, x) - special.eval_chebyu(n - 1, x)
 
 
-def _fourth_kind(special: Any, n: Any, x: Any) -> Any:
+def _fourth_kind(special: Namespace, n: Array, x: Array) -> Array:
     return special.eval_chebyu(n, x) + special.eval_chebyu(n - 1, x)
 
 
@@ -49,7 +50,7 @@ _CHEBYSHEV: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _degrees(xp: Any, x: Any, n: Any) -> tuple[int, int]:
+def _degrees(xp: Namespace, x: Array | float, n: Array | float) -> tuple[int, int]:
     """Each element takes as many steps as its degree; they are counted on the host, where they are done."""
     size = max(getattr(x, "size", 1), getattr(n, "size", 1))
     if not isinstance(n, xp.ndarray):
@@ -62,7 +63,7 @@ def _register(name: str, evaluate: Callable[..., Any]) -> None:
     measured(name)(_degrees)
 
     @kernel(name)
-    def run(xp: Any, x: Any, n: Any) -> Any:
+    def run(xp: Namespace, x: Array | float, n: Array | float) -> Array:
         return on_host(xp, partial(_evaluated, evaluate), x, n)
 
 
@@ -78,7 +79,7 @@ _register("special_legendre_polynomial_p", lambda special, n, x: special.eval_le
 
 
 def _register_hermite(name: str, function: str) -> None:
-    def hermite(x: Any, n: Any) -> Any:
+    def hermite(x: Array | float, n: Array | float) -> Array:
         result = _evaluated(lambda special, m, y: getattr(special, function)(m, y), x, n)
         beyond = np.asarray(n) > _OVERFLOW[result.dtype.itemsize]
         return np.where(np.isinf(result) | beyond, np.nan, result)
@@ -86,7 +87,7 @@ def _register_hermite(name: str, function: str) -> None:
     measured(name)(_degrees)
 
     @kernel(name)
-    def run(xp: Any, x: Any, n: Any) -> Any:
+    def run(xp: Namespace, x: Array | float, n: Array | float) -> Array:
         return on_host(xp, hermite, x, n)
 
 

@@ -13,19 +13,22 @@ from gradwire_protocol.meta import Shape
 from gradwire_protocol.ops.convolution import spatial
 from gradwire_protocol.shapes import window_extent
 
-from ..axes import total
-from ..functional import F
-from ..registry import derivative, joint_derivative, kernel
-from ..tensor import Tensor
-from ..windows import Ints, Windows
+from ..autograd.functional import F
+from ..autograd.registry import derivative, joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.axes import total
+from ..numerics.windows import Ints, Where, Windows
+from ..runtime.arrays import Array, Namespace, Native
 
 PORTION = 1 << 15
 """Elements that backward works on at a time."""
 
 
 def windows_of(
-    count: int, shape: Shape, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
-) -> Windows:
+    count: int, shape: Shape, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None,
+    padding: int | tuple[int, ...], dilation: int | tuple[int, ...], ceil_mode: bool,
+) -> Windows:  # fmt: skip
     """The windows of a pooling called with these arguments on an input of this shape."""
     kernel_size = spatial("pooling", kernel_size, count, "kernel_size")
     stride = kernel_size if stride is None or stride == () else spatial("pooling", stride, count, "stride")
@@ -39,7 +42,7 @@ def windows_of(
     return Windows(extents, outputs, kernel_size, stride, padding, dilation)
 
 
-def reduce_windows(x: Any, windows: Windows, combine: Callable[..., Any]) -> Any:
+def reduce_windows(x: Any, windows: Windows, combine: Callable[..., Any]) -> Array:
     """Every window of a padded input reduced by a ufunc, one dimension after the other."""
     count = len(windows.kernel)
     for axis in range(count):
@@ -54,7 +57,7 @@ def reduce_windows(x: Any, windows: Windows, combine: Callable[..., Any]) -> Any
     return x
 
 
-def spread_windows(xp: Any, g: Any, windows: Windows) -> Any:
+def spread_windows(xp: Namespace, g: Any, windows: Windows) -> Array:
     """Every window's value added to all its elements: the transpose of a sum by :func:`reduce_windows`."""
     count = len(windows.kernel)
     for axis in reversed(range(count)):
@@ -71,7 +74,7 @@ def spread_windows(xp: Any, g: Any, windows: Windows) -> Any:
 # Maxima. Backward finds them again, by comparing every tap with the result: cheaper than remembering them.
 
 
-def _pad_lowest(xp: Any, x: Any, windows: Windows) -> Any:
+def _pad_lowest(xp: Namespace, x: Array, windows: Windows) -> Array:
     return windows.pad(xp, x, np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf)
 
 
@@ -79,11 +82,11 @@ Tap = tuple[Ints, tuple[slice, ...], Any]
 """A tap's place in the window, what it meets in a padded input, and in which windows it is not padding (None: all)."""
 
 
-def _taps(xp: Any, windows: Windows) -> list[Tap]:
+def _taps(xp: Namespace, windows: Windows) -> list[Tap]:
     return [(tap, where, _inside(xp, windows, tap)) for tap, where in windows.taps()]
 
 
-def _inside(xp: Any, windows: Windows, tap: Ints) -> Any:
+def _inside(xp: Namespace, windows: Windows, tap: Ints) -> Array | None:
     if windows.padded == windows.extents:
         return None
     mask: Any = True
@@ -97,12 +100,14 @@ def _inside(xp: Any, windows: Windows, tap: Ints) -> Any:
     return None if mask.all() else xp.asarray(mask)
 
 
-def _hits(xp: Any, x: Any, out: Any, windows: Windows, taps: list[Tap]) -> Iterator[tuple[Ints, Any, Any]]:
+def _hits(
+    xp: Namespace, x: Array, out: Array, windows: Windows, taps: list[Tap]
+) -> Iterator[tuple[Ints, Where, Array]]:
     """For each tap: its place in the window and in the padded input, and which windows have their maximum there.
 
     A window's maximum may be hit by several taps; NaN is hit by NaN.
     """
-    padded = _pad_lowest(xp, x, windows)
+    padded: Any = _pad_lowest(xp, x, windows)
     lost = out != out if out.dtype.kind == "f" else None
     if lost is not None and xp is np and not lost.any():
         lost = None
@@ -116,7 +121,9 @@ def _hits(xp: Any, x: Any, out: Any, windows: Windows, taps: list[Tap]) -> Itera
         yield tap, where, hit
 
 
-def _first_hits(xp: Any, x: Any, out: Any, windows: Windows, taps: list[Tap]) -> Iterator[tuple[Any, Any]]:
+def _first_hits(
+    xp: Namespace, x: Array, out: Array, windows: Windows, taps: list[Tap]
+) -> Iterator[tuple[Where, Array]]:
     """As :func:`_hits`, with every window hit by one tap only."""
     done = None
     for _, where, hit in _hits(xp, x, out, windows, taps):
@@ -130,7 +137,7 @@ def _first_hits(xp: Any, x: Any, out: Any, windows: Windows, taps: list[Tap]) ->
         yield where, hit
 
 
-def _with_indices(xp: Any, x: Any, windows: Windows) -> Any:
+def _with_indices(xp: Namespace, x: Array, windows: Windows) -> tuple[Array, Array]:
     out = reduce_windows(_pad_lowest(xp, x, windows), windows, xp.maximum)
     indices = xp.zeros(out.shape, np.int64)
     step = 1
@@ -153,7 +160,7 @@ def _with_indices(xp: Any, x: Any, windows: Windows) -> Any:
     return out.copy() if out.base is not None else out, indices
 
 
-def _laid(count: int, s: Any, g: Tensor) -> Tensor:
+def _laid(count: int, s: Saved, g: Tensor) -> Tensor:
     """A gradient for maxima, added up in the places that ``result1`` says they were found in."""
     meta = s.meta("self")
     lead = meta.shape[:-count]
@@ -166,8 +173,9 @@ def _laid(count: int, s: Any, g: Tensor) -> Tensor:
 def _register_max(count: int) -> None:
     @kernel(f"max_pool{count}d")
     def max_pool(
-        xp: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
-    ) -> Any:  # fmt: skip
+        xp: Namespace, x: Array, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None,
+        padding: int | tuple[int, ...], dilation: int | tuple[int, ...], ceil_mode: bool,
+    ) -> Array:  # fmt: skip
         windows = windows_of(count, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
         out = xp.empty((*x.shape[:-count], *windows.outputs), x.dtype)
         for part, found in _planes(xp, windows, x, out):
@@ -176,12 +184,13 @@ def _register_max(count: int) -> None:
 
     @kernel(f"max_pool{count}d_with_indices")
     def max_pool_with_indices(
-        xp: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
-    ) -> Any:
+        xp: Namespace, x: Array, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None,
+        padding: int | tuple[int, ...], dilation: int | tuple[int, ...], ceil_mode: bool,
+    ) -> tuple[Array, Array]:  # fmt: skip
         windows = windows_of(count, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
         return _with_indices(xp, x, windows)
 
-    def gradient(s: Any, g: Tensor, result: Tensor | None) -> Tensor:
+    def gradient(s: Saved, g: Tensor, result: Tensor | None) -> Tensor:
         if result is None:  # it was changed in place: the maxima are found once more
             result = g.engine.call(
                 f"max_pool{count}d", s.self, s.kernel_size, s.stride, s.padding, s.dilation, s.ceil_mode
@@ -201,12 +210,12 @@ for _count in (1, 2, 3):
     _register_max(_count)
 
 
-def _pairing(x: Any, out: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Windows:
+def _pairing(x: Array, out: Array, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Windows:
     count = len(kernel_size)
     return Windows(x.shape[-count:], out.shape[-count:], kernel_size, stride, padding, dilation)
 
 
-def _planes(xp: Any, windows: Windows, *arrays: Any) -> Iterator[tuple[Any, ...]]:
+def _planes(xp: Namespace, windows: Windows, *arrays: Array) -> Iterator[tuple[Array, ...]]:
     """The arrays in portions of as many planes as a CPU's cache holds for several passes; a GPU takes all at once."""
     count = len(windows.kernel)
     lead = prod(arrays[0].shape[:-count])
@@ -218,14 +227,14 @@ def _planes(xp: Any, windows: Windows, *arrays: Any) -> Iterator[tuple[Any, ...]
 
 @kernel("max_pool_backward")
 def max_pool_backward(
-    xp: Any, g: Any, x: Any, out: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> Any:
+    xp: Namespace, g: Array, x: Array, out: Array, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> Array:
     windows = _pairing(x, out, kernel_size, stride, padding, dilation)
     result, taps = xp.empty(x.shape, g.dtype), _taps(xp, windows)
     for g_part, x_part, out_part, found in _planes(xp, windows, g, x, out, result):
         # Where windows cover the input once, there is nothing to add to and nothing to leave out.
         whole = windows.complete and windows.padded == windows.extents
-        target = found if whole else xp.zeros((found.shape[0], *windows.padded), g.dtype)
+        target: Any = found if whole else xp.zeros((found.shape[0], *windows.padded), g.dtype)
         for where, hit in _first_hits(xp, x_part, out_part, windows, taps):
             if whole:
                 xp.multiply(g_part, hit, out=target[(..., *where)])
@@ -238,34 +247,30 @@ def max_pool_backward(
 
 @kernel("max_pool_pick")
 def max_pool_pick(
-    xp: Any, tangent: Any, x: Any, out: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> Any:
+    xp: Namespace, tangent: Array, x: Array, out: Array, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> Array:
     windows = _pairing(x, out, kernel_size, stride, padding, dilation)
-    tangent = windows.pad(xp, tangent)
+    padded: Any = windows.pad(xp, tangent)
     picked = xp.zeros(out.shape, tangent.dtype)
     for where, hit in _first_hits(xp, x, out, windows, _taps(xp, windows)):
-        picked += tangent[(..., *where)] * hit
+        picked += padded[(..., *where)] * hit
     return picked
 
 
-def _geometry(s: Any) -> tuple[Ints, Ints, Ints, Ints]:
+def _geometry(s: Saved) -> tuple[Ints, Ints, Ints, Ints]:
     return s.kernel_size, s.stride, s.padding, s.dilation
 
 
+derivative("max_pool_backward", grad=("self result", lambda s, g: F.max_pool_pick(g, s.self, s.result, *_geometry(s))))
 derivative(
-    "max_pool_backward",
-    grad=("self result", lambda s, g: F.max_pool_pick(g, s.self, s.result, *_geometry(s))),
-)
-derivative(
-    "max_pool_pick",
-    tangent=("self result", lambda s, g: F.max_pool_backward(g, s.self, s.result, *_geometry(s))),
+    "max_pool_pick", tangent=("self result", lambda s, g: F.max_pool_backward(g, s.self, s.result, *_geometry(s)))
 )
 
 
 # Means
 
 
-def _divisors(xp: Any, windows: Windows, include_pad: bool, divisor: int | None, dtype: Any) -> Any:
+def _divisors(xp: Namespace, windows: Windows, include_pad: bool, divisor: int | None, dtype: Native) -> Array | int:
     """What each window's sum is divided by: one number, or an array of the outputs' extents."""
     if divisor is not None:
         return divisor
@@ -284,7 +289,7 @@ def _divisors(xp: Any, windows: Windows, include_pad: bool, divisor: int | None,
     return xp.asarray(result.astype(dtype))
 
 
-def _divided(xp: Any, sums: Any, divisor: Any) -> Any:
+def _divided(xp: Namespace, sums: Array, divisor: Array | int) -> Array:
     if sums.dtype.kind in "iu":
         # Integers are divided towards zero.
         divisor = xp.asarray(divisor)
@@ -294,14 +299,14 @@ def _divided(xp: Any, sums: Any, divisor: Any) -> Any:
 
 def _register_mean(count: int) -> None:
     def avg_pool(
-        xp: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
-        divisor_override: int | None = None,
-    ) -> Any:  # fmt: skip
+        xp: Namespace, x: Array, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None,
+        padding: int | tuple[int, ...], ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None,
+    ) -> Array:  # fmt: skip
         windows = windows_of(count, x.shape, kernel_size, stride, padding, 1, ceil_mode)
         sums = reduce_windows(windows.pad(xp, x), windows, xp.add)
         return _divided(xp, sums, _divisors(xp, windows, count_include_pad, divisor_override, sums.dtype))
 
-    def gradient(s: Any, g: Tensor) -> Tensor:
+    def gradient(s: Saved, g: Tensor) -> Tensor:
         shape = s.meta("self").shape
         windows = windows_of(count, shape, s.kernel_size, s.stride, s.padding, 1, s.ceil_mode)
         override = s.divisor_override if count > 1 else None
@@ -320,9 +325,9 @@ for _count in (1, 2, 3):
 
 @kernel("avg_pool_backward")
 def avg_pool_backward(
-    xp: Any, g: Any, extents: Ints, kernel_size: Ints, stride: Ints, padding: Ints, count_include_pad: bool,
+    xp: Namespace, g: Array, extents: Ints, kernel_size: Ints, stride: Ints, padding: Ints, count_include_pad: bool,
     divisor_override: int | None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     count = len(extents)
     windows = Windows(extents, g.shape[-count:], kernel_size, stride, padding, (1,) * count)
     return spread_windows(
@@ -330,7 +335,7 @@ def avg_pool_backward(
     )
 
 
-def _avg_pool_backward(s: Any, g: Tensor) -> Tensor:
+def _avg_pool_backward(s: Saved, g: Tensor) -> Tensor:
     # A plain mean of the same windows. Whether the last of them came from ceil_mode shows in how many there are.
     count = len(s.extents)
     outputs = s.meta("grad").shape[-count:]
@@ -352,7 +357,7 @@ derivative("avg_pool_backward", grad=_avg_pool_backward)
 # Adaptive pooling
 
 
-def _spans(xp: Any, extent: int, outputs: int) -> tuple[Any, Any]:
+def _spans(xp: Namespace, extent: int, outputs: int) -> tuple[Array, Array]:
     """Where each output's window starts and ends, as columns."""
     numbers = xp.arange(outputs)[:, None]
     return numbers * extent // outputs, -(-(numbers + 1) * extent // outputs)
@@ -375,7 +380,7 @@ _KEPT_ELEMENTS = 1 << 14
 _kept_matrix = lru_cache(maxsize=64)(_matrix)
 
 
-def _apply(xp: Any, x: Any, matrices: list[Any]) -> Any:
+def _apply(xp: Namespace, x: Array, matrices: list[Array]) -> Array:
     """Multiply a matrix onto each of the last dimensions."""
     count = len(matrices)
     for axis, matrix in enumerate(matrices):
@@ -387,7 +392,7 @@ def _apply(xp: Any, x: Any, matrices: list[Any]) -> Any:
     return x
 
 
-def _sizes(extents: Ints, output_size: Any) -> Ints:
+def _sizes(extents: Ints, output_size: int | tuple[int | None, ...]) -> Ints:
     sizes = (output_size,) if isinstance(output_size, int) else output_size
     sizes = sizes * len(extents) if len(sizes) == 1 else sizes
     return tuple(n if m is None else m for m, n in zip(sizes, extents, strict=True))
@@ -395,7 +400,7 @@ def _sizes(extents: Ints, output_size: Any) -> Ints:
 
 def _register_adaptive(count: int) -> None:
     @kernel(f"adaptive_avg_pool{count}d")
-    def adaptive_avg_pool(xp: Any, x: Any, output_size: Any) -> Any:
+    def adaptive_avg_pool(xp: Namespace, x: Array, output_size: int | tuple[int | None, ...]) -> Array:
         extents = x.shape[-count:]
         outputs = _sizes(extents, output_size)
         if prod(outputs) == 1:
@@ -404,16 +409,15 @@ def _register_adaptive(count: int) -> None:
         return _apply(xp, x, [_averaging(n, m) for n, m in zip(extents, outputs, strict=True)])
 
     derivative(
-        f"adaptive_avg_pool{count}d",
-        self=lambda s, g: F.adaptive_avg_pool_backward(g, s.meta("self").shape[-count:]),
+        f"adaptive_avg_pool{count}d", self=lambda s, g: F.adaptive_avg_pool_backward(g, s.meta("self").shape[-count:])
     )
 
     @kernel(f"adaptive_max_pool{count}d")
-    def adaptive_max_pool(xp: Any, x: Any, output_size: Any) -> Any:
+    def adaptive_max_pool(xp: Namespace, x: Array, output_size: int | tuple[int | None, ...]) -> tuple[Array, Array]:
         return _adaptive_max(xp, x, _sizes(x.shape[-count:], output_size))
 
     @joint_derivative(f"adaptive_max_pool{count}d", saves="result1")
-    def gradient(s: Any, g: Tensor, _: Any) -> Tensor:
+    def gradient(s: Saved, g: Tensor, _: object) -> Tensor:
         return _laid(count, s, g)
 
 
@@ -422,14 +426,14 @@ for _count in (1, 2, 3):
 
 
 @kernel("adaptive_avg_pool_backward")
-def adaptive_avg_pool_backward(xp: Any, g: Any, extents: Ints) -> Any:
+def adaptive_avg_pool_backward(xp: Namespace, g: Array, extents: Ints) -> Array:
     outputs = g.shape[-len(extents) :]
     if prod(outputs) == 1:
         return xp.broadcast_to(xp.divide(g, prod(extents)), (*g.shape[: -len(extents)], *extents))
     return _apply(xp, g, [_averaging(n, m).T for n, m in zip(extents, outputs, strict=True)])
 
 
-def _adaptive_avg_pool_backward(s: Any, g: Tensor) -> Tensor:
+def _adaptive_avg_pool_backward(s: Saved, g: Tensor) -> Tensor:
     count = len(s.extents)
     pool = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)[count - 1]
     pooled: Tensor = pool(g, tuple(s.meta("grad").shape[-count:]))
@@ -439,7 +443,7 @@ def _adaptive_avg_pool_backward(s: Any, g: Tensor) -> Tensor:
 derivative("adaptive_avg_pool_backward", grad=_adaptive_avg_pool_backward)
 
 
-def _adaptive_max(xp: Any, x: Any, outputs: Ints) -> Any:
+def _adaptive_max(xp: Namespace, x: Array, outputs: Ints) -> tuple[Array, Array]:
     if not x.size or 0 in outputs:  # however many windows there would be
         empty = (*x.shape[: x.ndim - len(outputs)], *outputs)
         return xp.zeros(empty, x.dtype), xp.zeros(empty, xp.int64)

@@ -6,28 +6,30 @@ from typing import Any
 
 import numpy as np
 
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.meta import meta
 
-from ..backends import native
-from ..registry import control
-from ..tensor import Storage, Tensor
+from ..autograd.engine_context import EngineContext
+from ..autograd.registry import control
+from ..autograd.tensor import Storage, Tensor
+from ..runtime.arrays import Array, native
 
 ENOUGH = 1e-10
 """The product of gradient change and step above which the pair tells something of the curvature."""
 
 
-def _wrap(engine: Any, data: Any, like: Tensor, dtype: Any) -> Tensor:
+def _wrap(engine: EngineContext, data: Array, like: Tensor, dtype: DType) -> Tensor:
     described = meta(tuple(data.shape), dtype, like.device)
     return Tensor(engine, data, described, Storage(data, engine.account))
 
 
-def _reals(array: Any) -> Any:
+def _reals(array: Array) -> Array:
     """The elements in order, complex ones as pairs, as a vector that may share memory."""
     flat = array.reshape(-1)
     return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
 
-def _gathered(engine: Any, params: list[Tensor], arrays: list[Any]) -> Tensor:
+def _gathered(engine: EngineContext, params: list[Tensor], arrays: list[Array]) -> Tensor:
     xp = engine.backends[params[0].device].xp
     from gradwire_protocol.promotion import join
 
@@ -40,7 +42,7 @@ def _gathered(engine: Any, params: list[Tensor], arrays: list[Any]) -> Tensor:
 
 
 @control("flat_gradient")
-def flat_gradient(engine: Any, params: list[Tensor]) -> Tensor:
+def flat_gradient(engine: EngineContext, params: list[Tensor]) -> Tensor:
     xp = engine.backends[params[0].device].xp
     return _gathered(
         engine, params, [xp.zeros(p.shape, p.array.dtype) if p.grad is None else p.grad.array for p in params]
@@ -48,7 +50,7 @@ def flat_gradient(engine: Any, params: list[Tensor]) -> Tensor:
 
 
 @control("flat_values")
-def flat_values(engine: Any, params: list[Tensor]) -> Tensor:
+def flat_values(engine: EngineContext, params: list[Tensor]) -> Tensor:
     return _gathered(engine, params, [p.array for p in params])
 
 

@@ -14,17 +14,18 @@ import numpy as np
 
 from gradwire_protocol.dtypes import float32
 
-from ..functional import F
-from ..registry import joint_derivative, kernel
-from ..sequences import Walk
-from ..tensor import Tensor
+from ..autograd.functional import F
+from ..autograd.registry import joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.sequences import Walk
+from ..runtime.arrays import Array, Namespace, Native
 from .matrix import transposed
 
-Array = Any
 Ints = tuple[int, ...] | None
 
 
-def _inputs(xp: Any, walk: Walk, x: Array, weight: Array, *biases: Array | None) -> Array:
+def _inputs(xp: Namespace, walk: Walk, x: Array, weight: Array, *biases: Array | None) -> Array:
     """The part of all gates, of all steps, that does not depend on states."""
     made = xp.matmul(x.reshape(walk.rows, x.shape[-1]), weight.T)
     for bias in biases:
@@ -33,7 +34,7 @@ def _inputs(xp: Any, walk: Walk, x: Array, weight: Array, *biases: Array | None)
     return made
 
 
-def _halved(xp: Any, hidden: int, sigmoids: tuple[bool, ...], dtype: Any) -> tuple[Array, Array]:
+def _halved(xp: Namespace, hidden: int, sigmoids: tuple[bool, ...], dtype: Native) -> tuple[Array, Array]:
     """Factors and terms with which every gate is ``term + factor * tanh(factor * x)``.
 
     A sigmoid is ``1/2 + tanh(x/2) / 2``, so that one call computes all gates.
@@ -45,22 +46,16 @@ def _halved(xp: Any, hidden: int, sigmoids: tuple[bool, ...], dtype: Any) -> tup
 def products_of(
     matmul: Callable[[Array, Array], Array], d_gates: Array, d_state_gates: Array, x: Array, before: Array,
     w_ih: Array, inputs: bool,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Array | list[Array], ...]:  # fmt: skip
     """The gradients for w_ih, w_hh and the biases, and those for the input in a list that may be empty."""
     flat = x.reshape(len(before), x.shape[-1])
     of_bias = d_gates.sum(0)
     of_state_bias = of_bias if d_state_gates is d_gates else d_state_gates.sum(0)
     of_input = [matmul(d_gates, w_ih).reshape(x.shape)] if inputs else []
-    return (
-        matmul(d_gates.T, flat),
-        matmul(d_state_gates.T, before),
-        of_bias,
-        of_state_bias,
-        of_input,
-    )
+    return (matmul(d_gates.T, flat), matmul(d_state_gates.T, before), of_bias, of_state_bias, of_input)
 
 
-def _started(xp: Any, grad: Array | None, like: Array) -> Array:
+def _started(xp: Namespace, grad: Array | None, like: Array) -> Array:
     return xp.zeros_like(like) if grad is None else grad.copy()
 
 
@@ -69,9 +64,9 @@ def _started(xp: Any, grad: Array | None, like: Array) -> Array:
 
 @kernel("rnn_layer")
 def rnn_layer(
-    xp: Any, x: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None, relu: bool,
+    xp: Namespace, x: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None, relu: bool,
     reverse: bool, batch_sizes: Ints,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     walk = Walk(x.shape, batch_sizes, reverse)
     states = _inputs(xp, walk, x, w_ih, b_ih, b_hh)
     now, product, weight = hx.copy(), xp.empty_like(hx), w_hh.T
@@ -88,9 +83,9 @@ def rnn_layer(
 
 @kernel("rnn_layer_backward")
 def rnn_layer_backward(
-    xp: Any, g: Array | None, g_state: Array | None, x: Array, hx: Array, w_ih: Array, w_hh: Array, output: Array,
+    xp: Namespace, g: Array | None, g_state: Array | None, x: Array, hx: Array, w_ih: Array, w_hh: Array, output: Array,
     relu: bool, reverse: bool, batch_sizes: Ints, inputs: bool,
-) -> Any:  # fmt: skip
+) -> tuple[Array, ...]:  # fmt: skip
     walk = Walk(x.shape, batch_sizes, reverse)
     states = output.reshape(walk.rows, hx.shape[1])
     g = None if g is None else g.reshape(states.shape)
@@ -112,9 +107,9 @@ def rnn_layer_backward(
 
 @kernel("lstm_layer")
 def lstm_layer(
-    xp: Any, x: Array, hx: Array, cx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None,
+    xp: Namespace, x: Array, hx: Array, cx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None,
     w_hr: Array | None, reverse: bool, batch_sizes: Ints,
-) -> Any:  # fmt: skip
+) -> tuple[Array, ...]:  # fmt: skip
     walk = Walk(x.shape, batch_sizes, reverse)
     hidden, dtype = cx.shape[1], x.dtype
     factor, term = _halved(xp, hidden, (True, True, False, True), dtype)
@@ -142,10 +137,10 @@ def lstm_layer(
 
 @kernel("lstm_layer_backward")
 def lstm_layer_backward(
-    xp: Any, g: Array | None, g_state: Array | None, g_cell: Array | None, g_cells: Array | None, x: Array, hx: Array,
-    cx: Array, w_ih: Array, w_hh: Array, w_hr: Array | None, output: Array, gates: Array, cells: Array, reverse: bool,
-    batch_sizes: Ints, inputs: bool,
-) -> Any:  # fmt: skip
+    xp: Namespace, g: Array | None, g_state: Array | None, g_cell: Array | None, g_cells: Array | None, x: Array,
+    hx: Array, cx: Array, w_ih: Array, w_hh: Array, w_hr: Array | None, output: Array, gates: Array, cells: Array,
+    reverse: bool, batch_sizes: Ints, inputs: bool,
+) -> tuple[Array, ...]:  # fmt: skip
     walk = Walk(x.shape, batch_sizes, reverse)
     hidden, rows_ = cx.shape[1], walk.rows
     states = output.reshape(rows_, hx.shape[1])
@@ -190,9 +185,9 @@ def lstm_layer_backward(
 
 @kernel("gru_layer")
 def gru_layer(
-    xp: Any, x: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None, reverse: bool,
+    xp: Namespace, x: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None, reverse: bool,
     batch_sizes: Ints,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     walk = Walk(x.shape, batch_sizes, reverse)
     hidden, dtype = hx.shape[1], x.dtype
     two = 2 * hidden
@@ -227,9 +222,9 @@ def gru_layer(
 
 @kernel("gru_layer_backward")
 def gru_layer_backward(
-    xp: Any, g: Array | None, g_state: Array | None, x: Array, hx: Array, w_ih: Array, w_hh: Array, output: Array,
+    xp: Namespace, g: Array | None, g_state: Array | None, x: Array, hx: Array, w_ih: Array, w_hh: Array, output: Array,
     gates: Array, product: Array, reverse: bool, batch_sizes: Ints, inputs: bool,
-) -> Any:  # fmt: skip
+) -> tuple[Array, ...]:  # fmt: skip
     walk = Walk(x.shape, batch_sizes, reverse)
     hidden, rows_ = hx.shape[1], walk.rows
     states = output.reshape(rows_, hx.shape[1])
@@ -267,7 +262,7 @@ class _Unrolled:
     Everything is in the dtype that the layer computes in.
     """
 
-    def __init__(self, s: Any, states: Tensor) -> None:
+    def __init__(self, s: Saved, states: Tensor) -> None:
         given = s.outs[0].dtype
         self.dtype = float32 if given.is_low_precision else given
         self.walk = Walk(s.self.shape, s.batch_sizes, s.reverse)
@@ -277,26 +272,26 @@ class _Unrolled:
         self.w_ih, self.w_hh = self.cast(s.w_ih), self.cast(s.w_hh)
         self.before = self.preceding(self.states, self.hx)
 
-    def cast(self, x: Tensor) -> Any:
+    def cast(self, x: Tensor) -> Tensor:
         return F.to(x, dtype=self.dtype)
 
-    def rows(self, x: Tensor) -> Any:
+    def rows(self, x: Tensor) -> Tensor:
         return F.reshape(self.cast(x), (self.walk.rows, x.shape[-1]))
 
-    def preceding(self, states: Tensor, first: Tensor) -> Any:
+    def preceding(self, states: Tensor, first: Tensor) -> Tensor:
         origins = states.engine.from_numpy(np.array(self.walk.origins(), np.int64), device=states.device)
         return F.index_select(F.cat([first, states], 0), 0, origins)
 
-    def by_time(self, x: Tensor) -> Any:
+    def by_time(self, x: Tensor) -> tuple[Tensor, ...]:
         return F.split(x, self.walk.sizes, 0)
 
-    def gates(self, x: Tensor, weight: Tensor, bias: Tensor | None, count: int) -> Any:
+    def gates(self, x: Tensor, weight: Tensor, bias: Tensor | None, count: int) -> tuple[Tensor, ...]:
         """The inputs of all gates, one after the other, that the rows ``x`` give."""
         made = x @ transposed(weight)
         made = made if bias is None else made + self.cast(bias)
         return F.split(made, (weight.shape[0] // count,) * count, 1)
 
-    def back(self, g: Tensor | None, g_state: Tensor | None, step: Callable[[int, Tensor], Tensor]) -> Any:
+    def back(self, g: Tensor | None, g_state: Tensor | None, step: Callable[[int, Tensor], Tensor]) -> Tensor:
         """Go back through time: ``step(t, gradient)`` gives the gradient of the state before the step at ``t``."""
         d_now = F.zeros_like(self.hx) if g_state is None else self.cast(g_state)
         given = None if g is None else self.by_time(self.rows(g))
@@ -306,7 +301,7 @@ class _Unrolled:
             d_now = joined(step(t, d_state), others)
         return d_now
 
-    def products(self, d_gates: Tensor, d_state_gates: Tensor) -> tuple[Any, ...]:
+    def products(self, d_gates: Tensor, d_state_gates: Tensor) -> tuple[Tensor, ...]:
         """The gradients for input, w_ih, w_hh and both biases."""
         return (
             d_gates @ self.w_ih, transposed(d_gates) @ self.x, transposed(d_state_gates) @ self.before,
@@ -321,16 +316,16 @@ def first_of(x: Tensor, count: int) -> tuple[Tensor, Tensor | None]:
     return F.narrow(x, 0, 0, count), F.narrow(x, 0, count, x.shape[0] - count)
 
 
-def joined(x: Tensor, others: Tensor | None) -> Any:
+def joined(x: Tensor, others: Tensor | None) -> Tensor:
     return x if others is None else F.cat([x, others], 0)
 
 
-def _shaped(s: Any, d_x: Tensor) -> Any:
+def _shaped(s: Saved, d_x: Tensor) -> Tensor:
     return F.reshape(d_x, s.meta("self").shape)
 
 
 @joint_derivative("rnn_layer", saves="self hx w_ih w_hh result0", undefined=True)
-def rnn_layer_gradient(s: Any, g: Tensor | None, g_state: Tensor | None) -> tuple[Any, ...]:
+def rnn_layer_gradient(s: Saved, g: Tensor | None, g_state: Tensor | None) -> tuple[Any, ...]:
     if not s.hx.engine.differentiates:
         kept = s.self, s.hx, s.w_ih, s.w_hh, s.result0
         found = F.rnn_layer_backward(g, g_state, *kept, s.relu, s.reverse, s.batch_sizes, s.needs("self"))
@@ -352,8 +347,8 @@ def rnn_layer_gradient(s: Any, g: Tensor | None, g_state: Tensor | None) -> tupl
 
 @joint_derivative("lstm_layer", saves="self hx cx w_ih w_hh b_ih b_hh w_hr result0 result3 result4", undefined=True)
 def lstm_layer_gradient(
-    s: Any, g: Tensor | None, g_state: Tensor | None, g_cell: Tensor | None, _: Any, g_cells: Tensor | None
-) -> tuple[Any, ...]:  # fmt: skip
+    s: Saved, g: Tensor | None, g_state: Tensor | None, g_cell: Tensor | None, _: Tensor | None, g_cells: Tensor | None
+) -> tuple[Tensor | None, ...]:
     if not s.hx.engine.differentiates:
         kept = s.self, s.hx, s.cx, s.w_ih, s.w_hh, s.w_hr, s.result0, s.result3, s.result4
         given = g, g_state, g_cell, g_cells
@@ -397,7 +392,7 @@ def lstm_layer_gradient(
 
 
 @joint_derivative("gru_layer", saves="self hx w_ih w_hh b_ih b_hh result0 result2 result3", undefined=True)
-def gru_layer_gradient(s: Any, g: Tensor | None, g_state: Tensor | None, *_: Any) -> tuple[Any, ...]:
+def gru_layer_gradient(s: Saved, g: Tensor | None, g_state: Tensor | None, *_: Tensor | None) -> tuple[Tensor, ...]:
     if not s.hx.engine.differentiates:
         kept = s.self, s.hx, s.w_ih, s.w_hh, s.result0, s.result2, s.result3
         found = F.gru_layer_backward(g, g_state, *kept, s.reverse, s.batch_sizes, s.needs("self"))

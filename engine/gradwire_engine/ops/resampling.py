@@ -10,31 +10,35 @@ from typing import Any, Final
 import numpy as np
 
 from gradwire_protocol.dtypes import DType
+from gradwire_protocol.meta import Meta
 
-from ..backends import native
-from ..filters import filter_taps
-from ..functional import F
-from ..registry import derivative, kernel
-from ..scatter import add_at
-from ..tensor import Tensor
-from ..windows import Ints
+from ..autograd.functional import F
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.filters import filter_taps
+from ..numerics.scatter import add_at
+from ..numerics.windows import Ints
+from ..runtime.arrays import Array, Namespace, Native, native
 
 Scales = tuple[float, ...] | None
 
 
 @kernel("interpolate")
-def interpolate(xp: Any, x: Any, size: Ints, mode: str, align_corners: bool, scales: Scales, antialias: bool) -> Any:
+def interpolate(
+    xp: Namespace, x: Array, size: Ints, mode: str, align_corners: bool, scales: Scales, antialias: bool
+) -> Array:
     return _resized(xp, x, x.shape[2:], size, (mode, align_corners, scales, antialias), False)
 
 
 @kernel("interpolate_backward")
 def interpolate_backward(
-    xp: Any, g: Any, extents: Ints, mode: str, align_corners: bool, scales: Scales, antialias: bool
-) -> Any:
+    xp: Namespace, g: Array, extents: Ints, mode: str, align_corners: bool, scales: Scales, antialias: bool
+) -> Array:
     return _resized(xp, g, extents, g.shape[2:], (mode, align_corners, scales, antialias), True)
 
 
-def _resized(xp: Any, x: Any, extents: Ints, size: Ints, how: tuple[Any, ...], transposed: bool) -> Any:
+def _resized(xp: Namespace, x: Array, extents: Ints, size: Ints, how: tuple[Any, ...], transposed: bool) -> Array:
     mode, align_corners, scales, antialias = how
     count = len(size)
     if x.dtype.kind == "u" and mode in ("bilinear", "bicubic"):
@@ -50,7 +54,7 @@ def _resized(xp: Any, x: Any, extents: Ints, size: Ints, how: tuple[Any, ...], t
     return x
 
 
-def _resized_bytes(xp: Any, x: Any, size: Ints, how: tuple[Any, ...]) -> Any:
+def _resized_bytes(xp: Namespace, x: Array, size: Ints, how: tuple[Any, ...]) -> Array:
     """Images of bytes, whose rows are rounded before columns are looked at, as image libraries do."""
     mode, align_corners, scales, antialias = how
     for i in (1, 0):
@@ -61,7 +65,7 @@ def _resized_bytes(xp: Any, x: Any, size: Ints, how: tuple[Any, ...]) -> Any:
     return x.astype(np.uint8)
 
 
-def _how(s: Any) -> tuple[Any, ...]:
+def _how(s: Saved) -> tuple[bool | str | tuple[float, float] | None, ...]:
     return s.mode, s.align_corners, s.scales, s.antialias
 
 
@@ -87,7 +91,7 @@ LINES: Final = ((np.poly1d([-1, 1]), np.poly1d([1, 0])), (np.poly1d([-1]), np.po
 """The same for the two taps of a line."""
 
 
-def _reflected(xp: Any, place: Any, extent: int, align_corners: bool) -> tuple[Any, Any]:
+def _reflected(xp: Namespace, place: Array, extent: int, align_corners: bool) -> tuple[Array, float]:
     """Coordinates mirrored at the ends of the input as often as it takes, and the sign of their slope."""
     low, high = (0, 2 * (extent - 1)) if align_corners else (-1, 2 * extent - 1)
     if low == high:
@@ -102,7 +106,7 @@ def _reflected(xp: Any, place: Any, extent: int, align_corners: bool) -> tuple[A
     return xp.where(odd, span - rest, rest) + start, xp.where(odd, -sign, sign)
 
 
-def _bounded(xp: Any, place: Any, extent: int, padding_mode: str, align_corners: bool) -> tuple[Any, Any]:
+def _bounded(xp: Namespace, place: Array, extent: int, padding_mode: str, align_corners: bool) -> tuple[Array, Array]:
     """Coordinates moved into the input, and the slope of that: they stay at its border, or mirror at it."""
     slope: Any = 1.0
     if padding_mode == "reflection":
@@ -112,7 +116,7 @@ def _bounded(xp: Any, place: Any, extent: int, padding_mode: str, align_corners:
     return xp.where(place > 0, xp.minimum(place, last), 0), slope * inside
 
 
-def _at(polynomial: np.poly1d, x: Any) -> Any:
+def _at(polynomial: np.poly1d, x: Array) -> Array:
     value = x * 0
     for coefficient in polynomial.coeffs.tolist():
         value = value * x + coefficient
@@ -137,8 +141,8 @@ class _Axis:
     __slots__ = ("taps",)
 
     def __init__(
-        self, xp: Any, coordinate: Any, extent: int, mode: str, padding_mode: str, align_corners: bool, order: int,
-        rounded: Rounding,
+        self, xp: Namespace, coordinate: Array, extent: int, mode: str, padding_mode: str, align_corners: bool,
+        order: int, rounded: Rounding,
     ) -> None:  # fmt: skip
         scale = (extent - 1) / 2 if align_corners else extent / 2
         place = rounded(rounded(rounded(coordinate + 1) * scale) - (0 if align_corners else 0.5))
@@ -167,8 +171,9 @@ class _Axis:
 
 
 def _corners(
-    xp: Any, grid: Any, extents: Ints, mode: str, padding_mode: str, align_corners: bool, orders: Ints, dtype: DType
-) -> Iterator[tuple[Any, Any]]:
+    xp: Namespace, grid: Array, extents: Ints, mode: str, padding_mode: str, align_corners: bool, orders: Ints,
+    dtype: DType,
+) -> Iterator[tuple[Array, Array]]:  # fmt: skip
     """For each corner of the cells that points lie in: the elements it meets, and its weights, one a point."""
     count = len(extents)
     rounded = _rounding(dtype)
@@ -188,19 +193,19 @@ def _corners(
         yield element.reshape(-1), weight.reshape(-1)
 
 
-def _as_planes(xp: Any, x: Any) -> Any:
+def _as_planes(xp: Namespace, x: Array) -> Array:
     """``(N, C, ...)`` as one row of all images' elements for each channel: what is read many times stays in a cache."""
     return xp.ascontiguousarray(xp.moveaxis(x, 1, 0)).reshape(x.shape[1], x.shape[0] * prod(x.shape[2:]))
 
 
-def _from_planes(xp: Any, planes: Any, batch: int, extents: Ints) -> Any:
+def _from_planes(xp: Namespace, planes: Array, batch: int, extents: Ints) -> Array:
     return xp.moveaxis(planes.reshape(len(planes), batch, *extents), 0, 1)
 
 
 @kernel("grid_gather", announced=True)
 def grid_gather(
-    xp: Any, out: Any, x: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool, orders: Ints
-) -> Any:
+    xp: Namespace, out: Meta, x: Array, grid: Array, mode: str, padding_mode: str, align_corners: bool, orders: Ints
+) -> Array:
     planes = _as_planes(xp, x)
     found = xp.zeros((x.shape[1], prod(grid.shape[:-1])), x.dtype)
     for places, weights in _corners(xp, grid, x.shape[2:], mode, padding_mode, align_corners, orders, out.dtype):
@@ -211,14 +216,17 @@ def grid_gather(
 
 
 @kernel("grid_sampler", announced=True)
-def grid_sampler(xp: Any, out: Any, x: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool) -> Any:
+def grid_sampler(
+    xp: Namespace, out: Meta, x: Array, grid: Array, mode: str, padding_mode: str, align_corners: bool
+) -> Array:
     return grid_gather(xp, out, x, grid, mode, padding_mode, align_corners, (0,) * grid.shape[-1])
 
 
 @kernel("grid_spread", announced=True)
 def grid_spread(
-    xp: Any, out: Any, g: Any, grid: Any, extents: Ints, mode: str, padding_mode: str, align_corners: bool, orders: Ints
-) -> Any:
+    xp: Namespace, out: Meta, g: Array, grid: Array, extents: Ints, mode: str, padding_mode: str, align_corners: bool,
+    orders: Ints,
+) -> Array:  # fmt: skip
     planes = _as_planes(xp, g)
     found = xp.zeros((g.shape[1], g.shape[0] * prod(extents)), g.dtype)
     starts = xp.arange(g.shape[1])[:, None] * found.shape[1]
@@ -227,11 +235,11 @@ def grid_spread(
     return _from_planes(xp, found, g.shape[0], extents)
 
 
-def _sampling(s: Any) -> tuple[Any, ...]:
+def _sampling(s: Saved) -> tuple[bool | str, ...]:
     return s.mode, s.padding_mode, s.align_corners
 
 
-def _by_points(s: Any, values: Any, x: Any, orders: Ints) -> Any:
+def _by_points(s: Saved, values: Tensor, x: Tensor, orders: Ints) -> Tensor:
     """The gradient for a grid: how ``values`` change what is read from ``x``, coordinate by coordinate."""
     if s.mode == "nearest":
         return F.zeros_like(s.grid)
@@ -243,11 +251,11 @@ def _by_points(s: Any, values: Any, x: Any, orders: Ints) -> Any:
     return F.stack(parts, -1)
 
 
-def _first(s: Any) -> Ints:
+def _first(s: Saved) -> Ints:
     return (0,) * (s.meta("self").ndim - 2)
 
 
-def _spread(s: Any, g: Tensor, orders: Ints) -> Any:
+def _spread(s: Saved, g: Tensor, orders: Ints) -> Tensor:
     return F.grid_spread(g, s.grid, tuple(s.meta("self").shape[2:]), *_sampling(s), orders)
 
 
@@ -271,7 +279,7 @@ derivative(
 # Affine maps
 
 
-def _points(xp: Any, size: Ints, align_corners: bool, dtype: Any) -> Any:
+def _points(xp: Namespace, size: Ints, align_corners: bool, dtype: Native) -> Array:
     """The homogeneous coordinates of an image's elements, ``(elements, count + 1)``."""
     extents = size[2:]
     count = len(extents)
@@ -285,22 +293,16 @@ def _points(xp: Any, size: Ints, align_corners: bool, dtype: Any) -> Any:
 
 
 @kernel("affine_grid_generator")
-def affine_grid_generator(xp: Any, theta: Any, size: Ints, align_corners: bool) -> Any:
+def affine_grid_generator(xp: Namespace, theta: Array, size: Ints, align_corners: bool) -> Array:
     points = _points(xp, size, align_corners, theta.dtype)
     return xp.matmul(points, theta.swapaxes(1, 2)).reshape((size[0], *size[2:], len(size) - 2))
 
 
 @kernel("affine_grid_generator_backward")
-def affine_grid_generator_backward(xp: Any, g: Any, size: Ints, align_corners: bool) -> Any:
+def affine_grid_generator_backward(xp: Namespace, g: Array, size: Ints, align_corners: bool) -> Array:
     points = _points(xp, size, align_corners, g.dtype)
     return xp.matmul(g.reshape(size[0], len(points), g.shape[-1]).swapaxes(1, 2), points)
 
 
-derivative(
-    "affine_grid_generator",
-    theta=lambda s, g: F.affine_grid_generator_backward(g, s.size, s.align_corners),
-)
-derivative(
-    "affine_grid_generator_backward",
-    grad=lambda s, g: F.affine_grid_generator(g, s.size, s.align_corners),
-)
+derivative("affine_grid_generator", theta=lambda s, g: F.affine_grid_generator_backward(g, s.size, s.align_corners))
+derivative("affine_grid_generator_backward", grad=lambda s, g: F.affine_grid_generator(g, s.size, s.align_corners))

@@ -8,80 +8,92 @@ from typing import Any
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError
+from gradwire_protocol.meta import Meta
 from gradwire_protocol.ops.sampling import end_of_integers, whole_numbers
 
-from ..axes import waits
-from ..backends import dtype_of
-from ..functional import F
-from ..registry import derivative, kernel
+from ..autograd.functional import F
+from ..autograd.registry import derivative, kernel
+from ..numerics.axes import waits
+from ..runtime.arrays import Array, Namespace, dtype_of
+from ..runtime.random import Generator
 
 
 @kernel("rand", announced=True)
-def rand(xp: Any, random: Any, out: Any, size: Any, dtype: Any, device: Any) -> Any:
+def rand(xp: Namespace, random: Generator, out: Meta, size: tuple[int, ...], dtype: DType | None, device: str) -> Array:
     return random.uniform(xp, out.shape, out.dtype)
 
 
 @kernel("rand_like", announced=True)
-def rand_like(xp: Any, random: Any, out: Any, x: Any, dtype: Any, device: Any) -> Any:
+def rand_like(xp: Namespace, random: Generator, out: Meta, x: Array, dtype: DType | None, device: str | None) -> Array:
     return random.uniform(xp, out.shape, out.dtype)
 
 
 @kernel("randn", announced=True)
-def randn(xp: Any, random: Any, out: Any, size: Any, dtype: Any, device: Any) -> Any:
+def randn(
+    xp: Namespace, random: Generator, out: Meta, size: tuple[int, ...], dtype: DType | None, device: str
+) -> Array:
     return random.normal(xp, out.shape, out.dtype)
 
 
 @kernel("randn_like", announced=True)
-def randn_like(xp: Any, random: Any, out: Any, x: Any, dtype: Any, device: Any) -> Any:
+def randn_like(xp: Namespace, random: Generator, out: Meta, x: Array, dtype: DType | None, device: str | None) -> Array:
     return random.normal(xp, out.shape, out.dtype)
 
 
 @kernel("randint", announced=True)
-def randint(xp: Any, random: Any, out: Any, low: int, high: int, size: Any, dtype: Any, device: Any) -> Any:
+def randint(
+    xp: Namespace, random: Generator, out: Meta, low: int, high: int, size: tuple[int, ...], dtype: DType | None,
+    device: str,
+) -> Array:  # fmt: skip
     return random.integers(xp, out.shape, low, high)
 
 
 @kernel("randint_like", announced=True)
-def randint_like(xp: Any, random: Any, out: Any, x: Any, low: int, high: int, dtype: Any, device: Any) -> Any:
+def randint_like(
+    xp: Namespace, random: Generator, out: Meta, x: Array, low: int, high: int, dtype: DType | None, device: str | None
+) -> Array:
     return random.integers(xp, out.shape, low, high)
 
 
 @kernel("randperm")
-def randperm(xp: Any, random: Any, n: int, dtype: Any, device: Any) -> Any:
+def randperm(xp: Namespace, random: Generator, n: int, dtype: DType, device: str) -> Array:
     return random.permutation(xp, n)
 
 
 @kernel("normal", announced=True)
-def normal(xp: Any, random: Any, out: Any, mean: Any, std: Any, size: Any, dtype: Any, device: Any) -> Any:
+def normal(
+    xp: Namespace, random: Generator, out: Meta, mean: Array | float, std: Array | float, size: tuple[int, ...] | None,
+    dtype: DType | None, device: str,
+) -> Array:  # fmt: skip
     if hasattr(std, "dtype") and not waits(xp) and bool(xp.any(std < 0)):
         raise ArgumentError("normal: std has negative elements")
     return random.normal(xp, out.shape, out.dtype) * std + mean
 
 
 @kernel("bernoulli", announced=True)
-def bernoulli(xp: Any, random: Any, out: Any, x: Any, p: Any) -> Any:
+def bernoulli(xp: Namespace, random: Generator, out: Meta, x: Array, p: float | None) -> Array:
     if p is not None:
         return random.coin(xp, out.shape, p)
     return _toss(xp, random, "bernoulli", out.shape, x)
 
 
-def _toss(xp: Any, random: Any, name: str, shape: Any, p: Any) -> Any:
+def _toss(xp: Namespace, random: Generator, name: str, shape: tuple[int, ...], p: Array) -> Array:
     """A coin for each probability. On a GPU they are not looked at beforehand, which would mean waiting for it."""
     if not waits(xp) and not bool(xp.all((p >= 0) & (p <= 1))):
-        raise ArgumentError(f"{name}: some probabilities lie outside 0 to 1")
+        raise ArgumentError(f"{name}: some probabilities are outside 0 to 1")
     fine = dtypes.float64 if p.dtype == "d" else dtypes.float32
     return random.uniform(xp, shape, fine) < p
 
 
 @kernel("multinomial")
-def multinomial(xp: Any, random: Any, weights: Any, num_samples: int, replacement: bool) -> Any:
+def multinomial(xp: Namespace, random: Generator, weights: Array, num_samples: int, replacement: bool) -> Array:
     weights = weights.astype("d")
     sums = weights.sum(-1)
     if not waits(xp):
         if not bool(xp.all((weights >= 0) & xp.isfinite(weights))):
             raise ArgumentError("multinomial: some weights are negative, infinite or NaN")
         if not bool(xp.all(sums > 0)):
-            raise ArgumentError("multinomial: some weights have the sum 0")
+            raise ArgumentError("multinomial: the sum of some weights is 0")
     if not replacement:
         # The races of exponential clocks: who rings first is distributed as the weights are.
         clock = -xp.log1p(-random.uniform(xp, weights.shape, dtypes.float64)) / weights
@@ -103,23 +115,23 @@ def multinomial(xp: Any, random: Any, weights: Any, num_samples: int, replacemen
 
 
 @kernel("uniform_")
-def uniform_(xp: Any, random: Any, x: Any, low: float, high: float) -> None:
+def uniform_(xp: Namespace, random: Generator, x: Array, low: float, high: float) -> None:
     x[...] = random.uniform(xp, x.shape, dtype_of(x)) * (high - low) + low
 
 
 @kernel("normal_")
-def normal_(xp: Any, random: Any, x: Any, mean: float, std: float) -> None:
+def normal_(xp: Namespace, random: Generator, x: Array, mean: float, std: float) -> None:
     x[...] = random.normal(xp, x.shape, dtype_of(x)) * std + mean
 
 
 @kernel("exponential_")
-def exponential_(xp: Any, random: Any, x: Any, lambd: float) -> None:
+def exponential_(xp: Namespace, random: Generator, x: Array, lambd: float) -> None:
     fine = dtypes.float64 if x.dtype == "d" else dtypes.float32
     x[...] = xp.log1p(-random.uniform(xp, x.shape, fine)) / -lambd
 
 
 @kernel("geometric_")
-def geometric_(xp: Any, random: Any, x: Any, p: float) -> None:
+def geometric_(xp: Namespace, random: Generator, x: Array, p: float) -> None:
     drawn = xp.ceil(xp.log1p(-random.uniform(xp, x.shape, dtypes.float64)) / math.log1p(-p))
     drawn = xp.maximum(drawn, 1)
     top = whole_numbers(dtype_of(x)) - 1
@@ -127,18 +139,18 @@ def geometric_(xp: Any, random: Any, x: Any, p: float) -> None:
 
 
 @kernel("log_normal_")
-def log_normal_(xp: Any, random: Any, x: Any, mean: float, std: float) -> None:
+def log_normal_(xp: Namespace, random: Generator, x: Array, mean: float, std: float) -> None:
     fine = dtypes.float64 if x.dtype == "d" else dtypes.float32
     x[...] = xp.exp(random.normal(xp, x.shape, fine) * std + mean)
 
 
 @kernel("cauchy_")
-def cauchy_(xp: Any, random: Any, x: Any, median: float, sigma: float) -> None:
+def cauchy_(xp: Namespace, random: Generator, x: Array, median: float, sigma: float) -> None:
     x[...] = xp.tan((random.uniform(xp, x.shape, dtypes.float64) - 0.5) * math.pi) * sigma + median
 
 
 @kernel("bernoulli_")
-def bernoulli_(xp: Any, random: Any, x: Any, p: Any) -> None:
+def bernoulli_(xp: Namespace, random: Generator, x: Array, p: Any) -> None:
     if hasattr(p, "dtype"):
         x[...] = _toss(xp, random, "bernoulli_", x.shape, p)
         return
@@ -146,7 +158,7 @@ def bernoulli_(xp: Any, random: Any, x: Any, p: Any) -> None:
 
 
 @kernel("random_")
-def random_(xp: Any, random: Any, x: Any, low: int, high: int | None) -> None:
+def random_(xp: Namespace, random: Generator, x: Array, low: int, high: int | None) -> None:
     low, high = _representable(dtype_of(x), low, end_of_integers(dtype_of(x), low) if high is None else high)
     x[...] = random.integers(xp, x.shape, low, high)
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from gradwire_protocol.dtypes import float32, float64
+from gradwire_protocol.dtypes import DType, float32, float64
 from gradwire_protocol.meta import meta
 
-from ..backends import native
-from ..registry import control
-from ..tensor import Storage, Tensor
+from ..autograd.registry import control
+from ..autograd.tensor import Storage, Tensor
+from ..runtime.arrays import Array, Namespace, native
 
 
-def _working(xp: Any, array: Any, dtype: Any) -> Any:
+def _working(xp: Namespace, array: Array, dtype: DType) -> Any:
     return array.astype(native(float32)) if dtype.is_low_precision else array
 
 

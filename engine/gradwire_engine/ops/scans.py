@@ -8,15 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from .. import deadline, special
-from ..axes import along, at_least_1d, flipped, recurrence, running, undefined
-from ..functional import F, conj
-from ..registry import derivative, joint_derivative, kernel
-from ..tensor import Tensor
+from gradwire_protocol.dtypes import DType
+
+from ..autograd.functional import F, conj
+from ..autograd.registry import derivative, joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics import special
+from ..numerics.axes import along, at_least_1d, flipped, recurrence, running, undefined
+from ..runtime import deadline
+from ..runtime.arrays import Array, Namespace
 
 
 def _scan(name: str) -> Callable[..., Any]:
-    def scan(xp: Any, x: Any, dim: int, dtype: Any) -> Any:
+    def scan(xp: Namespace, x: Array, dim: int, dtype: DType | None) -> Array:
         return getattr(xp, name)(at_least_1d(x), axis=dim, dtype=xp.int64 if x.dtype.kind in "biu" else None)
 
     return scan
@@ -26,7 +31,7 @@ kernel("cumsum")(_scan("cumsum"))
 kernel("cumprod")(_scan("cumprod"))
 
 
-def from_the_end(g: Tensor, dim: int) -> Any:
+def from_the_end(g: Tensor, dim: int) -> Tensor:
     """Running sums that begin at the last element."""
     return F.flip(F.cumsum(F.flip(g, (dim,)), dim), (dim,))
 
@@ -34,7 +39,7 @@ def from_the_end(g: Tensor, dim: int) -> Any:
 derivative("cumsum", self=lambda s, g: from_the_end(g, s.dim) if g.ndim else g)
 
 
-def _cumprod_gradient(s: Any, g: Tensor) -> Any:
+def _cumprod_gradient(s: Saved, g: Tensor) -> Tensor:
     if g.ndim == 0:
         return g
     later = F.linear_recurrence(conj(F.shift(s.self, s.dim, -1)), g, s.dim, True)
@@ -45,14 +50,14 @@ derivative("cumprod", self=("self result", _cumprod_gradient))
 
 
 @kernel("logcumsumexp")
-def logcumsumexp(xp: Any, x: Any, dim: int) -> Any:
+def logcumsumexp(xp: Namespace, x: Array, dim: int) -> Array:
     x = at_least_1d(x)
     if x.dtype.kind == "c":
         return xp.moveaxis(_complex_logcumsumexp(xp, xp.moveaxis(x, dim, -1)), -1, dim)
     return running(xp, "logaddexp", x, dim)
 
 
-def _complex_logcumsumexp(xp: Any, x: Any) -> Any:
+def _complex_logcumsumexp(xp: Namespace, x: Array) -> Array:
     """Along the last axis. The angle is not reduced to one turn: each step turns it from that of the larger of the sum
     so far and the next term, as PyTorch's one after the other."""
     if xp is np and not np.isfinite(x).all():
@@ -97,7 +102,7 @@ def _step_by_step(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return out
 
 
-def _logcumsumexp_gradient(s: Any, g: Tensor) -> Any:
+def _logcumsumexp_gradient(s: Saved, g: Tensor) -> Tensor:
     x, y = s.self, s.result
     if g.ndim == 0:
         return g
@@ -110,7 +115,7 @@ derivative("logcumsumexp", self=("self result", _logcumsumexp_gradient))
 for _name, _combine in (("cummax", "maximum"), ("cummin", "minimum")):
 
     @kernel(_name)
-    def _(xp: Any, x: Any, dim: int, combine: str = _combine) -> Any:
+    def _(xp: Namespace, x: Array, dim: int, combine: str = _combine) -> tuple[Array, Array]:
         x = at_least_1d(x)
         values = running(xp, combine, x, dim)
         n = x.shape[dim]
@@ -127,7 +132,7 @@ for _name, _combine in (("cummax", "maximum"), ("cummin", "minimum")):
 
 
 @kernel("shift", half=True)
-def shift(xp: Any, x: Any, dim: int, by: int, fill: Any) -> Any:
+def shift(xp: Namespace, x: Array, dim: int, by: int, fill: float) -> Array:
     moved = xp.full_like(x, fill)
     if abs(by) < x.shape[dim]:
         if by < 0:
@@ -141,14 +146,14 @@ derivative("shift", self=lambda s, g: F.shift(g, s.dim, -s.by))
 
 
 @kernel("linear_recurrence")
-def linear_recurrence(xp: Any, factor: Any, term: Any, dim: int, reverse: bool) -> Any:
+def linear_recurrence(xp: Namespace, factor: Array, term: Array, dim: int, reverse: bool) -> Array:
     if reverse:
         return flipped(recurrence(xp, flipped(factor, dim), flipped(term, dim), dim), dim)
     return recurrence(xp, factor, term, dim)
 
 
 @joint_derivative("linear_recurrence", saves="factor result")
-def _(s: Any, g: Tensor) -> Any:
+def _(s: Saved, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     step = 1 if s.reverse else -1
     by_term = F.linear_recurrence(conj(F.shift(s.factor, s.dim, step)), g, s.dim, not s.reverse)
     by_factor = by_term * conj(F.shift(s.result, s.dim, -step)) if s.needs("factor") else None

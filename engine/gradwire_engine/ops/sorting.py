@@ -4,31 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..axes import along, at_least_1d, count, order
-from ..functional import F
-from ..registry import composite, derivative, kernel
-from ..tensor import Tensor
+from ..autograd.engine_context import EngineContext
+from ..autograd.functional import F
+from ..autograd.registry import composite, derivative, kernel
+from ..autograd.tensor import Tensor
+from ..numerics.axes import along, at_least_1d, count, order
+from ..runtime.arrays import Array, Namespace
 
 
 @kernel("sort")
-def sort(xp: Any, x: Any, dim: int, descending: bool, stable: bool | None) -> Any:
+def sort(xp: Namespace, x: Array, dim: int, descending: bool, stable: bool | None) -> tuple[Array, Array]:
     x = at_least_1d(x)
     index = order(xp, x, dim, descending)
     return xp.take_along_axis(x, index, dim), index
 
 
 @kernel("argsort")
-def argsort(xp: Any, x: Any, dim: int, descending: bool, stable: bool) -> Any:
+def argsort(xp: Namespace, x: Array, dim: int, descending: bool, stable: bool) -> Array:
     return order(xp, at_least_1d(x), dim, descending)
 
 
-@composite("msort", gradients={"self": ()}, keeps=())
-def msort(engine: Any, x: Tensor) -> Any:
+@composite("msort")
+def msort(engine: EngineContext, x: Tensor) -> Tensor:
     return F.sort(x, 0)[0]
 
 
 @kernel("topk")
-def topk(xp: Any, x: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
+def topk(xp: Namespace, x: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Array, Array]:
     if not x.ndim:  # it is its own largest, and stays that where none is asked for
         return x.copy(), xp.zeros((), xp.int64)
     extent = x.shape[dim]
@@ -48,7 +50,9 @@ for _name in ("sort", "topk"):
     )
 
 
-def _distinct(xp: Any, x: Any, by_value: Any, inverse: bool, counts: bool, dim: int | None) -> tuple[Any, ...]:
+def _distinct(
+    xp: Namespace, x: Array, by_value: Array | None, inverse: bool, counts: bool, dim: int | None
+) -> tuple[Array, ...]:
     """Runs of equal elements or slices, in the order given (``None``: as they come)."""
     shape = x.shape
     x = x.reshape(-1) if dim is None else xp.moveaxis(at_least_1d(x), dim, 0)
@@ -76,7 +80,9 @@ def _distinct(xp: Any, x: Any, by_value: Any, inverse: bool, counts: bool, dim: 
 
 
 @kernel("unique")
-def unique(xp: Any, x: Any, sorted: bool, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
+def unique(
+    xp: Namespace, x: Array, sorted: bool, return_inverse: bool, return_counts: bool, dim: int | None
+) -> tuple[Array, ...]:
     if dim is None:
         by_value = order(xp, x.reshape(-1), 0)
     else:
@@ -87,11 +93,13 @@ def unique(xp: Any, x: Any, sorted: bool, return_inverse: bool, return_counts: b
 
 
 @kernel("unique_consecutive")
-def unique_consecutive(xp: Any, x: Any, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
+def unique_consecutive(
+    xp: Namespace, x: Array, return_inverse: bool, return_counts: bool, dim: int | None
+) -> tuple[Array, ...]:
     return _distinct(xp, x, None, return_inverse, return_counts, dim)
 
 
-def _search(xp: Any, sequence: Any, values: Any, right: bool) -> Any:
+def _search(xp: Namespace, sequence: Array, values: Any, right: bool) -> Array:
     if sequence.ndim == 1:
         return xp.searchsorted(sequence, xp.asarray(values, sequence.dtype), side="right" if right else "left")
     # Many sequences at once: a binary search in step.
@@ -110,10 +118,10 @@ def _search(xp: Any, sequence: Any, values: Any, right: bool) -> Any:
 
 
 @kernel("searchsorted")
-def searchsorted(xp: Any, sorted_sequence: Any, input: Any, out_int32: bool, right: bool) -> Any:
+def searchsorted(xp: Namespace, sorted_sequence: Array, input: Array | float, out_int32: bool, right: bool) -> Array:
     return _search(xp, sorted_sequence, input, right)
 
 
 @kernel("bucketize")
-def bucketize(xp: Any, x: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
+def bucketize(xp: Namespace, x: Array | float, boundaries: Array, out_int32: bool, right: bool) -> Array:
     return _search(xp, boundaries, x, right)

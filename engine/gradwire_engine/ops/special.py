@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from ..functional import F
-from ..registry import derivative, kernel
-from ..scientific import scipy_of
-from ..tensor import Tensor
+from ..autograd.functional import F
+from ..autograd.registry import derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.scientific import scipy_of
+from ..runtime.arrays import Array, Namespace
 from .pointwise import is_number
 
 _NAMES = {
@@ -19,7 +20,7 @@ _NAMES = {
 
 def _register(name: str, function: str) -> None:
     @kernel(name)
-    def run(xp: Any, x: Any) -> Any:
+    def run(xp: Namespace, x: Array) -> Array:
         return getattr(scipy_of(xp, "special"), function)(x)
 
 
@@ -28,32 +29,32 @@ for _name, _function in _NAMES.items():
 
 
 @kernel("xlogy")
-def xlogy(xp: Any, x: Any, y: Any) -> Any:
+def xlogy(xp: Namespace, x: Array | float, y: Array | float) -> Array:
     logarithm = math.log(y) if is_number(y) and y > 0 else xp.log(xp.asarray(y) if is_number(y) else y)
     return xp.where(xp.logical_and(x == 0, y == y), 0, x * logarithm)
 
 
 @kernel("special_xlog1py")
-def xlog1py(xp: Any, x: Any, y: Any) -> Any:
+def xlog1py(xp: Namespace, x: Array | float, y: Array | float) -> Array:
     dtype = (x if hasattr(x, "dtype") else y).dtype
     return scipy_of(xp, "special").xlog1py(xp.asarray(x, dtype), xp.asarray(y, dtype))
 
 
-def _by_factor(s: Any, g: Any) -> Any:
+def _by_factor(s: Saved, g: Tensor) -> Tensor:
     grown = F.special_xlog1py(g, s.other)
     if isinstance(s.other, Tensor):
         return F.masked_fill(grown, (s.self == 0) & (s.other <= -1), 0)
     return F.masked_fill(grown, s.self == 0, 0) if s.other <= -1 else grown
 
 
-def _by_xlogy_factor(s: Any, g: Any) -> Any:
+def _by_xlogy_factor(s: Saved, g: Tensor) -> Tensor:
     grown = F.xlogy(g, s.other)
     if isinstance(s.other, Tensor):
         return F.masked_fill(grown, (s.self == 0) & (s.other <= 0), 0)
     return F.masked_fill(grown, s.self == 0, 0) if s.other <= 0 else grown
 
 
-def _by_i1(s: Any, g: Any) -> Any:
+def _by_i1(s: Saved, g: Tensor) -> Tensor:
     """``i0(x) - i1(x) / x``, whose limit at 0 is a half."""
     x = s.self
     tiny = F.abs(x) < _TINY[x.dtype.name]
@@ -61,7 +62,7 @@ def _by_i1(s: Any, g: Any) -> Any:
     return g * F.where(tiny, 0.5, F.i0(x) - s.result / safe)
 
 
-def _by_i1e(s: Any, g: Any) -> Any:
+def _by_i1e(s: Saved, g: Tensor) -> Tensor:
     x = s.self
     tiny = F.abs(x) < _TINY[x.dtype.name]
     safe = F.where(tiny, 1, x)
@@ -79,15 +80,9 @@ derivative(
     self=("self", lambda s, g: g / F.special_erfcx(s.self * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)),
 )
 derivative("special_ndtri", self=("result", lambda s, g: g * (F.exp(s.result * s.result * 0.5) / _BELL)))
+derivative("xlogy", self=("self other", _by_xlogy_factor), other=("self other", lambda s, g: g * s.self / s.other))
 derivative(
-    "xlogy",
-    self=("self other", _by_xlogy_factor),
-    other=("self other", lambda s, g: g * s.self / s.other),
-)
-derivative(
-    "special_xlog1py",
-    self=("self other", _by_factor),
-    other=("self other", lambda s, g: g * s.self / (s.other + 1)),
+    "special_xlog1py", self=("self other", _by_factor), other=("self other", lambda s, g: g * s.self / (s.other + 1))
 )
 derivative("i0", self=("self", lambda s, g: g * F.special_i1(s.self)))
 derivative("special_i0e", self=("self result", lambda s, g: g * (F.special_i1e(s.self) - F.sgn(s.self) * s.result)))

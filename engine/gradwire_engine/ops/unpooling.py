@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ..functional import F
-from ..registry import derivative, joint_derivative, kernel
-from ..scatter import check_range, write_at
-from ..tensor import Tensor
-from ..windows import Ints
+from ..autograd.functional import F
+from ..autograd.registry import derivative, joint_derivative, kernel
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..numerics.scatter import check_range, write_at
+from ..numerics.windows import Ints
+from ..runtime.arrays import Array, Namespace
 
 
 @kernel("max_unpool", half=True)
-def max_unpool(xp: Any, x: Any, indices: Any, output_size: Ints) -> Any:
+def max_unpool(xp: Namespace, x: Array, indices: Array, output_size: Ints) -> Array:
     count, plane = len(output_size), prod(output_size)
     check_range(xp, "max_unpool", indices, 0, plane)
     out = xp.zeros((*x.shape[:-count], *output_size), x.dtype)
@@ -26,7 +28,7 @@ def max_unpool(xp: Any, x: Any, indices: Any, output_size: Ints) -> Any:
     return out
 
 
-def _taken(s: Any, g: Tensor) -> Any:
+def _taken(s: Saved, g: Tensor) -> Tensor:
     count = len(s.output_size)
     shape = s.indices.shape
     flat = F.reshape(g, (*shape[:-count], prod(s.output_size)))
@@ -37,7 +39,7 @@ def _taken(s: Any, g: Tensor) -> Any:
 derivative("max_unpool", self=("indices", _taken))
 
 
-def _starts(xp: Any, samples: Any, extent: int, window: int, outputs: int) -> Any:
+def _starts(xp: Namespace, samples: Array, extent: int, window: int, outputs: int) -> Array:
     """Where windows begin along one dimension, ``(planes, outputs)``: steps of equal length, rounded down."""
     last = extent - window
     starts = xp.full((len(samples), outputs), last, np.int64)
@@ -49,7 +51,9 @@ def _starts(xp: Any, samples: Any, extent: int, window: int, outputs: int) -> An
 
 
 @kernel("fractional_max_pool")
-def fractional_max_pool(xp: Any, x: Any, samples: Any, kernel_size: Ints, output_size: Ints) -> Any:
+def fractional_max_pool(
+    xp: Namespace, x: Array, samples: Array, kernel_size: Ints, output_size: Ints
+) -> tuple[Array, Array]:
     count = len(output_size)
     extents = x.shape[-count:]
     planes = x.reshape(prod(x.shape[:-count]), prod(extents))
@@ -80,7 +84,7 @@ def fractional_max_pool(xp: Any, x: Any, samples: Any, kernel_size: Ints, output
 
 
 @joint_derivative("fractional_max_pool", saves="result1")
-def _laid(s: Any, g: Tensor, _: Any) -> Any:
+def _laid(s: Saved, g: Tensor, _: object) -> Tensor:
     count = len(s.output_size)
     shape = s.meta("self").shape
     lead = shape[:-count]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import Any
 
-from ..functional import F
-from ..registry import derivative, joint_derivative, kernel
-from ..tensor import Tensor
+from ..autograd.functional import F
+from ..autograd.registry import derivative, joint_derivative, kernel, passes_on
+from ..autograd.tape import Saved
+from ..autograd.tensor import Tensor
+from ..runtime.arrays import Array, Namespace
 
 # Reshaping: views need no kernel, a copy is made where strides allow no view
 
 
 @kernel("reshape", "flatten", "unflatten", half=True)
-def reshape(xp: Any, x: Any, *shape: Any) -> Any:
+def reshape(xp: Namespace, x: Array, *shape: int | tuple[int, ...]) -> Array:
     return x.copy()  # in row-major order; the pipeline gives it the announced shape
 
 
@@ -25,7 +26,7 @@ derivative("transpose", self=lambda s, g: F.transpose(g, s.dim0, s.dim1) if g.nd
 derivative("t", self=lambda s, g: F.t(g))
 
 
-def _put_back(g: Tensor, order: tuple[int, ...]) -> Any:
+def _put_back(g: Tensor, order: tuple[int, ...]) -> Tensor:
     back = [0] * len(order)
     for to, source in enumerate(order):
         back[source % len(order)] = to
@@ -43,7 +44,7 @@ for _name in ("expand", "broadcast_to"):
 
 
 @kernel("repeat", "tile", half=True)
-def repeat(xp: Any, x: Any, repeats: tuple[int, ...]) -> Any:
+def repeat(xp: Namespace, x: Array, repeats: tuple[int, ...]) -> Array:
     if 0 in repeats:  # the library would repeat the dimensions one by one, before one of them empties it all
         lead = (1,) * (len(repeats) - x.ndim)
         counts = (1,) * (x.ndim - len(repeats)) + repeats
@@ -51,7 +52,7 @@ def repeat(xp: Any, x: Any, repeats: tuple[int, ...]) -> Any:
     return xp.tile(x, repeats)
 
 
-def _repeat_gradient(g: Tensor, shape: tuple[int, ...], repeats: tuple[int, ...]) -> Any:
+def _repeat_gradient(g: Tensor, shape: tuple[int, ...], repeats: tuple[int, ...]) -> Tensor:
     lead = g.ndim - len(shape)
     repeats = (1,) * (g.ndim - len(repeats)) + repeats
     extents = (1,) * lead + shape
@@ -69,9 +70,11 @@ derivative("tile", self=lambda s, g: _repeat_gradient(g, s.meta("self").shape, s
 
 derivative("select", self=lambda s, g: F.select_backward(g, s.meta("self").shape, s.dim, s.index))
 derivative("slice", self=lambda s, g: F.slice_backward(g, s.meta("self").shape, s.dim, s.start, s.end, s.step))
+passes_on("select", "index")
+passes_on("slice", "start", "end")
 
 
-def _narrow_gradient(s: Any, g: Tensor) -> Any:
+def _narrow_gradient(s: Saved, g: Tensor) -> Tensor:
     shape = s.meta("self").shape
     start = s.start + shape[s.dim] if s.start < 0 else s.start
     return F.slice_backward(g, shape, s.dim, start, start + s.length, 1)
@@ -93,7 +96,7 @@ def _overlapping(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     return False
 
 
-def _strided_gradient(s: Any, g: Tensor) -> Any:
+def _strided_gradient(s: Saved, g: Tensor) -> Tensor:
     source = s.meta("self")
     average = "to" if _overlapping(source.shape, source.stride) else None
     return F.restride(g, s.stride, s.storage_offset, source.shape, source.stride, 0, average)
@@ -105,7 +108,7 @@ derivative("as_strided", self=_strided_gradient)
 # Several parts
 
 
-def _zeros_for_missing(s: Any, grads: tuple[Tensor | None, ...]) -> list[Any]:
+def _zeros_for_missing(s: Saved, grads: tuple[Tensor | None, ...]) -> list[Tensor]:
     present = next(g for g in grads if g is not None)
     call = present.engine.call
     return [g if g is not None else call("zeros", out.shape, out.dtype, out.device) for g, out in zip(grads, s.outs)]
@@ -120,7 +123,7 @@ def _only(grads: tuple[Tensor | None, ...]) -> int | None:
 for _name in ("split", "chunk", "unsafe_split"):
 
     @joint_derivative(_name, undefined=True)
-    def _(s: Any, *grads: Tensor | None) -> Any:
+    def _(s: Saved, *grads: Tensor | None) -> Tensor:
         only = _only(grads)
         if only is None:
             return F.cat(_zeros_for_missing(s, grads), s.dim)
@@ -130,7 +133,7 @@ for _name in ("split", "chunk", "unsafe_split"):
 
 
 @joint_derivative("unbind", undefined=True)
-def _(s: Any, *grads: Tensor | None) -> Any:
+def _(s: Saved, *grads: Tensor | None) -> Tensor:
     only = _only(grads)
     if only is None:
         return F.stack(_zeros_for_missing(s, grads), s.dim)

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .program import Call, Instruction, Lay, Number, View, operands_of, outs_of, target_of
+from .program import Instruction, KernelCall, Lay, Number, View, operands_of, outs_of, target_of
 
 if TYPE_CHECKING:
-    from .emitting import Emitter
+    from .emitting import PlanEmitter
 
 MOST_ELEMENTS: Final = 16
 
 
-def without(emitter: Emitter, code: list[Instruction]) -> list[Instruction]:
+def without(emitter: PlanEmitter, code: list[Instruction]) -> list[Instruction]:
     """The instructions without those that make constants which nobody else sees or writes to: these are run here, and
     what they make is there under its name."""
     memory = emitter.program.memory
@@ -40,7 +40,7 @@ def without(emitter: Emitter, code: list[Instruction]) -> list[Instruction]:
 
 def _is_constant(instruction: Instruction) -> bool:
     """Whether it makes small arrays of its operands and of what does not change from frame to frame."""
-    if type(instruction) is Call:
+    if type(instruction) is KernelCall:
         return (
             instruction.pure and instruction.total and instruction.compiled is None and bool(instruction.metas)
             and all(out.known and out.numel <= MOST_ELEMENTS for out in instruction.metas)

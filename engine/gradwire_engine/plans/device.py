@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 
-from ..backends import native
-from ..operands import cast_operand, widened
+from ..autograd.operands import cast_operand, widened
+from ..runtime.arrays import Array, Native, native
+from ..runtime.backends import Backend
 
 if TYPE_CHECKING:
-    from ..cuda.registry import Fused
-    from ..engine import Engine
+    from ..autograd.engine import Engine
+    from ..runtime.cuda.registry import Fused
 
 HOST: Final = "cpu"
 
@@ -35,7 +34,7 @@ class Applied:
 
     __slots__ = ("_kernel", "_narrow", "_options", "_run")
 
-    def __init__(self, fused: Fused, kernel: Callable[..., Any], narrow: Any, coarse: bool) -> None:
+    def __init__(self, fused: Fused, kernel: Callable[..., Any], narrow: Native | None, coarse: bool) -> None:
         self._run = fused.run
         self._kernel = kernel
         self._narrow = narrow
@@ -50,21 +49,19 @@ class Applied:
         return self._kernel(*arguments)
 
 
-def applied(
-    fused: Fused, kernel: Callable[..., Any], half: bool, compute: DType | None, coarse: bool
-) -> Applied:  # fmt: skip
+def applied(fused: Fused, kernel: Callable[..., Any], half: bool, compute: DType | None, coarse: bool) -> Applied:
     """The op with this fused kernel; ``half`` tells whether the op's own takes half precision."""
     narrows = fused.half and not half and compute is not None and compute.is_low_precision
     return Applied(fused, kernel, native(compute) if narrows and compute is not None else None, coarse)
 
 
-def carried(array: Any, backend: Any, target: Any, via: Any) -> Any:
+def carried(array: Array, backend: Backend, target: Native, via: Native) -> Array:
     """A number in host memory as an operand on a device; see ``operands.cast_operand``."""
     array = backend.from_host(array)
     return array if target is via and (target is None or array.dtype == target) else cast_operand(array, target, via)
 
 
-def uploaded(host: np.ndarray[Any, Any], backend: Any) -> Any:
+def uploaded(host: Array, backend: Backend) -> Array:
     """A constant of the frame in the device's memory, new each time."""
     return backend.from_host(host.copy())
 
@@ -74,6 +71,6 @@ def elements(strides: tuple[int, ...], size: int) -> tuple[int, ...]:
     return tuple([step // size for step in strides])
 
 
-def dtype_named(array_dtype: Any) -> DType:
+def dtype_named(array_dtype: Native) -> DType:
     """The DType of an array's dtype."""
     return dtypes.BY_NAME[array_dtype.name]

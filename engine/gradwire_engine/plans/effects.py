@@ -13,13 +13,14 @@ from weakref import ref
 
 from gradwire_protocol.meta import Meta
 
-from ..failures import GONE
-from ..inplace import CopySlices
-from ..registry import Row
-from ..tape import AccumulateGrad, Node, SavedTensor
-from ..tensor import Storage, Tensor
+from ..autograd.engine_context import EngineContext
+from ..autograd.failures import GONE
+from ..autograd.inplace import CopySlices
+from ..autograd.registry import Row
+from ..autograd.tape import AccumulateGrad, Edge, Node, SavedTensor
+from ..autograd.tensor import Storage, Tensor
 from .inputs import Found, Unplannable
-from .program import Call, New, Number, Offset, Step, Thing, Write
+from .program import KernelCall, New, Number, Offset, OptimizerStep, Thing, Write
 from .tracing import Tracer
 
 _PLAIN: Final = ("requires_grad_flag", "retains_grad", "inference", "slot", "creation", "path", "grad_dtype")
@@ -114,10 +115,10 @@ class Effects:
     early: dict[int, int] = field(default_factory=dict)
 
 
-class Before:
+class FrameState:
     """What was there before a frame, of which nothing is kept alive."""
 
-    def __init__(self, found: Found, engine: Any) -> None:
+    def __init__(self, found: Found, engine: EngineContext) -> None:
         self.refs = [ref(thing) for thing in found.objects]
         at = {id(thing): i for i, thing in enumerate(found.objects)}
         self.states = [_state(thing, at) for thing in found.objects]
@@ -140,7 +141,7 @@ def _state(thing: Any, at: dict[int, int]) -> dict[str, Any]:
     }
 
 
-def _number(thing: Any, at: dict[int, int]) -> int | None:
+def _number(thing: object, at: dict[int, int]) -> int | None:
     return None if thing is None else at.get(id(thing), -1)
 
 
@@ -152,7 +153,7 @@ class Harvest:
         begin: the position of its first record.
     """
 
-    def __init__(self, tracer: Tracer, before: Before, made: list[Any], begin: int) -> None:
+    def __init__(self, tracer: Tracer, before: FrameState, made: list[Any], begin: int) -> None:
         self.tracer = tracer
         self.before = before
         self.begin = begin
@@ -173,7 +174,7 @@ class Harvest:
         self._waiting: list[Any] = []
         self._made = made
 
-    def run(self, engine: Any) -> Effects:
+    def run(self, engine: EngineContext) -> Effects:
         """The effects.
 
         Raises:
@@ -207,9 +208,9 @@ class Harvest:
         for instruction in program.code:
             if type(instruction) is Write:
                 owners.add(program.memory[instruction.target])
-            elif type(instruction) is Call and instruction.writes is not None:
+            elif type(instruction) is KernelCall and instruction.writes is not None:
                 owners.add(program.memory[instruction.writes])
-            elif type(instruction) is Step:
+            elif type(instruction) is OptimizerStep:
                 things.update(instruction.written)
         for number, found in program.inputs.items():
             if program.memory[number] in owners:
@@ -218,7 +219,7 @@ class Harvest:
 
     # References
 
-    def _ref(self, thing: Any) -> Any:
+    def _ref(self, thing: object) -> Any:
         if thing is None:
             return None
         old = self._old.get(id(thing))
@@ -232,10 +233,10 @@ class Harvest:
             self._waiting.append((at, thing))
         return New(at)
 
-    def _edges(self, edges: Any) -> list[Any]:
+    def _edges(self, edges: tuple[Edge | None, ...]) -> list[Any]:
         return [None if edge is None else (self._ref(edge[0]), edge[1]) for edge in edges]
 
-    def _watchers(self, node: Any) -> dict[int, Any] | None:
+    def _watchers(self, node: Node | CopySlices) -> dict[int, Any] | None:
         if node.watchers is None:
             return None
         seen = {slot: reference() for slot, reference in node.watchers.items()}
@@ -285,7 +286,7 @@ class Harvest:
         if tensor.base is not None and tensor.seen_version != state["seen"]:
             changes.append((i, "seen_version", self._version(tensor.storage, tensor.seen_version)))
 
-    def _node_changes(self, i: int, node: Any) -> None:
+    def _node_changes(self, i: int, node: Node | CopySlices) -> None:
         state, changes = self.before.states[i], self.effects.changes
         if type(node) is Node:
             saved = None if node.saved is None else id(node.saved)
@@ -294,9 +295,9 @@ class Harvest:
             elif saved != state["saved"]:
                 raise Unplannable("a node was given other values")
         watchers = self._watchers(node) if getattr(node, "watchers", None) else None
-        was = None if state["watchers"] is None else {
-            s: Thing(n) for s, n in state["watchers"].items() if n is not None
-        }  # fmt: skip
+        was = (
+            None if state["watchers"] is None else {s: Thing(n) for s, n in state["watchers"].items() if n is not None}
+        )
         if (watchers or None) != (was or None):
             changes.append((i, "watchers", watchers))
 

@@ -13,13 +13,18 @@ from weakref import finalize, ref
 import numpy as np
 
 from gradwire_protocol.history import PLAIN
+from gradwire_protocol.meta import Meta
 
-from ..failures import GONE
-from ..inplace import CopySlices
-from ..operands import lay_out, wrapped_number
-from ..tape import AccumulateGrad, Node, SavedTensor
-from ..tensor import Storage, Tensor
-from . import constants, stretches
+from ..autograd.failures import GONE
+from ..autograd.inplace import CopySlices
+from ..autograd.lazy_nodes import LazyNodes
+from ..autograd.operands import lay_out, wrapped_number
+from ..autograd.tape import AccumulateGrad, Edge, Node, SavedTensor
+from ..autograd.tensor import Storage, Tensor
+from ..runtime.arrays import Array, native
+from ..runtime.backends import Backend
+from ..runtime.memory import MemoryAccount
+from . import constants, graph_segments
 from .device import dtype_named, elements
 from .effects import (
     Effects,
@@ -32,17 +37,17 @@ from .effects import (
     Version,
 )
 from .expressions import FUNCTIONS, spell_out
-from .folds import Folded, Writer, fold
+from .lazy_node_templates import Writer, fold
 from .program import (
     At,
-    Call,
     Instruction,
+    KernelCall,
     Lay,
     New,
     Number,
     Offset,
-    Program,
-    Step,
+    OptimizerStep,
+    PlanProgram,
     Thing,
     View,
     Write,
@@ -68,10 +73,10 @@ _DEFAULTS: Final = {
 class _Shown(NamedTuple):
     """An array where a tensor is expected for the sake of its array."""
 
-    array: Any
+    array: Array
 
 
-def _laid(array: Any, out: Any, backend: Any, *operands: Any) -> Any:
+def _laid(array: Array, out: Meta, backend: Backend, *operands: Array) -> Array:
     return lay_out(array, out, backend, [_Shown(each) for each in operands])  # type: ignore[misc]
 
 
@@ -81,15 +86,17 @@ def _kept(tensor: Tensor, version: int, slot: int, is_result: bool) -> SavedTens
     return made
 
 
-def _accumulator(leaf: Tensor) -> Any:
-    found: Any = leaf.accumulator() if leaf.accumulator is not None else None
+def _accumulator(leaf: Tensor) -> AccumulateGrad:
+    found = leaf.accumulator() if leaf.accumulator is not None else None
     if found is None:
         found = AccumulateGrad(leaf)
         leaf.accumulator = ref(found)
     return found
 
 
-def _slices(inner: Any, base: Any, view: Any, offset: int, edges: Any, seq: int, account: Any) -> Any:
+def _slices(
+    inner: Node, base: Meta, view: Meta, offset: int, edges: tuple[Edge | None, ...], seq: int, account: MemoryAccount
+) -> CopySlices:
     made = object.__new__(CopySlices)
     made.inner, made.base, made.view, made.offset, made.edges, made.seq = inner, base, view, offset, edges, seq
     made.watchers, made.account = None, account
@@ -97,7 +104,7 @@ def _slices(inner: Any, base: Any, view: Any, offset: int, edges: Any, seq: int,
     return made
 
 
-def _alias(array: Any, account: Any) -> Storage:
+def _alias(array: Array, account: MemoryAccount) -> Storage:
     made = object.__new__(Storage)
     made.array, made._memory, made.account, made.nbytes, made.version, made.poison = array, None, account, 0, 0, None
     made.born = account.frame
@@ -109,7 +116,7 @@ def _looks(code: list[Instruction]) -> set[int]:
     looks: set[int] = set()
     done = 0
     for i, each in enumerate(code):
-        steps = each.steps if type(each) is Call else 0
+        steps = each.steps if type(each) is KernelCall else 0
         if done and done + steps > MUCH_WORK:
             looks.add(i)
             done = 0
@@ -117,17 +124,17 @@ def _looks(code: list[Instruction]) -> set[int]:
     return looks
 
 
-class Emitter:
+class PlanEmitter:
     """Writes the source of one program."""
 
-    def __init__(self, program: Program, effects: Effects, backend: Any) -> None:
+    def __init__(self, program: PlanProgram, effects: Effects, backend: Backend) -> None:
         self.program = program
         self.effects = effects
         self.backend = backend
         self.host = backend.xp is np
         self.names: dict[str, Any] = {
             "np": np, "ndarray": np.ndarray, "empty": np.empty, "asarray": np.asarray, "lay": _laid, "kept": _kept,
-            "Tensor": Tensor, "Storage": Storage, "Node": Node, "Folded": Folded, "accumulator": _accumulator,
+            "Tensor": Tensor, "Storage": Storage, "Node": Node, "LazyNodes": LazyNodes, "accumulator": _accumulator,
             "slices": _slices, "alias": _alias, "ref": ref, "wrapped": wrapped_number, "GONE": GONE,
             "inf": float("inf"), "nan": float("nan"), **{name: getattr(np, name) for name in FUNCTIONS},
         }  # fmt: skip
@@ -148,16 +155,16 @@ class Emitter:
             spell_out(program)
         kept = self._needed()
         code = [instruction for instruction, needed in zip(program.code, kept, strict=True) if needed]
-        runs: dict[int, stretches.Stretch] = {}
+        runs: dict[int, graph_segments.GraphSegment] = {}
         if self.backend.graphs is not None:
-            code = stretches.hoisted(program, code)
+            code = graph_segments.hoisted(program, code)
         elif self.host:
             code = constants.without(self, code)
             self._loaded.clear()  # what is made already is nobody's to let go of
         program.code = code
         last = self._last_uses(code)
         if self.backend.graphs is not None:
-            runs = stretches.stretches(program, code, last, self.kept_values(), RANDOM)
+            runs = graph_segments.stretches(program, code, last, self.kept_values(), RANDOM)
             self.names["OWNER"] = owner = object()
         for thing in sorted({*effects.versions, *self._versions_of()}):
             self.line(f"v{thing} = o[{thing}].storage.version")
@@ -165,7 +172,7 @@ class Emitter:
             self.line(f"a{number} = p[{at}]")
             self._loaded.add(number)
         looks = _looks(code)
-        risky = max((i for i, each in enumerate(code) if type(each) is Call and not each.total), default=-1)
+        risky = max((i for i, each in enumerate(code) if type(each) is KernelCall and not each.total), default=-1)
         risky = max(risky, max(looks, default=-1))
         copied: set[int] = set()
         dirty, done = False, 0
@@ -174,12 +181,12 @@ class Emitter:
                 self.logged |= dirty
                 self.line("if engine.clock.cancelled: engine.clock.stop('a plan')")
             if i in runs:
-                stretches.write(self, code, i, runs[i], last)
+                graph_segments.write(self, code, i, runs[i], last)
                 done = runs[i].end
             if i < done:
                 continue
             target = target_of(instruction)
-            if type(instruction) is Step:
+            if type(instruction) is OptimizerStep:
                 if not dirty:
                     self.line("undo.append(None)")
                 dirty = True
@@ -204,7 +211,7 @@ class Emitter:
         exec(compile(source, "<plan>", "exec"), self.names)  # noqa: S102  (the source is ours to the last character)
         self.source = source
         function: Callable[..., list[Any]] = self.names.pop("plan")  # which goes with its plan, and not in a cycle
-        if runs:
+        if runs and self.backend.graphs is not None:
             finalize(function, self.backend.graphs.forget, owner).atexit = False
         return function
 
@@ -228,7 +235,7 @@ class Emitter:
                 kept[i] = memory[target] in owners
             else:
                 kept[i] = any(out in values for out in outs_of(instruction))
-            if type(instruction) is Step or (type(instruction) is Call and not instruction.pure):
+            if type(instruction) is OptimizerStep or (type(instruction) is KernelCall and not instruction.pure):
                 kept[i] = True
             if kept[i]:
                 for value in operands_of(instruction):
@@ -265,7 +272,7 @@ class Emitter:
     def line(self, text: str) -> None:
         self.lines.append(self.indent + text)
 
-    def _constant(self, value: Any) -> str:
+    def _constant(self, value: object) -> str:
         kind = type(value)
         if value is None or kind is bool or kind is int:
             return repr(value)
@@ -319,7 +326,7 @@ class Emitter:
     def instruction(self, instruction: Instruction) -> None:
         kind = type(instruction)
         self._loaded.update(outs_of(instruction))
-        if kind is Call:
+        if kind is KernelCall:
             self._call(instruction)  # type: ignore[arg-type]
         elif kind is View:
             self._view(instruction)  # type: ignore[arg-type]
@@ -330,7 +337,7 @@ class Emitter:
         else:
             self._step(instruction)  # type: ignore[arg-type]
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: KernelCall) -> None:
         args = ", ".join([self._spell(arg) for arg in call.args])
         outs = ", ".join([f"a{out}" for out in call.outs]) + ("," if call.several else "")
         plain = f"{self._constant(call.function)}({args})"
@@ -376,8 +383,6 @@ class Emitter:
     def _lay(self, lay: Lay) -> None:
         raw = self._spell(At(lay.raw))
         if lay.scalar:
-            from ..backends import native
-
             self.line(f"a{lay.out} = asarray({raw}, {self._constant(native(lay.meta.dtype))})")
             return
         operands = "".join([", " + self._spell(At(value)) for value in lay.operands])
@@ -387,7 +392,7 @@ class Emitter:
         target, raw = self._spell(At(write.target)), self._spell(At(write.raw))
         self.line(f"{target}[...] = {raw}.astype({target}.dtype)" if write.cast else f"{target}[...] = {raw}")
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: OptimizerStep) -> None:
         for each in step.given:
             grad = each.grad
             if type(grad) is int:
@@ -439,15 +444,16 @@ class Emitter:
                 self._template_of_tensor(number)
         folds = fold(effects)
         nodes = [
-            (t.seq, n, t) for n, t in enumerate(templates)
+            (t.seq, n, t)
+            for n, t in enumerate(templates)
             if type(t) in (NodeTemplate, SlicesTemplate) and n not in folds.at
-        ]  # fmt: skip
+        ]
         for number in sorted(self._leaves_of([template for _, _, template in nodes])):
             self.line(f"t{number} = accumulator({self._spell(templates[number].leaf)})")
         for _, number, template in sorted(nodes, key=lambda each: each[0]):
-            edges = "".join([
-                "None, " if edge is None else f"({self._spell(edge[0])}, {edge[1]}), " for edge in template.edges
-            ])  # fmt: skip
+            edges = "".join(
+                ["None, " if edge is None else f"({self._spell(edge[0])}, {edge[1]}), " for edge in template.edges]
+            )
             if type(template) is SlicesTemplate:
                 self.line(
                     f"t{number} = slices({self._spell(template.inner)}, {self._constant(template.base)}, "

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from gradwire_protocol import dtypes
 
-from .program import At, Call, Instruction, Lay, Number, Program, Step, Write
+from .program import At, Instruction, KernelCall, Lay, Number, OptimizerStep, PlanProgram, Write
 
 
 class Spelled(NamedTuple):
@@ -52,12 +52,12 @@ _EXACT: Final = 1 << 24
 """Ints up to here are the same in every way that they become floats."""
 
 
-def spell_out(program: Program) -> None:
+def spell_out(program: PlanProgram) -> None:
     """Give calls their expressions, where they have one. Operands that are arrays of no dimension become the numbers
     that those were made of, where there are."""
     numbers: dict[int, int] = {}
     for instruction in program.code:
-        if type(instruction) is Call:
+        if type(instruction) is KernelCall:
             spelled = _spelled(instruction)
             if spelled is not None:
                 instruction.expression = spelled.arrays
@@ -69,7 +69,7 @@ def spell_out(program: Program) -> None:
             _forget(program, instruction, numbers)
 
 
-def _spelled(call: Call) -> Spelled | None:
+def _spelled(call: KernelCall) -> Spelled | None:
     spelled = EXPRESSIONS.get(call.name)
     if spelled is None or call.compiled is not None or call.machine or call.writes is not None or len(call.metas) != 1:
         return None
@@ -82,18 +82,19 @@ def _spelled(call: Call) -> Spelled | None:
     return None if spelled.flat and len(call.metas[0].shape) > 2 else spelled
 
 
-def _is_number(call: Call) -> bool:
+def _is_number(call: KernelCall) -> bool:
     """Whether the result is of no dimension, and so are all operands, of dtypes among which NumPy's numbers compute as
     its arrays do."""
     out = call.metas[0]
     return (
-        out.shape == () and out.dtype in _ROUNDED_ONCE
+        out.shape == ()
+        and out.dtype in _ROUNDED_ONCE
         and all(type(arg) is not Number or arg.compute is None for arg in call.args)
         and all(type(arg) is not int or abs(arg) < _EXACT for arg in call.args)
-    )  # fmt: skip
+    )
 
 
-def _among_numbers(call: Call, expression: str, numbers: dict[int, int]) -> str:
+def _among_numbers(call: KernelCall, expression: str, numbers: dict[int, int]) -> str:
     """The expression; what has no number yet is asked for its only element."""
     shown = []
     for i, arg in enumerate(call.args[1:], 1):
@@ -104,12 +105,12 @@ def _among_numbers(call: Call, expression: str, numbers: dict[int, int]) -> str:
     return expression.format(*shown)
 
 
-def _forget(program: Program, instruction: Instruction, numbers: dict[int, int]) -> None:
+def _forget(program: PlanProgram, instruction: Instruction, numbers: dict[int, int]) -> None:
     """Arrays that an instruction writes to have another number from there on."""
     target = instruction.target if type(instruction) is Write else None
-    if type(instruction) is Call:
+    if type(instruction) is KernelCall:
         target = instruction.writes
-    if type(instruction) is Step:
+    if type(instruction) is OptimizerStep:
         numbers.clear()
     elif target is not None:
         owner = program.memory[target]

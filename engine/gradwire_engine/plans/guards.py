@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from gradwire_protocol.meta import Meta
 
-from ..tensor import Tensor
+from ..autograd.tensor import Tensor
 from .inputs import FACTS, described
 
 Guard = Callable[[Mapping[int, Any], list[int]], "list[Any] | None"]
@@ -52,7 +52,7 @@ class _Writer:
         function: Guard = self._names.pop("guard")
         return function
 
-    def _constant(self, value: Any) -> str:
+    def _constant(self, value: object) -> str:
         if value is None or type(value) in (bool, int):
             return repr(value)
         name = f"k{len(self._names)}"

@@ -6,13 +6,14 @@ key is equal for two frames when the tape would run the same instructions for bo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Any, Final, NamedTuple
 
 from gradwire_protocol.meta import Meta
 
-from ..inplace import CopySlices
-from ..tape import AccumulateGrad, Node, SavedTensor
-from ..tensor import Tensor
+from ..autograd.inplace import CopySlices
+from ..autograd.tape import AccumulateGrad, GraphNode, Node, SavedTensor
+from ..autograd.tensor import Tensor
 
 MOST_OBJECTS: Final = 20_000
 """Tensors and nodes behind the externals of a frame that a plan may know of."""
@@ -48,7 +49,7 @@ def look(tensors: list[Tensor], deep: bool) -> Found:
     key: list[Any] = []
     nodes: list[Any] = []
 
-    def number(thing: Any) -> int:
+    def number(thing: object) -> int:
         found = at.get(id(thing))
         if found is None:
             found = at[id(thing)] = len(objects)
@@ -114,12 +115,12 @@ def is_part(tensor: Tensor) -> bool:
     return tensor.storage.nbytes != tensor.meta.nbytes
 
 
-def described(shown: Meta) -> Any:
+def described(shown: Meta) -> Hashable:
     """Metas are interned, but for those of one element or none, whose strides may be any."""
     return shown if shown.numel > 1 else (shown.shape, shown.stride, shown.dtype, shown.device)
 
 
-def constant(value: Any) -> Any:
+def constant(value: Any) -> Hashable:
     """What a node keeps beside tensors, so that 1, 1.0 and True, 0.0 and -0.0 differ."""
     kind = type(value)
     if kind is Meta:
@@ -131,7 +132,7 @@ def constant(value: Any) -> Any:
     return kind, value
 
 
-def _kept(entry: Any, number: Any) -> Any:
+def _kept(entry: Any, number: Callable[[object], int]) -> Hashable:
     kind = type(entry)
     if kind is SavedTensor:
         if entry.tensor.storage.version != entry.version:
@@ -142,7 +143,7 @@ def _kept(entry: Any, number: Any) -> Any:
     return constant(entry)
 
 
-def _watched(node: Any, number: Any) -> Any:
+def _watched(node: GraphNode, number: Callable[[object], int]) -> Hashable:
     if not node.watchers:
         return None
     seen = [(slot, reference()) for slot, reference in node.watchers.items()]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ..tape import Node, Saved
-from ..tensor import Tensor
+from ..autograd.tape import Node, Saved
+from ..autograd.tensor import Tensor
 
 _NOTICED: Final = (
     "abs", "add", "bool", "ceil", "divmod", "eq", "float", "floor", "floordiv", "format", "ge", "gt", "hash",
@@ -73,13 +73,6 @@ def plain(value: Any) -> Any:
     return float.__float__(value) if type(value) is TrackedFloat else int.__int__(value)
 
 
-PASSED_ON: Final = {
-    "mul": {"other"}, "div": {"other"}, "leaky_relu": {"negative_slope"},
-    "select": {"index"}, "slice": {"start", "end"},
-}  # fmt: skip
-"""Numbers by op that its derivative hands on to another op, if it uses them at all."""
-
-
 class TracedSaved(Saved):
     """Gives out numbers of the frame so that their use is noticed."""
 
@@ -97,7 +90,7 @@ class TracedSaved(Saved):
         place = None if at is None else self._numbers.get(at)
         if place is None or found is None:
             return found
-        if name in PASSED_ON.get(op.name if op.base is None else op.base.name, ()):
+        if name in self._node.row.passed_on:
             followed = tracked(found, place, self._guard)
             if followed is not None:
                 return followed

@@ -12,7 +12,7 @@ from typing import Any
 
 from gradwire_protocol.meta import Inference, Meta
 
-from ..registry import Row
+from ..autograd.registry import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Offset:
     """Where a view begins that depends on numbers of the frame: a constant plus what rules say, in elements.
 
     Attributes:
-        terms: (which of the program's :class:`Place` entries, which of its results); -1 and the number of a thing stand
-            for where that begins.
+        terms: (which of the program's :class:`DynamicView` entries, which of its results); -1 and the number of a thing
+            stand for where that begins.
     """
 
     constant: int
@@ -48,7 +48,7 @@ class Offset:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DynamicView:
     """A view whose beginning is data: its rule is asked again with the numbers of the frame.
 
     Attributes:
@@ -73,14 +73,14 @@ class Input:
 
 
 @dataclass(slots=True)
-class Call:
+class KernelCall:
     """``outs = function(*args)``.
 
     Attributes:
         name: the op's, or what else it is.
         compiled: tried first with the same arguments, where there is one and they do not settle whether it applies.
         machine: the function is a compiled kernel, which applies.
-        steps: of work that it takes, by :mod:`..work`.
+        steps: of work that it takes, by :mod:`..runtime.work`.
         writes: the value written to, where the function writes by itself.
         total: no values of the operands make it fail.
         pure: it draws no random numbers and has no other effect.
@@ -148,7 +148,7 @@ class Write:
 
 
 @dataclass(slots=True)
-class Given:
+class ArrivedGradient:
     """A gradient that has arrived at a leaf by the time an optimizer runs."""
 
     param: int
@@ -156,7 +156,7 @@ class Given:
 
 
 @dataclass(slots=True)
-class Step:
+class OptimizerStep:
     """An optimizer's step, run as it is on the tensors themselves.
 
     Attributes:
@@ -168,7 +168,7 @@ class Step:
     name: str
     function: Callable[..., Any]
     args: list[Any]
-    given: list[Given]
+    given: list[ArrivedGradient]
     written: list[int]
     grad_enabled: bool
 
@@ -187,19 +187,19 @@ class New:
     number: int
 
 
-Instruction = Call | Lay | View | Write | Step
+Instruction = KernelCall | Lay | View | Write | OptimizerStep
 
 
 def target_of(instruction: Instruction) -> int | None:
     """The value that an instruction writes to."""
     if type(instruction) is Write:
         return instruction.target
-    return instruction.writes if type(instruction) is Call else None
+    return instruction.writes if type(instruction) is KernelCall else None
 
 
 def outs_of(instruction: Instruction) -> list[int]:
     """The values that an instruction makes."""
-    if type(instruction) is Call:
+    if type(instruction) is KernelCall:
         return instruction.outs
     return [instruction.out] if type(instruction) in (View, Lay) else []  # type: ignore[union-attr]
 
@@ -207,7 +207,7 @@ def outs_of(instruction: Instruction) -> list[int]:
 def operands_of(instruction: Instruction) -> list[int]:
     """The values that an instruction takes."""
     kind = type(instruction)
-    if kind is Call:
+    if kind is KernelCall:
         flat = [e for arg in instruction.args for e in (arg if type(arg) is list else (arg,))]  # type: ignore[union-attr]
         return [each.value for each in flat if type(each) is At]
     if kind is View:
@@ -222,7 +222,7 @@ def operands_of(instruction: Instruction) -> list[int]:
 
 
 @dataclass
-class Program:
+class PlanProgram:
     """A frame without its tape.
 
     Attributes:
@@ -243,6 +243,6 @@ class Program:
     memory: list[int] = field(default_factory=list)
     old: set[int] = field(default_factory=set)
     guarded: set[int] = field(default_factory=set)
-    places: list[Place] = field(default_factory=list)
+    places: list[DynamicView] = field(default_factory=list)
     offsets: dict[int, Offset] = field(default_factory=dict)
     fixed: dict[int, int] = field(default_factory=dict)

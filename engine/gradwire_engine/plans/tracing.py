@@ -14,51 +14,45 @@ from weakref import ref
 
 import numpy as np
 
+from gradwire_protocol import dtypes
 from gradwire_protocol.meta import Inference, Meta
-from gradwire_protocol.table import Kind
+from gradwire_protocol.table import Kind, Op
 
-from .. import work
-from ..cuda.graphs import PLAIN
-from ..operands import cast_operand
-from ..registry import Row
-from ..tape import Saved
-from ..tensor import Storage, Tensor
+from ..autograd.operands import cast_operand
+from ..autograd.registry import CONTROLS, PLANNED, Kernel, Row
+from ..autograd.tape import Saved
+from ..autograd.tensor import Storage, Tensor
+from ..runtime import work
+from ..runtime.arrays import Array, Native
+from ..runtime.backends import Backend
 from .device import HOST, applied, array_types, carried, uploaded
 from .inputs import Found, Unplannable, is_part
 from .numbers import TRACKED, TracedSaved, plain
-from .program import At, Call, Given, Input, Lay, Number, Offset, Place, Program, Step, Thing, View, Write
-from .ways import way_to
+from .numpy_views import way_to
+from .program import (
+    ArrivedGradient,
+    At,
+    DynamicView,
+    Input,
+    KernelCall,
+    Lay,
+    Number,
+    Offset,
+    OptimizerStep,
+    PlanProgram,
+    Thing,
+    View,
+    Write,
+)
 
 if TYPE_CHECKING:
-    from ..engine import Engine
-    from ..tape import Node
+    from ..autograd.engine import Engine
+    from ..autograd.tape import Node
 
 log = logging.getLogger("gradwire.plans")
 
 MOST_INSTRUCTIONS: Final = 20_000
 CONSTANT_BYTES: Final = 1 << 16
-
-CONTROLS: Final = frozenset({
-    "backward", "grad", "grad_of", "set_mode", "set_grad", "set_grad_dtype", "requires_grad_", "retain_grad",
-    "detach_", "data_of", "zero_grad", "clip_grad_norm_", "bump_version",
-})  # fmt: skip
-"""Control ops that only move objects about, or compute with other ops; optimizer steps are beside them."""
-
-FREE_POSITIONS: Final = frozenset({"select_backward", "slice_backward"})
-"""Ops with a kernel whose rule does not depend on their positions."""
-
-_TOTAL: Final = frozenset({
-    "abs", "add", "sub", "rsub", "mul", "div", "neg", "pow", "square", "sqrt", "rsqrt", "reciprocal", "exp", "log",
-    "log1p", "expm1", "tanh", "sigmoid", "sin", "cos", "relu", "gelu", "silu", "softplus", "leaky_relu", "elu",
-    "erf", "where", "maximum", "minimum", "clamp", "sign", "eq", "ne", "lt", "le", "gt", "ge", "sum", "mean", "var",
-    "amax", "amin", "sum_to_size", "softmax", "log_softmax", "layer_norm", "matmul", "mm", "bmm", "mv", "dot",
-    "linear", "addmm", "clone", "contiguous", "reshape", "flatten", "cat", "stack", "masked_fill", "zeros", "ones",
-    "zeros_like", "ones_like", "full_like", "threshold_backward", "gelu_backward", "softmax_backward",
-    "log_softmax_backward", "layer_norm_backward", "select_backward", "slice_backward", "batch_norm_training",
-    "batch_norm_backward", "convolution", "convolution_input", "convolution_weight", "conv1d", "conv2d", "conv3d",
-    "attention", "attention_backward", "add_", "mul_", "sub_", "div_", "zero_", "copy_",
-})  # fmt: skip
-"""Ops that nothing in their operands' values makes fail, among floating point numbers."""
 
 
 class _Random:
@@ -90,7 +84,7 @@ def _by_places(indices: list[Tensor | None]) -> bool:
 
 
 def _flat(args: list[Any]) -> list[Any]:
-    return [each for arg in args for each in (arg if type(arg) is list else (arg,))]
+    return [each for arg in args for each in (arg if type(arg) in (list, tuple) else (arg,))]
 
 
 def _settled(
@@ -107,8 +101,11 @@ def _described(value: Any) -> Any:
     return value.meta if type(value) is Tensor else value
 
 
-def _alike(row: Row) -> str:
-    return row.op.name if row.op.base is None else row.op.base.name
+def _cannot_fail(op: Op, values: list[Any], made: Meta) -> bool:
+    """Whether no values of these operands make the op fail: floating point ones, and masks beside them."""
+    masked = op.elementwise and made.dtype.carries_gradient
+    given = [v.meta.dtype for v in _flat(values) if type(v) is Tensor]
+    return op.total and all(dtype.carries_gradient or (masked and dtype is dtypes.bool_) for dtype in given)
 
 
 class Tracer:
@@ -126,7 +123,7 @@ class Tracer:
     def __init__(self, engine: Engine, found: Found) -> None:
         self.engine = engine
         self.reason = ""
-        self.program = Program()
+        self.program = PlanProgram()
         self.numbered: dict[int, tuple[ref[Any], dict[int, int]]] = {}
         self.alive = [ref(thing) for thing in found.objects]
         self.things = {id(thing): i for i, thing in enumerate(found.objects)}
@@ -151,11 +148,11 @@ class Tracer:
         self.kinds: list[str] = []
         self._raws: list[int] = []
         self.device = ""
-        self._backend: Any = None
+        self._backend: Backend | None = None
         self._types = array_types(engine)
 
     @property
-    def backend(self) -> Any:
+    def backend(self) -> Backend:
         """Of the device that the frame computes on."""
         return self.engine.backends[self.device or HOST]
 
@@ -167,7 +164,7 @@ class Tracer:
     # Records and ops
 
     @_noted
-    def record(self, op: Any, args: list[Any], values: list[Any]) -> None:
+    def record(self, op: Op, args: list[Any], values: list[Any]) -> None:
         """A record begins, with these decoded arguments."""
         mapping = {}
         for i, (param, arg) in enumerate(zip(op.params, args, strict=False)):
@@ -178,7 +175,7 @@ class Tracer:
         self._record, self._record_mapping = values, mapping
 
     @_noted
-    def payload(self, op: Any, values: list[Any], at: int) -> None:
+    def payload(self, op: Op, values: list[Any], at: int) -> None:
         """A payload of the frame is about to be given to an op."""
         array = values[at]
         number = self._new(array, None)
@@ -211,7 +208,7 @@ class Tracer:
         self._mappings.append(mapping)
         self._pending = values
         watching = self.engine.tracer
-        if op.control and op.name.endswith("_step"):
+        if op.step:
             self.engine.tracer = None  # it is run as it is
         try:
             return self.engine.run(row, values)
@@ -228,10 +225,10 @@ class Tracer:
         if op.dynamic and not (op.name == "index" and _by_places(values[1])):
             raise Unplannable(f"op {op.name}: its shape depends on values")
         if op.control:
-            if op.name.endswith("_step") and op.results == 0:
+            if op.step:
                 self._step(row, values, mapping)
                 return
-            if op.name not in CONTROLS:
+            if op.name not in PLANNED:
                 raise Unplannable(f"op {op.name}")
         if op.mutates is not None:
             for value in values:
@@ -270,7 +267,7 @@ class Tracer:
 
     # Values
 
-    def _new(self, array: Any, memory: int | None) -> int:
+    def _new(self, array: Array | None, memory: int | None) -> int:
         owners = self.program.memory
         number = len(owners)
         owners.append(number if memory is None else owners[memory])
@@ -278,7 +275,7 @@ class Tracer:
             self._values[id(array)] = (ref(array), number)
         return number
 
-    def value(self, array: Any) -> int:
+    def value(self, array: Array) -> int:
         """The number of this array.
 
         Raises:
@@ -320,7 +317,7 @@ class Tracer:
             raise Unplannable("memory came from nowhere")
         return found[1]
 
-    def known(self, thing: Any) -> int | None:
+    def known(self, thing: object) -> int | None:
         """The number of an object that was there before the frame."""
         found = self.things.get(id(thing))
         return found if found is not None and self.alive[found]() is thing else None
@@ -336,8 +333,9 @@ class Tracer:
 
     @_noted
     def called(
-        self, row: Row, compiled: Any, values: list[Any], arguments: list[Any], casts: tuple[Any, Any],
-        inferred: Inference, result: Any, fused: bool = False, applies: bool = False,
+        self, row: Row, compiled: Kernel | None, values: list[Any], arguments: list[Any],
+        casts: tuple[Native | None, Native | None], inferred: Inference, result: Any, fused: bool = False,
+        applies: bool = False,
     ) -> None:  # fmt: skip
         """A kernel ran: the device's own if ``fused``, the compiled one if that ``applies``. ``arguments`` are
         ``values`` prepared, behind what else the kernel takes."""
@@ -354,7 +352,7 @@ class Tracer:
             if type(value) is Tensor:
                 args.append(self._operand(value, argument, casts))
             elif i in mapping:
-                if op.params[i].kind is Kind.POSITION and op.name not in FREE_POSITIONS:
+                if op.params[i].kind is Kind.POSITION and not op.params[i].free:
                     self.guard(mapping[i])
                 wraps = type(value) is int and i in row.tensor_at
                 args.append(Number(mapping[i], inferred.compute if wraps else None))
@@ -383,7 +381,7 @@ class Tracer:
             own = None if kernels is None else kernels.get(op.name)
             if own is not None:
                 function = applied(own, function, row.half, inferred.compute, self.engine.coarse_products)
-            launches = kernels is not None and writes is None and (fused or op.name in PLAIN)
+            launches = kernels is not None and writes is None and (fused or row.launches)
         machine = False
         if compiled is not None and not any(type(each) is Number for each in _flat(args)):
             # Whether it applies follows from what is the same for every frame of the plan.
@@ -391,11 +389,9 @@ class Tracer:
             if applies:
                 function, args = _settled(row, compiled, args, arguments, shift)
             compiled = None
-        total = _alike(row) in _TOTAL and all(
-            v.meta.dtype.category >= 2 for v in values if type(v) is Tensor and op.name not in ("where", "masked_fill")
-        )
+        total = _cannot_fail(op, values, inferred.outs[0] if inferred.outs else values[0].meta)
         self.program.code.append(
-            Call(
+            KernelCall(
                 op.name,
                 function,
                 args,
@@ -412,22 +408,22 @@ class Tracer:
             )
         )
 
-    def _operand(self, tensor: Tensor, argument: Any, casts: tuple[Any, Any]) -> At:
+    def _operand(self, tensor: Tensor, argument: Array, casts: tuple[Native | None, Native | None]) -> At:
         array, backend = tensor.array, self.backend
         if argument is array:
             return At(self.value(array))
         source = self.value(array)
         number = self._new(argument, None)
         if type(array) is not backend.array_type:
-            call = Call("carried", carried, [At(source), backend, *casts], [number], total=True)
+            call = KernelCall("carried", carried, [At(source), backend, *casts], [number], total=True)
         else:
             launches = backend.fused is not None
-            call = Call("cast", cast_operand, [At(source), *casts], [number], total=True, launches=launches)
+            call = KernelCall("cast", cast_operand, [At(source), *casts], [number], total=True, launches=launches)
         self.program.code.append(call)
         return At(number)
 
     @_noted
-    def laid_out(self, i: int, raw: Any, data: Any, out: Meta, operands: list[Tensor]) -> None:
+    def laid_out(self, i: int, raw: Array, data: Array, out: Meta, operands: list[Tensor]) -> None:
         """The ``i``-th result of the kernel that ran last became ``data``."""
         number = self._raws[i]
         if data is raw and not self._depends_on_numbers():
@@ -442,10 +438,10 @@ class Tracer:
     def _depends_on_numbers(self) -> bool:
         """Whether the last call takes a number of the frame that may differ, on which its layout might depend."""
         call = self.program.code[-1]
-        return type(call) is Call and not call.total and any(type(arg) is Number for arg in call.args)
+        return type(call) is KernelCall and not call.total and any(type(arg) is Number for arg in call.args)
 
     @_noted
-    def written(self, target: Any, raw: Any) -> None:
+    def written(self, target: Array, raw: Array) -> None:
         """The result of the kernel that ran last was written over this array."""
         same = getattr(raw, "dtype", None) == target.dtype
         self.program.code.append(Write(self.value(target), self._raws[0], not same and hasattr(raw, "astype")))
@@ -469,7 +465,7 @@ class Tracer:
         program.guarded.update(place for i, place in mapping.items() if i not in positions)
         if positions:
             args = tuple([Number(positions[i]) if i in positions else arg for i, arg in enumerate(rule_args)])
-            program.places.append(Place(row, args, inferred))
+            program.places.append(DynamicView(row, args, inferred))
         for i, (result, delta) in enumerate(zip(results, inferred.offsets or (), strict=True)):
             out = result.meta
             size = out.dtype.itemsize
@@ -491,27 +487,27 @@ class Tracer:
                 program.code[-1].source, program.code[-1].way = origin, way  # type: ignore[union-attr]
 
     @_noted
-    def computed(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
+    def computed(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], result: Array | None) -> None:
         """Something other than a kernel ran on arrays; where it returned nothing, it wrote into the first one."""
         shown = [At(self.value(arg)) if type(arg) in self._types else arg for arg in args]
         if result is None:
-            call = Call(name, function, shown, [], writes=shown[0].value, total=True)
+            call = KernelCall(name, function, shown, [], writes=shown[0].value, total=True)
         else:
-            call = Call(name, function, shown, [self._new(result, None)], total=True)
+            call = KernelCall(name, function, shown, [self._new(result, None)], total=True)
         self.program.code.append(call)
 
     @_noted
-    def constant(self, host: Any, array: Any, backend: Any) -> None:
+    def constant(self, host: Array, array: Array, backend: Backend) -> None:
         """An array was made of values that follow from the structure of the frame."""
         if host.nbytes > CONSTANT_BYTES:
             raise Unplannable("a large constant")
         function, args = (np.array, [host.copy()]) if backend.xp is np else (uploaded, [host.copy(), backend])
-        self.program.code.append(Call("constant", function, args, [self._new(array, None)], total=True))
+        self.program.code.append(KernelCall("constant", function, args, [self._new(array, None)], total=True))
 
     def _step(self, row: Row, values: list[Any], mapping: dict[int, int]) -> None:
         """An optimizer is about to run."""
         args: list[Any] = []
-        given: list[Given] = []
+        given: list[ArrivedGradient] = []
         written: list[int] = []
         for i, value in enumerate(values):
             if i in mapping:
@@ -523,12 +519,10 @@ class Tracer:
                 args.append([None if v is None else Thing(self._old(row, v)) for v in value])
                 written.extend(thing.number for thing in args[-1] if thing is not None)
                 if row.op.params[i].name == "params":
-                    given.extend(Given(self._old(row, v), self._grad(row, v.grad)) for v in value)
+                    given.extend(ArrivedGradient(self._old(row, v), self._grad(row, v.grad)) for v in value)
             else:
                 args.append(value)
-        from ..registry import CONTROLS as STEPS
-
-        step = Step(row.op.name, STEPS[row.op.name], args, given, written, self.engine.grad_enabled)
+        step = OptimizerStep(row.op.name, CONTROLS[row.op.name], args, given, written, self.engine.grad_enabled)
         self.program.code.append(step)
 
     def _old(self, row: Row, tensor: Tensor) -> int:
@@ -563,7 +557,7 @@ class Tracer:
         if mapping:
             self.numbered[id(node)] = (ref(node), mapping)
 
-    def numbers_of(self, node: Any) -> dict[int, int]:
+    def numbers_of(self, node: Node) -> dict[int, int]:
         """The places of the frame's numbers that a node keeps, by parameter."""
         found = self.numbered.get(id(node))
         return found[1] if found is not None and found[0]() is node else {}

@@ -1,4 +1,4 @@
-"""The declarations, by family: every module here is one. Importing this package fills the op table."""
+"""The op declarations, one module per family. Importing this package fills the op table."""
 
 from importlib import import_module
 from pkgutil import iter_modules

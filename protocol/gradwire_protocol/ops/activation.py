@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..meta import Inference, Meta, meta, new
 from ..promotion import Promote
 from ..shapes import canonical_dim, common_device, elementwise, elementwise_stride
-from ..table import Expanded, Number, Real, Tensor, check_range, op
+from ..table import Expanded, Number, Real, Tensor, check_range, gradients, op
 
 NN = ("nn.functional",)
 
@@ -20,7 +20,14 @@ def _floating(name: str, self: Meta) -> Inference:
     return elementwise(self)
 
 
-@op(grad_fn="ReluBackward0", inplace=True, exposed=("function", "method", "nn.functional"))
+@op(
+    grad_fn="ReluBackward0",
+    inplace=True,
+    exposed=("function", "method", "nn.functional"),
+    elementwise=True,
+    inplace_function=True,
+)
+@gradients("threshold_backward(grad, result)")
 def relu(self: Tensor) -> Inference:
     """``max(self, 0)``; NaN stays. The gradient at 0 is 0."""
     if self.dtype.category == BOOLEAN:
@@ -29,7 +36,8 @@ def relu(self: Tensor) -> Inference:
     return elementwise(self)
 
 
-@op(grad_fn="HardtanhBackward0", inplace=True, exposed=NN)
+@op(grad_fn="HardtanhBackward0", inplace=True, exposed=NN, elementwise=True)
+@gradients("where(c, grad)", saves="self")
 def relu6(self: Tensor) -> Inference:
     """``self`` cut to the range from 0 to 6. The gradient at either end is 0."""
     if self.dtype.category == BOOLEAN:
@@ -38,7 +46,8 @@ def relu6(self: Tensor) -> Inference:
     return elementwise(self)
 
 
-@op(grad_fn="HardtanhBackward0", inplace=True, exposed=NN)
+@op(grad_fn="HardtanhBackward0", inplace=True, exposed=NN, elementwise=True)
+@gradients("where(c, grad)", saves="self")
 def hardtanh(self: Tensor, min_val: Number = -1.0, max_val: Number = 1.0) -> Inference:
     """``self`` cut to the range from ``min_val`` to ``max_val``. The gradient at either end is 0."""
     if self.dtype.category == BOOLEAN:
@@ -55,13 +64,19 @@ def hardtanh(self: Tensor, min_val: Number = -1.0, max_val: Number = 1.0) -> Inf
     return elementwise(self)
 
 
-@op(grad_fn="LeakyReluBackward0", inplace="LeakyReluBackward1", exposed=NN)
+@op(grad_fn="LeakyReluBackward0", inplace="LeakyReluBackward1", exposed=NN, elementwise=True)
+@gradients("where(grad, grad * c)", saves="self")
 def leaky_relu(self: Tensor, negative_slope: Real = 0.01) -> Inference:
     """``self`` where positive, else ``negative_slope * self``."""
     return _floating("leaky_relu", self)
 
 
 @op(grad_fn="PreluKernelBackward0", exposed=("function", "method", "nn.functional"))
+@gradients(
+    self="where(grad, grad * reshape(weight))",
+    weight="reshape(sum_to_size.SumBackward0((s := where(c, grad * self))) if self.ndim == 0 else sum_to_size(s))",
+    saves={"self": "self weight", "weight": "self"},
+)
 def prelu(self: Tensor, weight: Tensor) -> Inference:
     """``self`` where positive, else ``weight * self``.
 
@@ -69,9 +84,9 @@ def prelu(self: Tensor, weight: Tensor) -> Inference:
     """
     require("prelu", self.dtype, (FLOATING,))
     if weight.dtype is not self.dtype:
-        raise DTypeError(f"prelu: the weight is {weight.dtype.name}, it must be {self.dtype.name} as self is")
+        raise DTypeError(f"prelu: the weight is {weight.dtype.name}; it must be {self.dtype.name} as self is")
     if weight.ndim > 1:
-        raise ShapeError(f"prelu: the weight has at most one dimension, its shape is {list(weight.shape)}")
+        raise ShapeError(f"prelu: the weight has at most one dimension; its shape is {list(weight.shape)}")
     channels = self.shape[1] if self.ndim >= 2 else 1
     if weight.numel != 1 and weight.numel != channels:
         raise ShapeError(f"prelu: {weight.numel} weights do not fit {channels} channels, of shape {list(self.shape)}")
@@ -81,19 +96,34 @@ def prelu(self: Tensor, weight: Tensor) -> Inference:
     return elementwise(self)
 
 
-@op(grad_fn="EluBackward0", inplace="EluBackward1", exposed=NN)
+@op(grad_fn="EluBackward0", inplace="EluBackward1", exposed=NN, elementwise=True)
+@gradients("where(grad * (exp(where(self, c) * c) * c), grad)")
 def elu(self: Tensor, alpha: Real = 1.0) -> Inference:
     """``self`` where positive, else ``alpha * (exp(self) - 1)``."""
     return _floating("elu", self)
 
 
-@op(grad_fn="EluBackward0", inplace="EluBackward1", exposed=("function", "nn.functional"))
+@op(
+    grad_fn="EluBackward0",
+    inplace="EluBackward1",
+    exposed=("function", "nn.functional"),
+    elementwise=True,
+    inplace_function=True,
+)
+@gradients("where(grad * (exp(where(self, c) * c) * c), grad * c)")
 def selu(self: Tensor) -> Inference:
     """:func:`elu` with the constants that keep mean 0 and variance 1 from layer to layer."""
     return _floating("selu", self)
 
 
-@op(grad_fn="CeluBackward0", inplace="CeluBackward1", exposed=("function", "nn.functional"))
+@op(
+    grad_fn="CeluBackward0",
+    inplace="CeluBackward1",
+    exposed=("function", "nn.functional"),
+    elementwise=True,
+    inplace_function=True,
+)
+@gradients("where(grad * (exp(where(self, c) * c) * c), grad)")
 def celu(self: Tensor, alpha: Real = 1.0) -> Inference:
     """``self`` where positive, else ``alpha * (exp(self / alpha) - 1)``: smooth at 0 for every alpha but 0."""
     return _floating("celu", self).checking(_check_divisor)
@@ -104,50 +134,60 @@ def _check_divisor(self: object, alpha: float) -> None:
         raise ArgumentError("celu: alpha must not be 0")
 
 
-@op(grad_fn="GeluBackward0", exposed=NN)
+@op(grad_fn="GeluBackward0", exposed=NN, elementwise=True)
+@gradients("gelu_backward(grad, self)")
 def gelu(self: Tensor, approximate: str = "none") -> Inference:
     """``self`` times the normal distribution's probability of a smaller value.
 
     ``approximate="tanh"`` replaces the error function by a hyperbolic tangent.
     """
     if approximate not in ("none", "tanh"):
-        raise ArgumentError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
+        raise ArgumentError(f"gelu: approximate must be 'none' or 'tanh', not {approximate!r}")
     return _floating("gelu", self)
 
 
-@op(grad_fn="SiluBackward0", inplace=True, exposed=NN)
+@op(grad_fn="SiluBackward0", inplace=True, exposed=NN, elementwise=True)
+@gradients("silu_backward(grad, self)")
 def silu(self: Tensor) -> Inference:
     """``self * sigmoid(self)``."""
     require("silu", self.dtype, (FLOATING, COMPLEX))
     return elementwise(self)
 
 
-@op(grad_fn="MishBackward0", inplace=True, exposed=NN)
+@op(grad_fn="MishBackward0", inplace=True, exposed=NN, elementwise=True)
+@gradients("grad * ((s := tanh(softplus(self))) + self * sigmoid(self) * (1 - s * s))")
 def mish(self: Tensor) -> Inference:
     """``self * tanh(softplus(self))``."""
     return _floating("mish", self)
 
 
-@op(grad_fn="SoftplusBackward0", exposed=NN)
+@op(grad_fn="SoftplusBackward0", exposed=NN, elementwise=True)
+@gradients("where(grad, grad * sigmoid(self * c))")
 def softplus(self: Tensor, beta: Real = 1.0, threshold: Real = 20.0) -> Inference:
     """``log(1 + exp(beta * self)) / beta``; ``self`` itself where ``beta * self`` is above ``threshold``."""
     return _floating("softplus", self)
 
 
-@op(grad_fn="LogSigmoidBackward0", exposed=NN)
+@op(grad_fn="LogSigmoidBackward0", exposed=NN, elementwise=True)
+@gradients("grad * sigmoid(-self)")
 def logsigmoid(self: Tensor) -> Inference:
     """``log(sigmoid(self))`` without underflow on the way."""
     require("logsigmoid", self.dtype, (FLOATING,))
     return new(self.shape, self.dtype, self.device, compute=self.dtype)
 
 
-@op(grad_fn="DivBackward0", exposed=NN)
+@op(grad_fn="DivBackward0", exposed=NN, elementwise=True)
+@gradients(
+    "(t := grad / (s := abs(self) + 1)) - real(grad * conj.ConjBackward0(self)) / (s * s) * sgn(self)"
+    " if is_complex(self) else t + -grad * (self / s / s) * sgn(self)"
+)
 def softsign(self: Tensor) -> Inference:
     """``self / (1 + |self|)``; integers become floats."""
     return elementwise(self, promotion=Promote.INT_TO_FLOAT)
 
 
-@op(grad_fn="SubBackward0", exposed=NN)
+@op(grad_fn="SubBackward0", exposed=NN, elementwise=True)
+@gradients("grad * conj(tanh(self) * tanh(self))")
 def tanhshrink(self: Tensor) -> Inference:
     """``self - tanh(self)``; integers become floats."""
     if self.dtype.category == BOOLEAN:
@@ -155,13 +195,15 @@ def tanhshrink(self: Tensor) -> Inference:
     return elementwise(self, promotion=Promote.INT_TO_FLOAT)
 
 
-@op(grad_fn="HardshrinkBackward0", exposed=("function", "method", "nn.functional"))
+@op(grad_fn="HardshrinkBackward0", exposed=("function", "method", "nn.functional"), elementwise=True)
+@gradients("where(c, grad)", saves="self")
 def hardshrink(self: Tensor, lambd: Real = 0.5) -> Inference:
     """0 from ``-lambd`` to ``lambd``, elsewhere ``self``."""
     return _floating("hardshrink", self)
 
 
-@op(grad_fn="SoftshrinkBackward0", exposed=NN)
+@op(grad_fn="SoftshrinkBackward0", exposed=NN, elementwise=True)
+@gradients("where(c, grad)", saves="self")
 def softshrink(self: Tensor, lambd: Real = 0.5) -> Inference:
     """``self`` moved towards 0 by ``lambd``, which is not negative, and no further than 0."""
     return _floating("softshrink", self).checking(_check_width)
@@ -169,16 +211,18 @@ def softshrink(self: Tensor, lambd: Real = 0.5) -> Inference:
 
 def _check_width(self: object, lambd: float) -> None:
     if not 0 <= lambd < math.inf:
-        raise ArgumentError(f"softshrink: lambd is {lambd}, it must be finite and not negative")
+        raise ArgumentError(f"softshrink: lambd is {lambd}; it must be finite and not negative")
 
 
-@op(grad_fn="HardsigmoidBackward0", inplace=True, exposed=NN)
+@op(grad_fn="HardsigmoidBackward0", inplace=True, exposed=NN, elementwise=True)
+@gradients("where(grad / 6, c)", saves="self")
 def hardsigmoid(self: Tensor) -> Inference:
     """``relu6(self + 3) / 6``. The gradient at -3 and 3 is 0."""
     return _floating("hardsigmoid", self)
 
 
-@op(grad_fn="HardswishBackward0", inplace=True, exposed=NN)
+@op(grad_fn="HardswishBackward0", inplace=True, exposed=NN, elementwise=True)
+@gradients("where(c, where(grad * (self / 3 + 0.5), grad))")
 def hardswish(self: Tensor) -> Inference:
     """``self * relu6(self + 3) / 6``."""
     return _floating("hardswish", self)
@@ -189,14 +233,18 @@ def hardswish(self: Tensor) -> Inference:
     inplace="ThresholdBackward1",
     exposed=("function", "nn.functional"),
     expanded=Expanded.NUMBERS,
+    elementwise=True,
+    inplace_function=True,
 )
+@gradients("threshold_backward(grad, self)")
 def threshold(self: Tensor, threshold: Real, value: Real) -> Inference:
     """``self`` where above ``threshold``, else ``value``."""
     require("threshold", self.dtype, ORDERED[1:])
     return elementwise(self)
 
 
-@op(grad_fn="GluBackward0", exposed=())
+@op(grad_fn="GluBackward0", exposed=(), along=True)
+@gradients("cat(grad * (s := sigmoid(narrow(self))), grad * narrow(self) * s * (1 - s))")
 def glu(self: Tensor, dim: int = -1) -> Inference:
     """The first half of a dimension times the sigmoid of the second (Dauphin et al., 2016)."""
     if not self.ndim:
@@ -212,12 +260,13 @@ def glu(self: Tensor, dim: int = -1) -> Inference:
 def check_dropout(name: str, self: Meta, p: float) -> None:
     """Check a dropout probability and what it is applied to."""
     if not 0.0 <= p <= 1.0:
-        raise ArgumentValueError(f"{name}: p is a probability, from 0 to 1, not {p}")
+        raise ArgumentValueError(f"{name}: p must be a probability, from 0 to 1, not {p}")
     if self.dtype.category < FLOATING:
         raise DTypeError(f"{name} takes floating point and complex tensors, not {self.dtype.name}")
 
 
-@op(grad_fn="MulBackward0", results=2, random=True, exposed=())
+@op(grad_fn="MulBackward0", results=2, random=True, exposed=(), elementwise=True)
+@gradients("grad * c * c", saves="result1")
 def dropout(self: Tensor, p: float = 0.5, training: bool = True) -> Inference:
     """Zero each element with probability ``p`` and scale the others by ``1 / (1 - p)``.
 
@@ -229,6 +278,7 @@ def dropout(self: Tensor, p: float = 0.5, training: bool = True) -> Inference:
 
 
 @op(grad_fn="MulBackward0", results=2, random=True, exposed=())
+@gradients("grad * c * c", saves="result1")
 def feature_dropout(self: Tensor, p: float = 0.5, training: bool = True) -> Inference:
     """Zero whole channels (the second dimension) of each sample with probability ``p``, scale the others.
 
@@ -236,7 +286,7 @@ def feature_dropout(self: Tensor, p: float = 0.5, training: bool = True) -> Infe
     """
     check_dropout("feature_dropout", self, p)
     if self.ndim < 2:
-        raise ShapeError(f"feature_dropout takes at least 2 dimensions, the shape is {list(self.shape)}")
+        raise ShapeError(f"feature_dropout takes at least 2 dimensions; the shape is {list(self.shape)}")
     return _dropped(self, meta((*self.shape[:2], *[1] * (self.ndim - 2)), bool_, self.device))
 
 
@@ -252,31 +302,45 @@ def _gradient(grad: Meta, *operands: Meta) -> Inference:
     return elementwise(grad, *operands)
 
 
-@op(grad_fn="ThresholdBackwardBackward0", internal=True)
+@op(grad_fn="ThresholdBackwardBackward0", internal=True, elementwise=True)
+@gradients(grad="threshold_backward(grad0, self)", self="c")
 def threshold_backward(grad: Tensor, self: Tensor, threshold: Real) -> Inference:
     """``grad`` where ``self`` is above ``threshold`` or NaN, else 0."""
     return _gradient(grad, self)
 
 
-@op(grad_fn="SigmoidBackwardBackward0", internal=True)
+@op(grad_fn="SigmoidBackwardBackward0", internal=True, elementwise=True)
+@gradients(grad="grad0 * (output * (1 - output))", output="conj(grad0) * grad * conj(1 - output * 2)")
 def sigmoid_backward(grad: Tensor, output: Tensor) -> Inference:
     """``grad * output * (1 - output)`` (conjugated): the gradient of a sigmoid that gave ``output``."""
     return _gradient(grad, output)
 
 
-@op(grad_fn="TanhBackwardBackward0", internal=True)
+@op(grad_fn="TanhBackwardBackward0", internal=True, elementwise=True)
+@gradients(grad="grad0 * (1 - output * output)", output="conj(grad0) * grad * conj(output * -2)")
 def tanh_backward(grad: Tensor, output: Tensor) -> Inference:
     """``grad * (1 - output**2)`` (conjugated): the gradient of a hyperbolic tangent that gave ``output``."""
     return _gradient(grad, output)
 
 
-@op(grad_fn="GeluBackwardBackward0", internal=True)
+@op(grad_fn="GeluBackwardBackward0", internal=True, elementwise=True)
+@gradients(
+    grad="gelu_backward(grad0, self)",
+    self=(
+        "grad0 * grad * (exp(self * self * c) * (c - self * self) * c) if approximate == 'none'"
+        " else mul(grad, grad0, self)"
+    ),
+)
 def gelu_backward(grad: Tensor, self: Tensor, approximate: str = "none") -> Inference:
     """The gradient of :func:`gelu` at ``self``."""
     return _gradient(grad, self)
 
 
-@op(grad_fn="SiluBackwardBackward0", internal=True)
+@op(grad_fn="SiluBackwardBackward0", internal=True, elementwise=True)
+@gradients(
+    grad="grad0 * (s := sigmoid(self)) * (self * sigmoid(-self) + 1)",
+    self="grad0 * grad * (s * (t := 1 - s) * (self * (t - s) + 1))",
+)
 def silu_backward(grad: Tensor, self: Tensor) -> Inference:
     """The gradient of :func:`silu` at ``self``."""
     return _gradient(grad, self)

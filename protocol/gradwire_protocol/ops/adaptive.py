@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..costs import Cost, OpCall, numel
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..meta import Inference, Meta, nothing
 from ..table import Float, Tensor, op
@@ -172,7 +173,11 @@ def _fits(param: Meta, state: Meta | None, shape: tuple[int, ...]) -> None:
         )
 
 
-@op(control=True, results=0, exposed=())
+def _newton_schulz(c: OpCall) -> int:
+    return sum(3 * c.ns_steps * numel(m) * min(m.shape) for m in c.params if m.ndim == 2)
+
+
+@op(control=True, results=0, exposed=(), cost=Cost(_newton_schulz))
 def muon_step(
     params: list[Tensor],
     momentum_buffers: list[Tensor],
@@ -200,7 +205,7 @@ def muon_step(
         if param.ndim != 2:
             raise ShapeError(f"muon_step: a parameter is a matrix, this one has shape {list(param.shape)}")
     if adjust not in ("original", "match_rms_adamw"):
-        raise ArgumentError(f"muon_step: adjust is 'original' or 'match_rms_adamw', not {adjust!r}")
+        raise ArgumentError(f"muon_step: adjust must be 'original' or 'match_rms_adamw', not {adjust!r}")
     if not 0 <= ns_steps < 100:
-        raise ArgumentError(f"muon_step: ns_steps is from 0 to 99, not {ns_steps}")
+        raise ArgumentError(f"muon_step: ns_steps must be from 0 to 99, not {ns_steps}")
     return nothing()

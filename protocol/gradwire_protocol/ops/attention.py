@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ..costs import Cost, OpCall, last, numel
 from ..dtypes import BOOLEAN, float32
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, meta, new
 from ..shapes import broadcast, common_device, dense_stride_like
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 from .matrix import fits
 
 _FLASH = "ScaledDotProductFlashAttentionForCpuBackward0"
@@ -26,7 +27,7 @@ def _checked(
         raise DTypeError(f"{name} needs floating point tensors, got {query.dtype.name}")
     if any(o.ndim < 2 for o in operands):
         listed = ", ".join(str(list(o.shape)) for o in operands)
-        raise ShapeError(f"{name}: query, key and value must have at least 2 dimensions, their shapes are {listed}")
+        raise ShapeError(f"{name}: query, key and value must have at least 2 dimensions; their shapes are {listed}")
     if not fits(query.shape[-1], key.shape[-1]) or not fits(key.shape[-2], value.shape[-2]):
         raise ShapeError(
             f"{name}: a query of shape {list(query.shape)}, a key of {list(key.shape)} and a value of "
@@ -51,7 +52,14 @@ def _checked(
     return (*lead, query.shape[-2], value.shape[-1]), weights
 
 
-@op(grad_fn=_FLASH, exposed=("nn.functional",))
+def _pairs(c: OpCall) -> int:
+    """Steps: each query meets each key, and its weights each value."""
+    pairs = numel(c.query) // max(last(c.query), 1) * (c.key.shape[-2] if c.key.ndim > 1 else 1)
+    return pairs * (last(c.query) + last(c.value))
+
+
+@op(grad_fn=_FLASH, exposed=("nn.functional",), cost=Cost(_pairs))
+@gradients("opaque", saves="query key value attn_mask")
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
     is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
@@ -99,7 +107,18 @@ def heads_per_key(query: Meta, key: Meta, value: Meta) -> int:
     return query.shape[-3] // heads
 
 
-@op(grad_fn=_FLASH, exposed=())
+@op(grad_fn=_FLASH, exposed=(), cost=Cost(_pairs), total=True)
+@gradients(
+    query=(
+        "(s := (w := result1 * ((u := grad1 + (g := to(grad)) @ transpose(to(value))) - sum_dim(u * result1)))"
+        " * c) @ to(key)"
+    ),
+    key="transpose(s) @ to(query)",
+    value="transpose(result1) @ g",
+    attn_mask="w",
+    saves="query key value attn_mask result1",
+    broadcasts=("key", "value", "attn_mask"),
+)
 def attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool, scale: float
 ) -> Inference:
@@ -115,7 +134,7 @@ def attention(
     return Inference((out, kept), None, None, node)
 
 
-@op(results=3, internal=True)
+@op(results=3, internal=True, batched=True, cost=Cost(lambda c: 3 * _pairs(c)), total=True)
 def attention_backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, weights: Tensor, scale: float
 ) -> Inference:
@@ -125,7 +144,7 @@ def attention_backward(
     if key.shape[:-2] != lead or value.shape[:-2] != lead or weights.shape != wanted:
         raise ShapeError(
             f"attention_backward: shapes {list(query.shape)}, {list(key.shape)}, {list(value.shape)} and "
-            f"{list(weights.shape)} do not belong together"
+            f"{list(weights.shape)} do not match"
         )
     if grad.shape != (*lead, query.shape[-2], value.shape[-1]):
         raise ShapeError(f"attention_backward: the gradient has shape {list(grad.shape)}")

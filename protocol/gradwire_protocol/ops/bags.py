@@ -6,7 +6,7 @@ from ..dtypes import int32, int64
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, new, nothing, several
 from ..shapes import common_device
-from ..table import Float, Tensor, op
+from ..table import Float, Tensor, gradients, op
 
 BAG_MODES = ("sum", "mean", "max")
 
@@ -20,6 +20,18 @@ def _need_integers(name: str, **operands: Meta) -> None:
 
 
 @op(results=4, grad_fn="EmbeddingBagBackward0", differentiable=("weight", "per_sample_weights"), exposed=())
+@gradients(
+    weight=(
+        "scatter_add(c, grad * c) if mode == 'max' else embedding_backward(index_select(grad"
+        " / unsqueeze(clamp_min(to(c), c))) if mode == 'mean' else (s := index_select(grad))"
+        " if per_sample_weights is None else s * unsqueeze(per_sample_weights))"
+    ),
+    per_sample_weights="sum_dim(s * index_select(weight)) * c",
+    saves={
+        "weight": "indices offsets per_sample_weights result1 result2 result3",
+        "per_sample_weights": "weight indices offsets result1",
+    },
+)
 def embedding_bag(
     weight: Tensor, indices: Tensor, offsets: Tensor, mode: str = "mean", scale_grad_by_freq: bool = False,
     per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int = -1,
@@ -36,15 +48,15 @@ def embedding_bag(
     """
     name = "embedding_bag"
     if weight.ndim != 2:
-        raise ShapeError(f"{name}: the table must be a matrix, its shape is {list(weight.shape)}")
+        raise ShapeError(f"{name}: the table must be a matrix; its shape is {list(weight.shape)}")
     _need_integers(name, indices=indices, offsets=offsets)
     if not weight.dtype.is_floating_point:
         raise Unsupported(f"{name} is not defined on {weight.dtype.name}")
     if mode not in BAG_MODES:
-        raise ArgumentError(f"{name}: mode is 'sum', 'mean' or 'max', not {mode!r}")
+        raise ArgumentError(f"{name}: mode must be 'sum', 'mean' or 'max', not {mode!r}")
     if per_sample_weights is not None:
         if mode != "sum":
-            raise ArgumentError(f"{name}: per_sample_weights go with mode 'sum', not {mode!r}")
+            raise ArgumentError(f"{name}: per_sample_weights require mode 'sum', not {mode!r}")
         if per_sample_weights.shape != indices.shape:
             raise ShapeError(
                 f"{name}: {list(indices.shape)} indices have per_sample_weights of {list(per_sample_weights.shape)}"
@@ -75,7 +87,7 @@ def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: Float, norm_type:
     """Shorten the rows of a table that integers name, where their ``norm_type``-norm is above ``max_norm``, to that
     length, in place."""
     if self.ndim != 2:
-        raise ShapeError(f"embedding_renorm_: the table must be a matrix, its shape is {list(self.shape)}")
+        raise ShapeError(f"embedding_renorm_: the table must be a matrix; its shape is {list(self.shape)}")
     if not self.dtype.is_floating_point:
         raise DTypeError(f"embedding_renorm_: the table must be floating point, it is {self.dtype.name}")
     if indices.dtype not in (int32, int64):

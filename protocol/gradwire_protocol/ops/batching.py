@@ -31,7 +31,7 @@ def batch(self: Tensor, dim: int, level: int, randomness: str = "error") -> Infe
     """
     _check_level("batch", level)
     if randomness not in RANDOMNESS:
-        raise ArgumentValueError(f"batch: randomness is one of {', '.join(RANDOMNESS)}, not {randomness!r:.40}")
+        raise ArgumentValueError(f"batch: randomness must be one of {', '.join(RANDOMNESS)}, not {randomness!r:.40}")
     if not self.shape:
         raise ArgumentError("batch: a 0-dim tensor has no dimension to map over")
     at = canonical_dim(dim, self.ndim)

@@ -8,7 +8,7 @@ from ..meta import Inference, Meta
 from ..table import Tensor, op
 
 
-@op(exposed=())
+@op(exposed=(), view=True)
 def view_dtype(self: Tensor, dtype: DType) -> Inference:
     """The memory of ``self`` read as another dtype, without history: ``x.view(int32)`` in PyTorch.
 
@@ -19,9 +19,9 @@ def view_dtype(self: Tensor, dtype: DType) -> Inference:
     shape, stride = self.shape, self.stride
     if old != new:
         if not shape:
-            raise ShapeError(f"view: a 0-dim {self.dtype.name} tensor cannot be seen as {dtype.name}, of another width")
+            raise ShapeError(f"view: a 0-dim {self.dtype.name} tensor cannot be viewed as {dtype.name} of another size")
         if stride[-1] != 1:
-            raise ShapeError(f"view: seen as {dtype.name}, {self!r} needs a last stride of 1, it is {stride[-1]}")
+            raise ShapeError(f"view: {self!r} must have a last stride of 1 to be {dtype.name}, not {stride[-1]}")
         if old > new:
             ratio = old // new
             shape, stride = (*shape[:-1], shape[-1] * ratio), (*(s * ratio for s in stride[:-1]), 1)

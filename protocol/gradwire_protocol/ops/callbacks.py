@@ -89,7 +89,7 @@ def saved_of(place: Tensor, name: str, shape: Ints, stride: Ints, dtype: DType, 
     """What a node keeps for backward under the name of an operand or result, or a number that it was called with. It
     must have this shape and dtype; ``at`` counts in a list of tensors, -1 elsewhere."""
     if len(shape) != len(stride):
-        raise ArgumentError(f"{len(shape)} extents come with {len(stride)} strides")
+        raise ArgumentError(f"got {len(shape)} extents, but {len(stride)} strides")
     return new(shape, dtype, place.device, stride=stride)
 
 
@@ -97,7 +97,7 @@ def saved_of(place: Tensor, name: str, shape: Ints, stride: Ints, dtype: DType, 
 def let_go(place: Tensor, names: Strings, at: Ints) -> Inference:
     """Let a node forget what it saved under these names; ``at`` counts in a list of tensors, -1 elsewhere."""
     if len(names) != len(at):
-        raise ArgumentError(f"{len(names)} names come with {len(at)} positions")
+        raise ArgumentError(f"got {len(names)} names, but {len(at)} positions")
     return nothing()
 
 
@@ -149,7 +149,7 @@ def begin_backward(
     become the results of :func:`finish_backward`.
     """
     if len(gradients) != len(tensors):
-        raise ArgumentError(f"{len(tensors)} tensors come with {len(gradients)} gradients")
+        raise ArgumentError(f"got {len(tensors)} tensors, but {len(gradients)} gradients")
     for tensor, gradient in zip(tensors, gradients, strict=True):
         check_gradient(tensor, gradient)
     if len(places) != len(stages) or any(stage not in STAGES for stage in stages):

@@ -24,6 +24,6 @@ def check_all(self: Tensor, message: str, value: Tensor | None = None) -> Infere
         raise DTypeError(f"check_all takes a mask, not a {self.dtype.name} tensor")
     if value is not None:
         if value.ndim < self.ndim:
-            raise ShapeError(f"check_all: a mask of {self.ndim} dimensions says nothing of {value!r}")
+            raise ShapeError(f"check_all: a mask of {self.ndim} dimensions does not match {value!r}")
         common_device(self, value)
     return nothing()

@@ -30,43 +30,43 @@ def _order(name: str, self: Meta, other: Meta | ScalarKind) -> Inference:
     return inferred
 
 
-@op(inplace="EqBackward0")
+@op(inplace="EqBackward0", elementwise=True)
 def eq(self: Tensor, other: Tensor | Scalar) -> Inference:
     """Whether two elements are equal, after promotion. NaN equals nothing."""
     return _compared("eq", self, other)
 
 
-@op(inplace="NeBackward0")
+@op(inplace="NeBackward0", elementwise=True)
 def ne(self: Tensor, other: Tensor | Scalar) -> Inference:
     """Whether two elements differ, after promotion. NaN differs from everything."""
     return _compared("ne", self, other)
 
 
-@op(inplace="LtBackward0")
+@op(inplace="LtBackward0", elementwise=True)
 def lt(self: Tensor, other: Tensor | Scalar) -> Inference:
     """``self < other``, after promotion. Complex numbers have no order."""
     return _order("lt", self, other)
 
 
-@op(inplace="LeBackward0")
+@op(inplace="LeBackward0", elementwise=True)
 def le(self: Tensor, other: Tensor | Scalar) -> Inference:
     """``self <= other``, after promotion. Complex numbers have no order."""
     return _order("le", self, other)
 
 
-@op(inplace="GtBackward0")
+@op(inplace="GtBackward0", elementwise=True)
 def gt(self: Tensor, other: Tensor | Scalar) -> Inference:
     """``self > other``, after promotion. Complex numbers have no order."""
     return _order("gt", self, other)
 
 
-@op(inplace="GeBackward0")
+@op(inplace="GeBackward0", elementwise=True)
 def ge(self: Tensor, other: Tensor | Scalar) -> Inference:
     """``self >= other``, after promotion. Complex numbers have no order."""
     return _order("ge", self, other)
 
 
-@op()
+@op(elementwise=True)
 def isclose(
     self: Tensor, other: Tensor, rtol: Float = 1e-05, atol: Float = 1e-08, equal_nan: bool = False
 ) -> Inference:
@@ -82,28 +82,28 @@ def isclose(
 def _check_tolerances(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> None:
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
-            raise ArgumentError(f"isclose: {name} is {value}, it must be 0 or more")
+            raise ArgumentError(f"isclose: {name} is {value}; it must be 0 or more")
 
 
-@op()
+@op(elementwise=True)
 def isnan(self: Tensor) -> Inference:
     """Whether an element is NaN; of a complex number, whether either part is."""
     return _truth(self)
 
 
-@op()
+@op(elementwise=True)
 def isinf(self: Tensor) -> Inference:
     """Whether an element is infinite; of a complex number, whether either part is."""
     return _truth(self)
 
 
-@op()
+@op(elementwise=True)
 def isfinite(self: Tensor) -> Inference:
     """Whether an element is neither NaN nor infinite."""
     return _truth(self)
 
 
-@op()
+@op(elementwise=True)
 def isposinf(self: Tensor) -> Inference:
     """Whether an element is positive infinity. Not defined on complex numbers."""
     if self.dtype.is_complex:
@@ -111,7 +111,7 @@ def isposinf(self: Tensor) -> Inference:
     return _truth(self)
 
 
-@op()
+@op(elementwise=True)
 def isneginf(self: Tensor) -> Inference:
     """Whether an element is negative infinity. Not defined on complex numbers."""
     if self.dtype.is_complex:
@@ -119,38 +119,38 @@ def isneginf(self: Tensor) -> Inference:
     return _truth(self)
 
 
-@op()
+@op(elementwise=True)
 def isreal(self: Tensor) -> Inference:
     """Whether the imaginary part is 0, which it is for every real number."""
     return _truth(self)
 
 
-@op()
+@op(elementwise=True)
 def signbit(self: Tensor) -> Inference:
     """Whether the sign is negative, which that of ``-0.0`` is. Not defined on complex numbers."""
     require("signbit", self.dtype, ORDERED)
     return _truth(self)
 
 
-@op(inplace=True)
+@op(inplace=True, elementwise=True)
 def logical_and(self: Tensor, other: Tensor) -> Inference:
     """Whether both elements are nonzero."""
     return _truth(self, other)
 
 
-@op(inplace=True)
+@op(inplace=True, elementwise=True)
 def logical_or(self: Tensor, other: Tensor) -> Inference:
     """Whether at least one element is nonzero."""
     return _truth(self, other)
 
 
-@op(inplace=True)
+@op(inplace=True, elementwise=True)
 def logical_xor(self: Tensor, other: Tensor) -> Inference:
     """Whether exactly one element is nonzero."""
     return _truth(self, other)
 
 
-@op(inplace=True)
+@op(inplace=True, elementwise=True)
 def logical_not(self: Tensor) -> Inference:
     """Whether an element is zero."""
     return _truth(self)
@@ -170,37 +170,37 @@ def _shift(name: str, *operands: Meta | ScalarKind) -> Inference:
     return inferred
 
 
-@op(inplace=True)
+@op(inplace=True, elementwise=True)
 def bitwise_not(self: Tensor) -> Inference:
     """Every bit inverted; on bools the logical not."""
     return _bits("bitwise_not", self)
 
 
-@op(inplace=True)
+@op(inplace=True, elementwise=True)
 def bitwise_and(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """The bits set in both; on bools the logical and."""
     return _bits("bitwise_and", self, other)
 
 
-@op(inplace=True)
+@op(inplace=True, elementwise=True)
 def bitwise_or(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """The bits set in either; on bools the logical or."""
     return _bits("bitwise_or", self, other)
 
 
-@op(inplace=True)
+@op(inplace=True, elementwise=True)
 def bitwise_xor(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """The bits set in one of the two; on bools the logical xor."""
     return _bits("bitwise_xor", self, other)
 
 
-@op(inplace=True)
+@op(inplace=True, elementwise=True)
 def bitwise_left_shift(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """Bits moved up by ``other``; 0 if that is negative or beyond the width."""
     return _shift("bitwise_left_shift", self, other)
 
 
-@op(inplace=True)
+@op(inplace=True, elementwise=True)
 def bitwise_right_shift(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """Bits moved down by ``other``, keeping the sign; all of them if that is negative or beyond the width."""
     return _shift("bitwise_right_shift", self, other)

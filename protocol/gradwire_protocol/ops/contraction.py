@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Final
 
+from ..costs import Cost
 from ..dtypes import INTEGRAL, DType, int64
 from ..errors import ArgumentError, ShapeError
 from ..meta import UNKNOWN, Inference, Meta, Shape, contiguous_stride, meta, new
 from ..promotion import result_type
 from ..shapes import canonical_dim, common_device, elementwise_stride
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 from .matrix import fits, need_numbers, need_same_dtype
 
 Labels = tuple[int, ...]
@@ -256,7 +258,21 @@ def _pair_stride(
     return None if result == contiguous_stride(shape) else result
 
 
-@op(grad_fn="ViewBackward0", exposed=("function",))
+def _cost(operands: Sequence[Meta], labels: Sequence[Labels], output: Labels) -> int:
+    sizes = label_sizes(labels, [o.shape for o in operands])
+    varying = [effective(own, o.shape, sizes) for own, o in zip(labels, operands, strict=True)]
+    if len(operands) < 2:
+        return 0
+    return sum(step.size * prod(sizes[label] for label in step.summed) for step in plan(varying, output, sizes))
+
+
+@op(
+    grad_fn="ViewBackward0",
+    exposed=("function",),
+    multilinear=True,
+    cost=Cost(lambda c: _cost(c.operands, *parse(c.equation, [o.ndim for o in c.operands])), product=True),
+)
+@gradients("expand(reshape(contract(grad, conj(*operands))))")
 def einsum(equation: str, operands: list[Tensor]) -> Inference:
     """Sums of products in Einstein's notation: ``einsum("bij,bjk->bik", [x, y])``.
 
@@ -270,7 +286,13 @@ def einsum(equation: str, operands: list[Tensor]) -> Inference:
     return _contracted("einsum", operands, labels, output)
 
 
-@op(grad_fn="ViewBackward0", internal=True)
+@op(
+    grad_fn="ViewBackward0",
+    internal=True,
+    multilinear=True,
+    cost=Cost(lambda c: _cost(c.operands, c.labels, c.output), product=True),
+)
+@gradients("expand(reshape(contract(grad, *operands)))")
 def contract(operands: list[Tensor], labels: tuple[tuple[int, ...], ...], output: tuple[int, ...]) -> Inference:
     """:func:`einsum` with numbers for letters: one tuple of labels per operand, and the output's.
 
@@ -283,7 +305,13 @@ def contract(operands: list[Tensor], labels: tuple[tuple[int, ...], ...], output
     return _contracted("contract", operands, labels, output)
 
 
-@op(grad_fn="ViewBackward0", exposed=("function",))
+@op(
+    grad_fn="ViewBackward0",
+    exposed=("function",),
+    multilinear=True,
+    cost=Cost(lambda c: _cost([c.self, c.other], *tensordot_labels(c.self, c.other, c.dims)), product=True),
+)
+@gradients(self="expand(reshape(contract(grad, conj(other))))", other="expand(reshape(contract(grad, conj(self))))")
 def tensordot(self: Tensor, other: Tensor, dims: int | tuple[tuple[int, ...], ...] = 2) -> Inference:
     """Sum products over pairs of dimensions: ``dims`` is how many of the last of ``self`` and first of ``other``, or
     a pair of equally long lists of dimensions. The result has the remaining ones, those of ``self`` first.
@@ -314,7 +342,7 @@ def tensordot_labels(
     ours = [canonical_dim(d, self.ndim) for d in dims[0]]
     theirs = [canonical_dim(d, other.ndim) for d in dims[1]]
     if len(set(ours)) != len(ours) or len(set(theirs)) != len(theirs):
-        raise ArgumentError(f"tensordot: dims {[list(d) for d in dims]} name one dimension twice")
+        raise ArgumentError(f"tensordot: dims {[list(d) for d in dims]} contain a duplicate")
     for i, j in zip(ours, theirs, strict=True):
         if self.shape[i] != 1 and other.shape[j] != 1 and not fits(self.shape[i], other.shape[j]):
             raise ShapeError(

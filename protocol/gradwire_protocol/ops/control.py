@@ -31,12 +31,12 @@ def check_gradient(tensor: Meta, gradient: Meta | None) -> None:
     if gradient is None:
         if tensor.dtype.is_complex:
             raise GraphError(
-                f"a gradient can be left out only for a real tensor, this one is {tensor.dtype.name}: pass gradient="
+                f"a gradient can be left out only for a real tensor, this one is {tensor.dtype.name}; pass gradient="
             )
         if tensor.known and tensor.numel != 1:
             raise GraphError(
                 f"a gradient can be left out only for a tensor of one element, this one has shape "
-                f"{list(tensor.shape)}: pass gradient="
+                f"{list(tensor.shape)}; pass gradient="
             )
         return
     if gradient.shape != tensor.shape and gradient.known and tensor.known:
@@ -59,7 +59,7 @@ def backward(
     ``retain_graph``, which is by default what ``create_graph`` is.
     """
     if len(gradients) != len(tensors):
-        raise ArgumentError(f"{len(tensors)} tensors come with {len(gradients)} gradients")
+        raise ArgumentError(f"got {len(tensors)} tensors, but {len(gradients)} gradients")
     for tensor, gradient in zip(tensors, gradients, strict=True):
         check_gradient(tensor, gradient)
     return nothing()
@@ -79,7 +79,7 @@ def grad(
     is, laid out as :func:`grad_of` says. A result for an unused input is undefined (null when read) unless
     ``materialize_grads``."""
     if len(grad_outputs) != len(outputs):
-        raise ArgumentError(f"{len(outputs)} outputs come with {len(grad_outputs)} gradients")
+        raise ArgumentError(f"got {len(outputs)} outputs, but {len(grad_outputs)} gradients")
     for tensor, gradient in zip(outputs, grad_outputs, strict=True):
         check_gradient(tensor, gradient)
     return Inference(tuple(gradient_meta(i) for i in inputs))

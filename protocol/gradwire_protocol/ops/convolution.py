@@ -9,10 +9,11 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from ..costs import Cost, numel
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..meta import Inference, Meta, Shape, new
 from ..shapes import channels_last_stride, common_device
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 from .matrix import fits, need_numbers
 
 Size = int | tuple[int, ...]
@@ -85,10 +86,10 @@ def _check(
 ) -> None:
     """Check what all convolutions have in common: the input has ``taken`` channels, the bias ``made`` elements."""
     if weight.ndim != count + 2:
-        raise ShapeError(f"{name}: the weight must have {count + 2} dimensions, its shape is {list(weight.shape)}")
+        raise ShapeError(f"{name}: the weight must have {count + 2} dimensions; its shape is {list(weight.shape)}")
     if self.ndim not in (count + 1, count + 2):
         raise ShapeError(
-            f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is "
+            f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch; its shape is "
             f"{list(self.shape)}"
         )
     if 0 in weight.shape[2:]:
@@ -147,7 +148,39 @@ def _convolution(
     return _result(count, self, weight, bias, weight.shape[0], extents, geometry)
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+def _windows(made: int, weight: Meta) -> int:
+    """Steps: each element on the side of ``weight``'s first dimension meets all but that one."""
+    return made * prod(weight.shape[1:])
+
+
+_FORWARD: Final = Cost(lambda c: _windows(c.made, c.weight))
+_TRANSPOSED: Final = Cost(lambda c: _windows(numel(c.self), c.weight))
+
+
+def _of_convolution(dims: int, by_self: str, by_weight: str) -> dict[str, str]:
+    """The gradients of a convolution, which has one dimension less without a batch."""
+    batched = f"self.ndim == {dims + 2}"
+    one = by_weight.replace("grad", "unsqueeze(grad)").replace("self", "unsqueeze(self)")
+    return {
+        "self": (
+            f"{by_self}(grad, conj(weight)) if {batched}"
+            f" else squeeze.SqueezeBackward1({by_self}(unsqueeze(grad), conj(weight)))"
+        ),
+        "weight": f"{by_weight} if {batched} else {one}",
+        "bias": "sum_dim(grad)",
+    }
+
+
+def _of_forward(dims: int) -> dict[str, str]:
+    return _of_convolution(dims, "convolution_input", "convolution_weight(grad, conj(self))")
+
+
+def _of_transposed(dims: int) -> dict[str, str]:
+    return _of_convolution(dims, "convolution", "convolution_weight(conj(self), grad)")
+
+
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_FORWARD, total=True)
+@gradients(**_of_forward(1))
 def conv1d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
     padding: int | str | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1,
@@ -157,7 +190,8 @@ def conv1d(
     return _convolution("conv1d", 1, self, weight, bias, stride, padding, dilation, groups)
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_FORWARD, total=True)
+@gradients(**_of_forward(2))
 def conv2d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
     padding: int | str | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1,
@@ -172,7 +206,8 @@ def conv2d(
     return _convolution("conv2d", 2, self, weight, bias, stride, padding, dilation, groups)
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_FORWARD, total=True)
+@gradients(**_of_forward(3))
 def conv3d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
     padding: int | str | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1,
@@ -218,11 +253,12 @@ def transposed_extents(name: str, extents: Shape, geometry: Geometry, output_pad
         )
     )  # fmt: skip
     if min(result, default=1) <= 0:
-        raise ShapeError(f"{name}: an input of extents {list(extents)} gives extents {list(result)}, which is nothing")
+        raise ShapeError(f"{name}: an input of extents {list(extents)} gives extents {list(result)}, which are empty")
     return result
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_TRANSPOSED)
+@gradients(**_of_transposed(1))
 def conv_transpose1d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
     padding: int | tuple[int, ...] = 0, output_padding: int | tuple[int, ...] = 0, groups: int = 1,
@@ -233,7 +269,8 @@ def conv_transpose1d(
     return _transposed("conv_transpose1d", 1, self, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_TRANSPOSED)
+@gradients(**_of_transposed(2))
 def conv_transpose2d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
     padding: int | tuple[int, ...] = 0, output_padding: int | tuple[int, ...] = 0, groups: int = 1,
@@ -247,7 +284,8 @@ def conv_transpose2d(
     return _transposed("conv_transpose2d", 2, self, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_TRANSPOSED)
+@gradients(**_of_transposed(3))
 def conv_transpose3d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
     padding: int | tuple[int, ...] = 0, output_padding: int | tuple[int, ...] = 0, groups: int = 1,
@@ -260,7 +298,8 @@ def conv_transpose3d(
 # The three primitives. ``extents`` says what a stride leaves open; padding is what precedes the first element.
 
 
-@op(grad_fn="ConvolutionBackward0", internal=True)
+@op(grad_fn="ConvolutionBackward0", internal=True, multilinear=True, cost=_FORWARD)
+@gradients(self="convolution_input(grad, weight)", weight="convolution_weight(grad, self)")
 def convolution(
     self: Tensor, weight: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
     dilation: tuple[int, ...], groups: int,
@@ -272,7 +311,13 @@ def convolution(
     return _primitive(shape, self, weight, channels, taken, weight.shape[2:], extents, stride, padding, dilation)
 
 
-@op(grad_fn="ConvolutionBackwardBackward0", internal=True)
+@op(
+    grad_fn="ConvolutionBackwardBackward0",
+    internal=True,
+    multilinear=True,
+    cost=Cost(lambda c: _windows(numel(c.grad), c.weight)),
+)
+@gradients(grad="convolution(grad0, weight)", weight="convolution_weight(grad, grad0)")
 def convolution_input(
     grad: Tensor, weight: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
     dilation: tuple[int, ...], groups: int,
@@ -290,7 +335,13 @@ def convolution_input(
     return found
 
 
-@op(grad_fn="ConvolutionBackwardBackward0", internal=True)
+@op(
+    grad_fn="ConvolutionBackwardBackward0",
+    internal=True,
+    multilinear=True,
+    cost=Cost(lambda c: numel(c.grad) * (c.self.shape[1] // max(c.groups, 1)) * prod(c.extents)),
+)
+@gradients(grad="convolution(self, grad0)", self="convolution_input(grad, grad0)")
 def convolution_weight(
     grad: Tensor, self: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
     dilation: tuple[int, ...], groups: int,

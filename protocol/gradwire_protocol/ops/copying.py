@@ -7,7 +7,7 @@ from ..errors import DTypeError, ShapeError
 from ..meta import Inference, Meta, Shape, new, nothing, view
 from ..promotion import ScalarKind
 from ..shapes import broadcast, dense_stride_like, is_dense
-from ..table import Element, Expanded, Tensor, op
+from ..table import Element, Expanded, Tensor, gradients, op
 
 
 def _order_of(self: Meta) -> Shape | None:
@@ -17,13 +17,15 @@ def _order_of(self: Meta) -> Shape | None:
     return dense_stride_like(self)
 
 
-@op(grad_fn="CloneBackward0")
+@op(grad_fn="CloneBackward0", linear=True, elementwise=True)
+@gradients("grad")
 def clone(self: Tensor) -> Inference:
     """A copy in new memory, in the memory order of ``self`` where that is dense."""
     return new(self.shape, self.dtype, self.device, stride=_order_of(self))
 
 
-@op(grad_fn="CloneBackward0", exposed=("method",))
+@op(grad_fn="CloneBackward0", exposed=("method",), linear=True, batched=True)
+@gradients("grad")
 def contiguous(self: Tensor) -> Inference:
     """The tensor in row-major order: as it is where it already is, else a copy."""
     if self.contiguous:
@@ -31,7 +33,8 @@ def contiguous(self: Tensor) -> Inference:
     return new(self.shape, self.dtype, self.device)
 
 
-@op(grad_fn="ToCopyBackward0", exposed=(), casts=True)
+@op(grad_fn="ToCopyBackward0", exposed=(), casts=True, linear=True, elementwise=True)
+@gradients("grad")
 def to(self: Tensor, dtype: DType | None = None, device: str | None = None, copy: bool = False) -> Inference:
     """A copy of ``self`` in another dtype or on another device, in the same memory order.
 
@@ -41,7 +44,8 @@ def to(self: Tensor, dtype: DType | None = None, device: str | None = None, copy
     return new(self.shape, dtype or self.dtype, device or self.device, stride=_order_of(self))
 
 
-@op(grad_fn="CopyBackwards", mutates=0, results=0, exposed=("method",), casts=True)
+@op(grad_fn="CopyBackwards", mutates=0, results=0, exposed=("method",), casts=True, total=True)
+@gradients(self="c", src="grad", broadcasts=("src",))
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Inference:
     """Write the values of ``src`` into ``self``: it broadcasts, and is cast to the dtype and device of ``self``."""
     if broadcast(self.shape, src.shape) != self.shape:
@@ -50,6 +54,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Inference:
 
 
 @op(grad_fn="FillBackward2", mutates=0, results=0, copied=("value",), expanded=Expanded.NUMBERS)
+@gradients(self="c", value="grad", broadcasts=("value",))
 def fill_(self: Tensor, value: Tensor | Element) -> Inference:
     """Write one value, a number or a 0-dim tensor, into every element."""
     if isinstance(value, Meta):
@@ -61,7 +66,8 @@ def fill_(self: Tensor, value: Tensor | Element) -> Inference:
     return nothing()
 
 
-@op(grad_fn="ZeroBackward0", mutates=0, results=0, expanded=Expanded.NUMBERS)
+@op(grad_fn="ZeroBackward0", mutates=0, results=0, expanded=Expanded.NUMBERS, elementwise=True)
+@gradients("c")
 def zero_(self: Tensor) -> Inference:
     """Write 0 into every element."""
     return nothing()

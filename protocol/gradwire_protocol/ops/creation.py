@@ -38,13 +38,13 @@ def upload(data: Payload, dtype: DType, size: tuple[int, ...], device: str = "cp
     return new(check_size(size), dtype, device)
 
 
-@op(exposed=FUNCTION, variadic="size")
+@op(exposed=FUNCTION, variadic="size", total=True)
 def zeros(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu") -> Inference:
     """A tensor of zeros."""
     return fresh(size, dtype, device)
 
 
-@op(exposed=FUNCTION, variadic="size")
+@op(exposed=FUNCTION, variadic="size", total=True)
 def ones(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu") -> Inference:
     """A tensor of ones."""
     return fresh(size, dtype, device)
@@ -65,25 +65,25 @@ def full(size: tuple[int, ...], fill_value: Element, dtype: DType | None = None,
     return new(check_size(size), dtype or default_of(kind.category), device)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"), elementwise=True)
 def zeros_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
     """Zeros in the shape, dtype and memory order of ``self``."""
     return resembling(self, dtype, device)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"), elementwise=True)
 def ones_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
     """Ones in the shape, dtype and memory order of ``self``."""
     return resembling(self, dtype, device)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"), elementwise=True)
 def empty_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
     """Values that do not matter, in the shape, dtype and memory order of ``self``. They are zeros."""
     return resembling(self, dtype, device)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"), elementwise=True)
 def full_like(self: Tensor, fill_value: Element, dtype: DType | None = None, device: str | None = None) -> Inference:
     """One value in the shape, dtype and memory order of ``self``."""
     if kind_of(fill_value) is ScalarKind.COMPLEX and FLOATING >= (dtype or self.dtype).category > BOOLEAN:
@@ -126,7 +126,7 @@ def arange_count(start: Number, end: Number, step: Number, dtype: DType | None) 
     if step == 0:
         raise ArgumentError("arange: the step is 0")
     if (end < start) if step > 0 else (end > start):
-        raise ArgumentError(f"arange: a step of {step} does not lead from {start} to {end}")
+        raise ArgumentError(f"arange: a step of {step} has the wrong sign from {start} to {end}")
     if dtype is int64:
         start, end, step = int(start), int(end), int(step)
         if step == 0:
@@ -141,7 +141,7 @@ def arange_count(start: Number, end: Number, step: Number, dtype: DType | None) 
 
 def _steps(name: str, steps: int) -> tuple[int]:
     if steps < 0:
-        raise ArgumentError(f"{name}: the number of steps is {steps}, it must not be negative")
+        raise ArgumentError(f"{name}: the number of steps is {steps}; it must not be negative")
     return (steps,)
 
 
@@ -186,7 +186,7 @@ def lower_triangle(row: int, col: int, offset: int) -> int:
 
 def _triangle(name: str, row: int, col: int, count: int, dtype: DType, device: str) -> Inference:
     if row < 0 or col < 0:
-        raise ArgumentError(f"{name}: a matrix of {row} rows and {col} columns cannot be")
+        raise ArgumentError(f"{name}: invalid size of {row} rows and {col} columns")
     require(name, dtype, ORDERED[1:2])
     return new((2, count), dtype, device)
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ..costs import SORTING
 from ..dtypes import DType, float32, float64
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..meta import Inference, Meta, Shape, contiguous_stride, new
 from ..shapes import canonical_dim
-from ..table import Ints, Tensor, op
+from ..table import Ints, Tensor, gradients, op
 
 SCALES: Final = ("none", "root", "count")
 """What a transform divides by: nothing, the square root of the number of points, that number."""
@@ -24,12 +25,12 @@ def _transformed(name: str, self: Meta, dim: Ints, scale: str) -> list[int]:
         ShapeError: for a dimension without elements.
     """
     if scale not in SCALES:
-        raise ArgumentError(f"{name}: scale is one of {', '.join(SCALES)}, not {scale!r}")
+        raise ArgumentError(f"{name}: scale must be one of {', '.join(SCALES)}, not {scale!r}")
     dims = [canonical_dim(d, self.ndim) for d in dim]
     if not dims or not self.shape:
         raise ArgumentError(f"{name} transforms at least one dimension of a tensor, got {list(dim)} of {self!r}")
     if len(set(dims)) < len(dims):
-        raise ArgumentError(f"{name}: dimensions {list(dim)} name one dimension twice")
+        raise ArgumentError(f"{name}: dimensions {list(dim)} contain a duplicate")
     for d in dims:
         if self.shape[d] == 0:
             raise ShapeError(f"{name}: dimension {d} of shape {list(self.shape)} has no points to transform")
@@ -57,7 +58,8 @@ def _complex(name: str, self: Meta) -> None:
         raise DTypeError(f"{name} takes complex tensors, not {self.dtype.name}")
 
 
-@op(grad_fn="FftC2CBackward0", exposed=())
+@op(grad_fn="FftC2CBackward0", exposed=(), linear=True, along=True, cost=SORTING)
+@gradients("fft_c2c(grad)")
 def fft_c2c(self: Tensor, dim: Ints, scale: str = "none", forward: bool = True) -> Inference:
     """The discrete Fourier transform of complex numbers along dimensions; the inverse one without ``forward``.
 
@@ -68,7 +70,8 @@ def fft_c2c(self: Tensor, dim: Ints, scale: str = "none", forward: bool = True) 
     return _result(self, self.shape, self.dtype, sorted(dims, key=lambda d: -self.stride[d]))
 
 
-@op(grad_fn="FftR2CBackward0", exposed=())
+@op(grad_fn="FftR2CBackward0", exposed=(), linear=True, along=True, cost=SORTING)
+@gradients("real(fft_c2c(grad if not onesided else slice_backward(grad)))")
 def fft_r2c(self: Tensor, dim: Ints, scale: str = "none", onesided: bool = True) -> Inference:
     """The discrete Fourier transform of real numbers along dimensions, scaled as by :func:`fft_c2c`.
 
@@ -84,7 +87,8 @@ def fft_r2c(self: Tensor, dim: Ints, scale: str = "none", onesided: bool = True)
     return _result(self, tuple(shape), self.dtype.to_complex(), inner)
 
 
-@op(grad_fn="FftC2RBackward0", exposed=())
+@op(grad_fn="FftC2RBackward0", exposed=(), linear=True, along=True, cost=SORTING)
+@gradients("fft_r2c(grad) if keeps_shape(self) else fft_r2c(grad) * c")
 def fft_c2r(self: Tensor, dim: Ints, scale: str = "none", last_size: int = 1) -> Inference:
     """The inverse transform along dimensions to real numbers, of which the last dimension gets ``last_size``.
 
@@ -105,7 +109,8 @@ def fft_c2r(self: Tensor, dim: Ints, scale: str = "none", last_size: int = 1) ->
     return _result(self, tuple(shape), self.dtype.to_real(), inner)
 
 
-@op(grad_fn="UnfoldBackwardBackward0", exposed=())
+@op(grad_fn="UnfoldBackwardBackward0", exposed=(), linear=True, total=False)
+@gradients("unfold(slice_backward(grad))")
 def overlap_add(self: Tensor, step: int, start: int = 0, end: int | None = None, least: float = 0.0) -> Inference:
     """The sum of windows that begin ``step`` apart, between two places: what makes a signal of its frames.
 

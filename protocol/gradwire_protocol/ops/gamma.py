@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..accepts import require
+from ..costs import each
 from ..dtypes import FLOATING
 from ..errors import ArgumentError, ArgumentTypeError
 from ..meta import Inference, Meta, new
 from ..promotion import Promote, ScalarKind
 from ..shapes import elementwise
-from ..table import Scalar, Tensor, op
+from ..table import Scalar, Tensor, gradients, op
 
 ORDER = "there is no derivative by its first argument: detach that"
 MOST_DIMENSIONS = 10_000
@@ -36,19 +39,26 @@ def numbered(inferred: Inference, node: str, first: object, second: object) -> I
     return inferred if isinstance(second, Meta) else inferred.named(f"{node}2")
 
 
-@op(grad_fn="LgammaBackward0", inplace=True)
+_DENSITY: Final = "exp((self - 1) * log(other) - other - lgamma(self))"
+"""The integrand of the incomplete gamma function."""
+
+
+@op(grad_fn="LgammaBackward0", inplace=True, elementwise=True)
+@gradients("grad * digamma(self)")
 def lgamma(self: Tensor) -> Inference:
     """The natural logarithm of the gamma function's absolute value; integers become floats."""
     return smooth("lgamma", self)
 
 
-@op(grad_fn="DigammaBackward0", inplace=True)
+@op(grad_fn="DigammaBackward0", inplace=True, elementwise=True)
+@gradients("grad * polygamma(self)")
 def digamma(self: Tensor) -> Inference:
     """The derivative of :func:`lgamma`: infinite at 0, NaN at negative integers; integers become floats."""
     return smooth("digamma", self)
 
 
-@op(grad_fn="PolygammaBackward0", inplace="PolygammaBackward1", exposed=("method",))
+@op(grad_fn="PolygammaBackward0", inplace="PolygammaBackward1", exposed=("method",), elementwise=True, cost=each(100))
+@gradients("grad * polygamma(self)")
 def polygamma(self: Tensor, n: int) -> Inference:
     """The ``n``-th derivative of :func:`digamma`, for ``n >= 0``; integers become floats."""
     if n < 0:
@@ -56,14 +66,15 @@ def polygamma(self: Tensor, n: int) -> Inference:
     return smooth("polygamma", self)
 
 
-@op(grad_fn="MvlgammaBackward0", inplace=True)
+@op(grad_fn="MvlgammaBackward0", inplace=True, elementwise=True)
+@gradients("grad * sum_dim(digamma(unsqueeze(self) - c))")
 def mvlgamma(self: Tensor, p: int) -> Inference:
     """The logarithm of the multivariate gamma function of dimension ``p``, for elements above ``(p - 1) / 2``.
 
     Integers become floats.
     """
     if not 1 <= p <= MOST_DIMENSIONS:
-        raise ArgumentError(f"mvlgamma: p is from 1 to {MOST_DIMENSIONS}, not {p}")
+        raise ArgumentError(f"mvlgamma: p must be from 1 to {MOST_DIMENSIONS}, not {p}")
     out = smooth("mvlgamma", self).outs[0]
     return new(out.shape, out.dtype, out.device, compute=out.dtype)
 
@@ -74,7 +85,8 @@ def _incomplete(name: str, self: Meta, other: Meta) -> Inference:
     return inferred
 
 
-@op(grad_fn="IgammaBackward0", inplace=True)
+@op(grad_fn="IgammaBackward0", inplace=True, elementwise=True, cost=each(100))
+@gradients(self="opaque", other=f"grad * {_DENSITY}", saves={"other": "self other"})
 def igamma(self: Tensor, other: Tensor) -> Inference:
     """The lower incomplete gamma function of order ``self`` at ``other``, over the gamma function: from 0 to 1.
 
@@ -83,7 +95,8 @@ def igamma(self: Tensor, other: Tensor) -> Inference:
     return _incomplete("igamma", self, other).without_derivative(ORDER, "self")
 
 
-@op(grad_fn="IgammacBackward0", inplace=True)
+@op(grad_fn="IgammacBackward0", inplace=True, elementwise=True, cost=each(100))
+@gradients(self="opaque", other=f"-(grad * {_DENSITY})", saves={"other": "self other"})
 def igammac(self: Tensor, other: Tensor) -> Inference:
     """``1 - igamma(self, other)``, exact where it is small. Floating point only.
 
@@ -92,7 +105,15 @@ def igammac(self: Tensor, other: Tensor) -> Inference:
     return _incomplete("igammac", self, other).without_derivative(ORDER, "self")
 
 
-@op(grad_fn="SpecialZetaBackward0", exposed=("special",))
+@op(grad_fn="SpecialZetaBackward0", exposed=("special",), elementwise=True, cost=each(100))
+@gradients(
+    self="opaque",
+    other=(
+        "grad * c * special_zeta.SpecialZetaBackward1(c, other) if is_number(self)"
+        " else grad * -self * special_zeta(self + 1, other)"
+    ),
+    saves={"other": "self other"},
+)
 def special_zeta(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """Hurwitz' zeta function, the sum of ``(k + other) ** -self`` over all k from 0; integers become floats.
 

@@ -21,6 +21,6 @@ def hash_tensor(self: Tensor, dim: Dims = None, keepdim: bool = False, mode: int
     refuse_complex("hash_tensor", self)
     need_elements("hash_tensor", self, dim)
     if mode:
-        raise ArgumentError(f"hash_tensor: the only mode is 0, the exclusive or of the bits, got {mode}")
+        raise ArgumentError(f"hash_tensor: mode must be 0, the exclusive or of the bits, not {mode}")
     wide = float64 if self.dtype.category == FLOATING else int64
     return reduction(self, dim, keepdim, dtype=int64, compute=wide)

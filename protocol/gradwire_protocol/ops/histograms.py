@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..accepts import require
+from ..costs import SORTING
 from ..dtypes import FLOATING
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, several
@@ -19,7 +20,7 @@ def histc(self: Tensor, bins: int = 100, min: Real = 0, max: Real = 0) -> Infere
     Floating point only. Extremes that are not finite are an error when the result is read.
     """
     if bins < 1:
-        raise ArgumentError(f"histc: bins is {bins}, at least 1 is needed")
+        raise ArgumentError(f"histc: bins is {bins}; it must be at least 1")
     if ScalarKind.COMPLEX in (min, max):
         raise DTypeError("histc: min and max are real numbers")
     require("histc", self.dtype, (FLOATING,))
@@ -42,7 +43,7 @@ def _points(name: str, self: Meta, weight: Meta | None, dimensions: int) -> str:
     if self.shape[-1] != dimensions:
         raise ShapeError(f"{name}: points of {self.shape[-1]} coordinates, but bins of {dimensions} dimensions")
     if weight is not None and weight.dtype is not self.dtype:
-        raise DTypeError(f"{name}: weights are {weight.dtype.name}, the points {self.dtype.name}: they must agree")
+        raise DTypeError(f"{name}: weights are {weight.dtype.name}, the points {self.dtype.name}; they must be equal")
     if weight is not None and weight.shape != self.shape[:-1]:
         raise ShapeError(f"{name}: weights have shape {list(weight.shape)}, the points {list(self.shape[:-1])}")
     return common_device(self, weight)
@@ -51,6 +52,7 @@ def _points(name: str, self: Meta, weight: Meta | None, dimensions: int) -> str:
 @op(
     grad_fn="NotImplemented", results=None, differentiable=("self", "weight"), exposed=(),
     underivable="a histogram counts, it has no derivative",
+    cost=SORTING,
 )  # fmt: skip
 def histogramdd(
     self: Tensor, bins: Ints, range: tuple[float, ...] | None = None, weight: Tensor | None = None,
@@ -65,7 +67,7 @@ def histogramdd(
     device = _points("histogramdd", self, weight, len(bins))
     for d, count in enumerate(bins):
         if count < 1:
-            raise ArgumentError(f"histogramdd: bins is {count} for dimension {d}, at least 1 is needed")
+            raise ArgumentError(f"histogramdd: bins is {count} for dimension {d}; it must be at least 1")
     if range is not None:
         if len(range) != 2 * len(bins):
             raise ArgumentError(f"histogramdd: {len(bins)} dimensions need {2 * len(bins)} bounds, got {len(range)}")
@@ -90,6 +92,7 @@ def check_range(name: str, dimension: int, low: float, high: float) -> None:
 @op(
     grad_fn="NotImplemented", differentiable=("self", "weight"), exposed=(),
     underivable="a histogram counts, it has no derivative",
+    cost=SORTING,
 )  # fmt: skip
 def histogramdd_edges(
     self: Tensor, edges: list[Tensor], weight: Tensor | None = None, density: bool = False

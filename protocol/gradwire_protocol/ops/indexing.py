@@ -10,7 +10,7 @@ from ..errors import ArgumentError, DTypeError, GradwireError, IndexOutOfRange, 
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..promotion import ScalarKind
 from ..shapes import broadcast, canonical_dim, common_device, elementwise_stride, like
-from ..table import Element, Expanded, Factor, Position, Tensor, op
+from ..table import Element, Expanded, Factor, Position, Tensor, gradients, op
 from .views import diagonal_of, extent_of, place_in, span_in, with_entry
 
 MASKS = (bool_, uint8)
@@ -42,7 +42,7 @@ def need_extent(name: str, of: Meta, extent: int, index: Meta, kind: type[Gradwi
 
 def need_same_dtype(name: str, self: Meta, other: Meta | ScalarKind, what: str) -> None:
     if isinstance(other, Meta) and other.dtype is not self.dtype:
-        raise DTypeError(f"{name}: {what} is {other.dtype.name}, the tensor {self.dtype.name}: they must agree")
+        raise DTypeError(f"{name}: {what} is {other.dtype.name}, the tensor {self.dtype.name}; they must be equal")
 
 
 class Selection:
@@ -112,7 +112,7 @@ class Selection:
 
 def _check_mask(self: Meta, mask: Meta, dim: int, place: int) -> None:
     if not mask.shape:
-        raise IndexOutOfRange(f"index {place} is a 0-dim mask: give it and the tensor a dimension (unsqueeze) first")
+        raise IndexOutOfRange(f"index {place} is a 0-dim mask; give it and the tensor a dimension (unsqueeze) first")
     for i, extent in enumerate(mask.shape):
         if dim + i >= self.ndim or (extent != self.shape[dim + i] and UNKNOWN not in (extent, self.shape[dim + i])):
             raise IndexOutOfRange(
@@ -124,7 +124,8 @@ def _check_mask(self: Meta, mask: Meta, dim: int, place: int) -> None:
 # Lists of index tensors: x[i, j], x[mask]
 
 
-@op(grad_fn="IndexBackward0", differentiable=("self",), dynamic=True, exposed=())
+@op(grad_fn="IndexBackward0", differentiable=("self",), dynamic=True, exposed=(), linear=True)
+@gradients("index_backward(grad)", saves="indices")
 def index(self: Tensor, indices: list[Tensor | None]) -> Inference:
     """Elements named by integer tensors and masks, one per dimension or group of dimensions; null skips one.
 
@@ -136,13 +137,23 @@ def index(self: Tensor, indices: list[Tensor | None]) -> Inference:
     return new(selection.shape, self.dtype, self.device, stride=selection.stride(self, indices))
 
 
-@op(grad_fn="IndexPutBackward0", differentiable=("self", "values"), inplace=True, apart=True, expanded=Expanded.WARNED)
+@op(
+    grad_fn="IndexPutBackward0",
+    differentiable=("self", "values"),
+    inplace=True,
+    apart=True,
+    expanded=Expanded.WARNED,
+    inplace_function=True,
+)
+@gradients(
+    self="index_put(grad, c) if not accumulate else grad", values="index(grad)", saves="indices", broadcasts=("values",)
+)
 def index_put(self: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Inference:
     """A copy with ``values``, broadcast, written to (or, with ``accumulate``, added at) the elements that
     :func:`index` would read. Where an element is named twice, one of its values stays, or all are added."""
     need_same_dtype("index_put", self, values, "values")
     if not any(index is not None for index in indices):
-        raise ArgumentError("index_put: indices is empty, it must have at least one tensor")
+        raise ArgumentError("index_put: indices is empty; it must have at least one tensor")
     selected = Selection(self, indices).shape
     if values.ndim > len(selected):
         raise ShapeError(
@@ -192,7 +203,8 @@ def check_along(name: str, self: Meta, dim: int, index: Meta, src: Meta | Scalar
     return at
 
 
-@op(grad_fn="GatherBackward0", differentiable=("self",))
+@op(grad_fn="GatherBackward0", differentiable=("self",), linear=True, along=True)
+@gradients("gather_backward(grad)", saves="index")
 def gather(self: Tensor, dim: int, index: Tensor) -> Inference:
     """For each element of ``index`` the element of ``self`` that it names along ``dim``, at the same place in the
     other dimensions. Indices start at 0; negative ones raise."""
@@ -201,6 +213,7 @@ def gather(self: Tensor, dim: int, index: Tensor) -> Inference:
 
 
 @op(grad_fn="GatherBackward0", differentiable=("self",))
+@gradients("take_backward(grad) if dim is None else gather_backward(grad)", saves="indices", broadcasts=True)
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Inference:
     """Like :func:`gather`, with ``self`` and ``indices`` broadcast in the other dimensions; flat without ``dim``."""
     need_index("take_along_dim", indices, (int64,))
@@ -215,7 +228,8 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Inf
     return new(with_entry(shape, at, indices.shape[at]) if shape else (), self.dtype, self.device)
 
 
-@op(grad_fn="ScatterBackward0", differentiable=("self", "src"), inplace=True, apart=True)
+@op(grad_fn="ScatterBackward0", differentiable=("self", "src"), inplace=True, apart=True, along=True)
+@gradients(self="scatter.ScatterBackward1(grad, c)", src="gather(grad)", saves={"self": "index", "src": "index"})
 def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Factor) -> Inference:
     """A copy with the elements of ``src`` (or one number) written to the places along ``dim`` that ``index`` names.
 
@@ -226,7 +240,8 @@ def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Factor) -> Infe
     return new(self.shape, self.dtype, self.device, grad_fn=None if isinstance(src, Meta) else "ScatterBackward1")
 
 
-@op(grad_fn="ScatterAddBackward0", differentiable=("self", "src"), inplace=True, apart=True)
+@op(grad_fn="ScatterAddBackward0", differentiable=("self", "src"), inplace=True, apart=True, along=True)
+@gradients(self="grad", src="gather(grad)", saves={"src": "index"})
 def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Inference:
     """A copy with the elements of ``src`` added at the places along ``dim`` that ``index`` names."""
     need_same_dtype("scatter_add", self, src, "src")
@@ -243,6 +258,20 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
     inplace=True,
     apart=True,
     keyword_only=("include_self",),
+    along=True,
+)
+@gradients(
+    self=(
+        "scatter.ScatterBackward1((u := grad * scatter_reduce((s := masked_fill(self, c)), src) / s"
+        " if reduce == 'prod' else (t := grad / c) if reduce == 'mean' else grad if reduce == 'sum'"
+        " else c * t), c) if not include_self else u"
+    ),
+    src=(
+        "where((w := gather(grad * scatter_reduce(self, (v := masked_fill(src, c))))), gather(grad * result)"
+        " / v) + masked_fill(w * (gather(scatter_add(c, to(v))) - src), c) if reduce == 'prod'"
+        " else (x := gather(t)) if reduce == 'mean' else gather(grad) if reduce == 'sum' else c * x"
+    ),
+    saves="self index src result",
 )
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
@@ -253,10 +282,10 @@ def scatter_reduce(
     that was there counts, too. Places that nothing is sent to keep it.
     """
     if reduce not in REDUCTIONS:
-        raise ArgumentError(f"scatter_reduce: reduce is {reduce!r}, it must be one of {', '.join(REDUCTIONS)}")
+        raise ArgumentError(f"scatter_reduce: reduce is {reduce!r}; it must be one of {', '.join(REDUCTIONS)}")
     need_same_dtype("scatter_reduce", self, src, "src")
     if self.dtype.is_complex and reduce not in ("sum", "mean", "prod"):
-        raise Unsupported(f"scatter_reduce: {reduce} needs an order of the values, which {self.dtype.name} has not")
+        raise Unsupported(f"scatter_reduce: {reduce} is not defined for {self.dtype.name}, which has no order")
     check_along("scatter_reduce", self, dim, index, src)
     return new(self.shape, self.dtype, self.device)
 
@@ -264,7 +293,8 @@ def scatter_reduce(
 # Along one dimension, whole slices
 
 
-@op(grad_fn="IndexSelectBackward0", differentiable=("self",))
+@op(grad_fn="IndexSelectBackward0", differentiable=("self",), linear=True)
+@gradients("index_select_backward(grad)", saves="index")
 def index_select(self: Tensor, dim: int, index: Tensor) -> Inference:
     """The slices of ``self`` that a vector of indices names along ``dim``. Negative indices raise."""
     at = canonical_dim(dim, self.ndim)
@@ -293,6 +323,7 @@ def _check_slices(name: str, self: Meta, dim: int, index: Meta, source: Meta) ->
 
 
 @op(grad_fn="IndexAddBackward0", differentiable=("self", "source"), inplace=True, apart=True, keyword_only=("alpha",))
+@gradients(self="grad", source="times_alpha(reshape(index_select(grad)))", saves={"source": "index"})
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Factor = 1) -> Inference:
     """A copy with the slices of ``alpha * source`` added at the indices along ``dim``; repeated ones add up."""
     need_index("index_add", index)
@@ -303,6 +334,7 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Fact
 
 
 @op(grad_fn="IndexCopyBackward0", differentiable=("self", "source"), inplace=True, apart=True)
+@gradients(self="index_fill(grad, c)", source="reshape(index_select(grad))", saves={"self": "index", "source": "index"})
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inference:
     """A copy with the slices of ``source`` written at the indices along ``dim``."""
     need_index("index_copy", index, (int64,))
@@ -319,6 +351,7 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inferen
     copied=("value",),
     expanded=Expanded.WARNED,
 )
+@gradients(self="index_fill(grad, c)", value="sum(masked_fill(grad, c))", saves={"self": "index", "value": "index"})
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Element) -> Inference:
     """A copy with the slices at the indices along ``dim`` filled with one number or a 0-dim tensor."""
     at = canonical_dim(dim, self.ndim)
@@ -339,7 +372,8 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Element) -
 # Flat indices
 
 
-@op(grad_fn="TakeBackward0", differentiable=("self",))
+@op(grad_fn="TakeBackward0", differentiable=("self",), linear=True)
+@gradients("take_backward(grad)", saves="index")
 def take(self: Tensor, index: Tensor) -> Inference:
     """The elements that ``index`` names in the flattened tensor, in the shape of ``index``. Negative indices count
     from the end."""
@@ -349,6 +383,11 @@ def take(self: Tensor, index: Tensor) -> Inference:
 
 
 @op(grad_fn="PutBackward0", differentiable=("self", "source"), inplace=True, apart=True)
+@gradients(
+    self="put(grad, c) if not accumulate else grad",
+    source="reshape(take(grad))",
+    saves={"self": "index", "source": "index"},
+)
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Inference:
     """A copy with ``source`` written to (or added at) the places that ``index`` names in the flattened tensor."""
     need_index("put", index, (int64,))
@@ -368,6 +407,7 @@ def _need_mask(name: str, mask: Meta) -> None:
 
 
 @op(grad_fn="MaskedSelectBackward0", differentiable=("self",), dynamic=True)
+@gradients("masked_select_backward(grad)", saves="mask", broadcasts=True)
 def masked_select(self: Tensor, mask: Tensor) -> Inference:
     """The elements where the mask is true, as a vector; tensor and mask broadcast."""
     _need_mask("masked_select", mask)
@@ -376,6 +416,9 @@ def masked_select(self: Tensor, mask: Tensor) -> Inference:
 
 
 @op(grad_fn="MaskedScatterBackward0", differentiable=("self", "source"), inplace=True, copied=("mask", "source"))
+@gradients(
+    self="masked_fill(grad, c)", source="masked_scatter_backward(grad)", saves={"self": "mask", "source": "mask"}
+)
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Inference:
     """A copy with the places where the mask is true filled from ``source``, one element after the other."""
     _need_mask("masked_scatter", mask)
@@ -407,7 +450,8 @@ def argwhere(self: Tensor) -> Inference:
 # Tables
 
 
-@op(grad_fn="EmbeddingBackward0", differentiable=("weight",), exposed=("function",))
+@op(grad_fn="EmbeddingBackward0", differentiable=("weight",), exposed=("function",), linear=True)
+@gradients("embedding_backward(grad)", saves="indices")
 def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Inference:
     """The rows of a table that integer indices name. The row ``padding_idx`` (-1: none) receives no gradient;
     ``scale_grad_by_freq`` divides each row's gradient by the number of times it was named."""
@@ -427,9 +471,9 @@ def one_hot(self: Tensor, num_classes: int = -1) -> Inference:
     if self.dtype is not int64:
         raise DTypeError(f"one_hot takes int64, got {self.dtype.name}")
     if num_classes < 1 and num_classes != -1:
-        raise ArgumentError(f"one_hot: there cannot be {num_classes} classes")
+        raise ArgumentError(f"one_hot: num_classes must not be {num_classes}")
     if num_classes == -1 and self.numel == 0:
-        raise ArgumentError("one_hot: without integers there is no number of classes to find: pass num_classes")
+        raise ArgumentError("one_hot: without integers num_classes must be given")
     return new((*self.shape, num_classes), int64, self.device)
 
 
@@ -461,6 +505,7 @@ def _replaced(name: str, self: Meta, src: Meta, shape: Shape) -> Inference:
 
 
 @op(grad_fn="SelectScatterBackward0")
+@gradients(self="select_scatter(grad, c)", src="select(grad)")
 def select_scatter(self: Tensor, src: Tensor, dim: int, index: Position) -> Inference:
     """A copy with ``src`` in the place of ``self.select(dim, index)``."""
     at = canonical_dim(dim, self.ndim)
@@ -471,6 +516,7 @@ def select_scatter(self: Tensor, src: Tensor, dim: int, index: Position) -> Infe
 
 
 @op(grad_fn="SliceScatterBackward0")
+@gradients(self="slice_scatter(grad, c)", src="slice(grad)")
 def slice_scatter(
     self: Tensor, src: Tensor, dim: int = 0, start: Position | None = None, end: Position | None = None, step: int = 1
 ) -> Inference:
@@ -483,6 +529,7 @@ def slice_scatter(
 
 
 @op(grad_fn="DiagonalScatterBackward0")
+@gradients(self="diagonal_scatter(grad, c)", src="diagonal(grad)")
 def diagonal_scatter(self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Inference:
     """A copy with ``src`` in the place of ``self.diagonal(offset, dim1, dim2)``."""
     a, b, extent, _ = diagonal_of(self, offset, dim1, dim2)

@@ -9,7 +9,7 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..promotion import result_type
 from ..shapes import canonical_dim, common_device
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 from .views import extent_of, with_entry
 
 CHANNELS_LAST = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
@@ -37,14 +37,15 @@ def joined_dtype(tensors: Sequence[Meta]) -> DType:
     return result_type([(t.dtype, t.ndim) for t in tensors])
 
 
-@op(grad_fn="CatBackward0", exposed=("function",))
+@op(grad_fn="CatBackward0", exposed=("function",), linear=True)
+@gradients("slice(grad)")
 def cat(tensors: list[Tensor], dim: int = 0) -> Inference:
     """The tensors one after the other along a dimension. Dtypes are promoted; empty vectors fit everything."""
     if not tensors:
         raise ArgumentValueError("cat needs at least one tensor")
     for i, tensor in enumerate(tensors):
         if not tensor.shape:
-            raise ShapeError(f"cat: tensor {i} has no dimension to join along: use stack")
+            raise ShapeError(f"cat: tensor {i} has no dimension to join along; use stack")
     real = [t for t in tensors if t.shape != (0,)]
     dtype, device = joined_dtype(tensors), common_device(*tensors)
     if not real:
@@ -65,7 +66,8 @@ def cat(tensors: list[Tensor], dim: int = 0) -> Inference:
     return new(shape, dtype, device, compute=dtype, stride=stride)
 
 
-@op(grad_fn="StackBackward0", exposed=("function",))
+@op(grad_fn="StackBackward0", exposed=("function",), linear=True)
+@gradients("select(grad)")
 def stack(tensors: list[Tensor], dim: int = 0) -> Inference:
     """Tensors of one shape, side by side along a new dimension. Dtypes are promoted."""
     if not tensors:
@@ -86,7 +88,8 @@ def stack(tensors: list[Tensor], dim: int = 0) -> Inference:
     return new(shape, dtype, device, compute=dtype, stride=stride)
 
 
-@op(grad_fn="ViewBackward0")
+@op(grad_fn="ViewBackward0", linear=True)
+@gradients("reshape(sum_dim(reshape(grad)))")
 def repeat_interleave(self: Tensor, repeats: int, dim: int | None = None) -> Inference:
     """Every element ``repeats`` times in a row, along ``dim`` or of the flattened tensor."""
     if repeats < 0:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..costs import Cost, last, numel
 from ..dtypes import FLOATING, float32, float64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, meta, new
 from ..promotion import Promote
 from ..shapes import common_device, elementwise
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 from .losses import need_reduction, reduced
 from .matrix import fits
 
@@ -17,6 +18,7 @@ _REDUCED = {"mean": "MeanBackward0", "sum": "SumBackward0"}
 
 
 @op(grad_fn="SubBackward0", exposed=("nn.functional",))
+@gradients(self="opaque", target="opaque(self) if not full else opaque", saves="self target")
 def poisson_nll_loss(
     self: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-8,
     reduction: str = "mean",
@@ -38,6 +40,7 @@ def _rates(self: Meta, target: Meta) -> Inference:
 
 
 @op(grad_fn="MulBackward0", exposed=("nn.functional",))
+@gradients("opaque", saves="result1")
 def gaussian_nll_loss(
     self: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Inference:
@@ -72,13 +75,14 @@ def variance_shape(shape: Shape, given: Shape) -> Shape:
     differing = [m for n, m in zip(shape, given, strict=False) if n != m]
     if len(given) != len(shape) or differing != [1]:
         raise ArgumentValueError(
-            f"gaussian_nll_loss: a variance of shape {list(given)} does not go with an input of shape {list(shape)}: "
+            f"gaussian_nll_loss: a variance of shape {list(given)} does not match an input of shape {list(shape)}: "
             "it has the same shape, or lacks the last dimension, or has the extent 1 in one"
         )
     return given
 
 
-@op(grad_fn="CloneBackward0", internal=True)
+@op(grad_fn="CloneBackward0", internal=True, elementwise=True, total=False)
+@gradients("grad")
 def bounded_variance(self: Tensor, eps: float) -> Inference:
     """``max(self, eps)``, whose gradient is that of ``self``; a negative one raises ValueError."""
     return elementwise(self)
@@ -87,7 +91,13 @@ def bounded_variance(self: Tensor, eps: float) -> Inference:
 # Connectionist temporal classification
 
 
-@op(grad_fn="CtcLossBackward0", differentiable=("self",), exposed=("nn.functional",))
+@op(
+    grad_fn="CtcLossBackward0",
+    differentiable=("self",),
+    exposed=("nn.functional",),
+    cost=Cost(lambda c: 4 * numel(c.self) // max(last(c.self), 1) * alignment_states(c.self.shape[0], last(c.targets))),
+)
+@gradients("ctc_loss_gradient(grad, result1)", saves="result1")
 def ctc_loss(
     self: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0,
     reduction: str = "mean", zero_infinity: bool = False,
@@ -117,7 +127,7 @@ def ctc_loss(
     if not 0 <= blank < labels:
         raise ArgumentError(f"{name}: blank is {blank}, outside of the {labels} labels")
     if targets.ndim not in (1, 2) or (targets.ndim == 2 and not fits(targets.shape[0], batch)):
-        raise ShapeError(f"{name}: targets of shape {list(targets.shape)} do not go with a batch of {batch}")
+        raise ShapeError(f"{name}: targets of shape {list(targets.shape)} do not match a batch of {batch}")
     if not self.shape[0] or not batch:
         raise ShapeError(f"{name}: the input of shape {list(self.shape)} is empty")
     for what, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from ..costs import matrices, solution
 from ..dtypes import DType
 from ..errors import DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new
 from ..shapes import broadcast, common_device
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 from .matrix import fits, need_same_dtype
 
 
@@ -23,7 +26,7 @@ def need_matrix(name: str, self: Meta, halves: bool = False) -> None:
     if not self.dtype.is_floating_point and not self.dtype.is_complex:
         raise DTypeError(f"{name} needs a floating point or complex tensor, got {self.dtype.name}")
     if self.dtype.is_low_precision and not halves:
-        raise Unsupported(f"{name} is not available in {self.dtype.name}: cast to float32")
+        raise Unsupported(f"{name} is not available in {self.dtype.name}; cast to float32")
 
 
 def need_square(name: str, self: Meta, halves: bool = False) -> None:
@@ -49,14 +52,31 @@ def by_columns(shape: Shape, dtype: DType, device: str) -> Inference:
     return new(shape, dtype, device, stride=column_major(shape))
 
 
-@op(grad_fn="LinalgDetBackward0")
+OF_CHOLESKY: Final = (
+    "linalg_solve_triangular((f := adjoint(result) if upper else result), linalg_solve_triangular((a := adjoint(f)),"
+    " (s := tril(a @ tril(adjoint(grad) if upper else grad))) + adjoint(tril(s)))) * c"
+)
+IS_VECTOR: Final = "(other.ndim == 1 or other.ndim == 2 and self.ndim > 2)"
+"""Whether the right side of a system is a vector, or a batch of them."""
+OF_SOLVE: Final = {
+    "self": (
+        "-(unsqueeze((v := squeeze.SqueezeBackward1(linalg_solve((a := adjoint(self)), unsqueeze(grad)))))"
+        f" * conj(unsqueeze(result))) if {IS_VECTOR}"
+        " else -((b := linalg_solve(a, grad)) @ adjoint(result) if left else adjoint(result) @ b)"
+    ),
+    "other": f"v if {IS_VECTOR} else b",
+}
+
+
+@op(grad_fn="LinalgDetBackward0", batched=True, cost=matrices(1))
+@gradients("unsqueeze(unsqueeze(grad * conj(result))) * adjoint(inverse(self))")
 def det(self: Tensor) -> Inference:
     """The determinant of each square matrix. Float and complex dtypes of 32 bits and more."""
     need_square("det", self)
     return new(self.shape[:-2], self.dtype, self.device)
 
 
-@op(results=1, internal=True)
+@op(results=1, internal=True, batched=True, cost=matrices(10))
 def cofactor(self: Tensor) -> Inference:
     """The conjugated cofactors of each square matrix, ``det(A).conj() * inv(A).mH`` where that exists: the gradient of
     the determinant, for singular matrices too."""
@@ -64,7 +84,8 @@ def cofactor(self: Tensor) -> Inference:
     return new(self.shape, self.dtype, self.device)
 
 
-@op(results=2, grad_fn="LinalgSlogdetBackward0", exposed=("function", "method"))
+@op(results=2, grad_fn="LinalgSlogdetBackward0", exposed=("function", "method"), batched=True, cost=matrices(1))
+@gradients("unsqueeze(unsqueeze(grad1)) * transpose(inverse(self))", saves="self result0")
 def slogdet(self: Tensor) -> Inference:
     """Sign (for complex matrices: phase) and natural logarithm of the absolute value of each determinant."""
     need_square("slogdet", self)
@@ -72,14 +93,16 @@ def slogdet(self: Tensor) -> Inference:
     return Inference((sign, new(self.shape[:-2], self.dtype.to_real(), self.device).outs[0]))
 
 
-@op(grad_fn="LinalgInvExBackward0")
+@op(grad_fn="LinalgInvExBackward0", batched=True, cost=matrices(1))
+@gradients("-((s := adjoint(result)) @ grad @ s)")
 def inverse(self: Tensor) -> Inference:
     """The inverse of each square matrix. A singular one raises RuntimeError when the result is read."""
     need_square("inverse", self)
     return new(self.shape, self.dtype, self.device, stride=column_major(self.shape))
 
 
-@op(grad_fn="LinalgSolveExBackward0", exposed=())
+@op(grad_fn="LinalgSolveExBackward0", exposed=(), cost=solution())
+@gradients(**OF_SOLVE, saves="self result", broadcasts=("self",))
 def linalg_solve(self: Tensor, other: Tensor, left: bool = True) -> Inference:
     """The solution ``X`` of ``self @ X = other``, or with ``left=False`` of ``X @ self = other``.
 
@@ -94,13 +117,13 @@ def linalg_solve(self: Tensor, other: Tensor, left: bool = True) -> Inference:
         if not left:
             raise ShapeError("linalg_solve: with left=False, other must be a matrix")
         if not fits(other.shape[-1], n):
-            raise ShapeError(f"linalg_solve: {n} unknowns meet a right side of shape {list(other.shape)}")
+            raise ShapeError(f"linalg_solve: {n} unknowns but a right side of shape {list(other.shape)}")
         shape = broadcast(self.shape[:-1], other.shape)
         return new(shape, self.dtype, device, stride=column_major(shape) if len(shape) > 1 else None)
     at = -2 if left else -1
     if other.ndim < 2 or not fits(other.shape[at], n):
         raise ShapeError(
-            f"linalg_solve: shapes {list(self.shape)} and {list(other.shape)} do not fit, {n} unknowns meet "
+            f"linalg_solve: shapes {list(self.shape)} and {list(other.shape)} do not fit, {n} unknowns but "
             f"{other.shape[at] if other.ndim >= 2 else other.shape[0] if other.ndim else 'a number'}"
         )
     shape = (*broadcast(self.shape[:-2], other.shape[:-2]), *other.shape[-2:])
@@ -112,7 +135,8 @@ def is_vector(self: Meta, other: Meta) -> bool:
     return other.ndim == 1 or (other.ndim == self.ndim - 1 and other.shape == self.shape[:-1])
 
 
-@op(grad_fn="LinalgCholeskyExBackward0", exposed=())
+@op(grad_fn="LinalgCholeskyExBackward0", exposed=(), batched=True, cost=matrices(1))
+@gradients(OF_CHOLESKY)
 def linalg_cholesky(self: Tensor, upper: bool = False) -> Inference:
     """The lower triangular ``L`` with ``L @ L.mH`` equal to each Hermitian, positive definite matrix; ``L.mH`` with
     ``upper``. Only the lower triangle is read (with ``upper`` the upper one). A matrix that is not positive definite

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from ..costs import matrices, solution
 from ..dtypes import int32, int64
 from ..errors import ArgumentError, ShapeError
 from ..meta import UNKNOWN, Inference, new, several
 from ..shapes import broadcast, common_device
-from ..table import Float, Tensor, op
-from .linalg import by_columns, is_vector, linalg_solve, need_matrix, need_square
+from ..table import Float, Tensor, gradients, op
+from .linalg import IS_VECTOR, OF_SOLVE, by_columns, is_vector, linalg_solve, need_matrix, need_square
 from .linalg_factorization import smaller, solution_shape
 from .matrix import fits, need_same_dtype
 
+_LEAVES_RESIDUALS: Final = "driver != 'gelsy' and not is_square(self) and not is_wide(self)"
 
-@op(results=2, grad_fn="LinalgInvExBackward0", exposed=())
+
+def _as_matrix(operand: str) -> str:
+    return f"(unsqueeze({operand}) if {IS_VECTOR} else {operand})"
+
+
+@op(results=2, grad_fn="LinalgInvExBackward0", exposed=(), batched=True, cost=matrices(1))
+@gradients("-((s := adjoint(result)) @ grad @ s)")
 def linalg_inv_ex(self: Tensor, check_errors: bool = False) -> Inference:
     """(inverse, info): the inverse of each square matrix, and 0 for each, or where the diagonal of its LU factorization
     has its first 0, counted from 1; the inverse is then NaN. With ``check_errors`` that raises."""
@@ -21,7 +31,8 @@ def linalg_inv_ex(self: Tensor, check_errors: bool = False) -> Inference:
     return several(by_columns(self.shape, self.dtype, self.device), info)
 
 
-@op(results=2, grad_fn="LinalgSolveExBackward0", exposed=())
+@op(results=2, grad_fn="LinalgSolveExBackward0", exposed=(), cost=solution())
+@gradients(**OF_SOLVE, saves="self result0")
 def linalg_solve_ex(self: Tensor, other: Tensor, left: bool = True, check_errors: bool = False) -> Inference:
     """(solution, info): as :func:`linalg_solve`, and 0 for each matrix, or where the diagonal of its LU factorization
     has its first 0, counted from 1; the solution is then NaN. With ``check_errors`` that raises."""
@@ -29,7 +40,16 @@ def linalg_solve_ex(self: Tensor, other: Tensor, left: bool = True, check_errors
     return several(solution, new(self.shape[:-2], int32, self.device))
 
 
-@op(grad_fn="LinalgSolveTriangularBackward0", exposed=())
+@op(grad_fn="LinalgSolveTriangularBackward0", exposed=(), cost=solution())
+@gradients(
+    self=(
+        "tril((s := -((g := linalg_solve_triangular(adjoint(self), grad)) @ adjoint(result) if left"
+        " else adjoint(result) @ g))) if not upper else triu(s)"
+    ),
+    other="g",
+    saves="self result",
+    broadcasts=True,
+)
 def linalg_solve_triangular(
     self: Tensor, other: Tensor, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Inference:
@@ -44,7 +64,16 @@ def linalg_solve_triangular(
     return by_columns(shape, self.dtype, common_device(self, other))
 
 
-@op(results=2, grad_fn="TriangularSolveBackward0", exposed=())
+@op(results=2, grad_fn="TriangularSolveBackward0", exposed=(), cost=solution("A", "self"))
+@gradients(
+    self="(g := linalg_solve_triangular(conj(A) if transpose else adjoint(A), grad))",
+    A=(
+        "(triu((s := -(conj(result) @ transpose(g) if transpose else g @ adjoint(result)))) if upper"
+        " else tril(s)) + grad1"
+    ),
+    saves="A result0",
+    broadcasts=("self",),
+)
 def triangular_solve(
     self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Inference:
@@ -57,7 +86,13 @@ def triangular_solve(
     return several(by_columns(shape, A.dtype, device), copy)
 
 
-@op(grad_fn="CholeskySolveBackward0")
+@op(grad_fn="CholeskySolveBackward0", cost=solution("input2", "self"))
+@gradients(
+    self="(g := cholesky_solve(grad, input2))",
+    input2="-((s := (t := g @ adjoint(result)) + adjoint(t)) @ input2 if not upper else input2 @ s)",
+    saves="input2 result",
+    broadcasts=("self",),
+)
 def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Inference:
     """The solution ``X`` of ``A @ X = self``, where ``input2`` is A's Cholesky factor. Batches broadcast."""
     need_square("cholesky_solve", input2)
@@ -66,14 +101,24 @@ def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Inferen
     return by_columns(shape, self.dtype, common_device(self, input2))
 
 
-@op(grad_fn="CholeskyInverseBackward0")
+@op(grad_fn="CholeskyInverseBackward0", batched=True, cost=matrices(1))
+@gradients("-((s := result @ (grad + adjoint(grad)) @ result) @ self if not upper else self @ s)")
 def cholesky_inverse(self: Tensor, upper: bool = False) -> Inference:
     """The inverse of A, where ``self`` is A's Cholesky factor."""
     need_square("cholesky_inverse", self)
     return by_columns(self.shape, self.dtype, self.device)
 
 
-@op(results=4, constant=(3,), grad_fn="LinalgLstsqBackward0", exposed=())
+@op(results=4, constant=(3,), grad_fn="LinalgLstsqBackward0", exposed=(), cost=solution(times=4))
+@gradients(
+    self=f"add(grad, grad1, other, result, self) if {_LEAVES_RESIDUALS} else add(grad, other, self)",
+    other=(
+        f"squeeze.SqueezeBackward1((b := (h := adjoint(linalg_pinv(self)) @ {_as_matrix('grad')}) + unsqueeze(grad1)"
+        f" * c * ({_as_matrix('other')} - self @ {_as_matrix('result')}) if {_LEAVES_RESIDUALS} else h)) if {IS_VECTOR}"
+        " else b"
+    ),
+    saves="self other result0",
+)
 def linalg_lstsq(self: Tensor, other: Tensor, rcond: Float | None = None, driver: str = "gelsy") -> Inference:
     """(solution, residuals, rank, singular values) of ``self @ X = other`` in least squares, of least norm.
 
@@ -85,7 +130,7 @@ def linalg_lstsq(self: Tensor, other: Tensor, rcond: Float | None = None, driver
     """
     need_matrix("linalg_lstsq", self)
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):
-        raise ArgumentError(f"linalg_lstsq: driver is 'gels', 'gelsy', 'gelsd' or 'gelss', not {driver!r}")
+        raise ArgumentError(f"linalg_lstsq: driver must be 'gels', 'gelsy', 'gelsd' or 'gelss', not {driver!r}")
     if other.ndim < 1:
         raise ShapeError("linalg_lstsq: the right side is a number, it needs at least one dimension")
     if not 0 <= self.ndim - other.ndim <= 1:
@@ -97,7 +142,7 @@ def linalg_lstsq(self: Tensor, other: Tensor, rcond: Float | None = None, driver
     *batch, m, n = self.shape
     rows = other.shape[-1] if vector or other.ndim < 2 else other.shape[-2]
     if not fits(rows, m):
-        raise ShapeError(f"linalg_lstsq: matrices of {m} rows meet right sides of {rows}")
+        raise ShapeError(f"linalg_lstsq: matrices of {m} rows do not match right sides of {rows}")
     need_same_dtype("linalg_lstsq", self, other)
     device = common_device(self, other)
     lead = broadcast(self.shape[:-2], other.shape[: -1 if vector else -2])

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from ..costs import matrices
 from ..errors import ArgumentError, DTypeError
 from ..meta import Inference, new, several
 from ..shapes import broadcast, common_device
-from ..table import Float, Tensor, op
+from ..table import Float, Tensor, gradients, op
 from .linalg import by_columns, need_matrix, need_square
 from .linalg_factorization import smaller
 
 
 def _need_triangle(name: str, UPLO: str) -> None:
     if UPLO.upper() not in ("L", "U"):
-        raise ArgumentError(f"{name}: UPLO is 'L' or 'U', the triangle that is read, not {UPLO!r}")
+        raise ArgumentError(f"{name}: UPLO must be 'L' or 'U', the triangle that is read, not {UPLO!r}")
 
 
 @op(internal=True)
@@ -22,7 +23,12 @@ def phase_free(self: Tensor, scale: Tensor) -> Inference:
     return new(self.shape, self.dtype, self.device)
 
 
-@op(results=2, grad_fn="LinalgEighBackward0", exposed=())
+@op(results=2, grad_fn="LinalgEighBackward0", exposed=(), batched=True, cost=matrices(10))
+@gradients(
+    "result1 @ ((triu((t := (s := adjoint(result1) @ grad1) - adjoint(s))) + tril(t))"
+    " / (((v := unsqueeze(result)) - v + c) * c) + diag_embed(grad)) @ adjoint(result1)"
+    " if not is_complex(self) else matmul(grad, grad1, result, result1)"
+)
 def linalg_eigh(self: Tensor, UPLO: str = "L") -> Inference:
     """(eigenvalues, eigenvectors) of each symmetric or Hermitian matrix, ascending; vectors are columns.
 
@@ -35,7 +41,8 @@ def linalg_eigh(self: Tensor, UPLO: str = "L") -> Inference:
     return several(values, by_columns(self.shape, self.dtype, self.device))
 
 
-@op(grad_fn="LinalgEighBackward0", exposed=())
+@op(grad_fn="LinalgEighBackward0", exposed=(), batched=True, cost=matrices(4))
+@gradients("((s := linalg_eigh(self)[1]) * unsqueeze(grad)) @ adjoint(s)")
 def linalg_eigvalsh(self: Tensor, UPLO: str = "L") -> Inference:
     """The eigenvalues of each symmetric or Hermitian matrix, ascending; see :func:`linalg_eigh`."""
     need_square("linalg_eigvalsh", self)
@@ -43,7 +50,8 @@ def linalg_eigvalsh(self: Tensor, UPLO: str = "L") -> Inference:
     return new(self.shape[:-1], self.dtype.to_real(), self.device)
 
 
-@op(results=2, grad_fn="LinalgEigBackward0", exposed=())
+@op(results=2, grad_fn="LinalgEigBackward0", exposed=(), batched=True, cost=matrices(25))
+@gradients("linalg_solve(grad, grad1, result, result1)")
 def linalg_eig(self: Tensor) -> Inference:
     """(eigenvalues, eigenvectors) of each square matrix, complex, in no order; vectors are columns of length 1."""
     need_square("linalg_eig", self)
@@ -51,14 +59,19 @@ def linalg_eig(self: Tensor) -> Inference:
     return several(new(self.shape[:-1], dtype, self.device), by_columns(self.shape, dtype, self.device))
 
 
-@op(grad_fn="LinalgEigBackward0", exposed=())
+@op(grad_fn="LinalgEigBackward0", exposed=(), batched=True, cost=matrices(10))
+@gradients("linalg_solve((s := conj.ConjBackward0(transpose(linalg_eig(self)[1]))), unsqueeze(grad) * s)")
 def linalg_eigvals(self: Tensor) -> Inference:
     """The eigenvalues of each square matrix, complex, in no order."""
     need_square("linalg_eigvals", self)
     return new(self.shape[:-1], self.dtype.to_complex(), self.device)
 
 
-@op(results=3, grad_fn="LinalgSvdBackward0", exposed=())
+@op(results=3, grad_fn="LinalgSvdBackward0", exposed=(), batched=True, cost=matrices(10))
+@gradients(
+    "(matmul((a := (grad, grad1, grad2, result, result1, result2))) if self.ndim == 2"
+    " else matmul.UnsafeViewBackward0(a)) if is_square(self) and not is_empty(self) else add(a)"
+)
 def linalg_svd(self: Tensor, full_matrices: bool = True) -> Inference:
     """(U, S, Vh) with ``self = U @ diag(S) @ Vh``: the singular values S descend, U and Vh are unitary.
 
@@ -74,7 +87,8 @@ def linalg_svd(self: Tensor, full_matrices: bool = True) -> Inference:
     return several(u, values, by_columns((*batch, n if full_matrices else k, n), self.dtype, self.device))
 
 
-@op(grad_fn="LinalgSvdBackward0", exposed=())
+@op(grad_fn="LinalgSvdBackward0", exposed=(), batched=True, cost=matrices(4))
+@gradients("((s := linalg_svd(self)) * unsqueeze(grad)) @ s[2]")
 def linalg_svdvals(self: Tensor) -> Inference:
     """The singular values of each matrix, descending."""
     need_matrix("linalg_svdvals", self)
@@ -82,7 +96,8 @@ def linalg_svdvals(self: Tensor) -> Inference:
     return new((*batch, smaller(m, n)), self.dtype.to_real(), self.device)
 
 
-@op(grad_fn="LinalgPinvBackward0", differentiable=("self",), underived=("atol", "rtol"), exposed=())
+@op(grad_fn="LinalgPinvBackward0", differentiable=("self",), underived=("atol", "rtol"), exposed=(), cost=matrices(10))
+@gradients("add(grad, result, self)")
 def linalg_pinv(
     self: Tensor, atol: Tensor | Float | None = None, rtol: Tensor | Float | None = None, hermitian: bool = False
 ) -> Inference:
@@ -104,7 +119,8 @@ def linalg_pinv(
     return new((*lead, n, m), self.dtype, common_device(self, *tensors))
 
 
-@op(grad_fn="LinalgMatrixExpBackward0")
+@op(grad_fn="LinalgMatrixExpBackward0", batched=True, cost=matrices(25))
+@gradients("narrow(narrow(matrix_exp(cat(cat(adjoint(self), grad), cat(c, adjoint(self))))))")
 def matrix_exp(self: Tensor) -> Inference:
     """The exponential ``I + A + A @ A / 2 + ...`` of each square matrix. Halves are computed in float32."""
     need_square("matrix_exp", self, halves=True)

@@ -9,7 +9,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError, IndexOutOfRa
 from ..meta import Inference, Meta, Shape, meta, new
 from ..promotion import Promote
 from ..shapes import common_device, elementwise
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 from .matrix import fits
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -17,7 +17,7 @@ REDUCTIONS = ("none", "mean", "sum")
 
 def need_reduction(reduction: str, allowed: tuple[str, ...] = REDUCTIONS) -> None:
     if reduction not in allowed:
-        raise ArgumentValueError(f"reduction {reduction!r} is none of {', '.join(map(repr, allowed))}")
+        raise ArgumentValueError(f"reduction must be one of {', '.join(map(repr, allowed))}, not {reduction!r}")
 
 
 # Elementwise losses
@@ -39,6 +39,9 @@ def need_float(name: str, elements: Inference) -> None:
 
 
 @op(grad_fn="MseLossBackward0", exposed=("nn.functional",))
+@gradients(
+    self="(s := (self - target) * (averaged(grad) * 2))", target="-s", saves="self target", broadcasts=("target",)
+)
 def mse_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference:
     """The squared difference from the target, elementwise with broadcasting and promotion, then reduced (``"none"``,
     ``"mean"`` or ``"sum"``). Floating point only."""
@@ -49,16 +52,17 @@ def mse_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference
 
 def _refuse_bool(name: str, *operands: Meta) -> None:
     if any(operand.dtype.category == BOOLEAN for operand in operands):
-        raise DTypeError(f"{name}: bools have no difference; cast them first")
+        raise DTypeError(f"{name}: subtraction is not defined for bools; cast them first")
 
 
 @op(grad_fn="AbsBackward0", exposed=("nn.functional",))
+@gradients("opaque", saves="result1")
 def l1_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference:
     """The absolute difference from the target, elementwise with broadcasting and promotion, then reduced."""
     elements = elementwise(self, target, promotion=Promote.COMPLEX_TO_FLOAT)
     _refuse_bool("l1_loss", self, target)
     if reduction == "mean" and elements.outs[0].dtype.category < FLOATING:
-        raise DTypeError("l1_loss: integers have no mean; cast them, or use another reduction")
+        raise DTypeError("l1_loss: the mean is not defined for integers; cast them, or use another reduction")
     return reduced(elements, reduction, _PLAIN.get(reduction))
 
 
@@ -66,6 +70,12 @@ _PLAIN = {"mean": "MeanBackward0", "sum": "SumBackward0", "none": "AbsBackward0"
 
 
 @op(grad_fn="SmoothL1LossBackward0", exposed=("nn.functional",))
+@gradients(
+    self="(s := (sgn(self - target) if beta == 0 else clamp((self - target) / c, c, c)) * averaged(grad))",
+    target="-s",
+    saves="self target",
+    broadcasts=("target",),
+)
 def smooth_l1_loss(self: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Inference:
     """``0.5 * d ** 2 / beta`` where the difference ``d`` is below ``beta``, ``abs(d) - 0.5 * beta`` elsewhere; then
     reduced. With ``beta`` 0 it is :func:`l1_loss`."""
@@ -80,6 +90,9 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: str = "mean", beta: 
 
 
 @op(grad_fn="HuberLossBackward0", exposed=("nn.functional",))
+@gradients(
+    self="(s := clamp(self - target, c, c) * averaged(grad))", target="-s", saves="self target", broadcasts=("target",)
+)
 def huber_loss(self: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Inference:
     """``0.5 * d ** 2`` where the difference ``d`` is below ``delta``, ``delta * (abs(d) - 0.5 * delta)`` elsewhere;
     then reduced."""
@@ -102,6 +115,14 @@ def _need_same_shape(name: str, self: Meta, target: Meta) -> None:
     differentiable=("self", "target"),
     underived=("weight",),
     exposed=("nn.functional",),
+)
+@gradients(
+    self=(
+        "(t := (s := averaged(grad)) if weight is None else s * weight) * (self - target) / clamp_min((c"
+        " - self) * self, c)"
+    ),
+    target="t * clamp(log1p(-self) - log(self), c, c)",
+    saves="self target weight",
 )
 def binary_cross_entropy(
     self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
@@ -130,6 +151,14 @@ def _need_weight(name: str, weight: Meta, shape: Shape) -> None:
     grad_fn="BinaryCrossEntropyWithLogitsBackward0", differentiable=("self", "target"),
     underived=("weight", "pos_weight"), exposed=("nn.functional",),
 )  # fmt: skip
+@gradients(
+    self=(
+        "(t := (s := averaged(grad)) if weight is None else s * weight) * (sigmoid(self) - target"
+        " if pos_weight is None else ((u := target * pos_weight) + 1 - target) * sigmoid(self) - u)"
+    ),
+    target="-(t * self) if pos_weight is None else t * ((pos_weight - 1) * softplus(-self) - self)",
+    saves="self target weight pos_weight",
+)
 def binary_cross_entropy_with_logits(
     self: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
     reduction: str = "mean",
@@ -149,6 +178,15 @@ def binary_cross_entropy_with_logits(
 
 
 @op(grad_fn="SubBackward0", exposed=("nn.functional",))
+@gradients(
+    self=(
+        "-((target if not log_target else exp(target)) * (s := grad / c if reduction == 'batchmean'"
+        " else averaged(grad)))"
+    ),
+    target="s * (log(target) + 1 - self) if not log_target else s * exp(target) * (target - self + 1)",
+    saves="self target",
+    broadcasts=("target",),
+)
 def kl_div(self: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Inference:
     """The divergence of distributions: ``target * (log(target) - self)`` for log-probabilities ``self``, with
     broadcasting and promotion. With ``log_target`` the target holds log-probabilities, too. The reduction
@@ -186,7 +224,7 @@ def _need_classes(name: str, self: Meta, target: Meta) -> Shape:
     shape = (self.shape[0], *self.shape[2:]) if self.ndim > 1 else ()
     if self.ndim > 1 and target.ndim and not fits(self.shape[0], target.shape[0]):
         raise ArgumentValueError(
-            f"{name}: {self.shape[0]} samples of shape {list(self.shape)} meet a target of shape {list(target.shape)}"
+            f"{name}: {self.shape[0]} samples of shape {list(self.shape)} do not match a target of {list(target.shape)}"
         )
     single = self.ndim == 1 and target.shape == (1,)
     alike = len(shape) == target.ndim and all(fits(n, m) for n, m in zip(shape, target.shape, strict=True))
@@ -218,6 +256,7 @@ def _likelihood_node(self: Meta, reduction: str) -> str:
 
 
 @op(grad_fn="NllLossBackward0", differentiable=("self",), underived=("weight",), exposed=("nn.functional",))
+@gradients("-((unsqueeze(grad) if reduction == 'none' and self.ndim > 1 else grad) * c)", saves="target weight")
 def nll_loss(
     self: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Inference:
@@ -237,6 +276,19 @@ def nll_loss(
 
 
 @op(grad_fn="NllLossBackward0", differentiable=("self", "target"), underived=("weight",), exposed=("nn.functional",))
+@gradients(
+    self=(
+        "(s := grad1 + -((g := unsqueeze(grad) if reduction == 'none' and self.ndim > 1 else grad) * (c"
+        " if not carries_gradient(target) else (m := target if label_smoothing == 0"
+        " else target * c + c) * (w := reshape(weight) / c) if weight is not None else m * c"
+        " if reduction == 'mean' and self.ndim > 1 else m))) - exp(result1) * sum_dim(s)"
+    ),
+    target=(
+        "(t := (l := -(g * result1)) * w if weight is not None else l * c"
+        " if reduction == 'mean' and self.ndim > 1 else l) if label_smoothing == 0 else t * c"
+    ),
+    saves="target weight result1",
+)
 def cross_entropy(
     self: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,
@@ -255,7 +307,7 @@ def cross_entropy(
     _need_class_weight(name, self, weight)
     if is_distribution(self, target):
         if ignore_index >= 0:
-            raise ArgumentError(f"{name}: ignore_index={ignore_index} has no meaning for a target of probabilities")
+            raise ArgumentError(f"{name}: ignore_index={ignore_index} does not apply to a target of probabilities")
         shape = tuple(n for i, n in enumerate(self.shape) if i != class_dim(self))
         node = "DivBackward1" if reduction == "mean" else "NegBackward0"
         dtype = elementwise(self, target).outs[0].dtype
@@ -284,7 +336,7 @@ def class_weights(
     _need_scores("class_weights", self, ArgumentError)
     _need_classes("class_weights", self, target)
     if weight is not None and weight.shape != (shape[class_dim(self)],):
-        raise ShapeError(f"class_weights: a weight of shape {list(weight.shape)} does not go with {list(shape)}")
+        raise ShapeError(f"class_weights: a weight of shape {list(weight.shape)} does not match {list(shape)}")
     if prod(shape) < 0:
         raise ShapeError(f"class_weights: shape {list(shape)} has a negative extent")
     return new(shape, dtype, target.device)

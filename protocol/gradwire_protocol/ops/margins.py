@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ..costs import ALL_PAIRS
 from ..dtypes import FLOATING, DType, float32, float64, int64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, meta, new
 from ..promotion import Promote, join
 from ..shapes import broadcast, common_device, elementwise
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 from .losses import need_reduction, reduced
 from .matrix import fits
 
@@ -15,6 +16,7 @@ _REDUCED = {"mean": "MeanBackward0", "sum": "SumBackward0"}
 
 
 @op(grad_fn="SoftMarginLossBackward0", differentiable=("self",), underived=("target",), exposed=("nn.functional",))
+@gradients("-(target * sigmoid(-(target * self))) * averaged(grad)")
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference:
     """``log(1 + exp(-target * self))`` for targets 1 and -1, which broadcast to the input; then reduced."""
     need_reduction(reduction)
@@ -32,6 +34,7 @@ def soft_margin_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> I
 
 
 @op(grad_fn="AddBackward0", differentiable=("self",), exposed=("nn.functional",))
+@gradients("opaque()", saves="result1")
 def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Inference:
     """A distance itself where the target is 1, ``max(0, margin - self)`` where it is -1; with broadcasting, then
     reduced."""
@@ -47,6 +50,7 @@ def _with_float(*operands: Meta) -> DType:
 
 
 @op(grad_fn="ClampMinBackward0", exposed=("nn.functional",))
+@gradients(input1="(s := opaque(target))", input2="s", target="opaque(input1, input2)", saves="result1")
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Inference:
@@ -55,13 +59,14 @@ def margin_ranking_loss(
     need_reduction(reduction)
     if not input1.ndim == input2.ndim == target.ndim:
         listed = ", ".join(str(list(o.shape)) for o in (input1, input2, target))
-        raise ShapeError(f"margin_ranking_loss takes tensors with as many dimensions each, their shapes are {listed}")
+        raise ShapeError(f"margin_ranking_loss takes tensors with as many dimensions each; their shapes are {listed}")
     difference = elementwise(input1, input2).outs[0]
     elements = elementwise(target, difference, promotion=Promote.INT_TO_FLOAT)
     return reduced(elements, reduction, _REDUCED.get(reduction))
 
 
 @op(grad_fn="AddBackward0", differentiable=("input1", "input2"), exposed=("nn.functional",))
+@gradients("opaque", saves="input1 input2")
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Inference:
@@ -72,10 +77,10 @@ def cosine_embedding_loss(
     need_reduction(reduction)
     name = "cosine_embedding_loss"
     if target.ndim > 1:
-        raise ShapeError(f"{name}: the target has at most one dimension, its shape is {list(target.shape)}")
+        raise ShapeError(f"{name}: the target has at most one dimension; its shape is {list(target.shape)}")
     if not input1.ndim == input2.ndim == target.ndim + 1:
         raise ShapeError(
-            f"{name}: inputs of shapes {list(input1.shape)} and {list(input2.shape)} do not go with a target of shape "
+            f"{name}: inputs of shapes {list(input1.shape)} and {list(input2.shape)} do not match a target of shape "
             f"{list(target.shape)}, which has one dimension less"
         )
     shape = broadcast(broadcast(input1.shape, input2.shape)[:-1], target.shape)
@@ -85,6 +90,12 @@ def cosine_embedding_loss(
 
 
 @op(grad_fn="ClampMinBackward0", exposed=("nn.functional",))
+@gradients(
+    anchor="opaque",
+    positive="opaque(anchor, positive) if not swap else opaque",
+    negative="opaque(anchor, negative) if not swap else opaque",
+    saves="result1",
+)
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
     swap: bool = False, reduction: str = "mean",
@@ -98,7 +109,7 @@ def triplet_margin_loss(
     operands = (anchor, positive, negative)
     if not anchor.ndim == positive.ndim == negative.ndim:
         listed = ", ".join(str(list(o.shape)) for o in operands)
-        raise ShapeError(f"triplet_margin_loss takes tensors with as many dimensions each, their shapes are {listed}")
+        raise ShapeError(f"triplet_margin_loss takes tensors with as many dimensions each; their shapes are {listed}")
     if margin <= 0:
         raise ArgumentValueError(f"triplet_margin_loss: margin must be positive, got {margin}")
     near, far = broadcast(anchor.shape, positive.shape), broadcast(anchor.shape, negative.shape)
@@ -123,10 +134,16 @@ def _need_rows(name: str, self: Meta) -> tuple[int, int]:
 
 
 @op(grad_fn="MultiMarginLossBackward0", differentiable=("self",), underived=("weight",), exposed=("nn.functional",))
+@gradients(
+    "reshape((t := (c if p == 1 else where((c - sum_dim(reshape(self) * c) + reshape(self)) * c, c))"
+    " * (s := reshape(grad) * c)) - c * sum_dim(t)) if weight is None"
+    " else reshape((u := c * (s * unsqueeze(index_select(weight)))) - c * sum_dim(u)) if p == 1"
+    " else reshape(grad, self, weight)",
+    saves="self target weight",
+)
 def multi_margin_loss(
-    self: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-    reduction: str = "mean",
-) -> Inference:  # fmt: skip
+    self: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"
+) -> Inference:
     """``sum(max(0, margin - self[target] + self[i]) ** p for i != target) / C``, times the target's weight; reduced.
 
     Scores are ``(N, C)`` with classes ``(N,)``, or ``(C,)`` with one class. ``p`` is 1 or 2. A class outside the
@@ -135,9 +152,9 @@ def multi_margin_loss(
     name = "multi_margin_loss"
     need_reduction(reduction)
     if p not in (1, 2):
-        raise ArgumentValueError(f"{name}: p is 1 or 2, not {p}")
+        raise ArgumentValueError(f"{name}: p must be 1 or 2, not {p}")
     if weight is not None and weight.ndim != 1:
-        raise ArgumentValueError(f"{name}: the weight has one dimension, its shape is {list(weight.shape)}")
+        raise ArgumentValueError(f"{name}: the weight has one dimension; its shape is {list(weight.shape)}")
     samples, classes = _need_rows(name, self)
     if target.ndim > 1 or not fits(target.numel, samples):
         raise ShapeError(f"{name}: {samples} samples take a target of as many classes, got {list(target.shape)}")
@@ -154,13 +171,17 @@ def multi_margin_loss(
 def _need_label_lists(name: str, self: Meta, target: Meta) -> tuple[int, int]:
     rows = _need_rows(name, self)
     if target.ndim > 2 or target.shape != self.shape:
-        raise ShapeError(f"{name}: a target of shape {list(target.shape)} does not go with scores {list(self.shape)}")
+        raise ShapeError(f"{name}: a target of shape {list(target.shape)} does not match scores {list(self.shape)}")
     if target.dtype is not int64:
         raise DTypeError(f"{name}: labels are int64, not {target.dtype.name}")
     return rows
 
 
-@op(grad_fn="MultilabelMarginLossBackward0", differentiable=("self",), exposed=("nn.functional",))
+@op(grad_fn="MultilabelMarginLossBackward0", differentiable=("self",), exposed=("nn.functional",), cost=ALL_PAIRS)
+@gradients(
+    "c * ((unsqueeze(grad) if reduction == 'none' else averaged(grad)) if self.ndim == 2 else grad)",
+    saves="self target",
+)
 def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference:
     """``sum(max(0, 1 - self[j] + self[i])) / C`` over a sample's labels ``j`` and all other classes ``i``; reduced.
 
@@ -173,7 +194,7 @@ def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: str = "mean"
     return new(shape, self.dtype, common_device(self, target))
 
 
-@op(internal=True)
+@op(internal=True, cost=ALL_PAIRS)
 def multilabel_margin_slopes(self: Tensor, target: Tensor) -> Inference:
     """The slope of each sample's :func:`multilabel_margin_loss` by each of its scores."""
     _need_label_lists("multilabel_margin_slopes", self, target)
@@ -181,6 +202,7 @@ def multilabel_margin_slopes(self: Tensor, target: Tensor) -> Inference:
 
 
 @op(grad_fn="DivBackward0", exposed=("nn.functional",))
+@gradients(self="opaque", target="opaque(self, weight)", weight="opaque(self, target)", saves="self target weight")
 def multilabel_soft_margin_loss(
     self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Inference:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
+
+from ..costs import Cost, numel, product
 from ..dtypes import BOOLEAN, INTEGRAL, DType, int64
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, Shape, meta, new
 from ..promotion import ScalarKind
 from ..shapes import broadcast, canonical_dim, common_device, elementwise, view_stride
-from ..table import Factor, Tensor, op
+from ..table import Factor, Tensor, gradients, op
 
 
 def fits(a: int, b: int) -> bool:
@@ -42,7 +45,7 @@ def need_ndim(name: str, ndim: int, **operands: Meta) -> None:
     """
     for label, operand in operands.items():
         if operand.ndim != ndim:
-            raise ShapeError(f"{name}: {label} must have {ndim} dimensions, its shape is {list(operand.shape)}")
+            raise ShapeError(f"{name}: {label} must have {ndim} dimensions; its shape is {list(operand.shape)}")
 
 
 def need_product(name: str, a: Meta, b: Meta) -> None:
@@ -54,7 +57,8 @@ def need_product(name: str, a: Meta, b: Meta) -> None:
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
     if not fits(a.shape[-1], inner):
         raise ShapeError(
-            f"{name}: shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied, {a.shape[-1]} meets {inner}"
+            f"{name}: shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied: {a.shape[-1]} and "
+            f"{inner} must be equal"
         )
 
 
@@ -69,7 +73,22 @@ def need_expandable(name: str, self: Meta, shape: Shape) -> None:
         raise ShapeError(f"{name}: shape {list(self.shape)} does not expand to {list(shape)}, the product's")
 
 
-@op(grad_fn="MmBackward0")
+@op(grad_fn="MmBackward0", multilinear=True, cost=product("self"))
+@gradients(
+    self=(
+        "grad * conj(other) if self.ndim == 1 and other.ndim == 1 else unsqueeze(grad) * conj(other)"
+        " if other.ndim == 1 else squeeze.SqueezeBackward1(unsqueeze(grad) @ adjoint(other))"
+        " if self.ndim == 1 else grad @ adjoint(other)"
+    ),
+    other=(
+        "grad * conj(self) if self.ndim == 1 and other.ndim == 1 else unsqueeze(conj(self)) * unsqueeze(grad)"
+        " if self.ndim == 1 else matmul.MvBackward0(adjoint((r := reshape(self) if self.ndim > 2"
+        " else self)), reshape(grad)) if other.ndim == 1 else matmul(adjoint(r), reshape(grad)"
+        " if self.ndim > 2 else grad) if other.ndim == 2 else matmul.CloneBackward0(transpose(self), grad)"
+        " if self.ndim == 2 and not is_complex(self) else adjoint(self) @ grad"
+    ),
+    broadcasts=True,
+)
 def matmul(self: Tensor, other: Tensor) -> Inference:
     """The matrix product, for vectors, matrices and batches of matrices.
 
@@ -98,7 +117,8 @@ def _matmul_node(self: Meta, other: Meta) -> str:
     return "UnsafeViewBackward0"
 
 
-@op(grad_fn="MmBackward0")
+@op(grad_fn="MmBackward0", multilinear=True, cost=product("self"))
+@gradients(self="mm(grad, adjoint(mat2))", mat2="mm(adjoint(self), grad)")
 def mm(self: Tensor, mat2: Tensor) -> Inference:
     """The product of two matrices, without broadcasting."""
     need_ndim("mm", 2, self=self, mat2=mat2)
@@ -108,7 +128,8 @@ def mm(self: Tensor, mat2: Tensor) -> Inference:
     return new((self.shape[0], mat2.shape[1]), dtype, common_device(self, mat2), compute=dtype)
 
 
-@op(grad_fn="BmmBackward0")
+@op(grad_fn="BmmBackward0", multilinear=True, cost=product("self"))
+@gradients(self="bmm(grad, adjoint(mat2))", mat2="bmm(adjoint(self), grad)")
 def bmm(self: Tensor, mat2: Tensor) -> Inference:
     """The products of two batches of matrices, one by one: ``(b, n, k)`` times ``(b, k, m)`` is ``(b, n, m)``."""
     shape = _batched("bmm", self, mat2)
@@ -125,7 +146,8 @@ def _batched(name: str, a: Meta, b: Meta) -> Shape:
     return (a.shape[0], a.shape[1], b.shape[2])
 
 
-@op(grad_fn="MvBackward0")
+@op(grad_fn="MvBackward0", multilinear=True, cost=product("self"))
+@gradients(self="unsqueeze(grad) * unsqueeze(conj(vec))", vec="mv(adjoint(self), grad)")
 def mv(self: Tensor, vec: Tensor) -> Inference:
     """The product of a matrix and a vector."""
     need_ndim("mv", 2, self=self)
@@ -136,13 +158,15 @@ def mv(self: Tensor, vec: Tensor) -> Inference:
     return new((self.shape[0],), dtype, common_device(self, vec), compute=dtype)
 
 
-@op(grad_fn="DotBackward0")
+@op(grad_fn="DotBackward0", multilinear=True, cost=product("self"))
+@gradients(self="grad * conj(tensor)", tensor="grad * conj(self)")
 def dot(self: Tensor, tensor: Tensor) -> Inference:
     """The sum of products of two vectors of equal length, as a 0-dim tensor. Nothing is conjugated."""
     return _dot("dot", self, tensor)
 
 
-@op(grad_fn="VdotBackward0")
+@op(grad_fn="VdotBackward0", multilinear=True, cost=product("self"))
+@gradients(self="conj(grad) * other", other="grad * self")
 def vdot(self: Tensor, other: Tensor) -> Inference:
     """The dot product of two vectors with ``self`` conjugated."""
     return _dot("vdot", self, other)
@@ -156,7 +180,12 @@ def _dot(name: str, a: Meta, b: Meta) -> Inference:
     return new((), dtype, common_device(a, b), compute=dtype)
 
 
-@op(grad_fn="ViewBackward0")
+@op(grad_fn="ViewBackward0", multilinear=True, cost=product("self"))
+@gradients(
+    self="grad * conj(other) if other.ndim == 0 or self.ndim == 0 else tensordot(grad, conj(other))",
+    other="grad * conj(self) if other.ndim == 0 or self.ndim == 0 else tensordot(permute(grad), conj(self))",
+    broadcasts=True,
+)
 def inner(self: Tensor, other: Tensor) -> Inference:
     """Contract the last dimensions of both operands. With a 0-dim operand it is an ordinary, promoting product."""
     if not self.shape or not other.shape:
@@ -171,7 +200,11 @@ def inner(self: Tensor, other: Tensor) -> Inference:
     return new((*self.shape[:-1], *other.shape[:-1]), dtype, common_device(self, other), compute=dtype)
 
 
-@op(grad_fn="MulBackward0")
+@op(grad_fn="MulBackward0", multilinear=True)
+@gradients(
+    self="matmul.MvBackward0(grad, conj(to(vec2) if is_cast(vec2) else vec2))",
+    vec2="matmul.MvBackward0(transpose(grad), conj(to(self) if is_cast(self) else self))",
+)
 def outer(self: Tensor, vec2: Tensor) -> Inference:
     """All products of an element of one vector with one of the other, as a matrix. Promotes dtypes."""
     need_ndim("outer", 1, self=self, vec2=vec2)
@@ -182,7 +215,20 @@ def outer(self: Tensor, vec2: Tensor) -> Inference:
 # Products added to something: beta * self + alpha * product. With beta 0, self does not matter, not even its NaN.
 
 
-@op(grad_fn="AddmmBackward0", inplace=True, copied=("mat1", "mat2"), keyword_only=("beta", "alpha"))
+@op(
+    grad_fn="AddmmBackward0",
+    inplace=True,
+    copied=("mat1", "mat2"),
+    keyword_only=("beta", "alpha"),
+    cost=product("mat1"),
+    total=True,
+)
+@gradients(
+    self="times_beta(grad)",
+    mat1="times_alpha(matmul(grad, adjoint(mat2)))",
+    mat2="times_alpha(matmul(adjoint(mat1), grad))",
+    broadcasts=("self",),
+)
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (mat1 @ mat2)`` for matrices; ``self`` is expanded to the product's shape."""
     need_ndim("addmm", 2, mat1=mat1, mat2=mat2)
@@ -190,7 +236,20 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Factor = 1, alpha: Fac
     return _added("addmm", self, mat1, mat2, (mat1.shape[0], mat2.shape[1]))
 
 
-@op(grad_fn="AddmvBackward0", inplace=True, copied=("mat", "vec"), keyword_only=("beta", "alpha"))
+@op(
+    grad_fn="AddmvBackward0",
+    inplace=True,
+    copied=("mat", "vec"),
+    keyword_only=("beta", "alpha"),
+    cost=product("mat"),
+    inplace_function=True,
+)
+@gradients(
+    self="times_beta(grad)",
+    mat="times_alpha(unsqueeze(grad) * unsqueeze(conj(vec)))",
+    vec="times_alpha(mv(adjoint(mat), grad))",
+    broadcasts=("self",),
+)
 def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (mat @ vec)`` for a matrix and a vector."""
     need_ndim("addmv", 2, mat=mat)
@@ -199,14 +258,38 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Factor = 1, alpha: Facto
     return _added("addmv", self, mat, vec, (mat.shape[0],))
 
 
-@op(grad_fn="AddbmmBackward0", inplace=True, copied=("batch1", "batch2"), keyword_only=("beta", "alpha"))
+@op(
+    grad_fn="AddbmmBackward0",
+    inplace=True,
+    copied=("batch1", "batch2"),
+    keyword_only=("beta", "alpha"),
+    cost=Cost(lambda c: c.made * numel(c.batch1) // max(c.batch1.shape[-2], 1), product=True),
+)
+@gradients(
+    self="times_beta(grad)",
+    batch1="times_alpha(matmul.CloneBackward0(grad, adjoint(batch2)))",
+    batch2="times_alpha(matmul.UnsafeViewBackward0(adjoint(batch1), grad))",
+    broadcasts=("self",),
+)
 def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (batch1 @ batch2).sum(0)``: the products of a batch are summed into one matrix."""
     shape = _batched("addbmm", batch1, batch2)
     return _added("addbmm", self, batch1, batch2, shape[1:])
 
 
-@op(grad_fn="BaddbmmBackward0", inplace=True, copied=("batch1", "batch2"), keyword_only=("beta", "alpha"))
+@op(
+    grad_fn="BaddbmmBackward0",
+    inplace=True,
+    copied=("batch1", "batch2"),
+    keyword_only=("beta", "alpha"),
+    cost=product("batch1"),
+)
+@gradients(
+    self="times_beta(grad)",
+    batch1="times_alpha(matmul.UnsafeViewBackward0(grad, adjoint(batch2)))",
+    batch2="times_alpha(matmul.UnsafeViewBackward0(adjoint(batch1), grad))",
+    broadcasts=("self",),
+)
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * (batch1 @ batch2)``, matrix by matrix of a batch."""
     shape = _batched("baddbmm", batch1, batch2)
@@ -221,6 +304,12 @@ def _added(name: str, self: Meta, a: Meta, b: Meta, shape: Shape) -> Inference:
 
 
 @op(grad_fn="AddrBackward0", inplace=True, keyword_only=("beta", "alpha"))
+@gradients(
+    self="times_beta(grad)",
+    vec1="times_alpha(matmul.MvBackward0(grad, conj(vec2)))",
+    vec2="times_alpha(matmul.MvBackward0(transpose(grad), conj(vec1)))",
+    broadcasts=("self",),
+)
 def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Factor = 1, alpha: Factor = 1) -> Inference:
     """``beta * self + alpha * outer(vec1, vec2)``. Promotes dtypes; on bools it is ``self or (vec1 and vec2)``."""
     need_ndim("addr", 1, vec1=vec1, vec2=vec2)
@@ -234,7 +323,11 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Factor = 1, alpha: Fact
     return inferred
 
 
-@op(grad_fn="UnsafeViewBackward0")
+@op(grad_fn="UnsafeViewBackward0", multilinear=True)
+@gradients(
+    self="reshape(contract(reshape(grad), conj((o := to(reshape(other)) if is_cast(other) else reshape(other)))))",
+    other="reshape(contract(reshape(grad), conj((s := to(reshape(self)) if is_cast(self) else reshape(self)))))",
+)
 def kron(self: Tensor, other: Tensor) -> Inference:
     """The Kronecker product: every element of ``self`` times all of ``other``, block by block. Promotes dtypes."""
     ndim = max(self.ndim, other.ndim)
@@ -256,7 +349,8 @@ def _interleaved(self: Meta, ndim: int, at: int) -> Meta:
     return meta(tuple(shape), self.dtype, self.device, tuple(stride) if self.ndim else None)
 
 
-@op(grad_fn="TraceBackward0")
+@op(grad_fn="TraceBackward0", linear=True)
+@gradients("grad * c")
 def trace(self: Tensor) -> Inference:
     """The sum of a matrix's diagonal. Integers sum to int64."""
     need_ndim("trace", 2, self=self)
@@ -266,6 +360,7 @@ def trace(self: Tensor) -> Inference:
 
 
 @op(grad_fn="LinalgCrossBackward0")
+@gradients(self="cross(conj(expand(other)), grad)", other="cross(grad, conj(expand(self)))", broadcasts=("other",))
 def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Inference:
     """The cross product of 3-vectors along ``dim`` (by default the first dimension of extent 3), with broadcasting."""
     if self.ndim != other.ndim:
@@ -277,7 +372,7 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Inference:
     dim = canonical_dim(dim, self.ndim)
     if self.ndim == 0 or self.shape[dim] != 3 or other.shape[dim] != 3:
         raise ShapeError(
-            f"cross: dimension {dim} must have extent 3 in both operands, their shapes are {list(self.shape)} "
+            f"cross: dimension {dim} must have extent 3 in both operands; their shapes are {list(self.shape)} "
             f"and {list(other.shape)}"
         )
     dtype = need_same_dtype("cross", self, other)
@@ -285,7 +380,19 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Inference:
     return new(broadcast(self.shape, other.shape), dtype, common_device(self, other), compute=dtype)
 
 
-@op(grad_fn="AddmmBackward0", exposed=("nn.functional",))
+@op(grad_fn="AddmmBackward0", exposed=("nn.functional",), cost=product("self"), total=True)
+@gradients(
+    self=(
+        "unsqueeze(grad) * conj(weight) if weight.ndim == 1 else matmul.SqueezeBackward4(grad, conj(weight))"
+        " if self.ndim == 1 else grad @ conj(weight)"
+    ),
+    weight=(
+        "matmul.SqueezeBackward4(reshape(grad), conj((r := self if self.ndim == 2 else reshape(self))))"
+        " if weight.ndim == 1 else matmul(transpose(grad if self.ndim == 2 else reshape(grad)), conj(r))"
+    ),
+    bias="grad",
+    broadcasts=("bias",),
+)
 def linear(self: Tensor, weight: Tensor, bias: Tensor | None = None) -> Inference:
     """``self @ weight.T + bias``: ``(..., in)`` and a weight of ``(out, in)`` give ``(..., out)``.
 
@@ -296,14 +403,14 @@ def linear(self: Tensor, weight: Tensor, bias: Tensor | None = None) -> Inferenc
             f"linear needs operands of at least 1 dimension, got shapes {list(self.shape)} and {list(weight.shape)}"
         )
     if weight.ndim > 2:
-        raise ShapeError(f"linear: the weight must have 1 or 2 dimensions, its shape is {list(weight.shape)}")
+        raise ShapeError(f"linear: the weight must have 1 or 2 dimensions; its shape is {list(weight.shape)}")
     if not fits(self.shape[-1], weight.shape[-1]):
         raise ShapeError(
             f"linear: input of shape {list(self.shape)} has {self.shape[-1]} features, "
             f"the weight of shape {list(weight.shape)} takes {weight.shape[-1]}"
         )
     if bias is not None and weight.ndim == 1 and bias.ndim:
-        raise ShapeError(f"linear: a weight of 1 dimension takes a 0-dim bias, its shape is {list(bias.shape)}")
+        raise ShapeError(f"linear: a weight of 1 dimension takes a 0-dim bias; its shape is {list(bias.shape)}")
     dtype = need_same_dtype("linear", self, weight, bias)
     need_numbers("linear", dtype)
     shape = (*self.shape[:-1], *weight.shape[:-1])
@@ -325,7 +432,21 @@ def _linear_node(self: Meta, weight: Meta, bias: bool) -> str:
     return "SqueezeBackward4" if self.ndim == 1 else "UnsafeViewBackward0"
 
 
-@op(grad_fn="ViewBackward0", exposed=("nn.functional",))
+@op(
+    grad_fn="ViewBackward0",
+    exposed=("nn.functional",),
+    cost=Cost(lambda c: c.made * prod(c.weight.shape[1:]), product=True),
+)
+@gradients(
+    input1=(
+        "reshape(contract((g := grad if input1.ndim == 2 else reshape(grad)), (y := input2"
+        " if input1.ndim == 2 else reshape(input2)), weight))"
+    ),
+    input2="reshape(contract(g, (x := input1 if input1.ndim == 2 else reshape(input1)), weight))",
+    weight="contract(g, x, y)",
+    bias="grad",
+    broadcasts=("bias",),
+)
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Inference:
     """``sum_ij input1[..., i] * weight[o, i, j] * input2[..., j] + bias[o]`` for inputs of equal leading shape."""
     need_ndim("bilinear", 3, weight=weight)
@@ -334,7 +455,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         raise ShapeError(f"bilinear: leading dimensions of {list(a)} and {list(b)} differ")
     if not fits(a[-1], w[1]) or not fits(b[-1], w[2]):
         raise ShapeError(
-            f"bilinear: inputs of {a[-1]} and {b[-1]} features meet a weight of shape {list(w)}, which takes "
+            f"bilinear: inputs of {a[-1]} and {b[-1]} features do not match a weight of shape {list(w)}, which takes "
             f"{w[1]} and {w[2]}"
         )
     if bias is not None and bias.shape != w[:1]:

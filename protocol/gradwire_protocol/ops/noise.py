@@ -7,10 +7,11 @@ from ..dtypes import FLOATING
 from ..errors import ArgumentError
 from ..meta import Inference
 from ..shapes import elementwise
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 
 
 @op(results=2, grad_fn="RreluWithNoiseBackward0", differentiable=("self",), random=True, exposed=())
+@gradients("grad * result1")
 def rrelu(self: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Inference:
     """``self`` where positive, else ``slope * self`` (Xu et al., 2015); also the slopes, with 1 where positive.
 

@@ -18,7 +18,7 @@ from ..shapes import (
     like,
     reduced_shape,
 )
-from ..table import Float, Real, Scalar, Tensor, op
+from ..table import Float, Real, Scalar, Tensor, gradients, op
 from .matrix import fits
 
 
@@ -39,7 +39,7 @@ def _need_parameters(name: str, self: Meta, *parameters: Meta | None) -> None:
     allowed = (self.dtype, float32) if self.dtype.is_low_precision else (self.dtype,)
     if any(dtype not in allowed or dtype is not given[0] for dtype in given):
         listed = ", ".join(dtype.name for dtype in given)
-        raise DTypeError(f"{name}: parameters of {listed} do not go with an input of {self.dtype.name}")
+        raise DTypeError(f"{name}: parameters of {listed} do not match an input of {self.dtype.name}")
 
 
 def _normalized(name: str, self: Meta, shape: Shape, *parameters: Meta | None) -> int:
@@ -58,7 +58,19 @@ def _normalized(name: str, self: Meta, shape: Shape, *parameters: Meta | None) -
     return count
 
 
-@op(grad_fn="NativeLayerNormBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="NativeLayerNormBackward0", exposed=("function", "nn.functional"), total=True)
+@gradients(
+    self=(
+        "((s := grad if weight is None else grad * weight) - mean_dim(s) - (v := (t := self - mean_dim(self))"
+        " * (u := rsqrt(mean_dim(t * t) + c))) * mean_dim(s * v)) * u"
+    ),
+    weight=(
+        "sum_to_size.ViewBackward0(grad * v) if self.ndim > 1 or is_empty(self)"
+        " else sum_to_size.AliasBackward0(grad * v)"
+    ),
+    bias="sum_to_size.ViewBackward0(grad) if self.ndim > 1 or is_empty(self) else sum_to_size.AliasBackward0(grad)",
+    saves="self weight result1 result2",
+)
 def layer_norm(
     self: Tensor, normalized_shape: tuple[int, ...], weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5,
@@ -79,7 +91,7 @@ def layer_norm(
     return Inference((meta(self.shape, self.dtype, device), kept, kept), statistics)
 
 
-@op(results=None, internal=True)
+@op(results=None, internal=True, total=True)
 def layer_norm_backward(
     grad: Tensor, self: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, bias: bool = False
 ) -> Inference:
@@ -98,6 +110,15 @@ def layer_norm_backward(
 
 
 @op(grad_fn="MulBackward0", exposed=("function", "nn.functional"))
+@gradients(
+    self=(
+        "((s := grad if weight is None else grad * weight) - (u := self * (t := rsqrt(mean_dim(self * self)"
+        " + c))) * mean_dim(s * u)) * t"
+    ),
+    weight="grad * u",
+    saves="self weight result1",
+    broadcasts=("weight",),
+)
 def rms_norm(
     self: Tensor, normalized_shape: tuple[int, ...], weight: Tensor | None = None, eps: float | None = None
 ) -> Inference:
@@ -140,7 +161,7 @@ def _need_channels(name: str, self: Meta, **parameters: Meta | None) -> int:
     for label, parameter in parameters.items():
         if parameter is not None and (parameter.ndim != 1 or not fits(parameter.shape[0], channels)):
             raise ShapeError(
-                f"{name}: {label} of shape {list(parameter.shape)} does not go with {channels} channels of an input of "
+                f"{name}: {label} of shape {list(parameter.shape)} does not match {channels} channels of an input of "
                 f"shape {list(self.shape)}"
             )
     return channels
@@ -171,6 +192,12 @@ def _batch_result(name: str, self: Meta, *parameters: Meta | None) -> tuple[Meta
     underived=("running_mean", "running_var"),
     exposed=("nn.functional",),
 )
+@gradients(
+    self="opaque(self, weight) if training else opaque(weight)",
+    weight="opaque(self)",
+    bias="opaque()",
+    saves="self weight",
+)
 def batch_norm(
     self: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
     bias: Tensor | None = None, training: bool = False, momentum: Float = 0.1, eps: float = 1e-5,
@@ -194,7 +221,13 @@ def batch_norm(
     return Inference((out,))
 
 
-@op(grad_fn="NativeBatchNormBackward0", results=3, internal=True)
+@op(grad_fn="NativeBatchNormBackward0", results=3, internal=True, total=True)
+@gradients(
+    self="add(grad, grad1, grad2, self) if weight is None else add(grad, grad1, grad2, self, weight)",
+    weight="sum_dim(grad * ((s := self - mean_dim(self)) * rsqrt(mean_dim(s * s) + c)))",
+    bias="sum_dim(grad)",
+    saves="self weight result1 result2",
+)
 def batch_norm_training(
     self: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Inference:
@@ -206,6 +239,12 @@ def batch_norm_training(
 
 
 @op(grad_fn="NativeBatchNormBackward0", differentiable=("self", "weight", "bias"), internal=True)
+@gradients(
+    self="grad * reshape((s := rsqrt(var + c)) if weight is None else s * weight)",
+    weight="sum_dim(grad * ((self - reshape(mean)) * reshape(s)))",
+    bias="sum_dim(grad)",
+    saves="self mean var weight",
+)
 def batch_norm_inference(
     self: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5,
@@ -216,7 +255,7 @@ def batch_norm_inference(
     return Inference((out,), statistics)
 
 
-@op(results=3, internal=True)
+@op(results=3, internal=True, total=True)
 def batch_norm_backward(
     grad: Tensor, self: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, training: bool = True,
     eps: float = 1e-5,
@@ -236,6 +275,12 @@ def batch_norm_backward(
     differentiable=("self", "weight", "bias"),
     underived=("running_mean", "running_var"),
     exposed=("nn.functional",),
+)
+@gradients(
+    self="opaque(self, weight) if use_input_stats else opaque(weight)",
+    weight="opaque(self)",
+    bias="opaque()",
+    saves="self weight",
 )
 def instance_norm(
     self: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
@@ -257,13 +302,19 @@ def instance_norm(
 
 
 @op(grad_fn="NativeGroupNormBackward0", exposed=("function", "nn.functional"))
+@gradients(
+    self="reshape(grad, self) if weight is None else reshape(grad, self, weight)",
+    weight="sum_dim(grad * reshape((s := reshape(self) - mean_dim(reshape(self))) * rsqrt(mean_dim(s * s) + c)))",
+    bias="sum_dim(grad)",
+    saves="self weight result1 result2",
+)
 def group_norm(
     self: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Inference:
     """Shift and scale each group of channels of each sample to mean 0 and variance 1; then multiply by ``weight`` and
     add ``bias``, which have one element per channel. Floating point only."""
     if self.ndim < 2:
-        raise ShapeError(f"group_norm: the input must have at least 2 dimensions, its shape is {list(self.shape)}")
+        raise ShapeError(f"group_norm: the input must have at least 2 dimensions; its shape is {list(self.shape)}")
     if num_groups <= 0 or self.shape[1] % num_groups:
         raise ArgumentError(
             f"group_norm: {self.shape[1]} channels of shape {list(self.shape)} do not divide into {num_groups} groups"
@@ -287,9 +338,7 @@ def group_norm_backward(
     channels = _need_channels("group_norm_backward", self, weight=weight)
     statistics = _need_real("group_norm_backward", self.dtype)
     if grad.shape != self.shape or num_groups <= 0 or channels % num_groups:
-        raise ShapeError(
-            f"group_norm_backward: shapes {list(grad.shape)} and {list(self.shape)} do not belong together"
-        )
+        raise ShapeError(f"group_norm_backward: shapes {list(grad.shape)} and {list(self.shape)} do not match")
     of_channels = meta((channels,), weight.dtype if weight is not None else statistics, self.device)
     return Inference((meta(self.shape, self.dtype, self.device), of_channels, of_channels), statistics)
 
@@ -298,6 +347,7 @@ def group_norm_backward(
 
 
 @op(grad_fn="DivBackward0", exposed=("nn.functional",))
+@gradients("opaque")
 def normalize(self: Tensor, p: Real = 2.0, dim: int | tuple[int, ...] = 1, eps: Scalar = 1e-12) -> Inference:
     """Divide by the norm of order ``p`` over ``dim``, or by ``eps`` where that is larger."""
     canonical_dims(dim, self.ndim)
@@ -309,6 +359,7 @@ def normalize(self: Tensor, p: Real = 2.0, dim: int | tuple[int, ...] = 1, eps: 
 
 
 @op(grad_fn="SumBackward1", exposed=("function", "nn.functional"))
+@gradients("opaque", saves="x1 x2")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: Float = 1e-8) -> Inference:
     """The cosine of the angle between vectors along ``dim``, with broadcasting and promotion: their product divided by
     both norms, each at least ``eps``."""

@@ -15,14 +15,14 @@ from ..table import Float, Tensor, op
 
 def check_states(name: str, params: Sequence[Meta], *states: Sequence[Meta | None]) -> None:
     for param in params:
-        if param.dtype.category < 2:
+        if not param.dtype.carries_gradient:
             raise DTypeError(f"{name}: a parameter of dtype {param.dtype.name} cannot be optimized")
     for state in states:
         if len(state) != len(params):
             raise ArgumentError(f"{name}: {len(params)} parameters come with a state of {len(state)} tensors")
         for param, entry in zip(params, state, strict=True):
             if entry is not None and (entry.shape != param.shape or entry.dtype is not param.dtype):
-                raise ArgumentError(f"{name}: state {entry!r} does not belong to parameter {param!r}")
+                raise ArgumentError(f"{name}: state {entry!r} does not match parameter {param!r}")
 
 
 @op(control=True, results=0, exposed=())

@@ -11,7 +11,7 @@ from itertools import pairwise
 from ..errors import ArgumentError, ShapeError
 from ..meta import Inference, new
 from ..shapes import common_device
-from ..table import Factor, Float, Ints, Tensor, op
+from ..table import Factor, Float, Ints, Tensor, gradients, op
 
 
 def check_sizes(name: str, batch_sizes: Ints) -> None:
@@ -25,6 +25,7 @@ def check_sizes(name: str, batch_sizes: Ints) -> None:
 
 
 @op(grad_fn="PackPaddedSequenceBackward0", exposed=())
+@gradients("pad_packed(grad)")
 def pack_padded(self: Tensor, batch_sizes: Ints) -> Inference:
     """The rows of ``(time, batch, ...)`` that are no padding, ``(steps, ...)``: of each time step the first so many as
     ``batch_sizes`` says, which never rise."""
@@ -37,25 +38,27 @@ def pack_padded(self: Tensor, batch_sizes: Ints) -> Inference:
 
 
 @op(grad_fn="PadPackedSequenceBackward0", exposed=(), differentiable=("self",))
+@gradients("pack_padded(grad)")
 def pad_packed(self: Tensor, batch_sizes: Ints, padding_value: Factor = 0, length: int | None = None) -> Inference:
     """The way back of :func:`pack_padded`, to ``length`` time steps, by default as many as there are; what was not
     packed is ``padding_value``."""
     check_sizes("pad_packed", batch_sizes)
     if self.ndim < 1 or self.shape[0] != sum(batch_sizes):
-        raise ShapeError(f"pad_packed: batch_sizes add up to {sum(batch_sizes)}, the shape is {list(self.shape)}")
+        raise ShapeError(f"pad_packed: batch_sizes add up to {sum(batch_sizes)}; the shape is {list(self.shape)}")
     if length is not None and length < len(batch_sizes):
         raise ShapeError(f"pad_packed: {len(batch_sizes)} steps do not fit a length of {length}")
     return new((length or len(batch_sizes), batch_sizes[0], *self.shape[1:]), self.dtype, self.device)
 
 
 @op(grad_fn="PadSequenceBackward0", exposed=(), differentiable=("sequences",))
+@gradients("narrow(select(grad))")
 def pad_sequence(
     sequences: list[Tensor], batch_first: bool = False, padding_value: Float = 0, padding_side: str = "right"
 ) -> Inference:
     """Sequences ``(length, ...)`` of different lengths as one tensor ``(time, batch, ...)``, or with ``batch_first``
     ``(batch, time, ...)``, with ``padding_value`` after or, if ``padding_side`` is ``"left"``, before them."""
     if padding_side not in ("left", "right"):
-        raise ArgumentError(f"pad_sequence: padding_side is 'left' or 'right', not {padding_side!r}")
+        raise ArgumentError(f"pad_sequence: padding_side must be 'left' or 'right', not {padding_side!r}")
     if not sequences:
         raise ArgumentError("pad_sequence needs at least one sequence")
     first = sequences[0]

@@ -8,7 +8,7 @@ from ..dtypes import INTEGRAL
 from ..errors import ArgumentError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new
 from ..shapes import channels_last_stride
-from ..table import Float, Tensor, check_range, op
+from ..table import Float, Tensor, check_range, gradients, op
 
 _NODES = {"reflect": "ReflectionPad", "replicate": "ReplicationPad"}
 MODES = ("constant", "reflect", "replicate", "circular")
@@ -28,7 +28,7 @@ def _checked(self: Meta, pad: tuple[int, ...]) -> Shape:
     shape = tuple(n + before + after for n, (before, after) in zip(self.shape, amounts(pad, self.ndim), strict=True))
     for n, (before, after) in zip(self.shape, amounts(pad, self.ndim), strict=True):
         if n + before + after < 0 or n + min(before, 0) + min(after, 0) < 0:
-            raise ShapeError(f"pad {list(pad)} takes away more than shape {list(self.shape)} has")
+            raise ShapeError(f"pad {list(pad)} removes more than shape {list(self.shape)} has")
     return shape
 
 
@@ -37,6 +37,7 @@ def _check_value(self: Any, pad: object, mode: object, value: float) -> None:
 
 
 @op(grad_fn="ConstantPadNdBackward0", exposed=("nn.functional",))
+@gradients("pad(grad) if mode == 'constant' else pad_backward(grad)")
 def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Float | None = None) -> Inference:
     """Surround with a border: ``pad`` holds (before, after) for the last dimension, then for the one before it, ...
 
@@ -61,7 +62,7 @@ def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Float
         if mode != "replicate" and max(before, after) > max(most, 0):
             raise ShapeError(
                 f"pad: mode {mode!r} can take at most {most} elements from dimension {i} of {list(self.shape)}, "
-                f"{max(before, after)} are asked for"
+                f"not {max(before, after)}"
             )
     if 0 in self.shape[-count:]:
         raise ShapeError(f"pad: mode {mode!r} has nothing to repeat in shape {list(self.shape)}")
@@ -71,11 +72,15 @@ def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Float
 
 
 @op(grad_fn="PadBackwardBackward0", internal=True)
+@gradients(
+    "pad.CopySlices(grad0) if mode == 'circular' else pad.ReflectionPad2DBackward0(grad0)"
+    " if mode == 'reflect' else pad.ReplicationPad2DBackward0(grad0)"
+)
 def pad_backward(grad: Tensor, pad: tuple[int, ...], mode: str) -> Inference:
     """Fold a gradient's border onto the elements it was copied from: the transpose of :func:`pad` in a mode other than
     ``"constant"``."""
     if mode not in MODES[1:] or len(pad) % 2 or len(pad) // 2 > grad.ndim:
-        raise ArgumentError(f"pad_backward: mode {mode!r} and pad {list(pad)} do not go together")
+        raise ArgumentError(f"pad_backward: mode {mode!r} and pad {list(pad)} do not match")
     shape = tuple(n - before - after for n, (before, after) in zip(grad.shape, amounts(pad, grad.ndim), strict=True))
     if min(shape, default=1) < 0:
         raise ShapeError(f"pad_backward: shape {list(grad.shape)} is not padded by {list(pad)}")

@@ -8,7 +8,7 @@ from ..dtypes import BOOLEAN
 from ..errors import ArgumentError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new
 from ..shapes import channels_last_stride
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 from .convolution import Geometry, Size, spatial
 
 SHUFFLES = ("function", "nn.functional")
@@ -31,7 +31,8 @@ def _need_numbers(name: str, self: Meta) -> None:
         raise Unsupported(f"{name} is not defined on {self.dtype.name}")
 
 
-@op(grad_fn="Im2ColBackward0", exposed=())
+@op(grad_fn="Im2ColBackward0", exposed=(), linear=True)
+@gradients("col2im(grad)")
 def im2col(
     self: Tensor, kernel_size: int | tuple[int, ...], dilation: int | tuple[int, ...] = 1,
     padding: int | tuple[int, ...] = 0, stride: int | tuple[int, ...] = 1,
@@ -43,7 +44,7 @@ def im2col(
     geometry = patch_geometry("im2col", kernel_size, dilation, padding, stride)
     if self.ndim not in (3, 4) or 0 in self.shape[-3:]:
         raise ShapeError(
-            f"im2col takes (N, C, H, W) or (C, H, W), of which only N may be 0, the shape is {list(self.shape)}"
+            f"im2col takes (N, C, H, W) or (C, H, W), of which only N may be 0; the shape is {list(self.shape)}"
         )
     _need_numbers("im2col", self)
     outputs = geometry.outputs(self.shape[-2:])
@@ -55,7 +56,8 @@ def im2col(
     return new((*self.shape[:-3], *columns), self.dtype, self.device)
 
 
-@op(grad_fn="Col2ImBackward0", exposed=())
+@op(grad_fn="Col2ImBackward0", exposed=(), linear=True)
+@gradients("im2col(grad)")
 def col2im(
     self: Tensor, output_size: tuple[int, ...], kernel_size: int | tuple[int, ...],
     dilation: int | tuple[int, ...] = 1, padding: int | tuple[int, ...] = 0, stride: int | tuple[int, ...] = 1,
@@ -65,7 +67,7 @@ def col2im(
     geometry = patch_geometry("col2im", kernel_size, dilation, padding, stride)
     extents = spatial("col2im", output_size, 2, "output_size")
     if self.ndim not in (2, 3) or 0 in self.shape[-2:]:
-        raise ShapeError(f"col2im takes (N, rows, windows) or (rows, windows), the shape is {list(self.shape)}")
+        raise ShapeError(f"col2im takes (N, rows, windows) or (rows, windows); the shape is {list(self.shape)}")
     _need_numbers("col2im", self)
     taps = prod(geometry.kernel)
     if self.shape[-2] % taps:
@@ -81,7 +83,7 @@ def col2im(
 
 def _need_image(name: str, self: Meta, factor: int, what: str) -> None:
     if self.ndim < 3:
-        raise ShapeError(f"{name} takes at least 3 dimensions, (..., C, H, W), the shape is {list(self.shape)}")
+        raise ShapeError(f"{name} takes at least 3 dimensions, (..., C, H, W); the shape is {list(self.shape)}")
     if factor <= 0:
         raise ArgumentError(f"{name}: {what} must be positive, got {factor}")
 
@@ -90,7 +92,8 @@ def _shuffled(self: Meta, shape: Shape) -> Inference:
     return new(shape, self.dtype, self.device, stride=channels_last_stride(self, shape))
 
 
-@op(grad_fn="PixelShuffleBackward0", exposed=SHUFFLES)
+@op(grad_fn="PixelShuffleBackward0", exposed=SHUFFLES, linear=True, batched=True)
+@gradients("pixel_unshuffle(grad)")
 def pixel_shuffle(self: Tensor, upscale_factor: int) -> Inference:
     """``(..., C * r * r, H, W)`` as ``(..., C, H * r, W * r)``: channels become the elements of r x r blocks."""
     r = upscale_factor
@@ -101,7 +104,8 @@ def pixel_shuffle(self: Tensor, upscale_factor: int) -> Inference:
     return _shuffled(self, (*lead, c // (r * r), h * r, w * r))
 
 
-@op(grad_fn="PixelUnshuffleBackward0", exposed=SHUFFLES)
+@op(grad_fn="PixelUnshuffleBackward0", exposed=SHUFFLES, linear=True, batched=True)
+@gradients("pixel_shuffle(grad)")
 def pixel_unshuffle(self: Tensor, downscale_factor: int) -> Inference:
     """The inverse of :func:`pixel_shuffle`: ``(..., C, H * r, W * r)`` as ``(..., C * r * r, H, W)``."""
     r = downscale_factor
@@ -112,11 +116,12 @@ def pixel_unshuffle(self: Tensor, downscale_factor: int) -> Inference:
     return _shuffled(self, (*lead, c * r * r, h // r, w // r))
 
 
-@op(grad_fn="ChannelShuffleBackward0", exposed=SHUFFLES)
+@op(grad_fn="ChannelShuffleBackward0", exposed=SHUFFLES, linear=True)
+@gradients("channel_shuffle(grad)")
 def channel_shuffle(self: Tensor, groups: int) -> Inference:
     """``(N, C, ...)`` with its channels interleaved: the first of each of ``groups`` groups, then the second, ..."""
     if self.ndim < 3:
-        raise ShapeError(f"channel_shuffle takes at least 3 dimensions, the shape is {list(self.shape)}")
+        raise ShapeError(f"channel_shuffle takes at least 3 dimensions; the shape is {list(self.shape)}")
     if groups <= 0:
         raise ArgumentError(f"channel_shuffle: groups must be positive, got {groups}")
     if self.shape[1] % groups:

@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, U
 from ..meta import Inference, Meta, new, view
 from ..promotion import Promote, ScalarKind
 from ..shapes import broadcast, common_device, elementwise, elementwise_stride
-from ..table import Element, Expanded, Factor, Scalar, Tensor, op
+from ..table import Element, Expanded, Factor, Scalar, Tensor, gradients, op
 
 
 def _kind(scalar: object) -> ScalarKind:
@@ -32,13 +32,13 @@ def _check_alpha(name: str, inferred: Inference, alpha: object) -> Inference:
 def _refuse_bool(name: str, *operands: object) -> None:
     for operand in operands:
         if operand is ScalarKind.BOOL or (isinstance(operand, Meta) and operand.dtype.category == BOOLEAN):
-            raise DTypeError(f"{name} is not defined on bools: use ^ or logical_xor, or ~ to invert a mask")
+            raise DTypeError(f"{name} is not defined on bools; use ^ or logical_xor, or ~ to invert a mask")
 
 
 def _defined_on(name: str, inferred: Inference) -> Inference:
     """Refuse an op whose result would be of bools."""
     if inferred.outs[0].dtype.category == BOOLEAN:
-        raise Unsupported(f"{name} is not defined on bools: use logical_and and its like, or convert to integers")
+        raise Unsupported(f"{name} is not defined on bools; use logical_and and its like, or convert to integers")
     return inferred
 
 
@@ -47,7 +47,8 @@ def _need_tensor(name: str, *operands: object) -> None:
         raise ArgumentTypeError(f"{name} needs a tensor among its operands")
 
 
-@op(grad_fn="AddBackward0", inplace=True, keyword_only=("alpha",))
+@op(grad_fn="AddBackward0", inplace=True, keyword_only=("alpha",), linear=True, elementwise=True, wrapped=("other",))
+@gradients(self="grad", other="times_alpha(grad)")
 def add(self: Tensor, other: Tensor | Scalar, alpha: Scalar = 1) -> Inference:
     """``self + alpha * other``, with broadcasting and promotion. On bools it is a logical or.
 
@@ -56,14 +57,16 @@ def add(self: Tensor, other: Tensor | Scalar, alpha: Scalar = 1) -> Inference:
     return _check_alpha("add", elementwise(self, other), alpha)
 
 
-@op(grad_fn="SubBackward0", inplace=True, keyword_only=("alpha",))
+@op(grad_fn="SubBackward0", inplace=True, keyword_only=("alpha",), linear=True, elementwise=True, wrapped=("other",))
+@gradients(self="grad", other="times_alpha(-grad)")
 def sub(self: Tensor, other: Tensor | Scalar, alpha: Scalar = 1) -> Inference:
     """``self - alpha * other``, with broadcasting and promotion. Not defined on bools."""
     _refuse_bool("sub", self, other)
     return _check_alpha("sub", elementwise(self, other), alpha)
 
 
-@op(grad_fn="RsubBackward0")
+@op(grad_fn="RsubBackward0", linear=True, elementwise=True)
+@gradients(self="times_alpha(-grad)", other="grad")
 def rsub(self: Tensor, other: Tensor | Scalar, alpha: Scalar = 1) -> Inference:
     """``other - alpha * self``: subtraction with its operands exchanged. Not defined on bools."""
     _refuse_bool("rsub", self, other)
@@ -71,13 +74,18 @@ def rsub(self: Tensor, other: Tensor | Scalar, alpha: Scalar = 1) -> Inference:
     return inferred if isinstance(other, Meta) else inferred.named("RsubBackward1")
 
 
-@op(grad_fn="MulBackward0", inplace=True)
+@op(grad_fn="MulBackward0", inplace=True, multilinear=True, elementwise=True, wrapped=("other",))
+@gradients(self="grad * conj(other)", other="grad * conj(self)")
 def mul(self: Tensor, other: Tensor | Scalar) -> Inference:
     """Multiply elementwise, with broadcasting and promotion. On bools it is a logical and."""
     return elementwise(self, other)
 
 
-@op(grad_fn="DivBackward0", inplace=True, keyword_only=("rounding_mode",))
+@op(grad_fn="DivBackward0", inplace=True, keyword_only=("rounding_mode",), elementwise=True, wrapped=("other",))
+@gradients(
+    self="grad / conj(other) if rounding_mode is None else c",
+    other="-grad * conj(self / other / other) if rounding_mode is None else c",
+)
 def div(self: Tensor, other: Tensor | Scalar, rounding_mode: str | None = None) -> Inference:
     """Divide elementwise.
 
@@ -87,13 +95,18 @@ def div(self: Tensor, other: Tensor | Scalar, rounding_mode: str | None = None) 
     if rounding_mode is None:
         return elementwise(self, other, promotion=Promote.INT_TO_FLOAT)
     if rounding_mode not in ("trunc", "floor"):
-        raise ArgumentError(f"div: rounding_mode is None, 'trunc' or 'floor', not {rounding_mode!r}")
+        raise ArgumentError(f"div: rounding_mode must be None, 'trunc' or 'floor', not {rounding_mode!r}")
     inferred = elementwise(self, other, grad_fn="DivBackward2")
     require(f"div with rounding_mode={rounding_mode!r}", inferred.outs[0].dtype, REAL)
     return inferred
 
 
-@op(grad_fn="NotImplemented", inplace=True, underivable='it has no derivative, div(..., rounding_mode="floor") has one')
+@op(
+    grad_fn="NotImplemented",
+    inplace=True,
+    underivable='it has no derivative, div(..., rounding_mode="floor") has one',
+    elementwise=True,
+)
 def floor_divide(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """The quotient rounded down, as ``//`` in Python. It keeps integers; dividing one by zero is an error.
 
@@ -105,7 +118,8 @@ def floor_divide(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     return inferred
 
 
-@op(grad_fn="RemainderBackward1", inplace=True)
+@op(grad_fn="RemainderBackward1", inplace=True, elementwise=True, wrapped=("self",))
+@gradients(self="grad", other="-grad * div.DivBackward2(self, other)")
 def remainder(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """What is left by :func:`floor_divide`, as ``%`` in Python: it has the sign of the divisor."""
     _need_tensor("remainder", self, other)
@@ -114,7 +128,8 @@ def remainder(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     return inferred if isinstance(other, Meta) else inferred.named("RemainderBackward0")
 
 
-@op(grad_fn="FmodBackward1", inplace=True)
+@op(grad_fn="FmodBackward1", inplace=True, elementwise=True)
+@gradients(self="grad", other="-grad * div.DivBackward2(self, other)")
 def fmod(self: Tensor, other: Tensor | Scalar) -> Inference:
     """What is left of a division truncated towards zero: it has the sign of the dividend."""
     inferred = elementwise(self, other)
@@ -129,7 +144,15 @@ def _check_exponent(self: object, exponent: int) -> None:
         raise ArgumentError(f"pow: the exponent is {exponent}, which no integer dtype holds")
 
 
-@op(grad_fn="PowBackward1", inplace=True)
+@op(grad_fn="PowBackward1", inplace=True, elementwise=True)
+@gradients(
+    self=(
+        "(c if exponent == 0 else grad * conj(self ** c * c)) if is_number(exponent)"
+        " else where(c, grad * conj(pow(self, exponent - 1) * exponent))"
+    ),
+    exponent="grad * conj(result * c) if is_number(self) and self != 0 else where(c, grad * conj(result * log(self)))",
+    saves={"self": "self exponent", "exponent": "self exponent result"},
+)
 def pow(self: Tensor | Scalar, exponent: Tensor | Element) -> Inference:
     """``self`` to the power of ``exponent``; one of them may be a number.
 
@@ -137,7 +160,7 @@ def pow(self: Tensor | Scalar, exponent: Tensor | Element) -> Inference:
     tensor give 0 (or 1 and -1, where the base is).
     """
     _need_tensor("pow", self, exponent)
-    inferred = elementwise(self, exponent)
+    inferred = elementwise(self, exponent, wrapped=not isinstance(self, Meta))
     if isinstance(exponent, Meta):
         _defined_on("pow", inferred)
     if not isinstance(exponent, Meta):
@@ -147,21 +170,24 @@ def pow(self: Tensor | Scalar, exponent: Tensor | Element) -> Inference:
     return inferred if isinstance(self, Meta) else inferred.named("PowBackward2")
 
 
-@op(grad_fn="PowBackward0", inplace=True)
+@op(grad_fn="PowBackward0", inplace=True, elementwise=True, inplace_function=True)
+@gradients("grad * conj(self * 2)")
 def square(self: Tensor) -> Inference:
     """``self * self``; bools become int64."""
     return elementwise(self, ScalarKind.INT)
 
 
-@op(grad_fn="NegBackward0", inplace=True)
+@op(grad_fn="NegBackward0", inplace=True, linear=True, elementwise=True, inplace_function=True)
+@gradients("-grad")
 def neg(self: Tensor) -> Inference:
     """``-self``. Not defined on bools; unsigned integers wrap around."""
     if self.dtype.category == BOOLEAN:
-        raise DTypeError("neg is not defined on bools: use ~ or logical_not to invert a mask")
+        raise DTypeError("neg is not defined on bools; use ~ or logical_not to invert a mask")
     return elementwise(self)
 
 
-@op(grad_fn="AliasBackward0")
+@op(grad_fn="AliasBackward0", linear=True, elementwise=True, view=True)
+@gradients("grad")
 def positive(self: Tensor) -> Inference:
     """``+self``: the tensor as it is. Not defined on bools."""
     if self.dtype.category == BOOLEAN:
@@ -169,20 +195,23 @@ def positive(self: Tensor) -> Inference:
     return view(self, self.shape, self.stride)
 
 
-@op(grad_fn="AbsBackward0", inplace=True)
+@op(grad_fn="AbsBackward0", inplace=True, elementwise=True, inplace_function=True)
+@gradients("grad * sgn(self)")
 def abs(self: Tensor) -> Inference:
     """The absolute value; of a complex number its magnitude, which is real. Not defined on bools."""
     return _defined_on("abs", elementwise(self, promotion=Promote.COMPLEX_TO_FLOAT))
 
 
-@op(grad_fn="SignBackward0", inplace=True)
+@op(grad_fn="SignBackward0", inplace=True, elementwise=True)
+@gradients("c")
 def sign(self: Tensor) -> Inference:
     """-1, 0 or 1; NaN stays. For complex numbers see :func:`sgn`."""
     require("sign", self.dtype, ORDERED)
     return elementwise(self)
 
 
-@op(grad_fn="SgnBackward0", inplace=True)
+@op(grad_fn="SgnBackward0", inplace=True, elementwise=True)
+@gradients("where(c, (grad - real(grad * conj.ConjBackward0(result)) * result) / abs(self)) if is_complex(self) else c")
 def sgn(self: Tensor) -> Inference:
     """The sign; of a complex number the number of magnitude 1 in its direction, 0 for 0."""
     return elementwise(self)
@@ -195,25 +224,29 @@ def _extreme(name: str, self: Meta, other: Meta) -> Inference:
     return inferred
 
 
-@op(grad_fn="MaximumBackward0")
+@op(grad_fn="MaximumBackward0", elementwise=True)
+@gradients("where(grad / 2, where(c, grad))", saves={"self": "self other", "other": "self other"})
 def maximum(self: Tensor, other: Tensor) -> Inference:
     """The larger of two elements, NaN if either is. The gradient of a tie is split in halves."""
     return _extreme("maximum", self, other)
 
 
-@op(grad_fn="MinimumBackward0")
+@op(grad_fn="MinimumBackward0", elementwise=True)
+@gradients("where(grad / 2, where(c, grad))", saves={"self": "self other", "other": "self other"})
 def minimum(self: Tensor, other: Tensor) -> Inference:
     """The smaller of two elements, NaN if either is. The gradient of a tie is split in halves."""
     return _extreme("minimum", self, other)
 
 
-@op(grad_fn="FmaxBackward0")
+@op(grad_fn="FmaxBackward0", elementwise=True)
+@gradients(self="where(grad, c)", other="where(c, grad)", saves={"self": "self other", "other": "self other"})
 def fmax(self: Tensor, other: Tensor) -> Inference:
     """The larger of two elements; a NaN loses against a number. ``self`` gets the gradient of a tie."""
     return _extreme("fmax", self, other)
 
 
-@op(grad_fn="FminBackward0")
+@op(grad_fn="FminBackward0", elementwise=True)
+@gradients(self="where(grad, c)", other="where(c, grad)", saves={"self": "self other", "other": "self other"})
 def fmin(self: Tensor, other: Tensor) -> Inference:
     """The smaller of two elements; a NaN loses against a number. ``self`` gets the gradient of a tie."""
     return _extreme("fmin", self, other)
@@ -222,7 +255,8 @@ def fmin(self: Tensor, other: Tensor) -> Inference:
 _OF_CATEGORY: Final = {kind.category: kind for kind in ScalarKind}
 
 
-@op(grad_fn="ClampBackward1", inplace=True)
+@op(grad_fn="ClampBackward1", inplace=True, elementwise=True, inplace_function=True)
+@gradients("where(grad, c)", saves={"self": "self min max", "min": "self min max", "max": "self min max"})
 def clamp(self: Tensor, min: Tensor | Element | None = None, max: Tensor | Element | None = None) -> Inference:
     """Cut the values to the range from ``min`` to ``max``; either may be left out, not both.
 
@@ -243,28 +277,37 @@ def clamp(self: Tensor, min: Tensor | Element | None = None, max: Tensor | Eleme
             )
         bounds = [_OF_CATEGORY[bound.dtype.category] if isinstance(bound, Meta) else bound for bound in bounds]
         tensors = []
-    inferred = elementwise(self, *bounds, grad_fn="ClampBackward0" if tensors else None)
+    inferred = elementwise(self, *bounds, grad_fn="ClampBackward0" if tensors else None, wrapped=False)
     require("clamp", inferred.outs[0].dtype, ORDERED)
     return inferred
 
 
-@op(grad_fn="ClampMinBackward0", inplace=True)
+@op(grad_fn="ClampMinBackward0", inplace=True, elementwise=True, inplace_function=True)
+@gradients("where(grad, c)", saves={"self": "self min", "min": "self min"})
 def clamp_min(self: Tensor, min: Tensor | Element) -> Inference:
     """Raise values below ``min`` to it."""
-    inferred = elementwise(self, min)
+    inferred = elementwise(self, min, wrapped=False)
     require("clamp_min", inferred.outs[0].dtype, ORDERED)
     return inferred.named("ClampMinBackward1") if isinstance(min, Meta) else inferred
 
 
-@op(grad_fn="ClampMaxBackward0", inplace=True)
+@op(grad_fn="ClampMaxBackward0", inplace=True, elementwise=True, inplace_function=True)
+@gradients("where(grad, c)", saves={"self": "self max", "max": "self max"})
 def clamp_max(self: Tensor, max: Tensor | Element) -> Inference:
     """Lower values above ``max`` to it."""
-    inferred = elementwise(self, max)
+    inferred = elementwise(self, max, wrapped=False)
     require("clamp_max", inferred.outs[0].dtype, ORDERED)
     return inferred.named("ClampMaxBackward1") if isinstance(max, Meta) else inferred
 
 
-@op(grad_fn="WhereBackward0", differentiable=("self", "other"), exposed=("function",))
+@op(
+    grad_fn="WhereBackward0",
+    differentiable=("self", "other"),
+    exposed=("function",),
+    elementwise=True,
+    wrapped=("self", "other"),
+)
+@gradients(self="where(grad, c)", other="where(c, grad)", saves={"self": "condition", "other": "condition"})
 def where(condition: Tensor, self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """``self`` where the condition holds, else ``other``; all three broadcast, the two values promote.
 
@@ -293,7 +336,9 @@ def _result_of(self: object, other: object) -> Inference:
     inplace=True,
     copied=("value",),
     expanded=Expanded.WARNED,
+    elementwise=True,
 )
+@gradients(self="masked_fill(grad, c)", value="where(grad, c)", saves={"self": "mask", "value": "mask"})
 def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Element) -> Inference:
     """``self`` with ``value``, a number or a 0-dim tensor, where the bool ``mask`` holds.
 
@@ -314,14 +359,15 @@ def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Element) -> Inferenc
     return new(shape, self.dtype, device, grad_fn=grad_fn)
 
 
-@op(grad_fn="LerpBackward0", inplace=True)
+@op(grad_fn="LerpBackward0", inplace=True, elementwise=True)
+@gradients(self="grad * conj(1 - weight)", end="grad * conj(weight)", weight="grad * conj(end - self)")
 def lerp(self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Inference:
     """``self + weight * (end - self)``. The dtypes do not promote: they must be the same."""
     weighted = isinstance(weight, Meta)
     if end.dtype is not self.dtype:
-        raise DTypeError(f"lerp: end is {end.dtype.name}, it must be {self.dtype.name} as self is")
+        raise DTypeError(f"lerp: end is {end.dtype.name}; it must be {self.dtype.name} as self is")
     if weighted and weight.shape and weight.dtype is not self.dtype:
-        raise DTypeError(f"lerp: weight is {weight.dtype.name}, it must be {self.dtype.name} as self is")
+        raise DTypeError(f"lerp: weight is {weight.dtype.name}; it must be {self.dtype.name} as self is")
     require("lerp", self.dtype, (FLOATING, COMPLEX))
     if not weighted and _kind(weight).category > self.dtype.category:
         raise DTypeError(f"lerp: a {_kind(weight).value} weight does not fit {self.dtype.name} tensors")
@@ -329,13 +375,19 @@ def lerp(self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Inference:
     return elementwise(*operands, grad_fn="LerpBackward1" if weighted else None)
 
 
-@op(grad_fn="AddcmulBackward0", inplace=True, keyword_only=("value",))
+@op(grad_fn="AddcmulBackward0", inplace=True, keyword_only=("value",), elementwise=True)
+@gradients(self="grad", tensor1="times_value(grad * conj(tensor2))", tensor2="times_value(grad * conj(tensor1))")
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Factor = 1) -> Inference:
     """``self + value * tensor1 * tensor2``, with broadcasting and promotion. Not defined on bools alone."""
     return _defined_on("addcmul", elementwise(self, tensor1, tensor2))
 
 
-@op(grad_fn="AddcdivBackward0", inplace=True, keyword_only=("value",))
+@op(grad_fn="AddcdivBackward0", inplace=True, keyword_only=("value",), elementwise=True)
+@gradients(
+    self="grad",
+    tensor1="times_value(grad / conj(tensor2))",
+    tensor2="times_value(-grad * conj(tensor1 / (tensor2 * tensor2)))",
+)
 def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Factor = 1) -> Inference:
     """``self + value * tensor1 / tensor2``, with broadcasting and promotion; not for a quotient of integers."""
     if tensor1.dtype.category <= INTEGRAL and tensor2.dtype.category <= INTEGRAL:
@@ -346,7 +398,12 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Factor = 1) -
     return elementwise(self, tensor1, tensor2)
 
 
-@op(grad_fn="Atan2Backward0", inplace=True)
+@op(grad_fn="Atan2Backward0", inplace=True, elementwise=True)
+@gradients(
+    self="(s := grad * where(c, reciprocal(self * self + other * other))) * other",
+    other="s * -self",
+    saves="self other",
+)
 def atan2(self: Tensor, other: Tensor) -> Inference:
     """The angle of the point with abscissa ``other`` and ordinate ``self``, from -pi to pi."""
     inferred = elementwise(self, other, promotion=Promote.INT_TO_FLOAT)
@@ -354,7 +411,8 @@ def atan2(self: Tensor, other: Tensor) -> Inference:
     return inferred
 
 
-@op(grad_fn="HypotBackward0", inplace=True)
+@op(grad_fn="HypotBackward0", inplace=True, elementwise=True)
+@gradients(self="grad * (self / result)", other="grad * (other / result)")
 def hypot(self: Tensor, other: Tensor) -> Inference:
     """``sqrt(self**2 + other**2)`` without overflow on the way. Floating point only."""
     inferred = elementwise(self, other)
@@ -362,7 +420,8 @@ def hypot(self: Tensor, other: Tensor) -> Inference:
     return inferred
 
 
-@op(grad_fn="LogaddexpBackward0")
+@op(grad_fn="LogaddexpBackward0", elementwise=True)
+@gradients(self="grad / conj(exp(other - self) + 1)", other="grad / conj(exp(self - other) + 1)")
 def logaddexp(self: Tensor, other: Tensor) -> Inference:
     """``log(exp(self) + exp(other))`` without overflow on the way. Floating point and complex only."""
     inferred = elementwise(self, other)
@@ -370,7 +429,8 @@ def logaddexp(self: Tensor, other: Tensor) -> Inference:
     return inferred
 
 
-@op(grad_fn="Logaddexp2Backward0")
+@op(grad_fn="Logaddexp2Backward0", elementwise=True)
+@gradients(self="grad / (exp2(other - self) + 1)", other="grad / (exp2(self - other) + 1)")
 def logaddexp2(self: Tensor, other: Tensor) -> Inference:
     """``log2(2**self + 2**other)`` without overflow on the way. Floating point only."""
     inferred = elementwise(self, other)
@@ -378,7 +438,8 @@ def logaddexp2(self: Tensor, other: Tensor) -> Inference:
     return inferred
 
 
-@op(grad_fn="CopysignBackward0", inplace=True)
+@op(grad_fn="CopysignBackward0", inplace=True, elementwise=True)
+@gradients(self="grad * where(c, result / self)", other="c")
 def copysign(self: Tensor, other: Tensor | Scalar) -> Inference:
     """The magnitude of ``self`` with the sign of ``other``, a negative zero's too. Integers become floats."""
     inferred = elementwise(self, other, promotion=Promote.INT_TO_FLOAT)
@@ -386,7 +447,8 @@ def copysign(self: Tensor, other: Tensor | Scalar) -> Inference:
     return inferred if isinstance(other, Meta) else inferred.named("CopysignBackward1")
 
 
-@op(grad_fn="SelectBackward0")
+@op(grad_fn="SelectBackward0", linear=True, elementwise=True, view=True)
+@gradients("grad")
 def real(self: Tensor) -> Inference:
     """The real parts, as a view; a real tensor as it is."""
     if not self.dtype.is_complex:
@@ -394,7 +456,8 @@ def real(self: Tensor) -> Inference:
     return _part(self, 0)
 
 
-@op(grad_fn="SelectBackward0")
+@op(grad_fn="SelectBackward0", linear=True, elementwise=True, view=True)
+@gradients("grad * c")
 def imag(self: Tensor) -> Inference:
     """The imaginary parts of a complex tensor, as a view."""
     if not self.dtype.is_complex:
@@ -408,7 +471,8 @@ def _part(self: Meta, offset: int) -> Inference:
     return Inference((out,), None, (offset,))
 
 
-@op(grad_fn="ViewAsRealBackward0", exposed=("function",))
+@op(grad_fn="ViewAsRealBackward0", exposed=("function",), linear=True, batched=True, view=True)
+@gradients("view_as_complex(contiguous.AliasBackward0(grad))")
 def view_as_real(self: Tensor) -> Inference:
     """A view of complex numbers as pairs: a last dimension of extent 2 with the real and the imaginary part."""
     if not self.dtype.is_complex:
@@ -417,35 +481,45 @@ def view_as_real(self: Tensor) -> Inference:
     return Inference((Meta((*self.shape, 2), stride, self.dtype.to_real(), self.device),), None, (0,))
 
 
-@op(grad_fn="ViewAsComplexBackward0", exposed=("function",))
+@op(grad_fn="ViewAsComplexBackward0", exposed=("function",), linear=True, batched=True, view=True)
+@gradients("view_as_real(grad)")
 def view_as_complex(self: Tensor) -> Inference:
     """A view of pairs as complex numbers: the last dimension has extent 2, and its elements are adjacent."""
     if self.dtype not in (float32, float64):
         raise DTypeError(f"view_as_complex takes float32 and float64 tensors, not {self.dtype.name}")
     if not self.shape or self.shape[-1] != 2:
-        raise ShapeError(f"view_as_complex takes a last dimension of extent 2, the shape is {list(self.shape)}")
+        raise ShapeError(f"view_as_complex takes a last dimension of extent 2; the shape is {list(self.shape)}")
     if self.stride[-1] != 1 or any(s % 2 for s, n in zip(self.stride, self.shape[:-1]) if n != 1):
         raise ShapeError(
             "view_as_complex needs the last stride to be 1 and the others to be even, "
-            f"they are {list(self.stride)}: call contiguous() first"
+            f"they are {list(self.stride)}; call contiguous() first"
         )
     stride = tuple(s // 2 for s in self.stride[:-1])
     return Inference((Meta(self.shape[:-1], stride, self.dtype.to_complex(), self.device),), None, (0,))
 
 
-@op(grad_fn="ConjBackward0")
+@op(grad_fn="ConjBackward0", linear=True, elementwise=True)
+@gradients("conj.ConjBackward0(grad)")
 def conj(self: Tensor) -> Inference:
     """The complex conjugates, in new memory; real numbers as they are."""
     return elementwise(self)
 
 
-@op(grad_fn="ConjPhysicalBackward0", inplace="ConjPhysicalBackward1")
+@op(
+    grad_fn="ConjPhysicalBackward0",
+    inplace="ConjPhysicalBackward1",
+    linear=True,
+    elementwise=True,
+    inplace_function=True,
+)
+@gradients("conj.ConjBackward0(grad)")
 def conj_physical(self: Tensor) -> Inference:
     """The complex conjugates, in new memory; real numbers as they are."""
     return elementwise(self)
 
 
-@op(grad_fn="AngleBackward0")
+@op(grad_fn="AngleBackward0", elementwise=True)
+@gradients("where(c, grad * (self * c / (abs(self) * abs(self)))) if is_complex(self) else c")
 def angle(self: Tensor) -> Inference:
     """The argument of complex numbers, from -pi to pi; of real numbers 0, or pi if negative."""
     if self.dtype.is_complex:
@@ -464,13 +538,15 @@ def _complex_from(name: str, first: Meta, second: Meta) -> Inference:
     return new(out.shape, dtype, out.device, compute=first.dtype, stride=out.stride)
 
 
-@op(grad_fn="ComplexBackward0", name="complex", exposed=("function",))
+@op(grad_fn="ComplexBackward0", name="complex", exposed=("function",), elementwise=True)
+@gradients(real="grad", imag="imag(grad)")
 def complex_(real: Tensor, imag: Tensor) -> Inference:
     """Complex numbers from their parts, which broadcast and have one dtype."""
     return _complex_from("complex", real, imag)
 
 
-@op(grad_fn="PolarBackward0", exposed=("function",))
+@op(grad_fn="PolarBackward0", exposed=("function",), elementwise=True)
+@gradients(abs="grad * conj.ConjBackward0(sgn(result))", angle="grad * conj.ConjBackward0(result * c)")
 def polar(abs: Tensor, angle: Tensor) -> Inference:
     """Complex numbers from magnitude and angle, which broadcast and have one dtype."""
     return _complex_from("polar", abs, angle)

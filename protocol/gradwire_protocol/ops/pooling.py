@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+from ..costs import Cost, OpCall
 from ..dtypes import BOOLEAN, INTEGRAL, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new, several
 from ..shapes import channels_last_stride, window_extent
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 from .convolution import Size, spatial
 
 Outputs = int | tuple[int | None, ...]
@@ -38,11 +39,11 @@ class Pool:
                 )
         if len(shape) not in (count + 1, count + 2):
             raise ShapeError(
-                f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is "
+                f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch; its shape is "
                 f"{list(shape)}"
             )
         if 0 in shape[1 if len(shape) == count + 2 else 0 :]:
-            raise ShapeError(f"{name}: only the batch of an input may be empty, its shape is {list(shape)}")
+            raise ShapeError(f"{name}: only the batch of an input may be empty; its shape is {list(shape)}")
         self.outputs = tuple(
             window_extent(n, k, s, p, d, ceil_mode)
             for n, k, s, p, d in zip(shape[-count:], self.kernel, self.stride, self.padding, self.dilation, strict=True)
@@ -74,7 +75,19 @@ def _with_indices(values: Inference) -> Inference:
     return several(values, new(out.shape, int64, out.device, stride=out.stride)).named(values.grad_fn or "")
 
 
-@op(grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function", "nn.functional"))
+def _pooled(dims: int) -> Cost:
+    """The elements of each window, of which there are as many as elements of the result."""
+
+    def steps(c: OpCall) -> int:
+        size: Size = c.kernel_size
+        window: int = size**dims if isinstance(size, int) else prod(size) ** (dims if len(size) == 1 else 1)
+        return c.elements + c.made * window
+
+    return Cost(steps)
+
+
+@op(grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function", "nn.functional"), cost=_pooled(1))
+@gradients("max_pool_backward(grad)", saves="self")
 def max_pool1d(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
     padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
@@ -83,7 +96,8 @@ def max_pool1d(
     return _max(1, self, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@op(grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function", "nn.functional"), cost=_pooled(2))
+@gradients("max_pool_backward(grad)", saves="self")
 def max_pool2d(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
     padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
@@ -97,7 +111,8 @@ def max_pool2d(
     return _max(2, self, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@op(grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function", "nn.functional"), cost=_pooled(3))
+@gradients("max_pool_backward(grad)", saves="self")
 def max_pool3d(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
     padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
@@ -106,7 +121,8 @@ def max_pool3d(
     return _max(3, self, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@op(results=2, grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function",))
+@op(results=2, grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function",), cost=_pooled(1))
+@gradients("reshape(scatter_add(c, reshape(grad)))", saves="self result1")
 def max_pool1d_with_indices(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
     padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
@@ -115,7 +131,8 @@ def max_pool1d_with_indices(
     return _with_indices(_max(1, self, kernel_size, stride, padding, dilation, ceil_mode))
 
 
-@op(results=2, grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function",))
+@op(results=2, grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function",), cost=_pooled(2))
+@gradients("reshape(scatter_add(c, reshape(grad)))", saves="self result1")
 def max_pool2d_with_indices(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
     padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
@@ -124,7 +141,8 @@ def max_pool2d_with_indices(
     return _with_indices(_max(2, self, kernel_size, stride, padding, dilation, ceil_mode))
 
 
-@op(results=2, grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function",))
+@op(results=2, grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function",), cost=_pooled(3))
+@gradients("reshape(scatter_add(c, reshape(grad)))", saves="self result1")
 def max_pool3d_with_indices(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
     padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
@@ -133,7 +151,8 @@ def max_pool3d_with_indices(
     return _with_indices(_max(3, self, kernel_size, stride, padding, dilation, ceil_mode))
 
 
-@op(grad_fn="MaxPoolBackwardBackward0", differentiable=("grad",), internal=True)
+@op(grad_fn="MaxPoolBackwardBackward0", differentiable=("grad",), internal=True, batched=True)
+@gradients("max_pool_pick(grad0)", saves="self result")
 def max_pool_backward(
     grad: Tensor, self: Tensor, result: Tensor, kernel_size: tuple[int, ...], stride: tuple[int, ...],
     padding: tuple[int, ...], dilation: tuple[int, ...],
@@ -143,7 +162,8 @@ def max_pool_backward(
     return new(self.shape, grad.dtype, grad.device, compute=grad.dtype)
 
 
-@op(grad_fn="MaxPoolPickBackward0", differentiable=("tangent",), internal=True)
+@op(grad_fn="MaxPoolPickBackward0", differentiable=("tangent",), internal=True, batched=True)
+@gradients("max_pool_backward(grad)", saves="self result")
 def max_pool_pick(
     tangent: Tensor, self: Tensor, result: Tensor, kernel_size: tuple[int, ...], stride: tuple[int, ...],
     padding: tuple[int, ...], dilation: tuple[int, ...],
@@ -158,9 +178,7 @@ def max_pool_pick(
 def _need_outputs(name: str, grad: Meta, self: Meta, result: Meta, kernel: Shape) -> None:
     lead = len(self.shape) - len(kernel)
     if grad.shape != result.shape or len(result.shape) != len(self.shape) or self.shape[:lead] != result.shape[:lead]:
-        raise ShapeError(
-            f"{name}: shapes {list(grad.shape)}, {list(self.shape)} and {list(result.shape)} do not belong together"
-        )
+        raise ShapeError(f"{name}: shapes {list(grad.shape)}, {list(self.shape)} and {list(result.shape)} do not match")
 
 
 def _mean(
@@ -178,7 +196,8 @@ def _mean(
     return new(shape, self.dtype, self.device, compute=self.dtype, stride=last, grad_fn=node)
 
 
-@op(grad_fn="AvgPool2DBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="AvgPool2DBackward0", exposed=("function", "nn.functional"), linear=True, cost=_pooled(1))
+@gradients("avg_pool_backward(grad)")
 def avg_pool1d(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
     padding: int | tuple[int, ...] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
@@ -187,7 +206,8 @@ def avg_pool1d(
     return _mean(1, self, kernel_size, stride, padding, ceil_mode, None)
 
 
-@op(grad_fn="AvgPool2DBackward0", exposed=("nn.functional",))
+@op(grad_fn="AvgPool2DBackward0", exposed=("nn.functional",), linear=True, cost=_pooled(2))
+@gradients("avg_pool_backward(grad)")
 def avg_pool2d(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
     padding: int | tuple[int, ...] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
@@ -201,7 +221,8 @@ def avg_pool2d(
     return _mean(2, self, kernel_size, stride, padding, ceil_mode, divisor_override)
 
 
-@op(grad_fn="AvgPool3DBackward0", exposed=("nn.functional",))
+@op(grad_fn="AvgPool3DBackward0", exposed=("nn.functional",), linear=True, cost=_pooled(3))
+@gradients("avg_pool_backward(grad)")
 def avg_pool3d(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
     padding: int | tuple[int, ...] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
@@ -211,7 +232,8 @@ def avg_pool3d(
     return _mean(3, self, kernel_size, stride, padding, ceil_mode, divisor_override)
 
 
-@op(grad_fn="AvgPoolBackwardBackward0", internal=True)
+@op(grad_fn="AvgPoolBackwardBackward0", internal=True, linear=True)
+@gradients("avg_pool2d(grad0)")
 def avg_pool_backward(
     grad: Tensor, extents: tuple[int, ...], kernel_size: tuple[int, ...], stride: tuple[int, ...],
     padding: tuple[int, ...], count_include_pad: bool = True, divisor_override: int | None = None,
@@ -220,9 +242,7 @@ def avg_pool_backward(
     count = len(extents)
     geometry = (kernel_size, stride, padding)
     if not count or grad.ndim < count or any(len(g) != count for g in geometry) or min(*kernel_size, *stride) <= 0:
-        raise ShapeError(
-            f"avg_pool_backward: {list(extents)}, {geometry} and {list(grad.shape)} do not belong together"
-        )
+        raise ShapeError(f"avg_pool_backward: {list(extents)}, {geometry} and {list(grad.shape)} do not match")
     return new((*grad.shape[:-count], *extents), grad.dtype, grad.device, compute=grad.dtype)
 
 
@@ -235,7 +255,7 @@ def _adaptive(name: str, count: int, self: Meta, output_size: Outputs, per_chann
         compared = count > 1 and not isinstance(output_size, int) and self.ndim <= len(output_size)
         kind = ArgumentValueError if compared else ShapeError
         raise kind(
-            f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is "
+            f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch; its shape is "
             f"{list(self.shape)}"
         )
     sizes = (output_size,) * count if isinstance(output_size, int) else tuple(output_size)
@@ -245,7 +265,7 @@ def _adaptive(name: str, count: int, self: Meta, output_size: Outputs, per_chann
     if min(outputs) < 0:
         raise ArgumentError(f"{name}: output_size must not be negative, got {list(outputs)}")
     if 0 in self.shape[1 if per_channel else -count :]:
-        raise ShapeError(f"{name}: only the first dimension of an input may be empty, its shape is {list(self.shape)}")
+        raise ShapeError(f"{name}: only the first dimension of an input may be empty; its shape is {list(self.shape)}")
     if not self.dtype.is_floating_point:
         raise Unsupported(f"{name} is not defined on {self.dtype.name}")
     return (*self.shape[:-count], *outputs)
@@ -266,26 +286,30 @@ def _averaging(extents: Shape, outputs: Shape) -> int:
     return max((2 * 8 * n * m for n, m in zip(extents, outputs, strict=True)), default=0)
 
 
-@op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("function", "nn.functional"), linear=True)
+@gradients("adaptive_avg_pool_backward(grad)")
 def adaptive_avg_pool1d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Means over as many windows as ``output_size``, along the last dimension. See :func:`adaptive_avg_pool2d`."""
     return _adaptive_mean(1, self, output_size)
 
 
-@op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("nn.functional",))
+@op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("nn.functional",), linear=True)
+@gradients("adaptive_avg_pool_backward(grad)")
 def adaptive_avg_pool2d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Means over windows that divide ``(N, C, H, W)`` or ``(C, H, W)`` as evenly as they can into ``output_size``
     (``None`` keeps an extent); windows overlap where the extents do not divide. Floating point only."""
     return _adaptive_mean(2, self, output_size)
 
 
-@op(grad_fn="AdaptiveAvgPool3DBackward0", exposed=("nn.functional",))
+@op(grad_fn="AdaptiveAvgPool3DBackward0", exposed=("nn.functional",), linear=True)
+@gradients("adaptive_avg_pool_backward(grad)")
 def adaptive_avg_pool3d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Means over windows that divide volumes into ``output_size``. See :func:`adaptive_avg_pool2d`."""
     return _adaptive_mean(3, self, output_size)
 
 
-@op(grad_fn="AdaptiveAvgPoolBackwardBackward0", internal=True)
+@op(grad_fn="AdaptiveAvgPoolBackwardBackward0", internal=True, linear=True)
+@gradients("adaptive_avg_pool2d(grad0)")
 def adaptive_avg_pool_backward(grad: Tensor, extents: tuple[int, ...]) -> Inference:
     """Spread a gradient for adaptive means over their windows, in an input with these spatial extents."""
     count = len(extents)
@@ -304,18 +328,21 @@ def _adaptive_max(count: int, self: Meta, output_size: Outputs) -> Inference:
 
 
 @op(results=2, grad_fn="AdaptiveMaxPool2DBackward0", exposed=("function",))
+@gradients("reshape(scatter_add(c, reshape(grad)))", saves="result1")
 def adaptive_max_pool1d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Maxima over as many windows as ``output_size`` along the last dimension, and their indices."""
     return _adaptive_max(1, self, output_size)
 
 
 @op(results=2, grad_fn="AdaptiveMaxPool2DBackward0", exposed=("function",))
+@gradients("reshape(scatter_add(c, reshape(grad)))", saves="result1")
 def adaptive_max_pool2d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Maxima over the windows of :func:`adaptive_avg_pool2d`, and their indices in the flattened image."""
     return _adaptive_max(2, self, output_size)
 
 
 @op(results=2, grad_fn="AdaptiveMaxPool3DBackward0", exposed=("function",))
+@gradients("reshape(scatter_add(c, reshape(grad)))", saves="result1")
 def adaptive_max_pool3d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Maxima over windows that divide volumes into ``output_size``, and their indices in the flattened volume."""
     return _adaptive_max(3, self, output_size)

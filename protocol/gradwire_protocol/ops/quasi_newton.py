@@ -45,7 +45,7 @@ def move_params(params: list[Tensor], direction: Tensor, t: Float, origin: Tenso
     """Add ``t * direction`` to the parameters, or to ``origin``, where they are then. Both are vectors as
     :func:`flat_values` gives them."""
     for param in params:
-        if param.dtype.category < 2:
+        if not param.dtype.carries_gradient:
             raise DTypeError(f"move_params: a parameter of dtype {param.dtype.name} cannot be optimized")
     for vector in (direction, origin):
         if vector is None:
@@ -62,7 +62,7 @@ def gradient_facts(gradient: Tensor, direction: Tensor | None = None) -> Inferen
     sizes, its product with the direction (0 without one), and its product with itself."""
     _check_vector("gradient_facts", gradient)
     if direction is not None and (direction.shape != gradient.shape or direction.dtype is not gradient.dtype):
-        raise ShapeError(f"gradient_facts: the direction {direction!r} does not belong to the gradient {gradient!r}")
+        raise ShapeError(f"gradient_facts: the direction {direction!r} does not match the gradient {gradient!r}")
     return new_facts(gradient, 4)
 
 
@@ -94,7 +94,7 @@ def lbfgs_direction(
             raise ArgumentError(f"lbfgs_direction: scale and ro are one {gradient.dtype.name} each, not {number!r}")
     for vector in (previous, direction, *old_dirs, *old_stps):
         if vector.shape != gradient.shape or vector.dtype is not gradient.dtype:
-            raise ShapeError(f"lbfgs_direction: {vector!r} does not belong to the gradient {gradient!r}")
+            raise ShapeError(f"lbfgs_direction: {vector!r} does not match the gradient {gradient!r}")
     flat, one = meta(gradient.shape, gradient.dtype, gradient.device), meta((), gradient.dtype, gradient.device)
     return Inference((flat, flat, flat, one, one, *new_facts(gradient, 4).outs))
 

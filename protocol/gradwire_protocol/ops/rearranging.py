@@ -7,11 +7,12 @@ from ..errors import ArgumentError, IndexOutOfRange, ShapeError
 from ..meta import Inference, Meta, new
 from ..meta import view as shows
 from ..shapes import canonical_dim, canonical_dims, like
-from ..table import Expanded, Ints, Tensor, op
+from ..table import Expanded, Ints, Tensor, gradients, op
 from .views import diagonal_of, extent_of_memory
 
 
-@op(grad_fn="FlipBackward0", variadic="dims")
+@op(grad_fn="FlipBackward0", variadic="dims", linear=True)
+@gradients("flip(grad)")
 def flip(self: Tensor, dims: Ints) -> Inference:
     """A copy with the order along the given dimensions reversed."""
     if dims:
@@ -19,7 +20,8 @@ def flip(self: Tensor, dims: Ints) -> Inference:
     return like(self)
 
 
-@op(grad_fn="RollBackward0")
+@op(grad_fn="RollBackward0", linear=True)
+@gradients("roll(grad)")
 def roll(self: Tensor, shifts: Ints | int, dims: Ints | int | None = None) -> Inference:
     """A copy with elements moved along dimensions, those that fall off coming in again at the other end.
 
@@ -32,7 +34,7 @@ def roll(self: Tensor, shifts: Ints | int, dims: Ints | int | None = None) -> In
     else:
         named = (dims,) if isinstance(dims, int) else dims
         if len(named) != count:
-            raise ArgumentError(f"roll: {count} shifts do not go with {len(named)} dims")
+            raise ArgumentError(f"roll: {count} shifts do not match {len(named)} dims")
         for dim in named:
             if not self.ndim:
                 raise IndexOutOfRange(f"roll: a 0-dim tensor has no dimension {dim}")
@@ -40,14 +42,15 @@ def roll(self: Tensor, shifts: Ints | int, dims: Ints | int | None = None) -> In
     return new(self.shape, self.dtype, self.device)
 
 
-@op(grad_fn="Rot90Backward0")
+@op(grad_fn="Rot90Backward0", linear=True)
+@gradients("rot90(grad)")
 def rot90(self: Tensor, k: int = 1, dims: Ints = (0, 1)) -> Inference:
     """A copy rotated ``k`` times by 90 degrees in the plane of two dimensions, from the first towards the second."""
     if len(dims) != 2 or self.ndim < 2:
         raise ArgumentError(f"rot90 turns a plane of two dimensions, got dims {list(dims)} of {self!r}")
     a, b = canonical_dim(dims[0], self.ndim), canonical_dim(dims[1], self.ndim)
     if a == b:
-        raise ArgumentError(f"rot90: dims {list(dims)} name one dimension twice")
+        raise ArgumentError(f"rot90: dims {list(dims)} contain a duplicate")
     if k % 4 == 0:
         return new(self.shape, self.dtype, self.device)
     if k % 2 == 0:
@@ -65,19 +68,22 @@ def _triangle(name: str, self: Meta) -> Inference:
     return new(self.shape, self.dtype, self.device)
 
 
-@op(grad_fn="TrilBackward0", inplace=True, expanded=Expanded.NUMBERS)
+@op(grad_fn="TrilBackward0", inplace=True, expanded=Expanded.NUMBERS, linear=True, batched=True)
+@gradients("tril(grad)")
 def tril(self: Tensor, diagonal: int = 0) -> Inference:
     """The lower triangles of matrices, up to the given diagonal; zeros elsewhere."""
     return _triangle("tril", self)
 
 
-@op(grad_fn="TriuBackward0", inplace=True, expanded=Expanded.NUMBERS)
+@op(grad_fn="TriuBackward0", inplace=True, expanded=Expanded.NUMBERS, linear=True, batched=True)
+@gradients("triu(grad)")
 def triu(self: Tensor, diagonal: int = 0) -> Inference:
     """The upper triangles of matrices, from the given diagonal on; zeros elsewhere."""
     return _triangle("triu", self)
 
 
-@op(grad_fn="DiagonalBackward0_copy")
+@op(grad_fn="DiagonalBackward0_copy", linear=True)
+@gradients("diagonal(grad) if self.ndim == 1 else diagonal_backward(grad)")
 def diag(self: Tensor, diagonal: int = 0) -> Inference:
     """The diagonal of a matrix, copied, or the matrix that has a vector on its diagonal."""
     if self.ndim == 1:
@@ -88,7 +94,8 @@ def diag(self: Tensor, diagonal: int = 0) -> Inference:
     return new((diagonal_of(self, diagonal, 0, 1)[2],), self.dtype, self.device)
 
 
-@op(grad_fn="DiagEmbedBackward0")
+@op(grad_fn="DiagEmbedBackward0", linear=True)
+@gradients("diagonal(grad)")
 def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Inference:
     """Matrices that have the last dimension on their diagonal and zeros elsewhere, in dimensions ``dim1, dim2``."""
     if not self.shape:
@@ -101,7 +108,8 @@ def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     return new([n if i in (a, b) else next(rest) for i in range(self.ndim + 1)], self.dtype, self.device)
 
 
-@op(grad_fn="SumBackward1", variadic="size", exposed=("method",))
+@op(grad_fn="SumBackward1", variadic="size", exposed=("method",), linear=True)
+@gradients("expand(grad)")
 def sum_to_size(self: Tensor, size: Ints) -> Inference:
     """The sum over the dimensions that broadcasting added or stretched, so that the result has the given size."""
     lead = self.ndim - len(size)
@@ -115,6 +123,7 @@ def sum_to_size(self: Tensor, size: Ints) -> Inference:
 
 
 @op(grad_fn="AsStridedScatterBackward0")
+@gradients(self="grad - restride((s := restride(grad)))", src="s")
 def as_strided_scatter(self: Tensor, src: Tensor, size: Ints, stride: Ints, storage_offset: int = 0) -> Inference:
     """A copy of ``self`` with ``src`` written into the part that :func:`as_strided` shows."""
     start, end = extent_of_memory(size, stride, storage_offset)

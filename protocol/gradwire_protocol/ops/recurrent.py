@@ -7,11 +7,12 @@ derivative needs beside its results are further results, which no caller sees.
 
 from __future__ import annotations
 
+from ..costs import Cost, OpCall, last, numel
 from ..dtypes import DType, float32
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, meta
 from ..shapes import common_device
-from ..table import Ints, Tensor, op
+from ..table import Ints, Tensor, gradients, op
 from .matrix import fits
 from .packing import check_sizes
 
@@ -37,9 +38,9 @@ class _Layer:
         self.batch, self.rows = _extents(name, self_, hx, batch_sizes)
         for what, weight in (("w_ih", w_ih), ("w_hh", w_hh)):
             if weight.ndim != 2 or weight.shape[0] % gates:
-                raise ShapeError(f"{name}: {what} has {gates} blocks of rows, its shape is {list(weight.shape)}")
+                raise ShapeError(f"{name}: {what} has {gates} blocks of rows; its shape is {list(weight.shape)}")
         if w_hr is not None and w_hr.ndim != 2:
-            raise ShapeError(f"{name}: w_hr is a matrix, its shape is {list(w_hr.shape)}")
+            raise ShapeError(f"{name}: w_hr is a matrix; its shape is {list(w_hr.shape)}")
         self.hidden = w_hh.shape[0] // gates
         self.outputs = self.hidden if w_hr is None else w_hr.shape[0]
         wanted: dict[str, tuple[Meta, tuple[int, ...]]] = {
@@ -78,7 +79,7 @@ def require(name: str, what: str, found: Meta, shape: tuple[int, ...]) -> None:
 def _extents(name: str, self: Meta, hx: Meta, batch_sizes: Ints | None) -> tuple[int, int]:
     """How many sequences there are, and how many rows in all steps together."""
     if not self.known or not hx.known:
-        raise ShapeError(f"{name} needs extents that are known, not {list(self.shape)} and {list(hx.shape)}")
+        raise ShapeError(f"{name} needs known extents, not {list(self.shape)} and {list(hx.shape)}")
     if batch_sizes is None:
         if self.ndim != 3 or not self.shape[0]:
             raise ShapeError(f"{name}: a sequence has shape (time, batch, features), time > 0, not {list(self.shape)}")
@@ -91,7 +92,26 @@ def _extents(name: str, self: Meta, hx: Meta, batch_sizes: Ints | None) -> tuple
     return batch_sizes[0], self.shape[0]
 
 
-@op(grad_fn="RnnLayerBackward0", results=2, exposed=())
+def _all_weights(c: OpCall) -> int:
+    """Steps: at each time all of the weights, for each member of the batch."""
+    rows = numel(c.self) // max(last(c.self), 1)
+    return rows * (numel(c.w_ih) + numel(c.w_hh))
+
+
+@op(grad_fn="RnnLayerBackward0", results=2, exposed=(), cost=Cost(_all_weights))
+@gradients(
+    self="reshape(grad, grad1, w_hh, w_ih) if b_hh is None else reshape(grad, grad1, result, w_hh, w_ih)",
+    hx=(
+        "(matmul(grad, grad1, w_hh) if b_hh is None else matmul(grad, grad1, result, w_hh))"
+        " if batch_sizes is None or not reverse else cat(grad, grad1, w_hh) if b_hh is None"
+        " else cat(grad, grad1, result, w_hh)"
+    ),
+    w_ih="matmul(grad, grad1, self, w_hh) if b_hh is None else matmul(grad, grad1, result, self, w_hh)",
+    w_hh="matmul(grad, grad1, hx, result, w_hh)",
+    b_ih="(s := sum_dim(grad, grad1, result, w_hh))",
+    b_hh="s",
+    saves="self hx w_ih w_hh result0",
+)
 def rnn_layer(
     self: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None,
     relu: bool = False, reverse: bool = False, batch_sizes: Ints | None = None,
@@ -107,7 +127,21 @@ def rnn_layer(
     return Inference((layer.output(), layer.state(layer.hidden)), layer.compute)
 
 
-@op(grad_fn="LstmLayerBackward0", results=3, exposed=())
+@op(grad_fn="LstmLayerBackward0", results=3, exposed=(), cost=Cost(_all_weights))
+@gradients(
+    self=(
+        "reshape((all := ((b_hh, b_ih) if b_hh is not None else (), cx, grad, grad1, grad2, grad4, hx, result,"
+        " result4, self, w_hh, w_hr if w_hr is not None else (), w_ih)))"
+    ),
+    hx="matmul(all) if batch_sizes is None or not reverse else cat(all)",
+    cx="mul(all) if batch_sizes is None or not reverse else cat(all)",
+    w_ih="matmul(all)",
+    w_hh="matmul(all)",
+    b_ih="sum_dim(all)",
+    b_hh="sum_dim(all)",
+    w_hr="matmul(all)",
+    saves="self hx cx w_ih w_hh b_ih b_hh w_hr result0 result3 result4",
+)
 def lstm_layer(
     self: Tensor, hx: Tensor, cx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None, w_hr: Tensor | None = None, reverse: bool = False, batch_sizes: Ints | None = None,
@@ -127,7 +161,16 @@ def lstm_layer(
     return Inference((layer.output(), *states, layer.kept(4 * layer.hidden), layer.kept(layer.hidden)), layer.compute)
 
 
-@op(grad_fn="GruLayerBackward0", results=2, exposed=())
+@op(grad_fn="GruLayerBackward0", results=2, exposed=(), cost=Cost(_all_weights))
+@gradients(
+    self="reshape((all := ((b_hh, b_ih) if b_hh is not None else (), grad, grad1, hx, result, self, w_hh, w_ih)))",
+    hx="add(all) if batch_sizes is None or not reverse else cat(all)",
+    w_ih="matmul(all)",
+    w_hh="matmul(all)",
+    b_ih="sum_dim(all)",
+    b_hh="sum_dim(all)",
+    saves="self hx w_ih w_hh b_ih b_hh result0 result2 result3",
+)
 def gru_layer(
     self: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None,
     reverse: bool = False, batch_sizes: Ints | None = None,
@@ -152,7 +195,7 @@ def _gradients(*operands: Meta | None) -> Inference:
     return Inference(found, float32 if found[0].dtype.is_low_precision else found[0].dtype)
 
 
-@op(results=None, internal=True)
+@op(results=None, internal=True, cost=Cost(lambda c: 3 * _all_weights(c)))
 def rnn_layer_backward(
     grad: Tensor | None, grad_state: Tensor | None, self: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
     output: Tensor, relu: bool, reverse: bool, batch_sizes: Ints | None, inputs: bool,
@@ -162,7 +205,7 @@ def rnn_layer_backward(
     return _gradients(hx, w_ih, w_hh, bias, self if inputs else None)
 
 
-@op(results=None, internal=True)
+@op(results=None, internal=True, cost=Cost(lambda c: 3 * _all_weights(c)))
 def lstm_layer_backward(
     grad: Tensor | None, grad_state: Tensor | None, grad_cell: Tensor | None, grad_cells: Tensor | None, self: Tensor,
     hx: Tensor, cx: Tensor, w_ih: Tensor, w_hh: Tensor, w_hr: Tensor | None, output: Tensor, gates: Tensor,
@@ -174,7 +217,7 @@ def lstm_layer_backward(
     return _gradients(hx, cx, w_ih, w_hh, bias, w_hr, self if inputs else None)
 
 
-@op(results=None, internal=True)
+@op(results=None, internal=True, cost=Cost(lambda c: 3 * _all_weights(c)))
 def gru_layer_backward(
     grad: Tensor | None, grad_state: Tensor | None, self: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
     output: Tensor, gates: Tensor, product: Tensor, reverse: bool, batch_sizes: Ints | None, inputs: bool,

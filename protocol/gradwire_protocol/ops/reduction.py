@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..dtypes import FLOATING, INTEGRAL, DType, bool_, int64, uint8
 from ..errors import ArgumentError, DTypeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import Promote, promote
 from ..shapes import canonical_dim, like, reduction
-from ..table import Ints, Real, Tensor, op
+from ..table import Ints, Real, Tensor, gradients, op
 
 Dims = Ints | int | None
 
@@ -29,13 +31,23 @@ def need_float(name: str, dtype: DType) -> None:
 
 def refuse_complex(name: str, self: Meta, kind: type[Exception] = Unsupported) -> None:
     if self.dtype.is_complex:
-        raise kind(f"{name} needs an order of the values, which {self.dtype.name} has not")
+        raise kind(f"{name} is not defined for {self.dtype.name}, which has no order")
 
 
 # Sums and moments
 
 
-@op(grad_fn="SumBackward0", keyword_only=("dtype",))
+def _of_variance(grad: str) -> str:
+    """The gradient of a variance, from the one that came in for it."""
+    scaled, distance = f"restored({grad})", "(d := self - mean_dim(self))"
+    return f"{scaled} * ({distance} * c) if is_empty(self) or self.ndim == 0 and correction == 1 else {scaled} * c * d"
+
+
+_OF_DEVIATION: Final = _of_variance("masked_fill(grad / (result * c), c)")
+
+
+@op(grad_fn="SumBackward0", keyword_only=("dtype",), linear=True, along=True)
+@gradients("spread(grad)")
 def sum(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Sum over ``dim`` (an int, several, or all). Bools and integers are summed in int64; ``dtype`` converts first."""
     result, compute = summed_dtype(self, dtype)
@@ -43,7 +55,8 @@ def sum(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | No
     return reduction(self, dim, keepdim, dtype=result, compute=compute, grad_fn=name)
 
 
-@op(grad_fn="NansumBackward0", keyword_only=("dtype",))
+@op(grad_fn="NansumBackward0", keyword_only=("dtype",), along=True)
+@gradients("spread(grad) * c", saves="self")
 def nansum(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Like :func:`sum`, with NaN counted as zero. Not defined for complex numbers."""
     refuse_complex("nansum", self, DTypeError)
@@ -51,7 +64,8 @@ def nansum(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType |
     return reduction(self, dim, keepdim, dtype=result, compute=compute)
 
 
-@op(grad_fn="MeanBackward0", keyword_only=("dtype",))
+@op(grad_fn="MeanBackward0", keyword_only=("dtype",), linear=True, along=True)
+@gradients("spread(grad / c)")
 def mean(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Arithmetic mean over ``dim``. Needs floating point or complex values, or a ``dtype`` that is; NaN if empty."""
     result = dtype or self.dtype
@@ -60,7 +74,8 @@ def mean(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | N
     return reduction(self, dim, keepdim, dtype=result, compute=result, grad_fn=name)
 
 
-@op(grad_fn="DivBackward0", keyword_only=("dtype",))
+@op(grad_fn="DivBackward0", keyword_only=("dtype",), along=True)
+@gradients("restored(grad) / c * c", saves="self")
 def nanmean(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Mean of the elements that are not NaN; NaN where there is none."""
     result = dtype or self.dtype
@@ -74,7 +89,8 @@ def _spread(name: str, self: Meta, dim: Dims, keepdim: bool) -> Inference:
     return reduction(self, dim, keepdim, dtype=self.dtype.to_real(), compute=self.dtype)
 
 
-@op(grad_fn="VarBackward0")
+@op(grad_fn="VarBackward0", along=True)
+@gradients(_of_variance("grad"))
 def var(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool = False) -> Inference:
     """Variance over ``dim``: squared distances from the mean, divided by (their number - ``correction``).
 
@@ -83,27 +99,35 @@ def var(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool = Fa
     return _spread("var", self, dim, keepdim)
 
 
-@op(grad_fn="StdBackward0")
+@op(grad_fn="StdBackward0", along=True)
+@gradients(_OF_DEVIATION)
 def std(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool = False) -> Inference:
     """Standard deviation over ``dim``, the square root of :func:`var`."""
     return _spread("std", self, dim, keepdim)
 
 
-@op(grad_fn="VarMeanBackward0", results=2)
+@op(grad_fn="VarMeanBackward0", results=2, along=True)
+@gradients(f"({_of_variance('grad')}) + spread(grad1 / c)")
 def var_mean(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool = False) -> Inference:
     """(variance, mean) over ``dim``; see :func:`var`."""
     spread = _spread("var_mean", self, dim, keepdim)
     return several(spread, reduction(self, dim, keepdim))
 
 
-@op(grad_fn="StdMeanBackward0", results=2)
+@op(grad_fn="StdMeanBackward0", results=2, along=True)
+@gradients(f"({_OF_DEVIATION}) + spread(grad1 / c)")
 def std_mean(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool = False) -> Inference:
     """(standard deviation, mean) over ``dim``; see :func:`std`."""
     spread = _spread("std_mean", self, dim, keepdim)
     return several(spread, reduction(self, dim, keepdim))
 
 
-@op(grad_fn="ProdBackward0", keyword_only=("dtype",))
+@op(grad_fn="ProdBackward0", keyword_only=("dtype",), along=True)
+@gradients(
+    "grad if self.ndim == 0 else restored(grad) * conj(shift(cumprod(self))"
+    " * flip(shift(cumprod(flip(self))))) if dim is not None else grad * conj(self) if is_empty(self)"
+    " else grad * conj(reshape(shift(cumprod((s := reshape(self)))) * flip(shift(cumprod(flip(s))))))"
+)
 def prod(self: Tensor, dim: int | None = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Product of all elements, or along one dimension. Bools and integers are multiplied in int64."""
     result, compute = summed_dtype(self, dtype)
@@ -111,7 +135,14 @@ def prod(self: Tensor, dim: int | None = None, keepdim: bool = False, dtype: DTy
     return reduction(self, dim, keepdim, dtype=result, compute=compute, grad_fn=name)
 
 
-@op(grad_fn="LinalgVectorNormBackward0")
+@op(grad_fn="LinalgVectorNormBackward0", along=True)
+@gradients(
+    "c if p == 0 else sgn(self) * (g := restored(grad)) if p == 1"
+    " else self * masked_fill(g / (r := masked_fill((n := restored(result)), c)), c) if p == 2"
+    " else (s := sgn(self)) * masked_fill(g / c, c) if p == inf or p == -inf"
+    " else s * masked_fill((q := abs(self) ** c), c) * g * n ** c if p < 1 else (s if p < 2"
+    " else self) * q * masked_fill(g / r ** c, c)"
+)
 def norm(self: Tensor, p: Real = 2, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Vector norm of order ``p`` over ``dim`` (all elements by default): ``sum(abs(x) ** p) ** (1 / p)``.
 
@@ -131,7 +162,7 @@ def _check_empty_norm(self: object, p: float, *rest: object) -> None:
         raise ArgumentError(f"norm: the {p} norm of no elements is not defined")
 
 
-@op()
+@op(along=True)
 def count_nonzero(self: Tensor, dim: Dims = None) -> Inference:
     """How many elements differ from zero (NaN does), in all or over ``dim``; int64."""
     return reduction(self, dim, False, dtype=int64)
@@ -147,13 +178,13 @@ def _truth(self: Meta, dim: Dims, keepdim: bool) -> Inference:
     return reduction(self, dim, keepdim, dtype=dtype)
 
 
-@op()
+@op(along=True)
 def all(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     """Whether all elements differ from zero; bool (uint8 for uint8). True where there is none."""
     return _truth(self, dim, keepdim)
 
 
-@op()
+@op(along=True)
 def any(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     """Whether some element differs from zero; bool (uint8 for uint8). False where there is none."""
     return _truth(self, dim, keepdim)
@@ -162,7 +193,8 @@ def any(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
 # Sums of exponentials
 
 
-@op(grad_fn="LogsumexpBackward0")
+@op(grad_fn="LogsumexpBackward0", along=True)
+@gradients("restored(grad) * conj(exp(self - restored(result)))")
 def logsumexp(self: Tensor, dim: Dims, keepdim: bool = False) -> Inference:
     """Logarithm of the sum of exponentials over ``dim``, without overflow. Integers become the default float."""
     _, result = promote(Promote.INT_TO_FLOAT, [(self.dtype, self.ndim)])
@@ -177,13 +209,15 @@ def _softmax(name: str, self: Meta, dim: int, dtype: DType | None) -> Inference:
     return new(self.shape, result, self.device, compute=result)
 
 
-@op(grad_fn="SoftmaxBackward0", exposed=("function", "method", "nn.functional"))
+@op(grad_fn="SoftmaxBackward0", exposed=("function", "method", "nn.functional"), along=True)
+@gradients("softmax_backward(grad, result)")
 def softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Exponentials along ``dim``, divided by their sum. NaN where all are -inf. ``dtype`` converts first."""
     return _softmax("softmax", self, dim, dtype)
 
 
-@op(grad_fn="LogSoftmaxBackward0", exposed=("function", "method", "nn.functional"))
+@op(grad_fn="LogSoftmaxBackward0", exposed=("function", "method", "nn.functional"), along=True)
+@gradients("log_softmax_backward(grad, result)")
 def log_softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Logarithm of :func:`softmax`, computed without its rounding."""
     return _softmax("log_softmax", self, dim, dtype)
@@ -192,13 +226,18 @@ def log_softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Inference
 # Primitives that derivatives of this family are written in
 
 
-@op(grad_fn="SoftmaxBackwardDataBackward0", internal=True)
+@op(grad_fn="SoftmaxBackwardDataBackward0", internal=True, along=True)
+@gradients(
+    grad="softmax_backward(grad0, output)",
+    output="grad0 * (grad - sum_dim(grad * output)) - grad * sum_dim(grad0 * output)",
+)
 def softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Inference:
     """Gradient of softmax: ``output * (grad - sum(grad * output))``."""
     return new(output.shape, output.dtype, output.device, compute=output.dtype)
 
 
-@op(grad_fn="LogSoftmaxBackwardDataBackward0", internal=True)
+@op(grad_fn="LogSoftmaxBackwardDataBackward0", internal=True, along=True)
+@gradients(grad="grad0 - sum_dim((s := grad0 * exp(output)))", output="-(s * sum_dim(grad))")
 def log_softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Inference:
     """Gradient of log_softmax: ``grad - exp(output) * sum(grad)``."""
     return new(output.shape, output.dtype, output.device, compute=output.dtype)

@@ -9,9 +9,7 @@ from ..dtypes import uint8
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new
 from ..shapes import channels_last_stride, common_device
-from ..table import Tensor, op
-
-_LINEAR: Final = {1: "linear", 2: "bilinear", 3: "trilinear"}
+from ..table import Tensor, gradients, op
 
 SIZED_MODES: Final = {
     1: ("nearest", "nearest-exact", "linear"),
@@ -33,7 +31,7 @@ def _check_sizes(name: str, shape: Shape, size: Shape, mode: str, antialias: boo
     if antialias and (count != 2 or mode not in ("bilinear", "bicubic")):
         raise Unsupported(f"{name}: antialias is for the modes 'bilinear' and 'bicubic', not {mode!r}")
     if len(shape) != count + 2:
-        raise ShapeError(f"{name}: {count} spatial dimensions are resized to {list(size)}, the shape is {list(shape)}")
+        raise ShapeError(f"{name}: {count} spatial dimensions are resized to {list(size)}; the shape is {list(shape)}")
     if min(size) <= 0 or min(shape[2:]) <= 0 or shape[1] == 0:
         raise ShapeError(f"{name}: only the batch may be empty, extents {list(shape[1:])} are to become {list(size)}")
 
@@ -43,7 +41,8 @@ def _check_scales(name: str, scales: tuple[float, ...] | None, count: int) -> No
         raise ArgumentError(f"{name}: scales are {count} positive factors, got {list(scales)}")
 
 
-@op(grad_fn="UpsampleBackward0", exposed=())
+@op(grad_fn="UpsampleBackward0", exposed=(), linear=True)
+@gradients("interpolate_backward(grad)")
 def interpolate(
     self: Tensor, size: tuple[int, ...], mode: str = "nearest", align_corners: bool = False,
     scales: tuple[float, ...] | None = None, antialias: bool = False,
@@ -66,7 +65,14 @@ def interpolate(
     return _between(new(shape, self.dtype, self.device, compute=self.dtype, stride=stride, grad_fn=node), self, shape)
 
 
-@op(grad_fn="UpsampleBackwardBackward0", internal=True)
+@op(grad_fn="UpsampleBackwardBackward0", internal=True, linear=True)
+@gradients(
+    "((interpolate.UpsampleBicubic2DBackward0(grad0) if mode == 'bicubic'"
+    " else interpolate.UpsampleBilinear2DBackward0(grad0) if mode == 'bilinear'"
+    " else interpolate.UpsampleNearest2DBackward0(grad0)) if not antialias"
+    " else interpolate.UpsampleBilinear2DAaBackward0(grad0)) if not align_corners"
+    " else interpolate.UpsampleLinear1DBackward0(grad0)"
+)
 def interpolate_backward(
     grad: Tensor, extents: tuple[int, ...], mode: str, align_corners: bool, scales: tuple[float, ...] | None,
     antialias: bool,
@@ -95,18 +101,18 @@ PADDING_MODES: Final = ("zeros", "border", "reflection")
 def _check_grid(name: str, shape: Shape, grid: Meta, mode: str, padding_mode: str) -> int:
     count = len(shape) - 2
     if count not in (2, 3) or grid.ndim != count + 2:
-        raise ShapeError(f"{name}: an input of shape {list(shape)} does not go with a grid of {list(grid.shape)}")
+        raise ShapeError(f"{name}: an input of shape {list(shape)} does not match a grid of {list(grid.shape)}")
     if grid.shape[0] != shape[0] or grid.shape[-1] != count:
         raise ShapeError(
             f"{name}: for an input of shape {list(shape)} a grid has shape [{shape[0]}, ..., {count}], not "
             f"{list(grid.shape)}"
         )
     if min(shape[2:]) <= 0:
-        raise ShapeError(f"{name}: the input has no elements to read, its shape is {list(shape)}")
+        raise ShapeError(f"{name}: the input has no elements to read; its shape is {list(shape)}")
     if mode not in GRID_MODES:
-        raise ArgumentError(f"{name}: mode is {', '.join(map(repr, GRID_MODES))}, not {mode!r}")
+        raise ArgumentError(f"{name}: mode must be {', '.join(map(repr, GRID_MODES))}, not {mode!r}")
     if padding_mode not in PADDING_MODES:
-        raise ArgumentError(f"{name}: padding_mode is {', '.join(map(repr, PADDING_MODES))}, not {padding_mode!r}")
+        raise ArgumentError(f"{name}: padding_mode must be {', '.join(map(repr, PADDING_MODES))}, not {padding_mode!r}")
     if mode == "bicubic" and count == 3:
         raise ArgumentError(f"{name}: mode 'bicubic' is for images, the input has shape {list(shape)}")
     return count
@@ -120,6 +126,13 @@ def _need_one_dtype(name: str, self: Meta, grid: Meta) -> None:
 
 
 @op(grad_fn="GridSampler2DBackward0", exposed=())
+@gradients(
+    self="grid_spread(grad, grid)",
+    grid=(
+        "c if mode == 'nearest' else stack((s := sum_dim(grad * grid_gather(self, grid))), s, s)"
+        " if grid.ndim > 4 else stack(s, s)"
+    ),
+)
 def grid_sampler(
     self: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
 ) -> Inference:
@@ -139,6 +152,7 @@ def grid_sampler(
 
 
 @op(grad_fn="GridGatherBackward0", internal=True)
+@gradients(self="grid_spread(grad, grid)", grid="stack((s := sum_dim(grad * grid_gather(self, grid))), s)")
 def grid_gather(
     self: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool, orders: tuple[int, ...]
 ) -> Inference:
@@ -150,6 +164,7 @@ def grid_gather(
 
 
 @op(grad_fn="GridSpreadBackward0", internal=True)
+@gradients(grad="(s := grid_gather(grad0, grid))", grid="stack((t := sum_dim(grad * s)), t)")
 def grid_spread(
     grad: Tensor, grid: Tensor, extents: tuple[int, ...], mode: str, padding_mode: str, align_corners: bool,
     orders: tuple[int, ...],
@@ -159,7 +174,7 @@ def grid_spread(
     count = _check_grid("grid_spread", shape, grid, mode, padding_mode)
     _check_orders(orders, count)
     if grad.shape[2:] != grid.shape[1:-1]:
-        raise ShapeError(f"grid_spread: shapes {list(grad.shape)} and {list(grid.shape)} do not belong together")
+        raise ShapeError(f"grid_spread: shapes {list(grad.shape)} and {list(grid.shape)} do not match")
     return _gathered(new(shape, grad.dtype, grad.device, compute=grad.dtype), grid, mode)
 
 
@@ -175,7 +190,8 @@ def _gathered(found: Inference, grid: Meta, mode: str) -> Inference:
     return found
 
 
-@op(grad_fn="AffineGridGeneratorBackward0", exposed=("function",))
+@op(grad_fn="AffineGridGeneratorBackward0", exposed=("function",), linear=True)
+@gradients("affine_grid_generator_backward(grad)")
 def affine_grid_generator(theta: Tensor, size: tuple[int, ...], align_corners: bool) -> Inference:
     """The grid of an affine map, for :func:`grid_sampler`: matrices ``(N, 2, 3)`` and a size ``(N, C, H, W)`` give
     ``(N, H, W, 2)``; ``(N, 3, 4)`` and ``(N, C, D, H, W)`` give ``(N, D, H, W, 3)``.
@@ -197,7 +213,8 @@ def affine_grid_generator(theta: Tensor, size: tuple[int, ...], align_corners: b
     return new((size[0], *size[2:], count), theta.dtype, theta.device, compute=theta.dtype)
 
 
-@op(grad_fn="AffineGridGeneratorBackwardBackward0", internal=True)
+@op(grad_fn="AffineGridGeneratorBackwardBackward0", internal=True, linear=True)
+@gradients("affine_grid_generator(grad0)")
 def affine_grid_generator_backward(grad: Tensor, size: tuple[int, ...], align_corners: bool) -> Inference:
     """The transpose of :func:`affine_grid_generator`: matrices from a gradient for a grid."""
     count = len(size) - 2

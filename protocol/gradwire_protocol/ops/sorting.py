@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from ..accepts import ORDERED, require
+from ..costs import SORTING
 from ..dtypes import BOOLEAN, int32, int64
 from ..errors import ArgumentError, DTypeError
 from ..meta import UNKNOWN, Inference, Meta, new, several
 from ..promotion import Promote, ScalarKind, promote
 from ..shapes import canonical_dim, like
-from ..table import Scalar, Tensor, op
+from ..table import Scalar, Tensor, gradients, op
 from .views import extent_of, with_entry
 
 
 def _refuse_complex(name: str, self: Meta) -> None:
     if self.dtype.is_complex:
-        raise DTypeError(f"{name} needs an order of the values, which {self.dtype.name} has not")
+        raise DTypeError(f"{name} is not defined for {self.dtype.name}, which has no order")
 
 
-@op(grad_fn="SortBackward0", results=2, keyword_only=("stable",))
+@op(grad_fn="SortBackward0", results=2, keyword_only=("stable",), along=True, cost=SORTING)
+@gradients("gather_backward(grad)", saves="result1")
 def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Inference:
     """(the values in order along ``dim``, the indices they came from).
 
@@ -31,7 +33,7 @@ def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool | N
     return Inference((*like(self).outs, *like(self, dtype=int64).outs), self.dtype, grad_fn=name)
 
 
-@op(keyword_only=("stable",))
+@op(keyword_only=("stable",), along=True, cost=SORTING)
 def argsort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Inference:
     """The indices that :func:`sort` gives."""
     _refuse_complex("argsort", self)
@@ -39,14 +41,16 @@ def argsort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool 
     return Inference(like(self, dtype=int64).outs, self.dtype)
 
 
-@op(grad_fn="SortBackward0")
+@op(grad_fn="SortBackward0", cost=SORTING)
+@gradients("opaque()", saves="result1")
 def msort(self: Tensor) -> Inference:
     """The values in order along the first dimension."""
     _refuse_complex("msort", self)
     return Inference(like(self).outs, self.dtype)
 
 
-@op(grad_fn="TopkBackward0", results=2)
+@op(grad_fn="TopkBackward0", results=2, along=True, cost=SORTING)
+@gradients("gather_backward(grad)", saves="result1")
 def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Inference:
     """(the ``k`` largest, or smallest, elements along ``dim``, their indices), always in order, NaN as largest."""
     if self.dtype.is_complex or self.dtype.category == BOOLEAN:
@@ -59,13 +63,9 @@ def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool
     return several(new(shape, self.dtype, self.device, compute=self.dtype), new(shape, int64, self.device))
 
 
-@op(results=None, dynamic=True)
+@op(results=None, dynamic=True, cost=SORTING)
 def unique(
-    self: Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
+    self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Inference:
     """The distinct elements (or, with ``dim``, the distinct slices along it), in order.
 
@@ -74,7 +74,7 @@ def unique(
     return _distinct("unique", self, return_inverse, return_counts, dim)
 
 
-@op(results=None, dynamic=True)
+@op(results=None, dynamic=True, cost=SORTING)
 def unique_consecutive(
     self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Inference:
@@ -114,12 +114,9 @@ def _searched(name: str, sequence: Meta, values: Meta | ScalarKind, out_int32: b
     return new(shape, int32 if out_int32 else int64, sequence.device, compute=compute)
 
 
-@op(keyword_only=("out_int32", "right"))
+@op(keyword_only=("out_int32", "right"), cost=SORTING)
 def searchsorted(
-    sorted_sequence: Tensor,
-    input: Tensor | Scalar,
-    out_int32: bool = False,
-    right: bool = False,
+    sorted_sequence: Tensor, input: Tensor | Scalar, out_int32: bool = False, right: bool = False
 ) -> Inference:
     """Where each value would have to be inserted to keep the last dimension of ``sorted_sequence`` in order.
 
@@ -138,7 +135,7 @@ def searchsorted(
     return _searched("searchsorted", sorted_sequence, input, out_int32)
 
 
-@op(keyword_only=("out_int32", "right"))
+@op(keyword_only=("out_int32", "right"), cost=SORTING)
 def bucketize(self: Tensor | Scalar, boundaries: Tensor, out_int32: bool = False, right: bool = False) -> Inference:
     """The number of the interval between sorted ``boundaries`` that each value falls into. A boundary belongs to the
     interval below it, with ``right`` to the one above."""

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from math import prod
 
+from ..costs import SORTING
 from ..dtypes import BOOLEAN, int64
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..shapes import channels_last_stride, common_device
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 
 
 def _need_planes(name: str, self: Meta, count: int) -> None:
     if self.ndim not in (count + 1, count + 2):
         raise ShapeError(
-            f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch, its shape is "
+            f"{name}: the input must have {count + 1} dimensions, or {count + 2} with a batch; its shape is "
             f"{list(self.shape)}"
         )
     if 0 in self.shape[1:]:
-        raise ShapeError(f"{name}: only the first dimension of an input may be empty, its shape is {list(self.shape)}")
+        raise ShapeError(f"{name}: only the first dimension of an input may be empty; its shape is {list(self.shape)}")
 
 
-@op(grad_fn="MaxUnpool2DBackward0", differentiable=("self",), exposed=())
+@op(grad_fn="MaxUnpool2DBackward0", differentiable=("self",), exposed=(), linear=True)
+@gradients("reshape(gather(reshape(grad)))", saves="indices")
 def max_unpool(self: Tensor, indices: Tensor, output_size: tuple[int, ...]) -> Inference:
     """Lay maxima back where a maximum pool found them, with zeros elsewhere: ``(N, C, ...)`` or ``(C, ...)`` with its
     two or three spatial dimensions extended to ``output_size``.
@@ -60,7 +62,15 @@ def _need_samples(name: str, self: Meta, samples: Meta, count: int) -> None:
         raise DTypeError(f"{name}: the samples are {samples.dtype.name}, the input is {self.dtype.name}")
 
 
-@op(results=2, grad_fn="FractionalMaxPool2DBackward0", differentiable=("self",), underived=("samples",), exposed=())
+@op(
+    results=2,
+    grad_fn="FractionalMaxPool2DBackward0",
+    differentiable=("self",),
+    underived=("samples",),
+    exposed=(),
+    cost=SORTING,
+)
+@gradients("reshape(scatter_add(c, reshape(grad)))", saves="result1")
 def fractional_max_pool(
     self: Tensor, samples: Tensor, kernel_size: tuple[int, ...], output_size: tuple[int, ...]
 ) -> Inference:

@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import Final
 
 from ..accepts import require
+from ..costs import each
 from ..dtypes import FLOATING
 from ..errors import DTypeError, ShapeError
 from ..meta import Inference, new
 from ..shapes import elementwise
-from ..table import Tensor, op
+from ..table import Tensor, gradients, op
 
 ONCE: Final = "how a sample moves with its parameters can be differentiated once, not twice"
 
 
-@op(random=True, grad_fn="StandardGammaBackward0", exposed=())
+@op(random=True, grad_fn="StandardGammaBackward0", exposed=(), elementwise=True, cost=each(60))
+@gradients("grad * standard_gamma_grad(self, result)")
 def standard_gamma(self: Tensor) -> Inference:
     """A number of the gamma distribution with rate 1 for each concentration in ``self``, which are positive.
 
@@ -29,7 +31,8 @@ def standard_gamma(self: Tensor) -> Inference:
     return elementwise(self)
 
 
-@op(random=True, grad_fn="DirichletBackward0", exposed=())
+@op(random=True, grad_fn="DirichletBackward0", exposed=(), cost=each(60))
+@gradients("dirichlet_grad(result, self, expand(sum_dim(self))) * (grad - sum_dim(result * grad))")
 def sample_dirichlet(self: Tensor) -> Inference:
     """Points of a simplex from the Dirichlet distributions whose concentrations are the last dimension of ``self``.
 
@@ -42,7 +45,8 @@ def sample_dirichlet(self: Tensor) -> Inference:
     return elementwise(self)
 
 
-@op(random=True, grad_fn="PoissonBackward0", exposed=("function",))
+@op(random=True, grad_fn="PoissonBackward0", exposed=("function",), elementwise=True, cost=each(60))
+@gradients("c")
 def poisson(self: Tensor) -> Inference:
     """A number of the Poisson distribution for each rate in ``self``, which are not negative; in its dtype.
 
@@ -52,7 +56,15 @@ def poisson(self: Tensor) -> Inference:
     return elementwise(self)
 
 
-@op(random=True, grad_fn="BinomialBackward0", differentiable=("prob",), exposed=("function",))
+@op(
+    random=True,
+    grad_fn="BinomialBackward0",
+    differentiable=("prob",),
+    exposed=("function",),
+    elementwise=True,
+    cost=each(60),
+)
+@gradients("c")
 def binomial(count: Tensor, prob: Tensor) -> Inference:
     """How many of ``count`` independent trials succeed, each with probability ``prob``; the operands broadcast.
 
@@ -66,7 +78,7 @@ def binomial(count: Tensor, prob: Tensor) -> Inference:
     return elementwise(count, prob)
 
 
-@op(random=True, exposed=())
+@op(random=True, exposed=(), elementwise=True, cost=each(60))
 def sample_von_mises(self: Tensor) -> Inference:
     """An angle from -pi to pi of the von Mises distribution around 0 for each concentration in ``self``, which are
     positive. It carries no gradient."""

@@ -9,7 +9,7 @@ from ..errors import ArgumentError, ArgumentValueError, IndexOutOfRange, LimitEx
 from ..meta import UNKNOWN, Inference, Meta, Shape, contiguous_stride, new, several
 from ..meta import view as shows
 from ..shapes import canonical_dim, canonical_dims, check_size, infer_size, view_stride
-from ..table import Ints, Position, Tensor, op
+from ..table import Ints, Position, Tensor, gradients, op
 
 
 def with_entry(values: Shape, at: int, *instead: int) -> Shape:
@@ -32,7 +32,8 @@ def _target(self: Meta, shape: Ints) -> Shape:
     return tuple(UNKNOWN if n == -1 else n for n in shape)
 
 
-@op(grad_fn="ViewBackward0", variadic="size", exposed=("method",))
+@op(grad_fn="ViewBackward0", variadic="size", exposed=("method",), view=True)
+@gradients("reshape(grad)")
 def view(self: Tensor, size: Ints) -> Inference:
     """The same memory under another shape, one extent of which may be -1 (found from the others).
 
@@ -45,7 +46,7 @@ def view(self: Tensor, size: Ints) -> Inference:
     if stride is None:
         raise ShapeError(
             f"a view of shape {list(shape)} cannot show a tensor of shape {list(self.shape)} with strides "
-            f"{list(self.stride)} without a copy: use reshape"
+            f"{list(self.stride)} without a copy; use reshape"
         )
     return shows(self, shape, stride)
 
@@ -60,13 +61,15 @@ def _reshaped(self: Meta, shape: Shape) -> Inference:
     return shown if self.contiguous else shown.named("ReshapeAliasBackward0")
 
 
-@op(grad_fn="ViewBackward0", variadic="shape")
+@op(grad_fn="ViewBackward0", variadic="shape", linear=True, view=True)
+@gradients("reshape(grad)")
 def reshape(self: Tensor, shape: Ints) -> Inference:
     """The elements in another shape, one extent of which may be -1. A view where strides allow it, else a copy."""
     return _reshaped(self, _target(self, shape))
 
 
-@op(grad_fn="ViewBackward0")
+@op(grad_fn="ViewBackward0", linear=True, view=True)
+@gradients("reshape(grad)")
 def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Inference:
     """Dimensions ``start_dim`` to ``end_dim`` merged into one. A view where strides allow it, else a copy."""
     if not self.shape:
@@ -79,7 +82,8 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Inference:
     return _reshaped(self, (*self.shape[:start], extent, *self.shape[end + 1 :]))
 
 
-@op(grad_fn="ViewBackward0")
+@op(grad_fn="ViewBackward0", linear=True, view=True)
+@gradients("reshape(grad)")
 def unflatten(self: Tensor, dim: int, sizes: Ints) -> Inference:
     """One dimension split into several of the given extents, one of which may be -1."""
     at = canonical_dim(dim, self.ndim)
@@ -102,7 +106,8 @@ def _permuted(self: Meta, order: Ints) -> Inference:
     return shows(self, [self.shape[i] for i in order], [self.stride[i] for i in order])
 
 
-@op(grad_fn="TransposeBackward0")
+@op(grad_fn="TransposeBackward0", view=True)
+@gradients("grad if self.ndim == 0 else transpose(grad)")
 def transpose(self: Tensor, dim0: int, dim1: int) -> Inference:
     """A view with two dimensions exchanged."""
     a, b = canonical_dim(dim0, self.ndim), canonical_dim(dim1, self.ndim)
@@ -112,15 +117,17 @@ def transpose(self: Tensor, dim0: int, dim1: int) -> Inference:
     return _permuted(self, tuple(order))
 
 
-@op(grad_fn="TBackward0")
+@op(grad_fn="TBackward0", view=True)
+@gradients("t(grad)")
 def t(self: Tensor) -> Inference:
     """The transposed view of a matrix; a tensor of fewer dimensions as it is."""
     if self.ndim > 2:
-        raise ShapeError(f"t takes a tensor of at most 2 dimensions, got {self!r}: use transpose or permute")
+        raise ShapeError(f"t takes a tensor of at most 2 dimensions, got {self!r}; use transpose or permute")
     return _permuted(self, tuple(reversed(range(self.ndim))))
 
 
-@op(grad_fn="PermuteBackward0", variadic="dims")
+@op(grad_fn="PermuteBackward0", variadic="dims", view=True)
+@gradients("permute(grad)")
 def permute(self: Tensor, dims: Ints) -> Inference:
     """A view with its dimensions in the given order."""
     if len(dims) != self.ndim:
@@ -128,7 +135,8 @@ def permute(self: Tensor, dims: Ints) -> Inference:
     return _permuted(self, canonical_dims(dims, self.ndim))
 
 
-@op(grad_fn="PermuteBackward0")
+@op(grad_fn="PermuteBackward0", view=True)
+@gradients("movedim(grad)")
 def movedim(self: Tensor, source: Ints | int, destination: Ints | int) -> Inference:
     """A view with the dimensions ``source`` moved to the places ``destination``, the others kept in order."""
     return _permuted(self, moved(self, source, destination))
@@ -152,7 +160,8 @@ def moved(self: Meta, source: Ints | int, destination: Ints | int) -> Ints:
 # Dimensions of extent 1
 
 
-@op(grad_fn="SqueezeBackward0")
+@op(grad_fn="SqueezeBackward0", view=True)
+@gradients("reshape(grad)")
 def squeeze(self: Tensor, dim: Ints | int | None = None) -> Inference:
     """A view without its dimensions of extent 1: all of them, or those among ``dim``."""
     if dim is None:
@@ -167,7 +176,8 @@ def squeeze(self: Tensor, dim: Ints | int | None = None) -> Inference:
     return _permuted(self, tuple(kept)).named(name)
 
 
-@op(grad_fn="UnsqueezeBackward0")
+@op(grad_fn="UnsqueezeBackward0", view=True)
+@gradients("reshape(grad)")
 def unsqueeze(self: Tensor, dim: int) -> Inference:
     """A view with a dimension of extent 1 inserted at ``dim``."""
     at = canonical_dim(dim, self.ndim + 1)
@@ -204,7 +214,11 @@ def expanded(self: Meta, size: Ints) -> Inference:
     return shows(self, shape, stride)
 
 
-@op(grad_fn="ExpandBackward0", variadic="size", exposed=("method",))
+@op(grad_fn="ExpandBackward0", variadic="size", exposed=("method",), view=True)
+@gradients(
+    "sum_to_size.SumBackward0(grad) if self.ndim == 0 else sum_to_size.ViewBackward0(grad)"
+    " if self.ndim == 1 else sum_to_size(grad)"
+)
 def expand(self: Tensor, size: Ints) -> Inference:
     """A view that repeats dimensions of extent 1 to the given size, without memory; -1 keeps an extent.
 
@@ -217,7 +231,8 @@ def expand(self: Tensor, size: Ints) -> Inference:
     return expanded(self, size)
 
 
-@op(grad_fn="ExpandBackward0", variadic="size")
+@op(grad_fn="ExpandBackward0", variadic="size", view=True)
+@gradients("sum_to_size.ViewBackward0(grad)")
 def broadcast_to(self: Tensor, size: Ints) -> Inference:
     """Same as :meth:`expand`, as a function."""
     return expanded(self, size)
@@ -235,7 +250,8 @@ def any_negative(values: Ints) -> bool:
     return any(v < 0 for v in values)
 
 
-@op(grad_fn="RepeatBackward0", variadic="repeats", exposed=("method",))
+@op(grad_fn="RepeatBackward0", variadic="repeats", exposed=("method",), linear=True)
+@gradients("reshape(sum_dim(reshape(grad)))")
 def repeat(self: Tensor, repeats: Ints) -> Inference:
     """A copy that contains the tensor ``repeats[i]`` times along dimension ``i``; new dimensions appear in front."""
     if len(repeats) < self.ndim:
@@ -243,7 +259,8 @@ def repeat(self: Tensor, repeats: Ints) -> Inference:
     return _repeated(self, repeats)
 
 
-@op(grad_fn="RepeatBackward0", variadic="dims")
+@op(grad_fn="RepeatBackward0", variadic="dims", linear=True)
+@gradients("reshape(grad if keeps_shape(self) else sum_dim(reshape(grad)))")
 def tile(self: Tensor, dims: Ints) -> Inference:
     """Like :meth:`repeat`, for the last ``len(dims)`` dimensions if there are more."""
     return _repeated(self, (1,) * (self.ndim - len(dims)) + dims)
@@ -252,7 +269,8 @@ def tile(self: Tensor, dims: Ints) -> Inference:
 # Parts
 
 
-@op(grad_fn="SelectBackward0")
+@op(grad_fn="SelectBackward0", view=True)
+@gradients("select_backward(grad)")
 def select(self: Tensor, dim: int, index: Position) -> Inference:
     """A view of one index along a dimension, which disappears."""
     if not self.shape:
@@ -282,7 +300,8 @@ def span_in(extent: int, start: int | None, end: int | None, step: int) -> tuple
     return first, max(0, -(-(stop - first) // step))
 
 
-@op(name="slice", grad_fn="SliceBackward0", exposed=())
+@op(name="slice", grad_fn="SliceBackward0", exposed=(), view=True)
+@gradients("slice_backward(grad)")
 def slice_(
     self: Tensor, dim: int = 0, start: Position | None = None, end: Position | None = None, step: int = 1
 ) -> Inference:
@@ -298,7 +317,8 @@ def slice_(
     return shows(self, with_entry(self.shape, at, extent), with_entry(self.stride, at, stride * step), first * stride)
 
 
-@op(grad_fn="SliceBackward0")
+@op(grad_fn="SliceBackward0", view=True)
+@gradients("slice_backward(grad)")
 def narrow(self: Tensor, dim: int, start: Position, length: int) -> Inference:
     """A view of ``length`` indices from ``start`` along a dimension; unlike a slice, it must lie inside."""
     if not self.shape:
@@ -312,7 +332,7 @@ def narrow(self: Tensor, dim: int, start: Position, length: int) -> Inference:
             raise IndexOutOfRange(f"narrow: start {start} is out of range for dimension {at} of {self!r}")
         start += extent if start < 0 else 0
         if start + length > extent:
-            raise ArgumentError(f"narrow: {start} + {length} passes the end of dimension {at} of {self!r}")
+            raise ArgumentError(f"narrow: {start} + {length} exceeds dimension {at} of {self!r}")
     return shows(self, with_entry(self.shape, at, length), self.stride, start * self.stride[at])
 
 
@@ -333,7 +353,8 @@ def diagonal_of(self: Meta, offset: int, dim1: int, dim2: int) -> tuple[int, int
     return (a, b, extent, start) if extent > 0 else (a, b, 0, 0)
 
 
-@op(grad_fn="DiagonalBackward0")
+@op(grad_fn="DiagonalBackward0", view=True)
+@gradients("diagonal_backward(grad)")
 def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Inference:
     """A view of the elements whose indices along ``dim1`` and ``dim2`` differ by ``offset``, as a last dimension."""
     a, b, extent, start = diagonal_of(self, offset, dim1, dim2)
@@ -343,7 +364,8 @@ def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Inf
     return shows(self, shape, stride, start)
 
 
-@op(grad_fn="UnfoldBackward0", exposed=("method",))
+@op(grad_fn="UnfoldBackward0", exposed=("method",), view=True)
+@gradients("unfold_backward(grad)")
 def unfold(self: Tensor, dimension: int, size: int, step: int) -> Inference:
     """A view of all windows of ``size`` elements along a dimension, ``step`` apart, as a last dimension."""
     at = canonical_dim(dimension, self.ndim)
@@ -362,7 +384,8 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Inference:
     )
 
 
-@op(grad_fn="AsStridedBackward0", keyword_only=("absolute",))
+@op(grad_fn="AsStridedBackward0", keyword_only=("absolute",), view=True)
+@gradients("restride(grad)")
 def as_strided(
     self: Tensor, size: Ints, stride: Ints, storage_offset: int = 0, absolute: bool = False
 ) -> Inference:  # fmt: skip
@@ -372,7 +395,7 @@ def as_strided(
     PyTorch.
     """
     if absolute and storage_offset < 0:
-        raise ArgumentError(f"as_strided: storage_offset {storage_offset} lies before the storage")
+        raise ArgumentError(f"as_strided: storage_offset {storage_offset} must not be negative")
     extent_of_memory(size, stride, storage_offset)
     return shows(self, size, stride, storage_offset)
 
@@ -391,13 +414,14 @@ def extent_of_memory(size: Ints, stride: Ints, offset: int) -> tuple[int, int]:
     return offset, offset + (0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride)))
 
 
-@op(grad_fn="AliasBackward0", exposed=())
+@op(grad_fn="AliasBackward0", exposed=(), elementwise=True, view=True)
+@gradients("grad")
 def alias(self: Tensor) -> Inference:
     """A view of the whole tensor."""
     return shows(self, self.shape, self.stride)
 
 
-@op()
+@op(elementwise=True, view=True)
 def detach(self: Tensor) -> Inference:
     """A view without history: no gradient flows through it. It shares memory and version with ``self``."""
     return shows(self, self.shape, self.stride)
@@ -411,7 +435,7 @@ MAX_PARTS: Final = 1 << 20
 
 def _check_parts(name: str, count: int) -> None:
     if count > MAX_PARTS:
-        raise LimitExceeded(f"{name} would make {count:,} tensors, one op may make {MAX_PARTS:,}",
+        raise LimitExceeded(f"{name} would return {count:,} tensors; the limit is {MAX_PARTS:,}",
                             limit=MAX_PARTS, value=count)  # fmt: skip
 
 
@@ -433,7 +457,8 @@ def _splittable(name: str, self: Meta, dim: int) -> int:
     return at
 
 
-@op(grad_fn="SplitBackward0", results=None)
+@op(grad_fn="SplitBackward0", results=None, view=True)
+@gradients("slice_backward(grad) if is_empty(self) or keeps_shape(self) else cat(grads)")
 def split(self: Tensor, split_size_or_sections: Ints | int, dim: int = 0) -> Inference:
     """Views of consecutive parts along a dimension: of one size (the last may be smaller), or of given sizes."""
     at = _splittable("split", self, dim)
@@ -450,7 +475,8 @@ def split(self: Tensor, split_size_or_sections: Ints | int, dim: int = 0) -> Inf
     return _pieces(self, at, sizes).named("SplitWithSizesBackward0")
 
 
-@op(grad_fn="UnsafeSplitBackward0", results=None, untracked=True, exposed=())
+@op(grad_fn="UnsafeSplitBackward0", results=None, untracked=True, exposed=(), view=True)
+@gradients("slice_backward(grad) if is_empty(self) else cat(grads)")
 def unsafe_split(self: Tensor, split_size_or_sections: Ints | int, dim: int = 0) -> Inference:
     """:func:`split` without autograd's knowledge that the parts share memory: they may be changed in place, and whether
     that spoils what others have saved for backward goes unnoticed."""
@@ -467,18 +493,20 @@ def chunk_sizes(extent: int, chunks: int) -> Ints:
     return tuple(min(size, extent - i) for i in range(0, extent, size))
 
 
-@op(grad_fn="SplitBackward0", results=None)
+@op(grad_fn="SplitBackward0", results=None, view=True)
+@gradients("cat(grads)")
 def chunk(self: Tensor, chunks: int, dim: int = 0) -> Inference:
     """Views of at most ``chunks`` consecutive parts along a dimension, of equal size except the last."""
     at = _splittable("chunk", self, dim)
     if chunks <= 0:
-        raise ArgumentError(f"chunk: there cannot be {chunks} parts")
+        raise ArgumentError(f"chunk: chunks must be positive, not {chunks}")
     _check_parts("chunk", min(chunks, self.shape[at] or chunks))
     parts = _pieces(self, at, chunk_sizes(self.shape[at], chunks))
     return parts if self.shape[at] else parts.named("SplitWithSizesBackward0")
 
 
-@op(grad_fn="UnbindBackward0", results=None)
+@op(grad_fn="UnbindBackward0", results=None, view=True)
+@gradients("stack(grads)")
 def unbind(self: Tensor, dim: int = 0) -> Inference:
     """Views of every index along a dimension, which disappears."""
     if not self.shape:

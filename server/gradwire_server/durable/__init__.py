@@ -1,1 +1,1 @@
-"""Sessions on disk: the journal of what was applied, snapshots, and the way back from both."""
+"""Sessions on disk: journals, snapshots and recovery."""

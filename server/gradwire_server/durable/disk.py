@@ -1,4 +1,4 @@
-"""The file operations of this package, one method each. Tests put a disk in its place that fails or stops."""
+"""The file operations of this package. Tests replace them by a disk that fails."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from typing import Final
 Piece = bytes | bytearray | memoryview
 
 PIECES_AT_ONCE: Final = 1024
-"""What one vectored write takes on Linux (IOV_MAX)."""
+"""The limit of one vectored write on Linux (IOV_MAX)."""
 
 BYTES_AT_ONCE: Final = 1 << 30
 SMALL_BYTES: Final = 4096
-"""Up to here one copy is cheaper than a list of pieces."""
+"""Up to this size, a copy costs less than a vectored write."""
 
 
-_NO_SURPRISE: Final = os.O_NOFOLLOW | os.O_NONBLOCK
-"""A pipe or a device in the place of a file is not waited for, and a link is not followed."""
+_SAFE_OPEN: Final = os.O_NOFOLLOW | os.O_NONBLOCK
+"""Do not follow symbolic links, and do not block on a pipe or a device."""
 
 
 class NotAFile(OSError):
-    """Something other than a regular file has a file's name."""
+    """The path is not a regular file."""
 
 
 class Disk:
-    """The machine's own file system."""
+    """The file system."""
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder and those above it; one that exists is left alone."""
+        """Create a folder and its parents, if they do not exist."""
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def create(self, path: Path) -> int:
-        """An empty file, opened for writing; whatever had this name is gone."""
+        """Create an empty file for writing. Replaces whatever has this name."""
         if not is_file(path):
             remove_anything(path)
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | _NO_SURPRISE, 0o600)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | _SAFE_OPEN, 0o600)
 
     def reopen(self, path: Path) -> int:
-        """A file that exists, opened for writing."""
-        return os.open(path, os.O_WRONLY | os.O_CLOEXEC | _NO_SURPRISE)
+        """Open an existing file for writing."""
+        return os.open(path, os.O_WRONLY | os.O_CLOEXEC | _SAFE_OPEN)
 
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
 
     def write(self, descriptor: int, pieces: Sequence[Piece], at: int) -> int:
-        """Write all of the pieces one after another from an offset; returns the offset behind them.
+        """Write all pieces consecutively from an offset; returns the end offset.
 
         Raises:
-            OSError: when the disk is full or broken. What is behind ``at`` is undefined then.
+            OSError: when the disk is full or broken. The content from ``at`` on is undefined then.
         """
         if len(pieces) <= PIECES_AT_ONCE:
             size = sum(map(len, pieces))
@@ -90,11 +90,11 @@ class Disk:
         os.ftruncate(descriptor, size)
 
     def sync(self, descriptor: int) -> None:
-        """Wait until the file is on the medium."""
+        """Flush the file to the medium."""
         os.fsync(descriptor)
 
     def sync_data(self, descriptor: int) -> None:
-        """The same, for what is needed to read the file again."""
+        """Flush the file's data, and the metadata needed to read it, to the medium."""
         os.fdatasync(descriptor)
 
     def rename(self, old: Path, new: Path) -> None:
@@ -107,7 +107,7 @@ class Disk:
         path.rmdir()
 
     def sync_folder(self, path: Path) -> None:
-        """Wait until the names in a folder are on the medium."""
+        """Flush the names in a folder to the medium."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -116,10 +116,10 @@ class Disk:
 
 
 def write_whole(disk: Disk, path: Path, pieces: Sequence[Piece]) -> None:
-    """Write a file so that, whatever happens, it is there whole or not at all, and stays.
+    """Write a file atomically and durably.
 
     Raises:
-        OSError: when the disk is full or broken; what was there before is unchanged.
+        OSError: when the disk is full or broken; the previous file is unchanged.
     """
     part = path.with_name(path.name + ".part")
     descriptor = disk.create(part)
@@ -133,14 +133,14 @@ def write_whole(disk: Disk, path: Path, pieces: Sequence[Piece]) -> None:
 
 
 def open_file(path: Path, follow: bool = False) -> int:
-    """A regular file, opened for reading.
+    """Open a regular file for reading, without blocking on other kinds.
 
     Args:
-        follow: whether a symbolic link may lead to it.
+        follow: whether to follow a symbolic link.
 
     Raises:
-        NotAFile: for a directory, a link, a pipe, a socket or a device. None of them is waited for.
-        OSError: when it cannot be opened.
+        NotAFile: for a directory, a link, a pipe, a socket or a device.
+        OSError: when the file cannot be opened.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
@@ -163,7 +163,7 @@ _KINDS: Final = {
 
 
 def is_file(path: Path) -> bool:
-    """Whether nothing but a regular file has this name; it need not exist."""
+    """Whether the path is a regular file or does not exist."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except FileNotFoundError:
@@ -171,7 +171,7 @@ def is_file(path: Path) -> bool:
 
 
 def remove_anything(path: Path) -> None:
-    """Remove whatever has this name; links are not followed."""
+    """Remove a file or a folder, without following links."""
     if not path.is_symlink() and path.is_dir():
         shutil.rmtree(path)
     else:

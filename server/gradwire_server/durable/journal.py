@@ -1,4 +1,4 @@
-"""The journal of a session while it runs: records are appended in memory and written in groups."""
+"""The journal of a running session: records are appended in memory and written in groups."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ log = structlog.get_logger("gradwire.journal")
 
 
 def journal_path(folder: Path, base: int) -> Path:
-    """The journal whose first record is ``base + 1``. Names sort in the order of their journals."""
+    """The path of the journal whose first record is ``base + 1``. Names sort in the order of journals."""
     return folder / f"{PREFIX}{base:020d}{SUFFIX}"
 
 
 class Journal:
-    """One file, open for appending.
+    """One journal file, open for appending.
 
     Args:
-        manifest: is told of each commit.
-        last: the number of the last record that it holds.
-        end: the offset behind that.
-        durable: whether a commit waits for the medium.
+        manifest: records each commit.
+        last: the number of the last record in the file.
+        end: the offset after that record.
+        durable: whether a commit flushes to the medium.
 
     Attributes:
-        failing: the last commit could not write everything. What it could not write waits here, and goes first.
+        failing: the last commit failed. Its records are kept and written first by the next commit.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class Journal:
         manifest: Manifest,
         snapshot: Snapshot | None = None,
     ) -> Journal:
-        """A new file, which the manifest tells of before anything is written to it.
+        """Create a journal. The manifest records it before any record is written.
 
         Args:
-            snapshot: the one that it follows.
+            snapshot: the snapshot that it follows.
 
         Raises:
             OSError: when the disk is full or broken.
@@ -91,7 +91,7 @@ class Journal:
         return self
 
     def announce(self, snapshot: Snapshot | None) -> None:
-        """Tell the manifest that this is the journal which is written to, and what is read before it.
+        """Record in the manifest that this is the current journal and which snapshot precedes it.
 
         Raises:
             OSError: when the disk is broken.
@@ -111,47 +111,47 @@ class Journal:
 
     @property
     def dirty(self) -> bool:
-        """Whether records wait to be written."""
+        """Whether records are not written yet."""
         return bool(self._waiting)
 
     @property
     def waiting_bytes(self) -> int:
-        """What waits to be written."""
+        """The bytes not written yet."""
         return self._waiting_bytes
 
     @property
     def nbytes(self) -> int:
-        """The length of the file, with what waits."""
+        """The length of the file, including bytes not written yet."""
         return self._end + self._waiting_bytes
 
     def append(self, kind: Kind, notes: Notes, message: Sequence[Piece]) -> None:
-        """Add a record. The message is not copied, and must not change before it is committed."""
+        """Append a record. The message is not copied and must not change before the commit."""
         pieces, size = encode_record(self._header, self.last + 1, kind, notes, message)
         self.last += 1
         self._waiting += pieces
         self._waiting_bytes += size
 
     def commit(self) -> int:
-        """Write what waits, and return how many bytes that was.
+        """Write the pending records; returns the number of bytes.
 
         Raises:
-            Unavailable: when the disk is full or broken. Nothing is lost: the same records are written next time.
+            Unavailable: when the disk is full or broken. The records are kept for the next commit.
         """
         if not self._waiting:
             return 0
         try:
-            # From the same offset each time: after a failed attempt, what it left behind is overwritten. After a failed
-            # fdatasync the kernel may have dropped the pages, so these are written again, too.
+            # A retry writes from the same offset and overwrites the failed attempt. It also rewrites all records after
+            # a failed fdatasync, because the kernel may have dropped their pages.
             end = self._disk.write(self._descriptor, self._waiting, self._end)
             if self._durable:
                 self._disk.sync_data(self._descriptor)
         except OSError as error:
             if not self.failing:
-                log.error("a journal cannot be written", file=str(self.path), error=str(error))
+                log.error("cannot write a journal", file=str(self.path), error=str(error))
             self.failing = True
             raise disk_refuses(error) from None
         if self.failing:
-            log.warning("a journal is written again", file=str(self.path))
+            log.warning("writing a journal succeeds again", file=str(self.path))
             self.failing = False
         written, self._end = end - self._end, end
         self._waiting.clear()
@@ -160,14 +160,14 @@ class Journal:
         return written
 
     def _note(self, synced: int) -> None:
-        """Tell the manifest. One that is behind hides damage later, and is no reason to refuse what was committed."""
+        """Record the commit in the manifest. A stale manifest only weakens later checks, so an error is not fatal."""
         try:
             self._manifest.commit(self.last, synced)
         except OSError as error:
-            log.warning("a manifest cannot be written", file=str(self._manifest.path), error=str(error))
+            log.warning("cannot write a manifest", file=str(self._manifest.path), error=str(error))
 
     def cut(self) -> None:
-        """Remove whatever the file has behind its last record.
+        """Truncate the file after its last record.
 
         Raises:
             OSError: when the disk is broken.
@@ -176,20 +176,19 @@ class Journal:
         self._disk.sync(self._descriptor)
 
     def sync(self) -> None:
-        """Wait until the medium has what was written."""
+        """Flush the written records to the medium."""
         self._disk.sync_data(self._descriptor)
         if not self._waiting:
             self._note(self.last)
 
     def close(self) -> None:
-        """Close the file. What waits is not written."""
+        """Close the file without writing pending records."""
         self._disk.close(self._descriptor)
 
 
 def disk_refuses(error: OSError) -> Unavailable:
-    """The error to tell clients when the disk is full or broken."""
+    """The error for clients when the disk is full or broken."""
     return Unavailable(
-        f"the disk that holds the server's sessions does not take what is written ({error.strerror}): the session "
-        "goes on when it does",
+        f"the server cannot write the session to disk ({error.strerror}); retry when the disk works again",
         reason="disk",
     )

@@ -1,10 +1,9 @@
-"""The manifest of a session's folder: which files must be there, and up to which record they were written.
+"""The manifest of a session's folder: the required files and the number of the last committed record.
 
-A journal that is missing, or shorter than it was, looks like one to which nothing was ever written. The manifest
-tells them apart. It is one small file: two slots that are overwritten in turn, so that one of them is whole whenever
-the machine stops, and behind them whose session it is. A slot is written after each commit without waiting for the
-medium, and waited for when a journal is begun. So what it says never runs ahead of what this machine has kept; after
-the loss of power only what had been synced is relied on.
+Without it, a missing or truncated journal would look like an empty one. The manifest is a small file with two slots and
+the session's owner. The slots are overwritten alternately, so that one is intact after a crash at any time. A slot is
+written after each commit without a flush, and flushed when a journal is created. So it never claims more than the
+machine has stored. After a power failure, recovery relies only on records that were flushed.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .records import damaged, read_small, session_digest
 MANIFEST: Final = "manifest"
 MAGIC: Final = b"GWIREMAN"
 SLOT_BYTES: Final = 512
-"""A slot has a sector of the disk to itself: they are not damaged together."""
+"""Each slot has its own disk sector, so that a torn write damages only one."""
 
 MAX_BYTES: Final = 64 << 10
 
@@ -35,16 +34,16 @@ _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Mark(NamedTuple):
-    """What a slot says.
+    """The content of a slot.
 
     Attributes:
-        number: how many were written before it.
-        base: the journal that is written to is the one that follows this record.
-        last: the last record that was committed.
-        synced: the last record that is on the medium for certain.
-        snapshot, digest: number and digest of the snapshot that is read first; no digest where there is none.
-        boot: what run of the machine wrote it; empty where that is not known.
-        begun: the session was complete; its folder is not left over from one that was being made.
+        number: counts writes of slots.
+        base: the number of the last record before the current journal.
+        last: the last committed record.
+        synced: the last record that was flushed to the medium.
+        snapshot, digest: number and digest of the snapshot to read first; an empty digest if there is none.
+        boot: the boot id of the machine that wrote it; empty if unknown.
+        begun: the creation of the session was completed.
     """
 
     number: int = 0
@@ -58,22 +57,22 @@ class Mark(NamedTuple):
 
     @property
     def required(self) -> int:
-        """The last record that must be there. Another run of the machine may have lost what was not synced."""
+        """The last record that must exist. After a reboot, records that were not flushed may be lost."""
         return self.last if self.boot and self.boot == boot_id() else self.synced
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Whose folder it is, for when ``session.json`` cannot tell."""
+    """The owner of the folder, for a damaged ``session.json``."""
 
     session: str
     tenant: str
 
 
 class Manifest:
-    """The manifest of a session that runs.
+    """The manifest of a running session.
 
     Attributes:
-        mark: what was written last.
+        mark: the last written slot.
     """
 
     def __init__(self, disk: Disk, path: Path, session_id: str, mark: Mark) -> None:
@@ -85,7 +84,7 @@ class Manifest:
 
     @classmethod
     def begin(cls, disk: Disk, folder: Path, owner: Owner, mark: Mark) -> Self:
-        """Write a new one.
+        """Create a manifest.
 
         Raises:
             OSError: when the disk is full or broken.
@@ -102,16 +101,16 @@ class Manifest:
 
     @classmethod
     def open(cls, disk: Disk, folder: Path, session_id: str) -> Self:
-        """The one of a folder.
+        """Open the manifest of a folder.
 
         Raises:
-            JournalDamaged: for one that is missing, damaged or another session's.
+            JournalDamaged: when it is missing, damaged or of another session.
             OSError: when the disk is broken.
         """
         return cls(disk, folder / MANIFEST, session_id, read_mark(folder, session_id))
 
     def commit(self, last: int, synced: int) -> None:
-        """Note that the journal holds these records, after it does. What was noted before stays readable.
+        """Record that the journal has these records. Call this after writing them.
 
         Raises:
             OSError: when the disk is broken.
@@ -119,10 +118,10 @@ class Manifest:
         self._write(self.mark._replace(last=last, synced=synced))
 
     def follow(self, base: int, snapshot: int = 0, digest: bytes = b"") -> None:
-        """Note that from here on a new journal is written to; when this returns, that is on the medium.
+        """Record the switch to a new journal, and flush the manifest.
 
         Raises:
-            OSError: when the disk is broken. The next :meth:`commit` is to the journal of before.
+            OSError: when the disk is broken. The previous journal stays current.
         """
         before = self.mark
         try:
@@ -133,7 +132,7 @@ class Manifest:
             raise
 
     def complete(self) -> None:
-        """Note that the session is there.
+        """Record that the creation of the session is completed.
 
         Raises:
             OSError: when the disk is broken.
@@ -151,10 +150,10 @@ class Manifest:
 
 
 def read_mark(folder: Path, session_id: str) -> Mark:
-    """What the manifest of a folder says.
+    """The current slot of a folder's manifest.
 
     Raises:
-        JournalDamaged: for one that is missing, damaged or another session's.
+        JournalDamaged: when it is missing, damaged or of another session.
         OSError: when the disk is broken.
     """
     path = folder / MANIFEST
@@ -163,15 +162,15 @@ def read_mark(folder: Path, session_id: str) -> Mark:
     slots = (data[at : at + _SLOT.size + 4] for at in (0, SLOT_BYTES))
     found = [slot for slot in map(_unpacked, slots) if slot is not None]
     if owner is None or not found:
-        raise damaged(path, 0, "the manifest is not what was written")
+        raise damaged(path, 0, "the checksum of the manifest does not match")
     session, mark = max(found, key=lambda each: each[1].number)
     if owner.session != session_id or session != session_digest(session_id):
-        raise damaged(path, 0, f"the manifest is not that of session {session_id}")
+        raise damaged(path, 0, f"the manifest belongs to another session than {session_id}")
     return mark
 
 
 def read_owner(folder: Path) -> Owner | None:
-    """Whose session a folder holds, as its manifest tells; ``None`` when that is not known."""
+    """The owner of a folder's session by its manifest; ``None`` if unknown."""
     try:
         owner = _owner(read_small(folder / MANIFEST, MAX_BYTES))
     except (JournalDamaged, OSError):
@@ -180,7 +179,7 @@ def read_owner(folder: Path) -> Owner | None:
 
 
 def was_begun(folder: Path) -> bool:
-    """Whether a manifest says that the session in this folder was complete."""
+    """Whether the creation of the session in this folder was completed."""
     try:
         return read_mark(folder, folder.name).begun
     except (JournalDamaged, OSError):
@@ -189,7 +188,7 @@ def was_begun(folder: Path) -> bool:
 
 @lru_cache(1)
 def boot_id() -> bytes:
-    """Which run of this machine it is; empty where the system does not tell."""
+    """The boot id of this machine; empty if unknown."""
     try:
         return bytes.fromhex(_BOOT.read_text().strip().replace("-", ""))
     except (OSError, ValueError):

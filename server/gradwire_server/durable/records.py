@@ -1,8 +1,7 @@
-"""The bytes of a journal. docs/durability.md has the layout as a table.
+"""The format of a journal. docs/durability.md has the layout as a table.
 
-A journal is a header and records one behind the other. Each record begins with the journal's own *mark*, eight random
-bytes that no client knows: so a place where a record begins can be found again behind damage, and nothing that a
-client sends can look like one.
+A journal is a header and a sequence of records. Each record begins with the journal's *mark*, eight random bytes that
+no client knows. So the reader can find the next record after damage, and no client's data can look like a record.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from .disk import NotAFile, Piece, open_file
 MAGIC: Final = b"GWIREJNL"
 VERSION: Final = 1
 MAX_RECORD_BYTES: Final = 2 << 30
-"""A record is read into memory whole, so this bounds what reading takes."""
+"""Records are read into memory as a whole, so this bounds the reader's memory."""
 
 SCAN_BYTES: Final = 1 << 20
 
@@ -41,7 +40,7 @@ RECORD_BYTES: Final = _RECORD.size
 
 
 class Kind(IntEnum):
-    """What a record tells."""
+    """The kind of a record."""
 
     FRAME = 1
     CHUNK = 2
@@ -51,14 +50,14 @@ class Kind(IntEnum):
 
 
 class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
-    """What is to be known beside the message.
+    """A record's data beside the message.
 
     Attributes:
-        client: whose chunk it is, or who asked to join.
-        human: the structure of the frame is JSON, kept as MessagePack binary.
-        failures: ops that failed for a reason of that moment, by index: they fail again when the frame is replayed.
-        instance, epoch: of who joined.
-        transfers: uploads that are let go of, since they came again with a frame that had been applied.
+        client: the client of a chunk or a join.
+        human: the structure of the frame is JSON, stored as MessagePack binary.
+        failures: ops that failed for a transient reason, by index. They fail again in a replay.
+        instance, epoch: those of a join.
+        transfers: dropped uploads, which were resent with a frame that was already applied.
         compiled: whether compiled kernels run from here on.
     """
 
@@ -72,12 +71,12 @@ class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
 
 
 class Header(NamedTuple):
-    """What a journal says of itself.
+    """The header of a journal.
 
     Attributes:
         session: a digest of the session's id.
-        mark: how records of this journal begin.
-        base: the number of the last record before it.
+        mark: the first bytes of each record.
+        base: the number of the last record before this journal.
     """
 
     session: bytes
@@ -86,7 +85,7 @@ class Header(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record that is intact. ``offset`` and ``end`` say where it is in its file."""
+    """An intact record. ``offset`` and ``end`` are its position in the file."""
 
     seq: int
     kind: Kind
@@ -101,12 +100,12 @@ _decoder = msgspec.msgpack.Decoder(Notes)
 
 
 def session_digest(session_id: str) -> bytes:
-    """How a journal names its session."""
+    """The digest of a session's id in a journal."""
     return hashlib.blake2b(session_id.encode(), digest_size=16).digest()
 
 
 def new_header(session_id: str, base: int) -> Header:
-    """The header of a journal to be begun."""
+    """The header of a new journal."""
     return Header(session_digest(session_id), os.urandom(8), base)
 
 
@@ -119,7 +118,7 @@ def encode_header(header: Header) -> bytes:
 def encode_record(
     header: Header, seq: int, kind: Kind, notes: Notes, message: Sequence[Piece]
 ) -> tuple[list[Piece], int]:
-    """A record as pieces to be written one after another, and their length; the message's are not copied."""
+    """A record as pieces to write consecutively, and their total length. The message is not copied."""
     noted = _encoder.encode(notes)
     length = len(noted) + sum(map(len, message))
     crc = zlib.crc32(noted, zlib.crc32(_RECORD.pack(b"", 0, 0, seq, kind, len(noted))[_COVERED]))
@@ -130,15 +129,15 @@ def encode_record(
 
 
 class Reader:
-    """Reads a journal from its beginning. One record is in memory at a time.
+    """Reads a journal from its start, one record at a time.
 
     Attributes:
-        end: the offset behind the last intact record read.
-        last: its number.
-        torn: bytes behind the last intact record of the file, known once all of it was read.
+        end: the offset after the last intact record read.
+        last: the number of that record.
+        torn: the bytes after the last intact record of the file; known after the iteration.
 
     Raises:
-        JournalDamaged: for a header that is damaged, or another session's.
+        JournalDamaged: when the header is damaged or of another session.
     """
 
     def __init__(self, path: Path, session_id: str) -> None:
@@ -161,17 +160,17 @@ class Reader:
         self._file.close()
 
     def __iter__(self) -> Iterator[Record]:
-        """The records that are intact, in order.
+        """The intact records in order.
 
         Raises:
-            JournalDamaged: for damage with an intact record behind it, and for a number that is missing.
+            JournalDamaged: for damage before an intact record, and for a missing number.
         """
         while self.end < self.size:
             record = self._at(self.end)
             if record is None:
                 later = self._intact_after(self.end)
                 if later is not None:
-                    raise self.damaged(self.end, f"record {self.last + 1} is damaged, and one at {later} is not")
+                    raise self.damaged(self.end, f"record {self.last + 1} is damaged, but one at {later} is intact")
                 self.torn = self.size - self.end
                 return
             if record.seq != self.last + 1:
@@ -180,21 +179,21 @@ class Reader:
             yield record
 
     def damaged(self, offset: int, what: str) -> JournalDamaged:
-        """The error for damage at this place."""
+        """The error for damage at this offset."""
         return damaged(self.path, offset, what)
 
     def _header(self, session_id: str) -> Header:
         data = self._read(0, HEADER_BYTES)
         if data is None:
-            raise self.damaged(0, f"{self.size} bytes are too few for the header of a journal")
+            raise self.damaged(0, f"the file has {self.size} bytes, too few for a journal's header")
         packed, crc = data[: _HEADER.size], int.from_bytes(data[_HEADER.size :], "little")
         magic, version, session, mark, base = _HEADER.unpack(packed)
         if zlib.crc32(packed) != crc or magic != MAGIC:
             raise self.damaged(0, "the header of the journal is damaged")
         if version != VERSION:
-            raise self.damaged(0, f"the journal has version {version}, this gradwire reads version {VERSION}")
+            raise self.damaged(0, f"the journal has version {version}; this gradwire reads version {VERSION}")
         if session != session_digest(session_id):
-            raise self.damaged(0, f"the journal is not one of session {session_id}")
+            raise self.damaged(0, f"the journal belongs to another session than {session_id}")
         return Header(session, mark, base)
 
     def _read(self, at: int, length: int) -> memoryview | None:
@@ -233,10 +232,10 @@ class Reader:
         try:
             return Record(seq, Kind(kind), _decoder.decode(body[:noted]), body[noted:], at, end)
         except (msgspec.MsgspecError, ValueError) as error:
-            raise self.damaged(at, f"record {seq} is of a kind that this gradwire does not know: {error}") from None
+            raise self.damaged(at, f"this gradwire does not know the kind of record {seq}: {error}") from None
 
     def _intact_after(self, at: int) -> int | None:
-        """Where the next intact record behind a damaged one begins."""
+        """The offset of the next intact record after a damaged one."""
         mark = self.header.mark
         position = at + 1
         while position + RECORD_BYTES <= self.size:
@@ -245,7 +244,7 @@ class Reader:
                 return None
             found = bytes(block).find(mark)
             if found < 0:
-                # The mark may lie across the end of the block.
+                # The mark may span the end of the block.
                 position += max(len(block) - len(mark) + 1, 1)
                 continue
             record = self._at(position + found)
@@ -256,35 +255,35 @@ class Reader:
 
 
 def open_kept(path: Path) -> int:
-    """A file of a session, opened for reading.
+    """Open a session's file for reading.
 
     Raises:
-        JournalDamaged: when it is missing, may not be read, or is not a regular file.
-        OSError: when the machine has no descriptor or no memory for it.
+        JournalDamaged: when it is missing, unreadable or not a regular file.
+        OSError: when descriptors or memory are exhausted.
     """
     try:
         return open_file(path)
     except FileNotFoundError:
-        raise damaged(path, 0, "it is missing") from None
+        raise damaged(path, 0, "the file is missing") from None
     except (NotAFile, PermissionError, NotADirectoryError) as error:
-        raise damaged(path, 0, f"it cannot be read: {error.strerror}") from None
+        raise damaged(path, 0, f"the file is unreadable: {error.strerror}") from None
 
 
 def read_small(path: Path, most: int) -> bytes:
-    """All of a file of a session that has no more bytes than this.
+    """Read a session's file of at most this size.
 
     Raises:
-        JournalDamaged: when it is longer, and as :func:`open_kept` does.
+        JournalDamaged: when it is larger, and like :func:`open_kept`.
         OSError: when the disk is broken.
     """
     with open(open_kept(path), "rb", buffering=0) as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise damaged(path, most, f"it has more than {most:,} bytes")
+        raise damaged(path, most, f"the file has more than {most:,} bytes")
     return data
 
 
 def damaged(path: Path, offset: int, what: str) -> JournalDamaged:
-    """The error for damage in a file of a session. Only its name is told, not where the server keeps its data."""
+    """The error for a damaged file. It names the file, but not the data directory."""
     name = f"{path.parent.name}/{path.name}"
     return JournalDamaged(f"{name} is damaged at byte {offset:,}: {what}", file=name, offset=offset)

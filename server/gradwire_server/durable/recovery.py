@@ -1,8 +1,8 @@
-"""The way back: the newest snapshot that is intact, then every record behind it, applied as it was the first time.
+"""Recovery: restores the newest intact snapshot and replays all later records.
 
-Either the session is what it was after some record, with every record before that applied, or this refuses. A record
-at the very end that is not whole was never acknowledged as durable, so it is cut off, with a warning. What may not be
-cut: damage in front of an intact record, a record that is missing, a snapshot that others rely on.
+The result is the state after some record with all earlier records applied; otherwise recovery fails. An incomplete last
+record was never acknowledged as durable, so it is truncated with a warning. Recovery fails for damage before an intact
+record, for a missing record, and for a missing snapshot that later files depend on.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from gradwire_engine.backends import Backends
-from gradwire_engine.compiled import toolchain
-from gradwire_engine.failures import MOMENTARY, leaves_traces
-from gradwire_engine.image import restore
-from gradwire_engine.session import Session
+from gradwire_engine.autograd.failures import MOMENTARY, leaves_traces
+from gradwire_engine.kernels.cpu import toolchain
+from gradwire_engine.runtime.backends import Backends
+from gradwire_engine.session.session import Session
+from gradwire_engine.snapshot import restore
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import GradwireError, JournalDamaged, OutOfMemory, Unavailable
 from gradwire_protocol.frames import Chunk, Frame
 
+from ..settings.session_spec import SessionSpec
 from .disk import Disk
 from .journal import PREFIX, SUFFIX, Journal, journal_path
 from .manifest import MANIFEST, Manifest, Mark, Owner, read_mark
 from .records import Kind, Reader, Record, damaged
 from .snapshots import Snapshot, read, snapshot_path, snapshots
-from .spec import SessionSpec
 from .store import Begins, KeptSpec
 
 _JOURNAL: Final = re.compile(re.escape(PREFIX) + r"(\d{20})" + re.escape(SUFFIX))
@@ -38,13 +38,13 @@ log = structlog.get_logger("gradwire.recovery")
 
 
 class Recovered(NamedTuple):
-    """A session as it was.
+    """A recovered session.
 
     Attributes:
-        journal: open, behind its last record.
-        manifest: open; the journal is the one that it names.
-        snapshot_bytes: the size of the snapshot that it began with; 0 without one.
-        uncertain: an op failed halfway for a reason of the moment, and no snapshot was taken since.
+        journal: open for appending.
+        manifest: open; it names the journal.
+        snapshot_bytes: the size of the restored snapshot; 0 without one.
+        uncertain: an op failed halfway for a transient reason after the last snapshot.
     """
 
     session: Session
@@ -55,7 +55,7 @@ class Recovered(NamedTuple):
 
 
 class _Start(NamedTuple):
-    """Where a replay may begin: at a snapshot, or (``None``) at the beginning."""
+    """The start of a replay: a snapshot, or ``None`` for the empty session."""
 
     snapshot: Snapshot | None
 
@@ -65,19 +65,19 @@ class _Start(NamedTuple):
 
 
 def recover(disk: Disk, folder: Path, kept: KeptSpec, backends: Backends | None = None) -> Recovered:
-    """The session in a folder. Files are changed only once everything has been read and found right.
+    """Recover the session in a folder. Files are changed only after everything was read and verified.
 
     Raises:
-        JournalDamaged: naming the file and the offset.
-        OutOfMemory: when there is too little memory to hold what the session held.
-        Unavailable: when it was computed by compiled kernels that cannot be had here.
+        JournalDamaged: names the file and the offset.
+        OutOfMemory: when the session does not fit into memory.
+        Unavailable: when the session needs compiled kernels that are not available.
         OSError: when the disk is full or broken.
     """
     spec = kept.spec
     mark = read_mark(folder, spec.id) if kept.manifest else None
     found = snapshots(folder)
     paths = _journals(folder)
-    # Numbers that were reached for sure: whatever ends before the last of them has lost something.
+    # These numbers were certainly reached: a replay that ends before the last of them has lost records.
     named = max([*(each.seq for each in found), *paths, 0])
     reached = max(named, 0 if mark is None else mark.required)
     starts = [_Start(each) for each in found]
@@ -88,36 +88,36 @@ def recover(disk: Disk, folder: Path, kept: KeptSpec, backends: Backends | None 
         try:
             if not _complete(start, paths, folder, reached, mark):
                 continue
-            session = _begin(start, spec, backends)
+            session = _restore(start, spec, backends)
         except JournalDamaged as error:
             log.error("a file of a session is damaged", session=spec.id, error=error.message)
             refusal = refusal or error
             continue
         replayed = _replay(spec, session, start, paths, folder, reached)
-        return _reopened(disk, folder, spec, session, start, replayed, named, mark)
+        return _reopen(disk, folder, spec, session, start, replayed, named, mark)
     raise refusal if refusal is not None else _without_start(folder, kept.begins, mark)
 
 
 def _without_start(folder: Path, begins: Begins, mark: Mark | None) -> JournalDamaged:
-    """The error for a session of which neither a snapshot nor the first journal is there."""
+    """The error for a session with neither a snapshot nor its first journal."""
     if mark is not None and mark.digest:
-        return damaged(snapshot_path(folder, mark.snapshot, mark.digest.hex()), 0, "it is missing")
+        return damaged(snapshot_path(folder, mark.snapshot, mark.digest.hex()), 0, "the file is missing")
     if begins == "empty":
-        return damaged(journal_path(folder, 0), 0, "it is missing, and there is no snapshot")
-    return damaged(folder, 0, "the snapshot that the session began with is missing")
+        return damaged(journal_path(folder, 0), 0, "the file is missing, and there is no snapshot")
+    return damaged(folder, 0, "the session's first snapshot is missing")
 
 
 def _journals(folder: Path) -> dict[int, Path]:
-    """The journals by the number of the last record before them, as their names tell it."""
+    """The journals by the number of the last record before them, from their names."""
     matches = ((path, _JOURNAL.fullmatch(path.name)) for path in folder.iterdir())
     return {int(match[1]): path for path, match in matches if match is not None}
 
 
 def _complete(start: _Start, paths: dict[int, Path], folder: Path, reached: int, mark: Mark | None) -> bool:
-    """Whether the journals behind a start lead on from it without a gap, as far as their names tell.
+    """Whether a journal continues at a start, judging by names.
 
-    The journal behind a snapshot is begun after it, and the one before is removed after that: a crash in between leaves
-    the snapshot with the old one, which has no records behind the snapshot's.
+    A new journal is created after its snapshot, and then the old journal is removed. A crash in between leaves the
+    snapshot with the old journal, which has no records after the snapshot's.
     """
     if start.seq in paths:
         return True
@@ -126,10 +126,10 @@ def _complete(start: _Start, paths: dict[int, Path], folder: Path, reached: int,
     if start.seq == reached and (mark is None or (mark.base < start.seq and mark.base in paths)):
         return True
     missing = start.seq if mark is None else min(start.seq, mark.base)
-    raise damaged(journal_path(folder, missing), 0, f"it is missing: record {missing + 1} was to be in it")
+    raise damaged(journal_path(folder, missing), 0, f"the file is missing; it had record {missing + 1}")
 
 
-def _begin(start: _Start, spec: SessionSpec, backends: Backends | None) -> Session:
+def _restore(start: _Start, spec: SessionSpec, backends: Backends | None) -> Session:
     limits = spec.engine_limits()
     if start.snapshot is None:
         return Session(limits, spec.device, spec.default_dtype, spec.seed, backends)
@@ -139,12 +139,12 @@ def _begin(start: _Start, spec: SessionSpec, backends: Backends | None) -> Sessi
     except MemoryError as error:
         raise OutOfMemory(f"the session does not fit into memory: {error or 'allocation failed'}") from None
     except (msgspec.ValidationError, KeyError, IndexError, ValueError, TypeError) as error:
-        # The bytes are those that were written: by a gradwire that this one does not understand.
-        raise damaged(start.snapshot.path, 0, f"the snapshot is of a form unknown here: {error}") from None
+        # The digest matches, so another version of gradwire wrote this.
+        raise damaged(start.snapshot.path, 0, f"unknown format of the snapshot: {error}") from None
 
 
 class _Replayed(NamedTuple):
-    """What was replayed: up to which record, from which journal last, and whether an op failed halfway in it."""
+    """The result of a replay: the last record, the last journal, and whether an op failed halfway."""
 
     at: int
     last: Reader | None
@@ -159,24 +159,24 @@ def _replay(
     while (path := paths.get(at)) is not None:
         with Reader(path, spec.id) as reader:
             if reader.header.base != at:
-                raise reader.damaged(0, f"it says that it follows record {reader.header.base}")
+                raise reader.damaged(0, f"its header says that it follows record {reader.header.base}")
             for record in reader:
                 uncertain = _apply(session, record, path) or uncertain
             if reader.torn and reader.last < reached:
                 raise reader.damaged(
-                    reader.end, f"record {reader.last + 1} is damaged, and records up to {reached} were written"
+                    reader.end, f"record {reader.last + 1} is damaged, but records up to {reached} were written"
                 )
         last = reader
         if reader.last == at:
-            break  # it is empty: the next journal, had there been one, would have its name
+            break  # the journal is empty, so it is the last one
         at = reader.last
     if at < reached:
         path, end = (journal_path(folder, at), 0) if last is None else (last.path, last.end)
-        raise damaged(path, end, f"record {at + 1} is missing, and records up to {reached} were written")
+        raise damaged(path, end, f"record {at + 1} is missing, but records up to {reached} were written")
     return _Replayed(at, last, uncertain)
 
 
-def _reopened(
+def _reopen(
     disk: Disk,
     folder: Path,
     spec: SessionSpec,
@@ -186,7 +186,7 @@ def _reopened(
     named: int,
     mark: Mark | None,
 ) -> Recovered:
-    """The session with its files open to be written to, as what was replayed left them."""
+    """Open the session's files for writing after the replay."""
     at, last, uncertain = replayed
     durable = spec.durability == "durable"
     if mark is None:
@@ -194,16 +194,16 @@ def _reopened(
     else:
         manifest = Manifest(disk, folder / MANIFEST, spec.id, mark)
     if last is None or last.header.base < named:
-        # Not the old journal: whoever comes back to the snapshot that could not be read now would miss what follows.
+        # Do not append to the old journal: a later recovery from the snapshot unreadable now would miss the records.
         journal = Journal.begin(disk, folder, spec.id, at, durable, manifest, start.snapshot)
     else:
         journal = Journal(disk, last.path, last.header, durable, manifest, at, last.end)
         if last.torn:
             log.warning(
-                "the torn end of a journal is cut off", session=spec.id, offset=last.end, bytes=last.torn, record=at + 1
+                "truncating the torn end of a journal", session=spec.id, offset=last.end, bytes=last.torn, record=at + 1
             )
             journal.cut()
-        if manifest.mark.base != last.header.base:  # it is an older copy, or there was none
+        if manifest.mark.base != last.header.base:  # an older copy, or a new manifest
             journal.announce(start.snapshot)
     manifest.complete()
     size = start.snapshot.path.stat().st_size if start.snapshot is not None else 0
@@ -211,69 +211,69 @@ def _reopened(
 
 
 def _apply(session: Session, record: Record, path: Path) -> bool:
-    """Do again what a record tells; whether an op of it failed for a reason of the moment."""
+    """Replay a record. Returns whether one of its ops failed halfway for a transient reason."""
     try:
         return _APPLY[record.kind](session, record)
     except (OutOfMemory, Unavailable):
         raise
-    except (GradwireError, _Unexpected, msgspec.MsgspecError) as error:
-        raise damaged(path, record.offset, f"record {record.seq} cannot be applied again: {error}") from None
+    except (GradwireError, _ReplayDiffers, msgspec.MsgspecError) as error:
+        raise damaged(path, record.offset, f"replaying record {record.seq} failed: {error}") from None
 
 
-def _frame(session: Session, record: Record) -> bool:
+def _replay_frame(session: Session, record: Record) -> bool:
     frame, buffers = envelope.decode(record.message)
     if not isinstance(frame, Frame):
-        raise _Unexpected(f"it is a {type(frame).__name__}")
+        raise _ReplayDiffers(f"its message is a {type(frame).__name__}")
     notes = record.notes
     if notes.human:
         frame.structure = msgspec.Raw(msgspec.msgpack.decode(frame.structure, type=bytes))
     if session.engine.compiled and not toolchain.wait():
         raise Unavailable(
-            "the session was computed by compiled kernels, and its journal gives the same values by them only; this "
-            f"server has none: {toolchain.describe()['reason']}"
+            "the session used compiled kernels, and only they reproduce its values; this server has none: "
+            f"{toolchain.describe()['reason']}"
         )
     reply, _ = session.apply(frame, buffers, notes.human, notes.failures)
     if reply.refused is not None:
-        raise _Unexpected(f"it is refused: {reply.refused.detail}")
+        raise _ReplayDiffers(f"the frame is refused: {reply.refused.detail}")
     for problem in session.failed:
         if problem.code in MOMENTARY and problem.index not in notes.failures:
             if problem.code == "out_of_memory":
-                raise OutOfMemory(f"the session cannot be brought back in this memory: {problem.detail}")
-            raise _Unexpected(f"op {problem.index} failed this time: {problem.detail}")
+                raise OutOfMemory(f"not enough memory to recover the session: {problem.detail}")
+            raise _ReplayDiffers(f"op {problem.index} failed only in the replay: {problem.detail}")
     return any(leaves_traces(problem.op) for problem in notes.failures.values())
 
 
-def _chunk(session: Session, record: Record) -> bool:
+def _replay_chunk(session: Session, record: Record) -> bool:
     chunk, buffers = envelope.decode(record.message)
     if not isinstance(chunk, Chunk) or len(buffers) != 1:
-        raise _Unexpected(f"it is a {type(chunk).__name__}")
+        raise _ReplayDiffers(f"its message is a {type(chunk).__name__}")
     session.add_chunk(record.notes.client, chunk.transfer, chunk.offset, chunk.total, buffers[0])
     return False
 
 
-def _join(session: Session, record: Record) -> bool:
+def _replay_join(session: Session, record: Record) -> bool:
     session.join(record.notes.client, record.notes.instance, record.notes.epoch)
     return False
 
 
-def _drop(session: Session, record: Record) -> bool:
+def _replay_drop(session: Session, record: Record) -> bool:
     session.drop_uploads(record.notes.client, record.notes.transfers)
     return False
 
 
-def _kernels(session: Session, record: Record) -> bool:
+def _replay_kernels(session: Session, record: Record) -> bool:
     session.run_compiled(record.notes.compiled)
     return False
 
 
-class _Unexpected(Exception):
-    """A record that is intact and does not do what it did."""
+class _ReplayDiffers(Exception):
+    """The replay of an intact record has another result."""
 
 
 _APPLY: Final[dict[Kind, Callable[[Session, Record], bool]]] = {
-    Kind.FRAME: _frame,
-    Kind.CHUNK: _chunk,
-    Kind.JOIN: _join,
-    Kind.DROP: _drop,
-    Kind.KERNELS: _kernels,
+    Kind.FRAME: _replay_frame,
+    Kind.CHUNK: _replay_chunk,
+    Kind.JOIN: _replay_join,
+    Kind.DROP: _replay_drop,
+    Kind.KERNELS: _replay_kernels,
 }

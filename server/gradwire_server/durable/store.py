@@ -1,4 +1,4 @@
-"""The data directory: which sessions it holds, who uses it, and how full it is. docs/durability.md has its layout."""
+"""The data directory: its sessions, its lock and its disk use. docs/durability.md has its layout."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ import structlog
 
 from gradwire_protocol.errors import JournalDamaged, LimitExceeded, Unavailable
 
+from ..settings.session_spec import SessionSpec
 from .disk import Disk, write_whole
 from .journal import PREFIX
 from .manifest import read_owner, was_begun
 from .records import HEADER_BYTES, damaged, read_small
-from .spec import SessionSpec
 
 SPEC: Final = "session.json"
 REMOVED: Final = "session.json.removed"
-"""What ``session.json`` is called while its session is being removed."""
+"""The name of ``session.json`` while its session is being removed."""
 
 MAX_SPEC_BYTES: Final = 1 << 20
 SESSIONS: Final = "sessions"
 LOCK: Final = "lock"
 LOCK_PATIENCE_S: Final = 5.0
-"""A process that was killed lets go of its locks only when it is gone."""
+"""A killed process releases its locks only when it has ended."""
 
 LOOK_EVERY_S: Final = 2.0
 
@@ -40,11 +40,11 @@ Begins = Literal["empty", "snapshot"]
 
 
 class KeptSpec(NamedTuple):
-    """What ``session.json`` tells.
+    """The content of ``session.json``.
 
     Attributes:
-        begins: whether the session began empty or with a snapshot.
-        manifest: whether its folder has a manifest, which those of earlier versions have not.
+        begins: whether the session started empty or from a snapshot.
+        manifest: whether its folder has a manifest; folders of earlier versions have none.
     """
 
     spec: SessionSpec
@@ -53,14 +53,14 @@ class KeptSpec(NamedTuple):
 
 
 class DamagedSession(NamedTuple):
-    """A folder of which it cannot be read what session it holds. ``tenant``: the owner, where that is known."""
+    """A folder with an unreadable ``session.json``. ``tenant``: the owner, if known."""
 
     error: JournalDamaged
     tenant: str | None
 
 
 class _Kept(msgspec.Struct):
-    """What ``session.json`` holds. The digest is of the other fields; the spec is its own JSON there."""
+    """The format of ``session.json``. The digest covers the other fields."""
 
     digest: str
     begins: Begins
@@ -69,7 +69,7 @@ class _Kept(msgspec.Struct):
 
 
 def write_spec(disk: Disk, folder: Path, spec: SessionSpec, begins: Begins = "empty") -> None:
-    """Write ``session.json``: from here on the session exists.
+    """Write ``session.json``, which makes the session exist.
 
     Raises:
         OSError: when the disk is full or broken.
@@ -80,21 +80,21 @@ def write_spec(disk: Disk, folder: Path, spec: SessionSpec, begins: Begins = "em
 
 
 def read_spec(folder: Path) -> KeptSpec:
-    """What session a folder holds.
+    """Read the ``session.json`` of a folder.
 
     Raises:
-        JournalDamaged: when the file is missing, is not what was written, or is another session's.
+        JournalDamaged: when the file is missing, damaged or of another session.
     """
     path = folder / SPEC
     try:
         kept = msgspec.json.decode(read_small(path, MAX_SPEC_BYTES), type=_Kept)
         if kept.digest != _digest(bytes(kept.spec), kept.begins, kept.manifest):
-            raise damaged(path, 0, "its digest is another")
+            raise damaged(path, 0, "its digest does not match")
         spec = msgspec.json.decode(kept.spec, type=SessionSpec)
     except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise damaged(path, 0, f"it cannot be read: {error}") from None
+        raise damaged(path, 0, f"the file is unreadable: {error}") from None
     if spec.id != folder.name:
-        raise damaged(path, 0, f"it is that of session {spec.id}")
+        raise damaged(path, 0, f"it belongs to session {spec.id}")
     return KeptSpec(spec, kept.begins, kept.manifest)
 
 
@@ -104,7 +104,7 @@ def _digest(encoded: bytes, begins: str, manifest: bool) -> str:
 
 
 def note_use(folder: Path, at: float) -> None:
-    """Note on disk that a session was last used at this Unix time.
+    """Save the Unix time of a session's last use.
 
     Raises:
         OSError: when the disk is broken, or the folder is gone.
@@ -113,19 +113,19 @@ def note_use(folder: Path, at: float) -> None:
 
 
 def last_use(folder: Path) -> float:
-    """When a session was last used, in Unix time: as it was noted, or as its newest file tells."""
+    """The Unix time of a session's last use: the modification time of its newest file."""
     return max((each.lstat().st_mtime for each in folder.iterdir()), default=0.0)
 
 
 class Lock:
-    """A file or folder that one process uses at a time. Let go of when the process ends, however it does.
+    """An exclusive lock on a file or folder. The system releases it when the process ends.
 
     Raises:
-        Unavailable: when another one uses it and does not let go.
+        Unavailable: when another process keeps the lock.
     """
 
     def __init__(self, path: Path) -> None:
-        # Not waited for, should it be a pipe.
+        # Do not block on a pipe.
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         until = time.monotonic() + LOCK_PATIENCE_S
         while True:
@@ -133,8 +133,8 @@ class Lock:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                    # A file system without locks: there it is up to whoever starts two servers.
-                    log.warning("folders cannot be locked here", path=str(path), error=str(error))
+                    # A file system without locks cannot protect against a second server.
+                    log.warning("the file system does not support locks", path=str(path), error=str(error))
                 elif time.monotonic() < until:
                     time.sleep(0.02)
                     continue
@@ -144,7 +144,7 @@ class Lock:
             return
 
     def release(self) -> None:
-        """Let others use it."""
+        """Release the lock."""
         os.close(self._descriptor)
 
 
@@ -165,15 +165,15 @@ class Store:
 
     @property
     def sessions(self) -> Path:
-        """Where the folders of the sessions are."""
+        """The parent of the sessions' folders."""
         return self.root / SESSIONS
 
     def folder(self, session_id: str) -> Path:
-        """The folder of a session, which need not exist."""
+        """The folder of a session, existing or not."""
         return self.sessions / session_id
 
     def specs(self) -> Iterator[tuple[str, SessionSpec | DamagedSession]]:
-        """The sessions that the directory holds by id; those of which not even that can be read with the reason."""
+        """The ids and specs of the directory's sessions; unreadable ones with the error."""
         for folder in self._folders():
             try:
                 yield folder.name, read_spec(folder).spec
@@ -183,38 +183,38 @@ class Store:
                     yield folder.name, DamagedSession(error, None if owner is None else owner.tenant)
 
     def sweep(self) -> None:
-        """Remove what is left of sessions that were being made or removed when the server ended."""
+        """Remove the remains of sessions whose creation or removal was interrupted."""
         for folder in self._folders():
             if _unfinished(folder):
-                log.warning("what is left of a session is removed", session=folder.name)
+                log.warning("removing the remains of a session", session=folder.name)
                 try:
                     remove_session(self.disk, folder)
                 except OSError as error:
-                    log.warning("it cannot be removed", session=folder.name, reason=str(error))
+                    log.warning("cannot remove them", session=folder.name, reason=str(error))
 
     def _folders(self) -> list[Path]:
         with os.scandir(self.sessions) as entries:
             return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
 
     def remove(self, session_id: str) -> None:
-        """Remove a session that no host has open."""
+        """Remove a closed session."""
         remove_session(self.disk, self.folder(session_id))
 
     def check_room(self, nbytes: int = 0) -> None:
-        """Check that there is room for a new session.
+        """Check that the disk limit allows a new session.
 
         Raises:
-            LimitExceeded: naming the setting.
+            LimitExceeded: when it does not.
         """
         DiskUse.of(self.sessions, self.max_data_bytes).check(nbytes)
 
     def close(self) -> None:
-        """Let another server use the directory."""
+        """Release the directory for another server."""
         self._lock.release()
 
 
 def remove_session(disk: Disk, folder: Path) -> None:
-    """Remove a session's folder. Whenever this is interrupted, the session is gone or whole."""
+    """Remove a session's folder. After an interruption the session is either removed or intact."""
     if not os.path.lexists(folder):
         return
     if os.path.lexists(folder / SPEC):
@@ -226,7 +226,7 @@ def remove_session(disk: Disk, folder: Path) -> None:
 
 
 def _unfinished(folder: Path) -> bool:
-    """Whether a folder is left over from a session that was being made, or removed: nobody can have used it."""
+    """Whether a folder remains from an interrupted creation or removal, so that no client used it."""
     try:
         names = set(os.listdir(folder))
         if REMOVED in names or not names:
@@ -239,10 +239,10 @@ def _unfinished(folder: Path) -> bool:
 
 
 class DiskUse:
-    """How much a folder of sessions holds, looked at now and then.
+    """The disk use of all sessions, measured at intervals.
 
     Attributes:
-        most: how much it may hold; 0 for no limit.
+        most: the limit in bytes; 0 for none.
     """
 
     _known: dict[Path, DiskUse] = {}
@@ -256,17 +256,17 @@ class DiskUse:
 
     @classmethod
     def of(cls, sessions: Path, most: int) -> DiskUse:
-        """The one of this folder in this process: its sessions share the looking."""
+        """The shared instance for this folder."""
         found = cls._known.get(sessions)
         if found is None or found.most != most:
             found = cls._known[sessions] = cls(sessions, most)
         return found
 
     def check(self, nbytes: int) -> None:
-        """Check that there is room for so many bytes more.
+        """Check that the limit allows this many more bytes.
 
         Raises:
-            LimitExceeded: naming the setting.
+            LimitExceeded: when it does not.
         """
         if not self.most:
             return
@@ -275,18 +275,18 @@ class DiskUse:
             self._used, self._added, self._at = used_bytes(self.sessions), 0, now
         if self._used + self._added + nbytes > self.most:
             raise LimitExceeded(
-                f"the server's sessions hold {self._used + self._added:,} bytes on disk, {nbytes:,} more would pass "
-                f"{self.most:,} (GRADWIRE_MAX_DATA_BYTES): delete sessions, or release tensors",
+                f"the server's sessions use {self._used + self._added:,} bytes on disk, and {nbytes:,} more exceed the "
+                f"limit of {self.most:,} (GRADWIRE_MAX_DATA_BYTES); delete sessions or release tensors",
                 setting="GRADWIRE_MAX_DATA_BYTES", limit=self.most, value=self._used + self._added + nbytes,
             )  # fmt: skip
 
     def count(self, nbytes: int) -> None:
-        """Count what was written since somebody looked."""
+        """Count bytes written since the last measurement."""
         self._added += nbytes
 
 
 def used_bytes(sessions: Path) -> int:
-    """What the files of all sessions take on disk."""
+    """The size of all sessions' files."""
     total = 0
     with os.scandir(sessions) as folders:
         for folder in folders:
@@ -294,5 +294,5 @@ def used_bytes(sessions: Path) -> int:
                 with os.scandir(folder.path) as files:
                     total += sum(file.stat(follow_symlinks=False).st_size for file in files)
             except OSError:
-                continue  # it was removed meanwhile, is no folder, or may not be looked into
+                continue  # removed meanwhile, not a folder, or not readable
     return total

@@ -1,1 +1,1 @@
-"""What stands between a socket and the routes: connections, requests as a whole, errors and the document of the API."""
+"""The HTTP layer between sockets and routes: connections, limits, middleware, formats and the OpenAPI document."""

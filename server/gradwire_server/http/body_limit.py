@@ -1,5 +1,4 @@
-"""The limits on bodies: by the headers before a byte is read, else by counting and by the clock; and on what all those
-of one tenant hold together."""
+"""Limits of request bodies: size, decoded size, rate, and the memory of all bodies of a tenant."""
 
 from __future__ import annotations
 
@@ -21,26 +20,26 @@ from gradwire_protocol.errors import (
     UnsupportedMediaType,
 )
 
-from ..settings import Settings, variable
-from ..streams.backlog import Backlogs
-from . import problems
+from ..errors import problems
+from ..settings.settings import Settings, variable
+from .backlog import Backlogs
 
 PLAIN_BYTES: Final = 4 << 20
-"""What the values of a JSON body may take that FastAPI parses, in the event loop: sessions, keys, lists of ids."""
+"""The decoded size limit of JSON bodies that FastAPI parses in the event loop: sessions, keys, lists of ids."""
 
 ALLOWANCE: Final = "gradwire.decoded_bytes"
-"""In a request's scope: what they may take where a route parses the body itself, in a thread where that is long."""
+"""The scope key for the decoded size limit of a route that parses the body itself."""
 
 HELD: Final = "gradwire.held"
-"""In a request's scope: its :class:`Held`."""
+"""The scope key for the request's :class:`HeldBodies`."""
 
 
 class BodyLimit:
-    """ASGI middleware. JSON has limits of its own, since it grows when it is parsed: on its length, and on what its
-    values will take, which is estimated while it arrives.
+    """ASGI middleware. JSON has its own limits, because it grows when it is parsed: on its length and on the size of
+    its decoded values, which is estimated while it arrives.
 
-    The rest of a refused body is not read: the connection closes after the response. A tenant's bodies count among what
-    its streams hold, and so do responses until they are written.
+    The rest of a refused body is not read: the connection closes after the response. Bodies and unwritten responses
+    count towards the tenant's backlog.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, backlogs: Backlogs) -> None:
@@ -58,23 +57,23 @@ class BodyLimit:
         name = "max_json_bytes" if is_json else "max_body_bytes"
         limit: int = min(getattr(self.settings, name), self.settings.max_body_bytes)
         announced = headers.get("content-length")
-        held = scope[HELD] = Held(self.backlogs, scope)
+        pending_bytes = scope[HELD] = HeldBodies(self.backlogs, scope)
         if announced is not None:
             error: GradwireError | None = None
             if not announced.isdecimal():
-                error = InvalidRequest(f"Content-Length {announced!r:.40} is not a number")
+                error = InvalidRequest(f"Content-Length must be a number, not {announced!r:.40}")
             elif int(announced) > limit:
                 error = _too_large(name, limit, int(announced))
             else:
-                error = held.take(int(announced))
+                error = pending_bytes.set_size(int(announced))
             if error is not None:
                 await problems.response(error, scope, {"Connection": "close"})(scope, receive, send)
                 return
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding != "identity":
-            # A few bytes would unfold to any number.
+            # A few compressed bytes could expand without limit.
             unpacked = UnsupportedMediaType(
-                f"bodies are read as they are, not with Content-Encoding {encoding!r:.40}", accepted=["identity"]
+                f"unsupported Content-Encoding {encoding!r:.40}; send the body uncompressed", accepted=["identity"]
             )
             await problems.response(unpacked, scope, {"Connection": "close"})(scope, receive, send)
             return
@@ -95,58 +94,58 @@ class BodyLimit:
                     most = scope.get(ALLOWANCE, min(PLAIN_BYTES, self.settings.max_decoded_bytes))
                     if decoded > most:
                         raise problems.BodyTooLarge(bounds.too_much(most, decoded))
-                refused = held.take(max(seen, length) + decoded)
+                refused = pending_bytes.set_size(max(seen, length) + decoded)
                 if refused is not None:
                     raise problems.BodyTooLarge(refused)
             return message
 
         try:
-            await self.app(scope, counted, held.answering(send))
+            await self.app(scope, counted, pending_bytes.counting_response(send))
         finally:
-            held.end()
+            pending_bytes.close()
 
 
-class Held:
-    """What a request holds of its tenant's memory: its body, and then its response. Nobody else's counts."""
+class HeldBodies:
+    """The memory of a request, its body and its response, in the tenant's backlog."""
 
     def __init__(self, backlogs: Backlogs, scope: Scope) -> None:
-        self.held = 0
+        self.pending_bytes = 0
         self.scope = scope
         tenant = scope.get("state", {}).get("tenant")
         self._backlog = None if tenant is None else backlogs.of(tenant)
 
-    def read_on(self) -> None:
-        """A request does not wait until there is room."""
+    def resume_reading(self) -> None:
+        """Do nothing: requests do not wait for memory."""
 
-    def take(self, held: int) -> TooManyRequests | None:
-        """Hold so much from now on, or tell why not."""
+    def set_size(self, pending_bytes: int) -> TooManyRequests | None:
+        """Set the memory of the request. Returns an error if the backlog is full."""
         backlog = self._backlog
-        if backlog is None or held == self.held:
+        if backlog is None or pending_bytes == self.pending_bytes:
             return None
-        if held > self.held and not backlog.fits(self, held):
+        if pending_bytes > self.pending_bytes and not backlog.fits(self, pending_bytes):
             name = variable("max_key_backlog_bytes")
-            others = backlog.held - self.held
+            others = backlog.pending_bytes - self.pending_bytes
             return TooManyRequests(
-                f"the streams and requests of this key hold {others:,} bytes, and this would be {held:,} more: from "
-                f"{backlog.most:,} on ({name}) only small bodies are taken; wait until some are answered",
-                setting=name, limit=backlog.most, value=others + held,
+                f"the streams and requests of this key hold {others:,} bytes, this one adds {pending_bytes:,}; above "
+                f"{backlog.most:,} ({name}) the server accepts only small bodies; retry after some are answered",
+                setting=name, limit=backlog.most, value=others + pending_bytes,
             )  # fmt: skip
-        backlog.tell(self, held)
+        backlog.update(self, pending_bytes)
         return None
 
-    def answering(self, send: Send) -> Send:
-        """``send``, for a response that counts once it begins."""
+    def counting_response(self, send: Send) -> Send:
+        """Wrap ``send`` to count the response from its start."""
         refused: Response | None = None
 
         async def counted(message: Message) -> None:
             nonlocal refused
             if message["type"] == "http.response.start":
                 size = int(Headers(raw=message["headers"]).get("content-length", "0"))
-                problem = self.take(self.held + size)
+                problem = self.set_size(self.pending_bytes + size)
                 if problem is not None and self.scope["method"] == "GET":
                     refused = problems.response(problem, self.scope)
                 elif problem is not None and self._backlog is not None:
-                    self._backlog.tell(self, self.held + size)
+                    self._backlog.update(self, self.pending_bytes + size)
             if refused is None:
                 await send(message)
             elif message["type"] == "http.response.body" and not message.get("more_body", False):
@@ -154,18 +153,18 @@ class Held:
 
         return counted
 
-    def end(self) -> None:
-        """The request is over."""
+    def close(self) -> None:
+        """Free the memory of the request."""
         if self._backlog is not None:
             self._backlog.leave(self)
 
 
 async def _nothing() -> Message:
-    raise AssertionError("a problem reads no body")
+    raise AssertionError("a problem response reads no body")
 
 
 class _Pace:
-    """How slowly a body may arrive. ``over``: it has arrived, and what is waited for is the client's leaving."""
+    """Enforces the minimum rate of a body. ``over``: the body is complete; only the disconnect may follow."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -173,7 +172,7 @@ class _Pace:
         self.over = not settings.min_body_rate
 
     async def within(self, receive: Receive, seen: int) -> Message:
-        """The next message, if it comes in time for a body of which ``seen`` bytes are there."""
+        """The next message, if it arrives in time after ``seen`` bytes of the body."""
         if self.over:
             return await receive()
         rate = self.settings.min_body_rate
@@ -183,7 +182,7 @@ class _Pace:
         except TimeoutError:
             raise problems.BodyTooLarge(
                 TimeExceeded(
-                    f"the body came with less than {rate:,} bytes in a second ({variable('min_body_rate')})",
+                    f"the body arrived at less than {rate:,} bytes per second ({variable('min_body_rate')})",
                     setting=variable("min_body_rate"),
                     limit=rate,
                     value=seen,
@@ -197,6 +196,6 @@ class _Pace:
 
 def _too_large(name: str, limit: int, size: int) -> LimitExceeded:
     return LimitExceeded(
-        f"the body has {size:,} bytes or more, {limit:,} are allowed ({variable(name)})",
+        f"the body has at least {size:,} bytes; the limit is {limit:,} ({variable(name)})",
         setting=variable(name), limit=limit, value=size,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The server's certificate: checked before the start, and taken up anew when its files were renewed."""
+"""The server's TLS certificate: checked at start and reloaded when its files change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from ..settings import Settings
+from ..settings.settings import Settings
 
 LOOK_EVERY_S: Final = 30.0
 
@@ -17,10 +17,10 @@ log = structlog.get_logger("gradwire.tls")
 
 
 def check_certificate(settings: Settings) -> None:
-    """Load the certificate and its key once, to complain about them before anything else is done.
+    """Check the certificate and its key early in the start.
 
     Raises:
-        ValueError: when they cannot be used.
+        ValueError: when they are invalid or unreadable.
     """
     if settings.tls_cert is None or settings.tls_key is None:
         return
@@ -28,13 +28,13 @@ def check_certificate(settings: Settings) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
     except (ssl.SSLError, OSError) as error:
         raise ValueError(
-            f"{settings.tls_cert} (GRADWIRE_TLS_CERT) and {settings.tls_key} (GRADWIRE_TLS_KEY) are no certificate "
-            f"with its key: {error}"
+            f"{settings.tls_cert} (GRADWIRE_TLS_CERT) and {settings.tls_key} (GRADWIRE_TLS_KEY) are not a certificate "
+            f"and its key: {error}"
         ) from None
 
 
 async def keep_renewed(settings: Settings, context: ssl.SSLContext) -> None:
-    """Look at the certificate's files, forever: what was renewed serves the connections that begin from then on."""
+    """Reload the certificate when its files change, forever. New connections use the new certificate."""
     if settings.tls_cert is None or settings.tls_key is None:
         return
     served = _stamp(settings.tls_cert, settings.tls_key)
@@ -44,18 +44,18 @@ async def keep_renewed(settings: Settings, context: ssl.SSLContext) -> None:
         if found in (served, None):
             continue
         try:
-            # Both are checked on a context of their own first: one file may be written and the other not yet.
+            # Check on a separate context first: the other file may not be written yet.
             check_certificate(settings)
             context.load_cert_chain(settings.tls_cert, settings.tls_key)
         except (ValueError, ssl.SSLError, OSError) as error:
-            log.warning("the renewed certificate cannot be used: the old one goes on", reason=str(error))
+            log.warning("invalid renewed certificate; keeping the old one", reason=str(error))
         else:
             served = found
-            log.info("the certificate was renewed")
+            log.info("certificate reloaded")
 
 
 def _stamp(*paths: Path) -> tuple[tuple[int, int], ...] | None:
-    """What tells whether files have changed; ``None`` while one of them is missing."""
+    """Modification times and sizes of files; ``None`` while a file is missing."""
     try:
         return tuple((stat.st_mtime_ns, stat.st_size) for stat in (path.stat() for path in paths))
     except OSError:

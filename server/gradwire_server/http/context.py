@@ -1,4 +1,4 @@
-"""The outermost layer of a request: its id, its line in the log, and the last catch for errors nobody foresaw."""
+"""The outermost middleware: request ids, the access log and the handler of unexpected errors."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
-from ..metrics import Metrics
-from ..tracing import Tracing
-from . import problems
+from ..errors import problems
+from ..observability.metrics import Metrics
+from ..observability.tracing import Tracing
 
 HEADER: Final = "X-Request-ID"
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "STREAM")
 PROBES: Final = ("/livez", "/readyz")
-"""Asked every few seconds for as long as a container lives: when all is well, no line of the log."""
+"""Health checks arrive every few seconds, so successful ones are not logged."""
 
-_SANE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_VALID_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 log = structlog.get_logger("gradwire.http")
 
 
 class RequestContext:
-    """ASGI middleware. A client may bring its own request id; one that is not plain text is replaced."""
+    """ASGI middleware. A client may send its own request id; an invalid one is replaced."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, tracing: Tracing | None = None) -> None:
         self.app = app
@@ -40,22 +40,18 @@ class RequestContext:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        given = Headers(scope=scope).get(HEADER, "")
-        request_id = given if _SANE.fullmatch(given) else secrets.token_hex(8)
-        # A copy: a stream of uvicorn's shares the state of the application's lifespan.
+        client_id = Headers(scope=scope).get(HEADER, "")
+        request_id = client_id if _VALID_ID.fullmatch(client_id) else secrets.token_hex(8)
+        # Copy the state: uvicorn shares the lifespan's state with WebSocket scopes.
         scope["state"] = {**scope.get("state", {}), "request_id": request_id}
         clear_contextvars()
-        bind_contextvars(request_id=request_id)  # in every line of the log that this request leads to
+        bind_contextvars(request_id=request_id)  # for all log lines of this request
         started = time.perf_counter()
         status = 0
 
         async def tagged(message: Message) -> None:
             nonlocal status
-            if message["type"] in (
-                "http.response.start",
-                "websocket.http.response.start",
-                "websocket.accept",
-            ):
+            if message["type"] in ("http.response.start", "websocket.http.response.start", "websocket.accept"):
                 status = message.get("status", 101)
                 MutableHeaders(scope=message)[HEADER] = request_id
             await send(message)
@@ -68,7 +64,7 @@ class RequestContext:
             except Exception as error:
                 failure = problems.defect(error, scope)
                 if status:
-                    # Half a response is out: closing the connection is all that is left to say.
+                    # The response has started, so closing the connection is the only signal left.
                     raise
                 if scope["type"] == "http":
                     await problems.response(failure, scope)(scope, receive, tagged)
@@ -81,7 +77,7 @@ class RequestContext:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
         method = scope.get("method", "STREAM")
-        if method not in METHODS:  # a label is not for the client to choose
+        if method not in METHODS:  # clients must not choose a label
             method = "other"
         code = scope["state"].get("problem", "")
         self.metrics.requests.labels(method, route, str(status)).inc()

@@ -1,4 +1,4 @@
-"""The path prefix under which a proxy shows this server, whether the proxy takes it off or not."""
+"""The path prefix of a reverse proxy, for proxies that strip it and for those that do not."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class Mounted:
-    """ASGI middleware: in the paths of requests the prefix is there, and ``root_path`` says that it is one.
+    """ASGI middleware: sets ``root_path`` to the prefix and makes ``path`` include it, as ASGI specifies.
 
-    This is how ASGI has it. (uvicorn's own option takes for granted that the proxy takes the prefix off.)
+    uvicorn's own option assumes that the proxy strips the prefix.
     """
 
     def __init__(self, app: ASGIApp, prefix: str) -> None:

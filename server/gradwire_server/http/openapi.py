@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI derives from the routes, plus the schemas of frames, problems and keys."""
+"""The OpenAPI document: FastAPI's, plus the schemas of frames, problems and security schemes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.errors import BY_CODE
 from gradwire_protocol.frames import MAX_ID, Frame, Payload, Reply, Structure
 
-from ..access.scopes import OPEN_PATHS, SCOPES
-from ..models import TensorView
-from ..tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
-from ..version import VERSION
-from .problems import PROBLEM_JSON
+from ..auth.scopes import OPEN_PATHS, SCOPES
+from ..errors.problems import PROBLEM_JSON
+from ..settings.version import VERSION
+from .models import TensorView
+from .tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
 
 _REF: Final = "#/components/schemas/"
 _BYTES: Final = {"type": "string", "format": "binary"}
@@ -32,8 +32,8 @@ def _problem(text: str) -> dict[str, Any]:
 
 
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    "4XX": _problem("The request was refused; `code` says why"),
-    "5XX": _problem("The server could not do it; `retryable` says whether it may later"),
+    "4XX": _problem("The server refused the request; `code` names the reason"),
+    "5XX": _problem("The server failed; `retryable` shows whether a retry can help"),
 }
 
 FRAME_REQUEST: Final[dict[str, Any]] = {
@@ -44,13 +44,13 @@ FRAME_REQUEST: Final[dict[str, Any]] = {
 }
 FRAME_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "description": "The reply, in the form of the request",
+        "description": "The reply, in the media type of the request",
         "content": {JSON: {"schema": ref("Reply")}, "application/msgpack": {"schema": _BYTES}},
     }
 }
 
 EXPORT_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "The session", "content": {SAFETENSORS: {"schema": _BYTES}}}
+    200: {"description": "The exported session", "content": {SAFETENSORS: {"schema": _BYTES}}}
 }
 IMPORT_REQUEST: Final[dict[str, Any]] = {
     "requestBody": {"required": True, "content": {SAFETENSORS: {"schema": _BYTES}}}
@@ -69,29 +69,21 @@ _TENSOR_HEADERS: Final = [
 TENSOR_REQUEST: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
-        "content": {
-            JSON: {"schema": ref("TensorBody")},
-            RAW: {"schema": _BYTES},
-            SAFETENSORS: {"schema": _BYTES},
-        },
+        "content": {JSON: {"schema": ref("TensorBody")}, RAW: {"schema": _BYTES}, SAFETENSORS: {"schema": _BYTES}},
     },
     "parameters": _TENSOR_HEADERS,
 }
 TENSOR_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "The tensor",
-        "content": {
-            JSON: {"schema": ref("TensorView")},
-            RAW: {"schema": _BYTES},
-            SAFETENSORS: {"schema": _BYTES},
-        },
+        "content": {JSON: {"schema": ref("TensorView")}, RAW: {"schema": _BYTES}, SAFETENSORS: {"schema": _BYTES}},
         "headers": {each["name"]: {"schema": {"type": "string"}} for each in _TENSOR_HEADERS},
     }
 }
 
 _PROBLEM_DOCUMENT: Final[dict[str, Any]] = {
     "title": "ProblemDocument",
-    "description": "An error, by RFC 9457.",
+    "description": "An error as an RFC 9457 problem document.",
     "type": "object",
     "properties": {
         "type": {"type": "string"},
@@ -102,10 +94,10 @@ _PROBLEM_DOCUMENT: Final[dict[str, Any]] = {
         "code": {"enum": sorted(BY_CODE)},
         "request_id": {"type": "string"},
         "retryable": {"type": "boolean", "description": "Whether the same request may succeed later."},
-        "op": {"type": "string", "description": "The op that failed."},
-        "seq": {"type": "integer", "description": "The frame that it was in."},
-        "index": {"type": "integer", "description": "Its position there."},
-        "extra": {"type": "object", "description": "Particulars, such as the setting of a limit."},
+        "op": {"type": "string", "description": "The failed op."},
+        "seq": {"type": "integer", "description": "The number of its frame."},
+        "index": {"type": "integer", "description": "The position of the op in the frame."},
+        "extra": {"type": "object", "description": "Further details, such as the setting of a limit."},
     },
     "required": ["type", "title", "status", "detail", "instance", "code", "request_id", "retryable", "extra"],
     "additionalProperties": False,
@@ -113,15 +105,13 @@ _PROBLEM_DOCUMENT: Final[dict[str, Any]] = {
 
 _NESTED: Final[dict[str, Any]] = {
     "title": "Nested",
-    "description": "A number, or (nested) lists of them. NaN and infinities are strings, complex numbers pairs.",
-    "anyOf": [
-        {"type": "number"}, {"type": "boolean"}, {"type": "string"}, {"type": "array", "items": ref("Nested")},
-    ],
-}  # fmt: skip
+    "description": "A number or nested lists of numbers. NaN and infinities are strings, complex numbers are pairs.",
+    "anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "string"}, {"type": "array", "items": ref("Nested")}],
+}
 
 
 def _json_frame() -> type:
-    """The frame as it is in JSON, where its structure is not encoded once more."""
+    """The frame as JSON, with its structure as an object instead of encoded bytes."""
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [("structure", Structure)]
     for field in msgspec.structs.fields(Frame):
         if field.name in ("structure", "buffers"):
@@ -133,11 +123,11 @@ def _json_frame() -> type:
 
 
 def _frame_schemas() -> dict[str, Any]:
-    """The wire's own structs, as the schemas of their JSON form."""
+    """The JSON schemas of the protocol's structs."""
     _, found = msgspec.json.schema_components([_json_frame(), Reply, Structure, Payload], ref_template=_REF + "{name}")
     schemas: dict[str, Any] = dict(found)
     for schema in schemas.values():
-        # The docstrings' lists of attributes: what JSON schema cannot say is said there.
+        # The docstring's list of attributes documents what JSON schema cannot express.
         schema["description"] = "\n".join(line.strip() for line in schema["description"].splitlines())
     frame = schemas["Frame"]["properties"]
     frame["type"] = {"const": "frame", "default": "frame"}
@@ -150,11 +140,7 @@ def _frame_schemas() -> dict[str, Any]:
         "prefixItems": [
             {"type": "string", "description": "Name of the op"},
             {"type": "array", "description": "Arguments, see docs/protocol.md", "items": {}},
-            {
-                "type": "integer",
-                "minimum": 0,
-                "description": "Number of results, where the op leaves it open",
-            },
+            {"type": "integer", "minimum": 0, "description": "Number of results, if the op does not fix it"},
         ],
         "minItems": 2,
         "maxItems": 3,
@@ -163,14 +149,14 @@ def _frame_schemas() -> dict[str, Any]:
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """The document of an application."""
+    """The OpenAPI document of an application."""
     found = get_openapi(
         title="gradwire",
         version=VERSION,
         summary="Autograd as a service",
         description=(
-            "Sessions hold tensors and their autograd graphs. Everything is done by frames; the other calls are "
-            "shortcuts that build one. Errors are problem documents with a stable `code`."
+            "Sessions hold tensors and their autograd graphs. Frames carry all operations; the other calls are "
+            "shortcuts that build a frame. Errors are problem documents with a stable `code`."
         ),
         routes=app.routes,
         servers=[{"url": prefix}] if (prefix := app.state.server.settings.root_path) else None,
@@ -204,7 +190,7 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 
 def install(app: FastAPI) -> None:
-    """Let the application give this document instead of FastAPI's own."""
+    """Replace FastAPI's document of the application."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -1,4 +1,4 @@
-"""The process around the application: uvicorn's configuration, and how it stops."""
+"""uvicorn's configuration, and the graceful shutdown."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from ..settings import Settings
-from ..state import Server
+from ..settings.settings import Settings
 from .certificate import keep_renewed
-from .reception import protocols
+from .connection_limits import protocols
+from .state import Server
 
 PING_EVERY_S: Final = 20.0
-"""Keeps proxies from closing quiet streams. Pongs are not insisted on: the Python client has no thread to send
-them while the program is quiet. Dead peers are found by TCP."""
+"""Pings keep proxies from closing idle streams. Pongs are not required, because the Python client has no thread that
+sends them while the program is idle. TCP keepalive detects dead peers."""
 
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 20), ("TCP_KEEPCNT", 3))
 
@@ -30,13 +30,13 @@ log = structlog.get_logger("gradwire.server")
 
 
 def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
-    """How uvicorn serves the application."""
+    """uvicorn's configuration for the application."""
     return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
         **protocols(settings),
-        # Compression turns an 11 ms echo of 4 MB into 496 ms.
+        # With compression, an echo of 4 MB takes 496 ms instead of 11.
         ws_per_message_deflate=False,
         ws_max_size=settings.max_message_bytes,
         ws_ping_interval=PING_EVERY_S,
@@ -54,10 +54,10 @@ def configuration(app: FastAPI, settings: Settings) -> uvicorn.Config:
 
 
 def listen(settings: Settings) -> socket.socket:
-    """The listening socket. What it is set to, connections inherit.
+    """The listening socket. Connections inherit its options.
 
     Raises:
-        OSError: when the address cannot be had.
+        OSError: when the address is not available.
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     found = socket.create_server((settings.host, settings.port), family=family, backlog=2048)
@@ -69,18 +69,18 @@ def listen(settings: Settings) -> socket.socket:
 
 
 class DrainingServer(uvicorn.Server):
-    """Stops in order: not ready any more, frames that run finish, streams close with 1012, then the listener.
+    """Stops in order: report not ready, finish running frames, close streams with 1012, close the listener.
 
     Args:
-        started: called once, with the URL, when the server accepts connections.
+        started: called once with the URL when the server accepts connections.
     """
 
     def __init__(self, app: FastAPI, settings: Settings, started: Callable[[str], None] | None = None) -> None:
         super().__init__(configuration(app, settings))
         self.settings = settings
-        self._parts: Server = app.state.server
-        self._told = started
-        self._stop_asked = False
+        self._server: Server = app.state.server
+        self._on_started = started
+        self._stop_requested = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
         self._renewal: asyncio.Task[None] | None = None
@@ -90,51 +90,51 @@ class DrainingServer(uvicorn.Server):
         await super().startup(sockets)
         if self.config.ssl is not None:
             self._renewal = self._loop.create_task(keep_renewed(self.settings, self.config.ssl))
-        if self.started and self._told is not None:
-            self._told(self.url)
-        if self._stop_asked:
-            self._begin()
+        if self.started and self._on_started is not None:
+            self._on_started(self.url)
+        if self._stop_requested:
+            self._start_drain()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)
         if self._renewal is not None:
             self._renewal.cancel()
-        if self.force_exit:  # uvicorn leaves the sessions open then
+        if self.force_exit:  # uvicorn skips the lifespan's shutdown then
             await self.lifespan.shutdown()
 
     @property
     def url(self) -> str:
-        """Where the server listens, with the port it has got."""
+        """The server's URL with the actual port."""
         host, port = self.servers[0].sockets[0].getsockname()[:2]
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
         return f"{'http' if self.settings.tls_cert is None else 'https'}://{shown}:{port}{self.settings.root_path}"
 
     def stop(self) -> None:
-        """Begin to stop; called again, stop at once. From any thread, and from a signal handler."""
-        if self._stop_asked:
+        """Start a graceful stop; a second call stops at once. Safe in any thread and in a signal handler."""
+        if self._stop_requested:
             self.force_exit = self.should_exit = True
             return
-        self._stop_asked = True
+        self._stop_requested = True
         if self._loop is not None and self.started:
-            self._loop.call_soon_threadsafe(self._begin)
+            self._loop.call_soon_threadsafe(self._start_drain)
 
-    def _begin(self) -> None:
+    def _start_drain(self) -> None:
         self._drain = asyncio.get_running_loop().create_task(self._drain_and_exit())
 
     async def _drain_and_exit(self) -> None:
-        log.info("stopping: finishing what runs")
-        registry = self._parts.registry
+        log.info("stopping; finishing running frames")
+        registry = self._server.registry
         registry.drain()
         try:
             await asyncio.wait_for(registry.idle(), self.settings.drain_timeout_s)
         except TimeoutError:
-            log.warning("frames still run: giving up on them", seconds=self.settings.drain_timeout_s)
+            log.warning("abandoning frames that still run", seconds=self.settings.drain_timeout_s)
         await asyncio.sleep(self.settings.drain_grace_s)
         self.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """uvicorn raises a signal again when it has stopped, which makes the exit code one of failure."""
+        """Handle signals without re-raising them. uvicorn re-raises, which makes the exit code a failure."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

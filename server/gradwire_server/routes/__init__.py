@@ -1,4 +1,4 @@
-"""The REST routes and the stream, one module a resource."""
+"""The REST routes and the stream, one module per resource."""
 
 from . import exports, frames, gradients, graph, health, keys, ops, sessions, stream, tensors, tickets
 

@@ -1,4 +1,4 @@
-"""Frames over REST: the same frames as on a stream, one a request, as JSON or as MessagePack."""
+"""Frames over REST: the same as on a stream, one per request, as JSON or MessagePack."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gradwire_protocol import bounds, envelope
 from gradwire_protocol.errors import MalformedFrame, NotFound, UnsupportedMediaType
 from gradwire_protocol.frames import ID_BITS, MAX_ID, Frame, Reply
 
-from .. import framebuild
-from ..decoding import allowed, decode, decode_json
-from ..framebuild import Built
+from ..errors.error_mapping import from_problem
+from ..hosting.jobs import Buffers
+from ..http import shortcut_frames
+from ..http.decoding import decode, decode_json, decoded_limit
+from ..http.models import CancelledView, ClientView
 from ..http.openapi import FRAME_REQUEST, FRAME_RESPONSE, PROBLEMS
-from ..jobs import Buffers
-from ..models import CancelledView, ClientView
-from ..refusals import from_problem
-from ..state import TheServer, TheSession
-from .bodies import Pieces, as_json, hold, read_body
+from ..http.shortcut_frames import BuiltFrame
+from ..http.state import TheServer, TheSession
+from .bodies import ChunkedBody, as_json, hold, read_body
 from .submit import submit
 
 MSGPACK: Final = "application/msgpack"
@@ -35,29 +35,29 @@ async def post(
 ) -> Response:
     """Apply a frame: op records in order, ids to release, values to read.
 
-    The reply to a frame that was applied is a success, even if some of its ops failed: ``errors`` says which. A
-    frame with a number (``seq``) is applied once, however often it is sent; one with ``seq`` 0 each time.
+    The response to an applied frame is 200 even if ops failed; ``errors`` lists them. The server applies a numbered
+    frame (``seq``) once, even if it is sent repeatedly, and a frame with ``seq`` 0 each time.
     """
     kind = content_type.partition(";")[0].strip().lower()
     if kind not in (JSON, MSGPACK):
         raise UnsupportedMediaType(
-            f"{kind!r:.80} is no form of a frame: use {JSON} or {MSGPACK}", accepted=[JSON, MSGPACK]
+            f"unsupported media type {kind!r:.80} for a frame; use {JSON} or {MSGPACK}", accepted=[JSON, MSGPACK]
         )
     body = await read_body(request)
     server.metrics.rest_in.inc(len(body))
     human = kind == JSON
-    most = allowed(server.settings, session)
+    most = decoded_limit(server.settings, session)
     size = len(body) if human else envelope.header_size(body)
-    frame, buffers, weight = await server.decoding.do(
+    frame, buffers, weight = await server.decoding.run(
         session.tenant, size, lambda: _decode(body, most) if human else _unpack(body, most)
     )
     hold(request, weight)
-    if frame.client > framebuild.SERVER and not frame.seq:
-        raise MalformedFrame(f"frames of client {frame.client} must be numbered: another program counts on it")
-    reply, out = await submit(server, session, Built(frame, buffers, human))
+    if frame.client > shortcut_frames.SERVER and not frame.seq:
+        raise MalformedFrame(f"a frame of client {frame.client} must have a number (seq)")
+    reply, out = await submit(server, session, BuiltFrame(frame, buffers, human))
     if reply.refused is not None:
         raise from_problem(reply.refused)
-    server.metrics.told(reply, "rest")
+    server.metrics.count_errors(reply, "rest")
     response = as_json(reply) if human else _pack(reply, out)
     server.metrics.rest_out.inc(int(response.headers["content-length"]))
     return response
@@ -67,10 +67,10 @@ async def post(
 async def cancel_all(
     session: TheSession, client: Annotated[int | None, Query(ge=0, le=MAX_ID >> ID_BITS)] = None
 ) -> dict[str, int]:
-    """Cancel all frames of the session that wait or run; those of one client, if it is named.
+    """Cancel all queued and running frames of the session, or those of one client.
 
-    Each stops where it is asked next, between two kernels, and is answered with its results poisoned (``cancelled``):
-    the session is as it was before it. Tells how many there were.
+    A running frame stops between two kernels. The server undoes it, and its reply has poisoned results (``cancelled``).
+    Returns the number of cancelled frames.
     """
     return {"frames": await session.cancel(client)}
 
@@ -79,20 +79,20 @@ async def cancel_all(
 async def cancel(
     session: TheSession,
     seq: Annotated[int, Path(ge=1, le=MAX_ID, description="Number of the frame")],
-    client: Annotated[int, Query(ge=0, le=MAX_ID >> ID_BITS, description="Whose frame it is")] = 0,
+    client: Annotated[int, Query(ge=0, le=MAX_ID >> ID_BITS, description="Client of the frame")] = 0,
 ) -> dict[str, int]:
-    """Cancel one frame that waits or runs. A frame over REST that has no number of its own has the next of client 0."""
+    """Cancel one queued or running frame. An unnumbered REST frame has the next number of client 0."""
     found = await session.cancel(client, seq, seq)
     if not found:
-        raise NotFound(f"frame {seq} of client {client} neither waits nor runs: it was answered, or has not come")
+        raise NotFound(f"frame {seq} of client {client} is neither queued nor running")
     return {"frames": found}
 
 
 @router.post("/clients", status_code=201, response_model=ClientView)
 async def register(session: TheSession) -> dict[str, int]:
-    """Register a client: a number under which frames are counted, and a range of ids that are its own.
+    """Register a client with its own sequence of frame numbers and its own range of ids.
 
-    For a program that posts frames and wants to repeat them safely beside others. A stream does this by itself.
+    For programs that post frames over REST and retry them safely. A stream registers its client itself.
     """
     client, expected, _ = await session.host.join(0)
     return {"client": client, "expected": expected, "first_id": (client << ID_BITS) + 1}
@@ -112,5 +112,5 @@ def _unpack(body: memoryview, most: int) -> tuple[Frame, Buffers, int]:
 
 
 def _pack(reply: Reply, buffers: Buffers) -> Response:
-    # A copy: the session keeps the reply, to give it again.
-    return Pieces(envelope.encode(msgspec.structs.replace(reply), buffers), MSGPACK, {})
+    # Copy, because the session keeps the reply for repetitions.
+    return ChunkedBody(envelope.encode(msgspec.structs.replace(reply), buffers), MSGPACK, {})

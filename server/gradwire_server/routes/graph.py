@@ -1,4 +1,4 @@
-"""The live autograd graph, as JSON or as a drawing for Graphviz."""
+"""The live autograd graph as JSON or Graphviz DOT."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from fastapi import APIRouter, Header, Query, Response
 
 from gradwire_protocol.frames import MAX_ID
 
+from ..http.models import GraphView
 from ..http.openapi import PROBLEMS
-from ..models import GraphView
-from ..state import TheServer, TheSession
-from ..tensor_formats import JSON, negotiate
+from ..http.state import TheServer, TheSession
+from ..http.tensor_formats import JSON, negotiate
 from .bodies import as_json
 
 DOT: Final = "text/vnd.graphviz"
@@ -25,12 +25,12 @@ async def get(
     session: TheSession,
     tensor: Annotated[
         list[Annotated[int, Query(ge=1, le=MAX_ID)]] | None,
-        Query(max_length=1000, description="Only what is behind these tensors."),
+        Query(max_length=1000, description="Only the graph of these tensors."),
     ] = None,
-    format: Annotated[Literal["json", "dot"] | None, Query(description="Instead of an Accept header.")] = None,
+    format: Annotated[Literal["json", "dot"] | None, Query(description="Overrides the Accept header.")] = None,
     accept: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Nodes and edges of the graph that backward would walk."""
+    """Get the nodes and edges of the graph that backward would traverse."""
     form = {"json": JSON, "dot": DOT}[format] if format is not None else negotiate(accept, (JSON, DOT))
     graph = await session.host.graph(tensor, server.settings.max_graph_export)
     if form == DOT:
@@ -39,7 +39,7 @@ async def get(
 
 
 def to_dot(graph: dict[str, Any]) -> str:
-    """The graph in Graphviz' language: results above, leaves below."""
+    """The graph in the DOT language, with results above leaves."""
     lines = ["digraph autograd {", "  node [shape=box, fontname=monospace];"]
     for node in graph["nodes"]:
         shapes = " ".join(str(list(shape)) for shape in node.get("shapes", ()))

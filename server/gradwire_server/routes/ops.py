@@ -1,4 +1,4 @@
-"""The op table as JSON, with a name of its version, so that clients fetch it once."""
+"""The op table as JSON, with an ETag for caching."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.frames import PROTOCOL_VERSION
 from gradwire_protocol.table import TABLE, Op
 
+from ..http.models import OpList
 from ..http.openapi import PROBLEMS
-from ..models import OpList
 
 router = APIRouter(prefix="/v1/ops", tags=["ops"], responses=PROBLEMS)
 
 
-@router.get("", response_model=OpList, responses={304: {"description": "The table with this ETag is still right"}})
+@router.get("", response_model=OpList, responses={304: {"description": "The table with this ETag is current"}})
 async def table(if_none_match: Annotated[str | None, Header()] = None) -> Response:
-    """Every op: its signature, parameters, documentation and gradient."""
+    """List all ops with signature, parameters, documentation and gradient."""
     body, tag = encoded()
     headers = {"ETag": tag, "Cache-Control": "private, max-age=0, must-revalidate"}
     known = [each.strip().removeprefix("W/") for each in (if_none_match or "").split(",")]
@@ -42,7 +42,7 @@ def encoded() -> tuple[bytes, str]:
 
 
 def describe(op: Op) -> dict[str, Any]:
-    """One row of the table as JSON-ready data."""
+    """One row of the table as JSON data."""
     params = [
         {
             "name": param.name,
@@ -72,7 +72,7 @@ def describe(op: Op) -> dict[str, Any]:
 
 
 def _plain(default: Any) -> Any:
-    """A default value as JSON; what JSON lacks takes the form it has in tensors' values."""
+    """A default value as JSON; special numbers take the same form as in tensor values."""
     if isinstance(default, DType):
         return default.name
     if isinstance(default, Enum):

@@ -1,4 +1,4 @@
-"""The WebSocket route. Its key and its session are checked before the WebSocket is accepted."""
+"""The WebSocket route. The key and the session are checked before the WebSocket is accepted."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from structlog.contextvars import bind_contextvars
 
 from gradwire_protocol.errors import GradwireError, Unavailable
 
-from ..access import caller_of
-from ..http import problems
-from ..state import server_of, tenant_of
-from ..streams.stream import Stream
+from ..auth import caller_of
+from ..errors import problems
+from ..http.state import server_of, tenant_of
+from ..websocket.stream import Stream
 
 router = APIRouter()
 
 
 @router.websocket("/v1/sessions/{session_id}/stream")
 async def stream(socket: WebSocket, session_id: str) -> None:
-    """Frames in order and pipelined; see docs/protocol.md."""
+    """Ordered, pipelined frames; see docs/protocol.md."""
     server = server_of(socket)
     try:
         session = server.registry.get(session_id, tenant_of(socket))
         if server.registry.draining:
-            raise Unavailable("the server is stopping: it takes no new streams")
+            raise Unavailable("the server is stopping and accepts no new streams")
     except GradwireError as error:
         await socket.send_denial_response(problems.response(error, socket.scope))
         return

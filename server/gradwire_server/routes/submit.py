@@ -1,4 +1,4 @@
-"""How a REST call becomes a frame's reply."""
+"""Submits the frame of a REST call."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ import time
 from gradwire_protocol.errors import NotFound, TooManyRequests
 from gradwire_protocol.frames import Reply
 
-from ..access.audit import caller
-from ..framebuild import Built
-from ..jobs import Buffers
-from ..refusals import from_problem
-from ..sessions import Session
-from ..settings import variable
-from ..state import Server
+from ..auth.audit import caller
+from ..errors.error_mapping import from_problem
+from ..hosting.jobs import Buffers
+from ..http.shortcut_frames import BuiltFrame
+from ..http.state import Server
+from ..sessions.sessions import Session
+from ..settings.settings import variable
 
 
-async def submit(server: Server, session: Session, built: Built) -> tuple[Reply, Buffers]:
+async def submit(server: Server, session: Session, built: BuiltFrame) -> tuple[Reply, Buffers]:
     """Submit a frame and wait for its reply.
 
     Raises:
-        TooManyRequests: when too many wait already, or the key has not paid yet for the ops that it had run.
+        TooManyRequests: when too many frames are queued, or the key exceeds its rate of ops.
         Unavailable: when the server is stopping.
         SessionGone: when the session was deleted.
     """
     most = server.settings.max_pending_frames
     if session.host.pending >= most:
         raise TooManyRequests(
-            f"{session.host.pending} frames of this session wait to run ({variable('max_pending_frames')})",
+            f"the session has {session.host.pending} queued frames; the limit is {most} "
+            f"({variable('max_pending_frames')}); retry later",
             setting=variable("max_pending_frames"), limit=most,
         )  # fmt: skip
     if (who := caller.get()) is not None:
@@ -47,10 +48,10 @@ async def submit(server: Server, session: Session, built: Built) -> tuple[Reply,
 
 
 def succeed(reply: Reply) -> Reply:
-    """The reply, if nothing in its frame failed.
+    """The reply of a frame without errors.
 
     Raises:
-        GradwireError: the refusal of the frame, or the first thing in it that failed.
+        GradwireError: the refusal of the frame, or its first error.
     """
     if reply.refused is not None:
         raise from_problem(reply.refused)
@@ -60,5 +61,5 @@ def succeed(reply: Reply) -> Reply:
 
 
 def undefined(tensor_id: int) -> NotFound:
-    """The error of reading a tensor that is known to be no tensor: a gradient that is not there."""
-    return NotFound(f"tensor {tensor_id} is undefined: a gradient that is not there")
+    """The error for reading an undefined tensor, that is, a missing gradient."""
+    return NotFound(f"tensor {tensor_id} is undefined: it is a missing gradient")

@@ -1,4 +1,4 @@
-"""Tensors one by one: list, read, write, release, in the form that the headers choose."""
+"""Tensors: list, read, write and release, in the media type of the headers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from gradwire_protocol.errors import InvalidRequest, ShapeError, UnknownTensor
 from gradwire_protocol.frames import MAX_ID, Value
 
-from .. import framebuild
-from ..decoding import allowed
+from ..hosting.jobs import Buffers
+from ..http import shortcut_frames
+from ..http.decoding import decoded_limit
+from ..http.models import TensorList, TensorStored
 from ..http.openapi import PROBLEMS, TENSOR_REQUEST, TENSOR_RESPONSE
-from ..jobs import Buffers
-from ..models import TensorList, TensorStored
-from ..sessions import Session
-from ..state import Server, TensorId, TheServer, TheSession
-from ..tensor_formats import (
+from ..http.state import Server, TensorId, TheServer, TheSession
+from ..http.tensor_formats import (
     DTYPE_HEADER,
     FORMATS,
     JSON,
@@ -28,7 +27,8 @@ from ..tensor_formats import (
     safetensors_header,
     shape_text,
 )
-from .bodies import Pieces, as_json, read_body
+from ..sessions.sessions import Session
+from .bodies import ChunkedBody, as_json, read_body
 from .submit import submit, succeed, undefined
 
 PAGE: Final = 1000
@@ -40,28 +40,25 @@ router = APIRouter(prefix="/v1/sessions/{session_id}/tensors", tags=["tensors"],
 async def list_(
     session: TheSession,
     after: Annotated[int, Query(ge=0, le=MAX_ID, description="Only ids above this one.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=10 * PAGE, description="Tensors of a page, at most.")] = PAGE,
+    limit: Annotated[int, Query(ge=1, le=10 * PAGE, description="Maximum number of tensors in a page.")] = PAGE,
     tensor: Annotated[
         list[Annotated[int, Query(ge=1, le=MAX_ID)]] | None,
-        Query(max_length=PAGE, description="Only these; one that does not exist is left out."),
+        Query(max_length=PAGE, description="Only these tensors; missing ones are left out."),
     ] = None,
 ) -> Response:
-    """The session's live tensors, without their values, by rising id: a page at a time."""
-    rows = await session.host.tensors(after, limit + 1, tensor)  # one more tells whether there is a next page
+    """List the session's live tensors without their values, in pages by ascending id."""
+    rows = await session.host.tensors(after, limit + 1, tensor)  # the extra row shows whether there is a next page
     page = rows[:limit]
     return as_json({"tensors": page, "next": page[-1]["id"] if len(rows) > limit else None})
 
 
 @router.get("/{tensor_id}", response_class=Response, responses=TENSOR_RESPONSE)
 async def get(
-    server: TheServer,
-    session: TheSession,
-    tensor_id: TensorId,
-    accept: Annotated[str | None, Header()] = None,
+    server: TheServer, session: TheSession, tensor_id: TensorId, accept: Annotated[str | None, Header()] = None
 ) -> Response:
-    """A tensor's values: JSON, raw little-endian bytes in row-major order, or a safetensors file, by ``Accept``."""
+    """Get a tensor's values. ``Accept`` selects JSON, raw little-endian bytes in row-major order, or safetensors."""
     form = negotiate(accept, FORMATS)
-    reply, buffers = await submit(server, session, framebuild.look(tensor_id, human=form == JSON))
+    reply, buffers = await submit(server, session, shortcut_frames.read(tensor_id, human=form == JSON))
     value = succeed(reply).values[0]
     if not value.dtype:
         raise undefined(tensor_id)
@@ -77,14 +74,14 @@ def _render(form: str, tensor_id: int, value: Value, buffers: Buffers) -> Respon
     headers = {DTYPE_HEADER: value.dtype, SHAPE_HEADER: shape_text(value.shape), "Vary": "Accept"}
     data = buffers[0]
     if form == RAW:
-        return Pieces([data], form, headers)
-    return Pieces([safetensors_header(value.dtype, value.shape, data.nbytes), data], form, headers)
+        return ChunkedBody([data], form, headers)
+    return ChunkedBody([safetensors_header(value.dtype, value.shape, data.nbytes), data], form, headers)
 
 
 @router.put(
     "/{tensor_id}",
     response_model=TensorStored,
-    responses={201: {"model": TensorStored, "description": "Made"}},
+    responses={201: {"model": TensorStored, "description": "Created"}},
     openapi_extra=TENSOR_REQUEST,
 )
 async def put(
@@ -93,36 +90,36 @@ async def put(
     tensor_id: TensorId,
     request: Request,
     content_type: Annotated[str, Header()] = JSON,
-    requires_grad: Annotated[bool, Query(description="For a new tensor: record gradients.")] = False,
-    name: Annotated[str | None, Query(min_length=1, max_length=200, description="A name to find it by.")] = None,
+    requires_grad: Annotated[bool, Query(description="Whether a new tensor requires a gradient.")] = False,
+    name: Annotated[str | None, Query(min_length=1, max_length=200, description="A name for the tensor.")] = None,
 ) -> Response:
-    """Store a tensor. An id below 2**32 that is not taken is made; the values of one that exists are replaced, in
-    place and without being recorded, and must have its shape."""
+    """Create or overwrite a tensor. A new id must be below 2**32. The values of an existing tensor are replaced in
+    place, without recording a gradient, and must have the same shape."""
     body = await read_body(request)
     server.metrics.rest_in.inc(len(body))
-    most = allowed(server.settings, session)
-    new = await server.decoding.do(
+    most = decoded_limit(server.settings, session)
+    new = await server.decoding.run(
         session.tenant, len(body) if is_nested(content_type) else 0,
         lambda: incoming(content_type, request.headers, body, session.default_dtype, most),
     )  # fmt: skip
     known = await _shape_of(server, session, tensor_id)
     if known is None:
-        if framebuild.owner(tensor_id) != framebuild.PEOPLE:
-            raise InvalidRequest(f"{tensor_id} is an id that clients of a stream make: choose one below 2**32")
-        frame = framebuild.upload(tensor_id, new, session.device, requires_grad, name)
+        if shortcut_frames.owner(tensor_id) != shortcut_frames.PEOPLE:
+            raise InvalidRequest(f"the id {tensor_id} belongs to a client's range; use an id below 2**32")
+        frame = shortcut_frames.upload(tensor_id, new, session.device, requires_grad, name)
     elif known != list(new.shape):
-        raise ShapeError(f"tensor {tensor_id} has shape {known}, the body {list(new.shape)}: delete the tensor first")
+        raise ShapeError(f"tensor {tensor_id} has shape {known}, the body {list(new.shape)}; delete the tensor first")
     else:
-        frame = framebuild.overwrite(tensor_id, new, session.device, name)
+        frame = shortcut_frames.overwrite(tensor_id, new, session.device, name)
     succeed((await submit(server, session, frame))[0])
     stored = TensorStored(id=tensor_id, dtype=new.dtype.name, shape=list(new.shape), created=known is None)
     return as_json(stored.model_dump(), status=201 if known is None else 200)
 
 
 async def _shape_of(server: Server, session: Session, tensor_id: int) -> list[int] | None:
-    """The tensor's shape, or ``None`` where there is no such tensor."""
+    """The tensor's shape, or ``None`` if it does not exist."""
     try:
-        reply, _ = await submit(server, session, framebuild.probe(tensor_id))
+        reply, _ = await submit(server, session, shortcut_frames.probe(tensor_id))
         shape: list[int] = succeed(reply).values[0].values
         return shape
     except UnknownTensor:
@@ -131,7 +128,7 @@ async def _shape_of(server: Server, session: Session, tensor_id: int) -> list[in
 
 @router.delete("/{tensor_id}", status_code=204)
 async def delete(server: TheServer, session: TheSession, tensor_id: TensorId) -> None:
-    """Release a tensor. Graphs that need it keep it alive."""
-    reply, _ = await submit(server, session, framebuild.probe(tensor_id, release=True))
+    """Release a tensor. Graphs that use it keep it alive."""
+    reply, _ = await submit(server, session, shortcut_frames.probe(tensor_id, release=True))
     if reply.refused is not None or any(problem.code == UnknownTensor.code for problem in reply.errors):
         succeed(reply)

@@ -1,4 +1,4 @@
-"""Tickets: how a web page opens a stream without a key in its URL."""
+"""Tickets: a web page opens a stream with a ticket instead of a key in the URL."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import time
 
 from fastapi import APIRouter, Request
 
-from ..access import caller_of
+from ..auth import caller_of
+from ..http.models import TicketRequest, TicketView
 from ..http.openapi import PROBLEMS
-from ..models import TicketRequest, TicketView
-from ..state import TheServer
-from ..timestamps import timestamp
+from ..http.state import TheServer
+from ..settings.timestamps import timestamp
 
 router = APIRouter(prefix="/v1/tickets", tags=["tickets"], responses=PROBLEMS)
 
 
 @router.post("", status_code=201, response_model=TicketView)
 async def issue(server: TheServer, request: Request, body: TicketRequest) -> dict[str, str]:
-    """A ticket that opens one stream of one session, once, soon, for a web page of an allowed origin.
+    """Issue a ticket. It opens one stream of one session, within seconds, for a web page of an allowed origin.
 
-    The page opens ``/v1/sessions/{session}/stream?ticket=...``. The ticket is used up by being shown.
+    The page opens ``/v1/sessions/{session}/stream?ticket=...``. A ticket is single-use: any attempt consumes it.
     """
     who = caller_of(request)
     session = server.registry.get(body.session, who.key.tenant)

@@ -1,5 +1,5 @@
-"""Sessions in worker processes: what they are told, how they are started and replaced.
+"""Sessions in worker processes.
 
-The server's side is ``pool.py`` (processes) and ``host.py`` (a session's host over the wire), the worker's
-``worker.py``, which runs the same hosts as the server would; ``wire.py`` is what they say to each other.
+The server's side is ``pool.py`` (processes) and ``host.py`` (a session's host over the wire). The worker's side is
+``worker.py``, which runs the same inline hosts as the server would. ``wire.py`` has the messages between them.
 """

@@ -1,4 +1,4 @@
-"""``python -m gradwire_server.workers``: one worker. Servers start it; it takes no arguments of people."""
+"""``python -m gradwire_server.workers``: a worker process, started by a server only."""
 
 import sys
 

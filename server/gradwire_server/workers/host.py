@@ -1,4 +1,4 @@
-"""A session's host in a worker process: the calls go over the wire, and end with the worker."""
+"""The host of a session in a worker process. Calls go over the wire and fail when the worker dies."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ import structlog
 from gradwire_protocol.errors import SessionGone, Unavailable
 from gradwire_protocol.frames import MAX_ID, Chunk, Frame, Reply
 
-from ..durable.spec import SessionSpec
-from ..jobs import Answer, Buffers
-from ..metrics import Metrics
-from ..refusals import to_problem
-from ..runner import How
-from .pool import Death, Pool, Worker
-from .wire import Ask, Message, Open, Replied, Result, Take, error_of, submission
+from ..errors.error_mapping import to_problem
+from ..hosting.jobs import Answer, Buffers
+from ..hosting.runner import How
+from ..observability.metrics import Metrics
+from ..settings.session_spec import SessionSpec
+from .pool import Death, Worker, WorkerPool
+from .wire import AddChunk, HostCall, Message, Open, Replied, Result, error_of, submission
 
 OVERTIME: Final = 2.0
-"""A frame is stopped between two ops by the engine itself. One that runs so many times longer is in a single op."""
+"""The engine stops a frame at its time limit between two ops. A frame that runs this many times longer hangs in an op.
+"""
 
 OVERTIME_S: Final = 1.0
 CLOSE_PATIENCE_S: Final = 10.0
@@ -31,30 +32,30 @@ log = structlog.get_logger("gradwire.workers")
 
 
 class ProcessHost:
-    """The host of one session for as long as its worker lives; then every call raises, or has raised, :class:`Death`.
+    """The host of one session while its worker lives. When the worker dies, all calls raise :class:`Death`.
 
-    Frames and chunks that were not answered by then never are: whoever keeps the session gives them to its next host.
+    Unanswered frames and chunks stay unanswered; the supervisor resubmits them to the next host.
 
     Args:
-        key: whose worker.
-        died: called when the worker is gone, after calls that wait have raised.
+        key: the key of the worker.
+        died: called when the worker has died, after pending calls have raised.
     """
 
     def __init__(
-        self, name: str, pool: Pool, key: str, metrics: Metrics, died: Callable[[ProcessHost, Death], None]
+        self, name: str, pool: WorkerPool, key: str, metrics: Metrics, died: Callable[[ProcessHost, Death], None]
     ) -> None:
         self.name = name
         self.metrics = metrics
         self._pool = pool
         self._key = key
-        self._told = died
+        self._on_death = died
         self._worker: Worker | None = None
         self._death: Death | None = None
         self._closed = False
-        self._over = False
+        self._released = False
         self._frames: dict[int, tuple[Frame, Answer]] = {}
         self._cancelled: dict[int, float] = {}
-        """Those of them that were cancelled, and when."""
+        """Cancelled frames and the time of their cancellation."""
         self._closing_since = 0.0
         self.survives = False
         self._waiting: set[asyncio.Future[Any]] = set()
@@ -66,11 +67,11 @@ class ProcessHost:
     async def open(
         self, spec: SessionSpec, folder: Path | None = None, how: How = "new", image: bytes | memoryview = b""
     ) -> None:
-        """Begin the session on its key's worker.
+        """Open the session on its key's worker.
 
         Raises:
             Unavailable: when no worker can be started.
-            Death: when it died of it.
+            Death: when the worker died meanwhile.
         """
         most = spec.limits.get("max_frame_seconds", 0)
         self._most_s = most * OVERTIME + OVERTIME_S if most else 0.0
@@ -79,12 +80,12 @@ class ProcessHost:
         if worker.dead.done():
             raise worker.dead.result()
         worker.hosts[self.name] = self
-        place = str(folder) if folder is not None else ""
+        folder_name = str(folder) if folder is not None else ""
         file = [memoryview(image)] if len(image) else []
         try:
-            await self._ask(lambda call: Open(call, self.name, spec, place, how), file)
+            await self._request(lambda call: Open(call, self.name, spec, folder_name, how), file)
         except asyncio.CancelledError:
-            worker.call(lambda call: Ask(call, self.name, "close", [True]), lambda message, buffers: None)
+            worker.call(lambda call: HostCall(call, self.name, "close", [True]), lambda message, buffers: None)
             worker.hosts.pop(self.name, None)
             raise
         except BaseException:
@@ -95,7 +96,7 @@ class ProcessHost:
     def pending(self) -> int:
         return len(self._frames)
 
-    def _working(self) -> Worker:
+    def _live_worker(self) -> Worker:
         if self._closed:
             raise SessionGone("the session was deleted")
         if self._death is not None:
@@ -104,19 +105,19 @@ class ProcessHost:
         return self._worker
 
     def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer, cancelled: bool = False) -> None:
-        worker, metrics, name = self._working(), self.metrics, self.name
+        worker, metrics, name = self._live_worker(), self.metrics, self.name
         key, whole = frame.hash, bool(frame.structure)
         known = metrics.knows(key)
 
         def answered(message: Replied, out: Buffers) -> None:
             if self._frames.pop(number, None) is None:
-                return  # the session was deleted meanwhile, which whoever waited was told
+                return  # the session was deleted meanwhile, and the call was refused
             self._first_since = time.monotonic()
             self._cancelled.pop(number, None)
             if not self._frames:
                 self._idle.set()
-            if message.told is not None:
-                metrics.applied(key, whole, message.reply, message.told)
+            if message.stats is not None:
+                metrics.applied(key, whole, message.reply, message.stats)
             answer(message.reply, out)
 
         number = worker.call(lambda call: submission(call, name, frame, human, known, cancelled), answered, buffers)
@@ -128,7 +129,7 @@ class ProcessHost:
             self._cancelled[number] = time.monotonic()
 
     async def cancel(self, client: int | None, first: int, last: int) -> int:
-        """Cancel frames. One that does not stop within a grace is ended with its worker, see :meth:`stuck`."""
+        """Cancel frames. If one does not stop in time, its worker is killed, see :meth:`is_stuck`."""
         everything = first <= 0 and last >= MAX_ID
         for number, (frame, _) in self._frames.items():
             if client in (None, frame.client) and (first <= frame.seq <= last if frame.seq else everything):
@@ -151,11 +152,11 @@ class ProcessHost:
         def answered(message: Result, _: Buffers) -> None:
             answer(None if message.problem is None else error_of(message.problem))
 
-        self._working().call(lambda call: Take(call, self.name, client, chunk), answered, [data])
+        self._live_worker().call(lambda call: AddChunk(call, self.name, client, chunk), answered, [data])
 
-    # Questions
+    # Calls
 
-    async def _ask(self, make: Callable[[int], Message], buffers: Buffers | None = None) -> Any:
+    async def _request(self, make: Callable[[int], Message], buffers: Buffers | None = None) -> Any:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def answered(message: Result, out: Buffers) -> None:
@@ -166,7 +167,7 @@ class ProcessHost:
             else:
                 future.set_result(out[0] if out else message.value)
 
-        self._working().call(make, answered, buffers)
+        self._live_worker().call(make, answered, buffers)
         return await self._wait(future)
 
     async def _wait(self, future: asyncio.Future[Any]) -> Any:
@@ -177,7 +178,7 @@ class ProcessHost:
             self._waiting.discard(future)
 
     async def _call(self, method: str, *arguments: Any) -> Any:
-        return await self._ask(lambda call: Ask(call, self.name, method, list(arguments)))
+        return await self._request(lambda call: HostCall(call, self.name, method, list(arguments)))
 
     async def join(self, client: int, instance: str = "", epoch: int = 0) -> tuple[int, int, int]:
         number, expected, granted = await self._call("join", client, instance, epoch)
@@ -210,11 +211,11 @@ class ProcessHost:
         found: memoryview = await self._call("export")
         return found
 
-    # The end
+    # Close
 
-    def stuck(self) -> bool:
-        """Whether it does not stop computing what nobody wants any more: for longer than a grace it is in one call of
-        a library. What runs first is what may be in it: those behind it wait for their turn."""
+    def is_stuck(self) -> bool:
+        """Whether a cancelled frame or a deleted session has not stopped in time, because it hangs in a library call.
+        Only the first frame can be running."""
         grace = self._pool.settings.cancel_patience_s
         if self._closing_since:
             return time.monotonic() - self._closing_since > grace
@@ -224,26 +225,26 @@ class ProcessHost:
 
     @property
     def closing(self) -> bool:
-        """Whether the session was deleted, and has not ended."""
+        """Whether the session was deleted but is not closed yet."""
         return bool(self._closing_since)
 
     @property
     def hopeless(self) -> bool:
-        """Whether a deleted session computes on for longer than any frame may."""
+        """Whether a deleted session still computes after the time limit of a frame."""
         return self.closing and bool(self._most_s) and time.monotonic() - self._closing_since > self._most_s
 
     def running(self) -> Frame | None:
-        """The frame that is due to be answered."""
+        """The running frame."""
         return next(iter(self._frames.values()))[0] if self._frames else None
 
     def overdue(self) -> Frame | None:
-        """The frame that has run for far longer than a frame may."""
+        """The running frame, if it far exceeds its time limit."""
         if not self._frames or not self._most_s or time.monotonic() - self._first_since < self._most_s:
             return None
         return next(iter(self._frames.values()))[0]
 
     def died(self, death: Death) -> None:
-        """The worker is gone."""
+        """Handle the death of the worker."""
         self._death = death
         self._frames.clear()
         self._cancelled.clear()
@@ -251,48 +252,49 @@ class ProcessHost:
         for future in list(self._waiting):
             if not future.done():
                 future.set_exception(death)
-        self._told(self, death)
+        self._on_death(self, death)
 
     def drain(self) -> None:
-        """Frames are refused where they arrive; those that arrived here run to their end."""
+        """Do nothing: the supervisor refuses new frames."""
 
     async def idle(self) -> None:
         await self._idle.wait()
 
     async def close(self, keep: bool = False) -> bool:
         worker = self._worker
-        if worker is None or self._over or self._death is not None:
+        if worker is None or self._released or self._death is not None:
             self._closed = True
             return True
         if not keep:
             self._closing_since = self._closing_since or time.monotonic()
         try:
-            self._over = bool(await asyncio.wait_for(self._told_to_close(worker, keep), CLOSE_PATIENCE_S))
+            self._released = bool(await asyncio.wait_for(self._request_close(worker, keep), CLOSE_PATIENCE_S))
         except Death:
-            self._over = True  # nothing is left to close
+            self._released = True  # nothing is left to close
         except TimeoutError:
-            log.warning("a worker does not close a session", session=self.name, pid=worker.pid)
-        if self._over or not keep:
+            log.warning("timeout while a worker closes a session", session=self.name, pid=worker.pid)
+        if self._released or not keep:
             self._closed = True
             self._refuse(keep)
-        if self._over:
+        if self._released:
             worker.hosts.pop(self.name, None)
-        return self._over
+        return self._released
 
-    async def _told_to_close(self, worker: Worker, keep: bool) -> Any:
-        """Like :meth:`_call`, also once nothing else may be asked."""
+    async def _request_close(self, worker: Worker, keep: bool) -> Any:
+        """Like :meth:`_call`, but allowed on a closed session."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def answered(message: Result, _: Buffers) -> None:
             if not future.done():
-                future.set_result(message.problem is not None or message.value)  # it is not there: it is closed
+                # An error means that the session is closed already.
+                future.set_result(message.problem is not None or message.value)
 
-        worker.call(lambda call: Ask(call, self.name, "close", [keep]), answered)
+        worker.call(lambda call: HostCall(call, self.name, "close", [keep]), answered)
         return await self._wait(future)
 
     def _refuse(self, keep: bool) -> None:
         for frame, answer in list(self._frames.values()):
-            text = "the session was put away: it can be resumed" if keep else "the session was deleted"
+            text = "the session is being unloaded to disk; try again" if keep else "the session was deleted"
             error = Unavailable(text) if keep else SessionGone(text)
             answer(Reply(seq=frame.seq, refused=to_problem(error)), [])
         self._frames.clear()

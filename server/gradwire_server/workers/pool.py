@@ -1,4 +1,4 @@
-"""The worker processes of a server: started, watched, replaced, stopped."""
+"""The worker processes of a server: start, supervision, replacement and stop."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ import structlog
 from gradwire_protocol.errors import Unavailable
 from gradwire_protocol.frames import Frame
 
-from ..metrics import Metrics
-from ..settings import Settings, variable
-from .wire import Buffers, Message, Ping, Pong, Replied, Result, Setup, Share, Wire
+from ..observability.metrics import Metrics
+from ..settings.settings import Settings, variable
+from .wire import Buffers, ComputeShare, Message, Ping, Pong, Replied, Result, Setup, Wire
 
 if TYPE_CHECKING:
     from .host import ProcessHost
@@ -32,30 +32,33 @@ INHERITED: Final = re.compile(
     r"(PATH|HOME|USER|LANG|LANGUAGE|TZ|TMPDIR|VIRTUAL_ENV|LD_LIBRARY_PATH|LD_PRELOAD|XDG_CACHE_HOME"
     r"|(LC|PYTHON|OMP|OPENBLAS|MKL|BLIS|VECLIB|NUMBA|CUDA|CUPY|NVIDIA|GLIBC|MALLOC)_?[A-Z0-9_]*)"
 )
-"""The variables that a worker is given. None of the server's settings is among them: some are secrets."""
+"""The variables that a worker inherits. The server's settings are excluded, because some are secrets."""
+
+PROGRAM: Final = ("-m", "gradwire_server.workers")
+"""What Python runs; tests put a program of their own around it."""
 
 START_PATIENCE_S: Final = 60.0
 STOP_PATIENCE_S: Final = 5.0
 LINGER_S: Final = 30.0
-"""How long a worker without sessions is kept for its key's next one."""
+"""How long a worker without sessions is kept for its key's next session."""
 
 BUSY_CALLS: Final = 5
-"""Between two beats; a worker that is given more counts among those that compute at once."""
+"""A worker with more calls than this between two heartbeats counts as busy."""
 
 PAUSES_S: Final = (0.0, 0.1, 0.4, 1.6)
-"""Before each attempt to start a worker; then whoever waits for it is told, and may come again."""
+"""The pause before each attempt to start a worker. After the last one the request fails and may be retried."""
 
 log = structlog.get_logger("gradwire.workers")
 
 
 class Death(Exception):
-    """A worker is gone with all that it held.
+    """A worker process has died.
 
     Attributes:
-        text: how it ended, for people.
-        ended: the server ended it.
-        overdue: the frame that it was ended for, which ran too long.
-        cancelled: or that was cancelled and did not stop; or it was ended for a session that was deleted.
+        text: how it ended.
+        ended: the server killed it.
+        overdue: the frame that it was killed for.
+        cancelled: it was killed because a cancelled frame or a deleted session did not stop.
     """
 
     def __init__(self, text: str, ended: bool = False, overdue: Frame | None = None, cancelled: bool = False) -> None:
@@ -67,7 +70,7 @@ class Death(Exception):
 
 
 class Worker:
-    """One process, and the calls that it has not answered."""
+    """One process and its unanswered calls."""
 
     def __init__(self, settings: Settings, died: Callable[[Worker, Death], None]) -> None:
         self.settings = settings
@@ -78,35 +81,35 @@ class Worker:
         self._died = died
         self._calls: dict[int, Answer] = {}
         self._last = 0
-        self._asked = 0
-        self._shares = 1
+        self._last_checked = 0
+        self._busy_workers = 1
         self._pinged = 0
         self._ponged = 0
         self._silent_s = 0.0
-        self._ending = ""
+        self._kill_reason = ""
         self._overdue: Frame | None = None
         self._cancelled = False
-        self._wire = Wire(self._take, self._lost)
+        self._wire = Wire(self._on_message, self._on_closed)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
-        """The process id; 0 before it was started."""
+        """The process id; 0 before the start."""
         return self._process.pid if self._process is not None else 0
 
     async def start(self) -> None:
-        """Start the process; ``ready`` is done when it can be used.
+        """Start the process; ``ready`` is done when it accepts calls.
 
         Raises:
-            OSError: when no process can be started.
+            OSError: when the process cannot be started.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
-            command = [sys.executable, "-m", "gradwire_server.workers", str(theirs.fileno()), str(os.getpid())]
+            command = [sys.executable, *PROGRAM, str(theirs.fileno()), str(os.getpid())]
             environment = {k: v for k, v in os.environ.items() if INHERITED.fullmatch(k)}
             try:
-                # In this thread: the process ends with the thread that started it (see worker.end_with). A session
-                # of its own: Ctrl-C at a terminal is for the server, which first finishes what runs.
+                # In this thread, because the process dies with the thread that started it (see worker.end_with). In a
+                # new session, so that Ctrl-C in a terminal reaches only the server, which finishes running frames.
                 self._process = subprocess.Popen(  # noqa: ASYNC220
                     command, env=environment, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL,
                     stdout=2, start_new_session=True,
@@ -129,13 +132,15 @@ class Worker:
     # Calls
 
     def call(self, make: Callable[[int], Message], answer: Answer, buffers: Buffers | None = None) -> int:
-        """Send the message that ``make`` makes for a number; ``answer`` gets what comes back, unless it dies."""
+        """Send the message that ``make`` returns for a call number. ``answer`` gets the response, unless the worker
+        dies.
+        """
         self._last = number = self._last + 1
         self._calls[number] = answer
         self._wire.send(make(number), buffers or ())
         return number
 
-    def _take(self, message: Replied | Result | Pong, buffers: Buffers) -> None:
+    def _on_message(self, message: Replied | Result | Pong, buffers: Buffers) -> None:
         if isinstance(message, Pong):
             self._ponged = message.number
             self._silent_s = 0.0
@@ -148,30 +153,30 @@ class Worker:
         try:
             answer(message, buffers)
         except Exception as error:
-            # Whoever asked is at fault. Raised into the transport, it would cost the worker its life.
-            log.error("an answer of a worker was not taken", pid=self.pid, exc_info=error)
+            # An exception in the transport would close the worker's connection.
+            log.error("handling a worker's response failed", pid=self.pid, exc_info=error)
 
     def was_busy(self) -> bool:
-        """Whether it was given more than a little to do since this was asked last."""
-        before, self._asked = self._asked, self._last
+        """Whether it got more than ``BUSY_CALLS`` calls since the last check."""
+        before, self._last_checked = self._last_checked, self._last
         return self._last - before > BUSY_CALLS
 
-    def share(self, workers: int) -> None:
-        """Tell it how many compute at once, if it does not know."""
-        if workers != self._shares:
-            self._shares = workers
-            self._wire.send(Share(workers))
+    def set_busy_workers(self, workers: int) -> None:
+        """Send it the number of busy workers, if that has changed."""
+        if workers != self._busy_workers:
+            self._busy_workers = workers
+            self._wire.send(ComputeShare(workers))
 
-    # The end
+    # Death
 
-    def beat(self, passed: float) -> None:
-        """Ask whether it is there; one that has not answered for too long is ended."""
+    def heartbeat(self, passed: float) -> None:
+        """Send a ping, and kill the worker if it does not respond or hangs."""
         patience = self.settings.worker_patience_s
         if self._ponged < self._pinged:
-            # Not by the clock: a server that was stopped itself has not been waiting.
+            # Do not use the clock: a suspended server has not been waiting.
             self._silent_s += passed
             if self._silent_s > patience:
-                self.kill(f"it gave no sign of life for {patience:g} s ({variable('worker_patience_s')})")
+                self.kill(f"it sent no heartbeat for {patience:g} s ({variable('worker_patience_s')})")
                 return
         else:
             self._silent_s = 0.0
@@ -185,64 +190,64 @@ class Worker:
         self._end_stuck()
 
     def _end_stuck(self) -> None:
-        """End it, if one of its sessions computes on what nobody wants, and none of the others is lost by that."""
+        """Kill the worker if a session does not stop cancelled work and no other session would be lost."""
         hosts = list(self.hosts.values())
-        stuck = next((host for host in hosts if host.stuck()), None)
+        stuck = next((host for host in hosts if host.is_stuck()), None)
         if stuck is not None and (stuck.hopeless or all(host.survives or host.closing for host in hosts)):
             self._overdue, self._cancelled = stuck.running(), True
-            self.kill("what was cancelled did not stop")
+            self.kill("a cancelled frame did not stop")
 
     def kill(self, reason: str) -> None:
-        """End it now."""
-        self._ending = self._ending or reason
+        """Kill the process."""
+        self._kill_reason = self._kill_reason or reason
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
 
     def end(self) -> None:
-        """Let it end: it does when its socket closes."""
-        self._ending = self._ending or "it was not needed any more"
+        """Close its socket, which ends the process."""
+        self._kill_reason = self._kill_reason or "it was no longer needed"
         self._wire.close()
 
-    def _lost(self) -> None:
-        """The socket is closed: nothing more comes, and soon the process is gone."""
-        asyncio.get_running_loop().create_task(self._bury()).add_done_callback(_KEPT.discard)
+    def _on_closed(self) -> None:
+        """Handle the end of the connection: the process is about to end."""
+        asyncio.get_running_loop().create_task(self._reap()).add_done_callback(_TASKS.discard)
 
-    async def _bury(self) -> None:
+    async def _reap(self) -> None:
         task = asyncio.current_task()
         assert task is not None
-        _KEPT.add(task)
+        _TASKS.add(task)
         process = self._process
         assert process is not None
         try:
             code = await asyncio.to_thread(process.wait, STOP_PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            # Its sessions' files are its own until it is really gone.
+            # The process owns its sessions' files until it has ended.
             code = await asyncio.to_thread(process.wait)
-        death = Death(self._ending or _spelled(code), bool(self._ending), self._overdue, self._cancelled)
+        death = Death(self._kill_reason or _exit_text(code), bool(self._kill_reason), self._overdue, self._cancelled)
         self._calls.clear()
         self.dead.set_result(death)
         self._died(self, death)
 
 
-_KEPT: Final[set[asyncio.Task[None]]] = set()
-"""The event loop itself holds tasks only weakly."""
+_TASKS: Final[set[asyncio.Task[None]]] = set()
+"""The event loop holds only weak references to tasks."""
 
 
-def _spelled(code: int) -> str:
+def _exit_text(code: int) -> str:
     if code >= 0:
-        return f"it ended with exit code {code}"
+        return f"it exited with code {code}"
     try:
-        return f"it was ended by {signal.Signals(-code).name}"
+        return f"it was killed by {signal.Signals(-code).name}"
     except ValueError:
-        return f"it was ended by signal {-code}"
+        return f"it was killed by signal {-code}"
 
 
 class Slot:
-    """The place of one key's (or one session's) worker: when a worker dies, the next one takes it.
+    """The slot of one key's or one session's worker. A new worker takes it after a death.
 
     Attributes:
-        alone: held by the session that does what a worker may have died of, so that one at a time does.
+        alone: held by a session that reruns a call that may have crashed a worker, so that only one does.
     """
 
     def __init__(self, key: str) -> None:
@@ -252,8 +257,8 @@ class Slot:
         self.turn = asyncio.Lock()
 
 
-class Pool:
-    """Workers by key, and a spare one, so that nobody waits for a process to start."""
+class WorkerPool:
+    """Workers by key, and a spare worker, so that new keys do not wait for a process to start."""
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         self.settings = settings
@@ -264,53 +269,53 @@ class Pool:
         self._closing = False
 
     def slot(self, key: str) -> Slot:
-        """The place of a key's worker."""
+        """The slot of a key's worker."""
         found = self._slots.get(key)
         if found is None:
             found = self._slots[key] = Slot(key)
         return found
 
     async def worker(self, key: str) -> Worker:
-        """The key's worker; it is started if there is none.
+        """The key's worker, started if necessary.
 
         Raises:
-            Unavailable: when none can be started.
+            Unavailable: when no worker can be started.
         """
         slot = self.slot(key)
-        async with slot.turn:  # one start for all who wait
+        async with slot.turn:  # one start for all waiting calls
             if slot.worker is None:
-                slot.worker = await self._next()
-                log.info("worker taken", pid=slot.worker.pid)
+                slot.worker = await self._take_spare()
+                log.info("worker assigned", pid=slot.worker.pid)
             return slot.worker
 
-    async def _next(self) -> Worker:
-        """The spare worker; another one is started in its place."""
+    async def _take_spare(self) -> Worker:
+        """The spare worker. Starts another spare one."""
         for pause in PAUSES_S:
             await asyncio.sleep(pause)
             if self._closing:
                 raise Unavailable("the server is stopping")
-            worker = await self._started()
+            worker = await self._wait_for_spare()
             if worker is not None:
                 self.prepare()
                 return worker
-        raise Unavailable("no worker process can be started for the session; the server's log tells why")
+        raise Unavailable("cannot start a worker process for the session; the server's log has the reason")
 
-    async def _started(self) -> Worker | None:
-        """The spare worker, if it is usable when it has started."""
+    async def _wait_for_spare(self) -> Worker | None:
+        """Wait for the spare worker; ``None`` if its start failed."""
         self.prepare()
         spare, self._spare = self._spare, None
         assert spare is not None
         try:
             worker = await spare
         except (OSError, TimeoutError, Death) as error:
-            log.error("a worker did not start", reason=str(error) or type(error).__name__)
+            log.error("starting a worker failed", reason=str(error) or type(error).__name__)
             return None
         return None if worker.dead.done() else worker
 
     def prepare(self) -> None:
         """Start a spare worker, unless there is one."""
         if self._spare is None and not self._closing:
-            # It belongs to no request, and neither do the lines that the log will have about it.
+            # An empty context, so that its log lines do not carry the current request's id.
             self._spare = asyncio.create_task(self._start(), context=contextvars.Context())
 
     async def _start(self) -> Worker:
@@ -321,8 +326,8 @@ class Pool:
         if worker.dead.done():
             raise worker.dead.result()
         if not worker.ready.done():
-            worker.kill("it did not start in time")
-            raise TimeoutError(f"it was not ready after {START_PATIENCE_S:g} s")
+            worker.kill("timeout at start")
+            raise TimeoutError(f"not ready after {START_PATIENCE_S:g} s")
         return worker
 
     def _died(self, worker: Worker, death: Death) -> None:
@@ -337,12 +342,12 @@ class Pool:
         if hosts:
             how = "cancelled" if death.cancelled else "hung" if death.ended else "died"
             self.metrics.worker_restarts.labels(how).inc()
-            log.warning("a worker died", pid=worker.pid, how=death.text, sessions=len(hosts))
+            log.warning("worker died", pid=worker.pid, how=death.text, sessions=len(hosts))
         for host in hosts:
             host.died(death)
 
     async def watch(self) -> None:
-        """Look after the workers, forever."""
+        """Supervise the workers, forever."""
         tick = min(1.0, self.settings.worker_patience_s / 6)
         self.prepare()
         while True:
@@ -351,10 +356,10 @@ class Pool:
             passed = min(time.monotonic() - before, 2 * tick)
             ready = [worker for worker in self._workers if worker.ready.done()]
             for worker in ready:
-                worker.beat(passed)
+                worker.heartbeat(passed)
             busy = sum([worker.was_busy() for worker in ready])
             for worker in ready:
-                worker.share(max(busy, 1))
+                worker.set_busy_workers(max(busy, 1))
             self._end_idle()
 
     def _end_idle(self) -> None:
@@ -371,7 +376,7 @@ class Pool:
                     worker.end()
 
     async def close(self) -> None:
-        """End all workers, when the server stops."""
+        """End all workers at the server's stop."""
         self._closing = True
         if self._spare is not None:
             self._spare.cancel()

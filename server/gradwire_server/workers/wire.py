@@ -1,9 +1,9 @@
-"""What server and worker say to each other over a socket pair, and its bytes.
+"""The messages between server and worker over a socket pair, and their encoding.
 
-A message is a struct and its raw buffers, in the protocol's own envelope, behind the envelope's length as a
-``uint64``. Both ends are of the same release, so there is no version and nothing is checked twice.
+A message is a struct with raw buffers in the protocol's envelope, preceded by the envelope's length as ``uint64``. Both
+ends have the same release, so there is no version and no second validation.
 
-Every message of the server that wants an answer has a number, ``call``; answers come in any order.
+A message of the server that expects a response has a number, ``call``. Responses arrive in any order.
 """
 
 from __future__ import annotations
@@ -16,35 +16,34 @@ from typing import Any, Final, cast
 import msgspec
 import numpy as np
 
-from gradwire_engine.compiled.toolchain import Mode
+from gradwire_engine.kernels.cpu.toolchain import Mode
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import GradwireError, from_code
 from gradwire_protocol.frames import Chunk, Frame, Problem, Reply
 
-from ..durable.spec import JournalPolicy, SessionSpec
-from ..metrics import Applied
-from ..runner import How
+from ..hosting.runner import How
+from ..observability.metrics import Applied
+from ..settings.session_spec import JournalPolicy, SessionSpec
 
 Buffers = list[memoryview]
 
 SCRATCH_BYTES: Final = 256 << 10
-"""Messages up to this size are cut out of one buffer; longer ones are received into memory of their own."""
+"""The receive buffer for messages up to this size. Larger messages get their own buffer."""
 
 JOIN_BYTES: Final = 64 << 10
-"""Pieces up to this size together are written as one: a copy is cheaper than a list for the system call."""
+"""Messages up to this total size are joined: a copy costs less than a vectored write."""
 
 _PREFIX: Final = 8
-_NOTHING: Final = Frame().structure
+_NO_STRUCTURE: Final = Frame().structure
 
 
 class Setup(msgspec.Struct, tag="setup", array_like=True):
-    """First message to a worker.
+    """The first message to a worker.
 
     Attributes:
-        max_bytes: memory that it may take beyond what it needs at start; 0 for no limit.
-        log_level, log_format: of the server.
-        policy: of its journals.
-        compiled_kernels, cache_dir, compute_threads, spin_s: of the server.
+        max_bytes: the memory limit beyond the memory at start; 0 for no limit.
+        policy: the limits of its journals.
+        log_level, log_format, compiled_kernels, cache_dir, compute_threads, spin_s: the server's settings.
     """
 
     max_bytes: int
@@ -58,11 +57,11 @@ class Setup(msgspec.Struct, tag="setup", array_like=True):
 
 
 class Open(msgspec.Struct, tag="open", array_like=True):
-    """Begin a session on this worker.
+    """Open a session.
 
     Attributes:
-        folder: where it is kept on disk; empty for one in memory only.
-        how: ``new``; ``recover`` what is in the folder; ``adopt`` the file that is the message's buffer.
+        folder: its folder on disk; empty for a session in memory only.
+        how: ``new``, ``recover`` (from the folder) or ``adopt`` (import the file in the message's buffer).
     """
 
     call: int
@@ -77,10 +76,10 @@ class Submit(msgspec.Struct, tag="submit", array_like=True):
     """Apply a frame.
 
     Attributes:
-        known: the families of its structure's ops need not be told.
-        text: the structure as JSON, of a frame by a person; the frame itself has none then.
-        numbers: scalars and payloads as JSON, where MessagePack has no form for an integer among them.
-        cancelled: it was cancelled before it came here.
+        known: the server knows the op families of its structure.
+        text: the structure of a JSON frame; the frame's own structure is empty then.
+        numbers: scalars and payloads as JSON, if they contain an integer that MessagePack cannot represent.
+        cancelled: the frame was cancelled before this message.
     """
 
     call: int
@@ -94,8 +93,8 @@ class Submit(msgspec.Struct, tag="submit", array_like=True):
     buffers: list[int] = []
 
 
-class Take(msgspec.Struct, tag="take", array_like=True):
-    """Take a piece of an upload."""
+class AddChunk(msgspec.Struct, tag="take", array_like=True):
+    """Add a chunk of an upload."""
 
     call: int
     session: str
@@ -104,7 +103,7 @@ class Take(msgspec.Struct, tag="take", array_like=True):
     buffers: list[int] = []
 
 
-class Ask(msgspec.Struct, tag="ask", array_like=True):
+class HostCall(msgspec.Struct, tag="ask", array_like=True):
     """Call a method of the session's host, by name."""
 
     call: int
@@ -113,29 +112,29 @@ class Ask(msgspec.Struct, tag="ask", array_like=True):
     arguments: list[Any]
 
 
-class Share(msgspec.Struct, tag="share", array_like=True):
-    """So many workers compute at once."""
+class ComputeShare(msgspec.Struct, tag="share", array_like=True):
+    """The number of workers that compute at the same time."""
 
     workers: int
 
 
 class Ping(msgspec.Struct, tag="ping", array_like=True):
-    """Are you there?"""
+    """Heartbeat request."""
 
     number: int
 
 
 class Replied(msgspec.Struct, tag="replied", array_like=True):
-    """A frame's reply, and what the metrics shall make of it."""
+    """A frame's reply and statistics."""
 
     call: int
     reply: Reply
-    told: Applied | None = None
+    stats: Applied | None = None
     buffers: list[int] = []
 
 
 class Result(msgspec.Struct, tag="result", array_like=True):
-    """What another call came to: a value, or an error. A file is the message's buffer."""
+    """The result of another call: a value or an error. A file is in the message's buffer."""
 
     call: int
     value: Any = None
@@ -144,29 +143,29 @@ class Result(msgspec.Struct, tag="result", array_like=True):
 
 
 class Pong(msgspec.Struct, tag="pong", array_like=True):
-    """I am. The first one, number 0, follows the setup."""
+    """Heartbeat response. The worker also sends number 0 after the setup."""
 
     number: int
 
 
-Message = Setup | Open | Submit | Take | Ask | Share | Ping | Replied | Result | Pong
+Message = Setup | Open | Submit | AddChunk | HostCall | ComputeShare | Ping | Replied | Result | Pong
 
-_encoder = msgspec.msgpack.Encoder(enc_hook=repr)  # particulars of an error may be anything
+_encoder = msgspec.msgpack.Encoder(enc_hook=repr)  # details of an error may be any object
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 def submission(call: int, session: str, frame: Frame, human: bool, known: bool, cancelled: bool = False) -> Submit:
-    """The message that submits a frame. Its structure stays as it is encoded: one in JSON travels beside it."""
+    """The message that submits a frame. A JSON structure travels beside the frame, as text."""
     if not human:
         return Submit(call, session, frame, False, known, cancelled=cancelled)
     text = bytes(frame.structure)
     return Submit(
-        call, session, msgspec.structs.replace(frame, structure=_NOTHING), True, known, text, cancelled=cancelled
+        call, session, msgspec.structs.replace(frame, structure=_NO_STRUCTURE), True, known, text, cancelled=cancelled
     )
 
 
 def submitted(message: Submit) -> Frame:
-    """The frame of a submission, as it was."""
+    """The original frame of a submission."""
     frame = message.frame
     if message.text:
         frame.structure = msgspec.Raw(message.text)
@@ -177,7 +176,7 @@ def submitted(message: Submit) -> Frame:
     return frame
 
 
-def _in_text(message: Submit) -> Submit:
+def _with_json_numbers(message: Submit) -> Submit:
     frame = message.frame
     numbers = json.dumps([frame.scalars, [payload.values for payload in frame.payloads]])
     bare = [msgspec.structs.replace(payload, values=None) for payload in frame.payloads]
@@ -187,24 +186,24 @@ def _in_text(message: Submit) -> Submit:
 
 
 def problem_of(error: GradwireError) -> Problem:
-    """An error with all its particulars, to be raised again on the other side."""
+    """An error with all its details, to be raised on the other side."""
     more = {name: value for name, value in error.details.items() if name not in ("code", "message")}
     return Problem(error.details.get("code", error.code), error.message, extra=more)
 
 
 def error_of(problem: Problem) -> GradwireError:
-    """The error that :func:`problem_of` was given."""
+    """The inverse of :func:`problem_of`."""
     return from_code(problem.code, problem.detail, **problem.extra)
 
 
-def pieces(message: Message, buffers: Sequence[memoryview] = ()) -> list[bytes | memoryview]:
-    """The message's bytes as a list of pieces; buffers are not copied."""
+def parts(message: Message, buffers: Sequence[memoryview] = ()) -> list[bytes | memoryview]:
+    """The message's bytes as a list of parts; buffers are not copied."""
     try:
         made = _envelope(message, buffers)
     except OverflowError:
         if not isinstance(message, Submit):
             raise
-        made = _envelope(_in_text(message), buffers)
+        made = _envelope(_with_json_numbers(message), buffers)
     size = sum(len(each) if isinstance(each, bytes) else each.nbytes for each in made)
     return [size.to_bytes(_PREFIX, "little"), *made]
 
@@ -217,13 +216,13 @@ class Wire(asyncio.BufferedProtocol):
     """One end of the socket pair, in an event loop.
 
     Args:
-        take: called with every message that arrives, and its buffers: views of memory that is theirs alone.
-        lost: called once, when the other end is gone.
+        on_message: called with each message and its buffers, which own their memory.
+        on_closed: called once when the connection is closed.
     """
 
-    def __init__(self, take: Callable[[Any, Buffers], None], lost: Callable[[], None]) -> None:
-        self._take = take
-        self._lost = lost
+    def __init__(self, on_message: Callable[[Any, Buffers], None], on_closed: Callable[[], None]) -> None:
+        self._on_message = on_message
+        self._on_closed = on_closed
         self._transport: asyncio.WriteTransport | None = None
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._start = 0
@@ -231,32 +230,32 @@ class Wire(asyncio.BufferedProtocol):
         self._large: memoryview | None = None
         self._filled = 0
 
-    # Writing
+    # Sending
 
     def send(self, message: Message, buffers: Sequence[memoryview] = ()) -> None:
-        """Send a message. What the other end does not read yet is kept; to one that is gone, nothing is sent."""
+        """Send a message. Unread data is buffered. After the connection is closed, nothing is sent."""
         transport = self._transport
         if transport is None:
             return
-        made = pieces(message, buffers)
+        made = parts(message, buffers)
         if sum(len(each) if isinstance(each, bytes) else each.nbytes for each in made) <= JOIN_BYTES:
             transport.write(b"".join(made))
         else:
             transport.writelines(made)
 
     def close(self) -> None:
-        """Send what is left and close."""
+        """Send buffered data and close."""
         if self._transport is not None:
             self._transport.close()
 
-    # Reading
+    # Receiving
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's has no base class that tells
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's transport lacks this base class
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._lost()
+        self._on_closed()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._large is not None:
@@ -278,7 +277,7 @@ class Wire(asyncio.BufferedProtocol):
                 self._start = begin + size
                 self._deliver(memoryview(bytes(self._scratch[begin : self._start])))
             elif size > SCRATCH_BYTES - _PREFIX:
-                # Not a bytearray: that would be filled with zeros first.
+                # Not a bytearray, which would be zeroed first.
                 self._large = np.empty(size, np.uint8).data
                 self._filled = self._end - begin
                 self._large[: self._filled] = self._scratch[begin : self._end]
@@ -294,4 +293,4 @@ class Wire(asyncio.BufferedProtocol):
             self._start, self._end = 0, len(left)
 
     def _deliver(self, data: memoryview) -> None:
-        self._take(*envelope.decode(data, _decoder))
+        self._on_message(*envelope.decode(data, _decoder))

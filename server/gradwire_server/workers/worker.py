@@ -1,6 +1,6 @@
-"""A worker: a process that runs sessions on hosts of its own and is told what to do over a socket.
+"""A worker process: runs sessions for its server, which controls it over a socket.
 
-It holds no key and answers nobody but its server; it ends when the server does.
+It holds no keys, serves only its server, and ends with it.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from .. import tuning
+from ..settings import tuning
 
 _PR_SET_PDEATHSIG: Final = 1
 OOM_SCORE: Final = 500
-"""Of -1000 to 1000: when memory runs out, the kernel ends a worker before the server."""
+"""In the range -1000 to 1000: when memory runs out, the kernel kills a worker before the server."""
 
 
 def main() -> int:
     """Run a worker on the socket ``sys.argv[1]`` for the server with the process id ``sys.argv[2]``."""
     descriptor, server = int(sys.argv[1]), int(sys.argv[2])
     end_with(server)
-    first_when_memory_ends()
+    prefer_oom_kill()
     tuning.before_numpy()
-    from ..hosts import warm_up
+    from ..hosting.hosts import warm_up
 
     warm_up()
     tuning.after_start()
@@ -40,28 +40,28 @@ def main() -> int:
         runner = asyncio.Runner()
     with runner:
         runner.run(serve(socket.socket(fileno=descriptor)))
-    # Threads that still run an op are nobody's any more, and numeric libraries might wait for them.
+    # Do not wait for threads that still run an op; numeric libraries might join them.
     os._exit(0)
 
 
 def end_with(server: int) -> None:
-    """End when the server ends, even while all threads are in an op: then nobody reads the closed socket."""
+    """End with the server, even while all threads run an op and none notices the closed socket."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != server:  # it ended before
+    if os.getppid() != server:  # the server has ended already
         os._exit(0)
 
 
-def first_when_memory_ends() -> None:
-    """Let the kernel, out of memory, choose this process rather than the server."""
+def prefer_oom_kill() -> None:
+    """Make the kernel's OOM killer prefer this process to the server."""
     with contextlib.suppress(OSError):  # other systems have no such file
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
 
 
 def cap_memory(beyond: int) -> None:
-    """Let allocations fail that would take more than so many bytes beyond what the process has now.
+    """Limit the process's memory to its current memory plus this many bytes.
 
-    What counts is writable memory of its own: a GPU's driver reserves far more addresses than that.
+    Only private writable memory counts, because a GPU driver reserves far more address space.
     """
     try:
         import resource
@@ -74,13 +74,13 @@ def cap_memory(beyond: int) -> None:
 
 
 async def serve(end: socket.socket) -> None:
-    """Do what the server says, until it is gone."""
-    from .bench import Bench
+    """Handle the server's messages until it closes the connection."""
     from .wire import Wire
+    from .worker_sessions import WorkerSessions
 
-    gone = asyncio.Event()
-    bench = Bench(cap_memory)
-    wire = Wire(bench.take, gone.set)
-    bench.wire = wire
+    closed = asyncio.Event()
+    sessions = WorkerSessions(cap_memory)
+    wire = Wire(sessions.on_message, closed.set)
+    sessions.wire = wire
     await asyncio.get_running_loop().create_unix_connection(lambda: wire, sock=end)
-    await gone.wait()
+    await closed.wait()

@@ -1,4 +1,4 @@
-"""Transforms of random variables: invertible maps with the logarithms of their Jacobians' determinants."""
+"""Invertible transforms of random variables, with the log determinants of their Jacobians."""
 
 from .elementwise import (
     AbsTransform,
@@ -18,13 +18,7 @@ from .simplices import (
     SoftmaxTransform,
     StickBreakingTransform,
 )
-from .transform import (
-    ComposeTransform,
-    IndependentTransform,
-    ReshapeTransform,
-    Transform,
-    identity_transform,
-)
+from .transform import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, identity_transform
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",

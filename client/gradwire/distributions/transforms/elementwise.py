@@ -7,21 +7,18 @@ from typing import Any
 
 from gradwire_protocol.shapes import broadcast
 
-from ...tensor import Tensor
+from ..._core.tensor.tensor import Tensor
 from .. import constraints
 from ..library import gw
 from ..parameters import as_size, lazy_property, log1p_exp, precision, sum_rightmost
-from .transform import Transform
+from .transform import ParameterFree, Transform
 
 
-class ExpTransform(Transform):
+class ExpTransform(ParameterFree):
     """``y = exp(x)``."""
 
     domain, codomain = constraints.real, constraints.positive
     bijective, sign = True, 1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExpTransform)
 
     def _call(self, x: Any) -> Any:
         return x.exp()
@@ -68,14 +65,11 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
-class SigmoidTransform(Transform):
+class SigmoidTransform(ParameterFree):
     """``y = 1 / (1 + exp(-x))``; what rounds to 0 or 1 is kept a little away from it."""
 
     domain, codomain = constraints.real, constraints.unit_interval
     bijective, sign = True, 1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SigmoidTransform)
 
     def _call(self, x: Any) -> Any:
         eps, tiny = precision(x.dtype)
@@ -90,14 +84,11 @@ class SigmoidTransform(Transform):
         return -log1p_exp(-x) - log1p_exp(x)
 
 
-class SoftplusTransform(Transform):
+class SoftplusTransform(ParameterFree):
     """``y = log(1 + exp(x))``; it is x where x is above 20."""
 
     domain, codomain = constraints.real, constraints.positive
     bijective, sign = True, 1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SoftplusTransform)
 
     def _call(self, x: Any) -> Any:
         return gw.nn.functional.softplus(x)
@@ -109,14 +100,11 @@ class SoftplusTransform(Transform):
         return -gw.nn.functional.softplus(-x)
 
 
-class TanhTransform(Transform):
+class TanhTransform(ParameterFree):
     """``y = tanh(x)``. It has no inverse at 1 and -1: ``cache_size=1`` spares the need for one."""
 
     domain, codomain = constraints.real, constraints.interval(-1.0, 1.0)
     bijective, sign = True, 1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TanhTransform)
 
     def _call(self, x: Any) -> Any:
         return x.tanh()
@@ -129,13 +117,10 @@ class TanhTransform(Transform):
         return 2 * (log(2) - x - log1p_exp(-2 * x))
 
 
-class AbsTransform(Transform):
+class AbsTransform(ParameterFree):
     """``y = |x|``; its inverse is the positive one."""
 
     domain, codomain = constraints.real, constraints.positive
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbsTransform)
 
     def _call(self, x: Any) -> Any:
         return x.abs()
@@ -179,9 +164,7 @@ class AffineTransform(Transform):
         return AffineTransform(self.loc, self.scale, self._event_dim, cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, AffineTransform) and _alike(self.loc, other.loc) and _alike(self.scale, other.scale)
-        )  # fmt: skip
+        return isinstance(other, AffineTransform) and _alike(self.loc, other.loc) and _alike(self.scale, other.scale)
 
     @property
     def sign(self) -> Any:

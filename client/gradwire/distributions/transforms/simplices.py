@@ -8,16 +8,13 @@ from typing import Any
 from .. import constraints
 from ..library import gw
 from ..parameters import as_size, log1p_exp, precision, tril_matrix_to_vec, vec_to_tril_matrix
-from .transform import Transform
+from .transform import ParameterFree, Transform
 
 
-class SoftmaxTransform(Transform):
+class SoftmaxTransform(ParameterFree):
     """Vectors to points of the simplex, by exponentials and normalisation; not injective."""
 
     domain, codomain = constraints.real_vector, constraints.simplex
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SoftmaxTransform)
 
     def _call(self, x: Any) -> Any:
         return gw.softmax(x, -1)
@@ -38,7 +35,7 @@ def _with_events(transform: Any, shape: Any, ndim: int) -> Any:
     return shape
 
 
-class StickBreakingTransform(Transform):
+class StickBreakingTransform(ParameterFree):
     """Vectors of n numbers to points of the simplex with n + 1 components, one to one.
 
     Each number says, through a sigmoid, which share of what is left of a stick is broken off; it is shifted so that
@@ -47,9 +44,6 @@ class StickBreakingTransform(Transform):
 
     domain, codomain = constraints.real_vector, constraints.simplex
     bijective = True
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StickBreakingTransform)
 
     @staticmethod
     def _shift(like: Any, count: int) -> Any:
@@ -83,13 +77,10 @@ class StickBreakingTransform(Transform):
         return as_size((*shape[:-1], shape[-1] - 1))
 
 
-class LowerCholeskyTransform(Transform):
+class LowerCholeskyTransform(ParameterFree):
     """Square matrices to lower triangular ones with a positive diagonal, the exponential of the given one."""
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LowerCholeskyTransform)
 
     def _call(self, x: Any) -> Any:
         return x.tril(-1) + x.diagonal(0, -2, -1).exp().diag_embed()
@@ -98,13 +89,10 @@ class LowerCholeskyTransform(Transform):
         return y.tril(-1) + y.diagonal(0, -2, -1).log().diag_embed()
 
 
-class PositiveDefiniteTransform(Transform):
+class PositiveDefiniteTransform(ParameterFree):
     """Square matrices to positive definite ones: the product of :class:`LowerCholeskyTransform` with its transpose."""
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.positive_definite
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PositiveDefiniteTransform)
 
     def _call(self, x: Any) -> Any:
         factor = LowerCholeskyTransform()(x)

@@ -110,6 +110,13 @@ class Transform:
         return f"{type(self).__name__}()"
 
 
+class ParameterFree(Transform):
+    """A transform without parameters, which equals any other of its class."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ParameterFree) and (isinstance(other, type(self)) or isinstance(self, type(other)))
+
+
 class _InverseTransform(Transform):
     """The inverse of a transform; it shares its cache."""
 

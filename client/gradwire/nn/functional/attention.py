@@ -9,8 +9,8 @@ from typing import Any
 from gradwire_protocol.dtypes import DType, bool_
 from gradwire_protocol.errors import ArgumentError, ShapeError
 
-from ...dispatch import call
-from ...tensor import Tensor
+from ..._core.dispatch.dispatch import call
+from ..._core.tensor.tensor import Tensor
 
 __all__ = ["multi_head_attention_forward"]
 

@@ -8,7 +8,9 @@ from typing import Any
 from gradwire_protocol.errors import ArgumentTypeError
 from gradwire_protocol.table import TABLE, Op
 
-from ...methods import FUNCTIONS, function_of
+from ..._core.context.late_signatures import show_as
+from ..._core.surface.methods import FUNCTIONS, function_of
+from ..._core.surface.op_help import doc_of, signature_of
 
 # Of torch's plain functions these are functions of its nn.functional, too.
 ALSO_PLAIN = (
@@ -31,7 +33,8 @@ def with_inplace(op: Op, form: Op) -> Callable[..., Any]:
         return (inplace if chosen else plain)(*args, **kwargs)
 
     function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = op.rule.__doc__
+    function.__doc__ = doc_of(op)
+    show_as(function, lambda: signature_of(op, inplace=True))
     return function
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, Unsupported
 
-from ...dispatch import call
-from ...tensor import Tensor
+from ..._core.dispatch.dispatch import call
+from ..._core.tensor.tensor import Tensor
 
 __all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 
@@ -56,7 +56,7 @@ def _scaled(extent: int, factor: float) -> int:
 def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None, antialias: bool = False,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Resize the spatial dimensions of ``(N, C, ...)``, of which there are one to three.
 
     Args:
@@ -98,28 +98,27 @@ def interpolate(
 
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
-) -> Any:
+) -> Tensor:
     """The former name of :func:`interpolate`."""
     warnings.warn("upsample is called interpolate now", UserWarning, stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """:func:`interpolate` with ``mode="nearest"``."""
     warnings.warn("upsample_nearest is interpolate(mode='nearest') now", UserWarning, stacklevel=2)
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """:func:`interpolate` with ``mode="bilinear"`` and ``align_corners=True``."""
     warnings.warn("upsample_bilinear is interpolate(mode='bilinear', align_corners=True) now", UserWarning, 2)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
 def grid_sample(
-    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
-    align_corners: bool | None = None,
-) -> Any:  # fmt: skip
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Tensor:
     """Read ``(N, C, H, W)`` or ``(N, C, D, H, W)`` at the points of a grid, ``(N, ..., 2 or 3)``: ``(N, C, ...)``.
 
     Points are (x, y) or (x, y, z) in the range from -1 to 1, which spans the input: its outer edges, or with
@@ -143,7 +142,7 @@ def grid_sample(
     return call("grid_sampler", input, grid, mode, padding_mode, bool(align_corners))
 
 
-def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Any:
+def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """The grid that an affine map makes of an image's points, for :func:`grid_sample`.
 
     Matrices ``(N, 2, 3)`` with a size ``(N, C, H, W)`` give ``(N, H, W, 2)``, ``(N, 3, 4)`` with ``(N, C, D, H, W)``

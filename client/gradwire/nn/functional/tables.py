@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError, Unsupported
 
-from ...creation import arange
-from ...dispatch import call
-from ...modes import no_grad
-from ...tensor import Tensor
+from ..._core.context.modes import no_grad
+from ..._core.dispatch.dispatch import call
+from ..._core.surface.creation import arange
+from ..._core.tensor.tensor import Tensor
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 
@@ -18,7 +17,7 @@ __all__ = ["embedding", "embedding_bag", "one_hot"]
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """The rows of a table that integers name: ``(...)`` and ``(rows, columns)`` give ``(..., columns)``.
 
     Args:
@@ -54,7 +53,7 @@ def embedding_bag(
     input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
     per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Rows of a table ``(rows, columns)``, several at a time, reduced to one: ``(bags, columns)``.
 
     Args:
@@ -71,8 +70,9 @@ def embedding_bag(
         ValueError: for arguments that do not fit each other.
     """
     if input.is_floating_point() and not weight.is_floating_point() and not weight.is_complex():
-        warnings.warn("embedding_bag takes the indices first, then the table: they were taken the other way round",
-                      stacklevel=2)  # fmt: skip
+        warnings.warn(
+            "embedding_bag takes the indices first, then the table: they were taken the other way round", stacklevel=2
+        )
         input, weight = weight, input
     if per_sample_weights is not None and tuple(per_sample_weights.shape) != tuple(input.shape):
         raise ArgumentValueError(
@@ -110,7 +110,7 @@ def embedding_bag(
     )[0]
 
 
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Each integer as a vector of ``num_classes`` elements with a 1 at its place.
 
     Without ``num_classes`` there are as many as the largest integer asks for, which costs a round trip.

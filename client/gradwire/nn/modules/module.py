@@ -1,6 +1,6 @@
 """``torch.nn.modules.module``: ``Module``, and hooks that all modules share."""
 
-from ..global_hooks import (
+from ..._core.modules.global_hooks import (
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -10,8 +10,8 @@ from ..global_hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from ..module import Module
-from ..state import _IncompatibleKeys
+from ..._core.modules.module import Module
+from ..._core.modules.state import _IncompatibleKeys
 
 __all__ = [
     "Module", "_IncompatibleKeys", "_addindent", "register_module_backward_hook",

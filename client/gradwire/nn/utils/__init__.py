@@ -1,5 +1,4 @@
-"""``torch.nn.utils``: clipping gradients, parameters as one vector, sequences of different lengths, weights computed
-from others."""
+"""``torch.nn.utils``: gradient clipping, parameters as one vector, packed sequences, parametrizations."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name not in _LATER:
-        from ...absent import absent
+        from ..._core.surface.unsupported import absent
 
         raise absent(sys.modules[__name__], name)
     module = import_module(f"{__name__}.{_LATER[name]}")

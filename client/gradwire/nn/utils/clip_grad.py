@@ -9,11 +9,11 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError
 
-from ...creation import tensor
-from ...dispatch import call
-from ...lines import user_depth
-from ...modes import no_grad
-from ...tensor import NO_GRAD, Tensor
+from ..._core.context.call_sites import user_depth
+from ..._core.context.modes import no_grad
+from ..._core.dispatch.dispatch import call
+from ..._core.surface.creation import tensor
+from ..._core.tensor.tensor import NO_GRAD, Tensor
 
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
@@ -23,7 +23,7 @@ def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
 
 def get_total_norm(
     tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
-) -> Any:
+) -> Tensor:
     """The p-norm of all elements of all tensors, as a 0-dim tensor.
 
     Args:
@@ -61,7 +61,7 @@ def clip_grads_with_norm_(
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: Any = None,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Scale all gradients by one factor so that their common norm is at most ``max_norm``.
 
     Returns the norm they had, as a 0-dim tensor. Nothing waits for the server unless ``error_if_nonfinite``.
@@ -85,7 +85,7 @@ def clip_grad_norm_(
 def clip_grad_norm(
     parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: Any = None,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """The older name of :func:`clip_grad_norm_`."""
     warnings.warn("clip_grad_norm is deprecated, it is clip_grad_norm_ now", FutureWarning, stacklevel=user_depth())
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ...creation import ones_like, zeros_like
-from ...dispatch import call
-from ...tensor import Tensor
-from ..parameter import Parameter
+from ..._core.dispatch.dispatch import call
+from ..._core.modules.parameter import Parameter
+from ..._core.surface.creation import ones_like, zeros_like
+from ..._core.tensor.tensor import Tensor
 
 
 def _evaluating(layer: Any, bn: Any) -> None:

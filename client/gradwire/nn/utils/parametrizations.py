@@ -6,12 +6,14 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentValueError, IndexOutOfRange, Unsupported
 
-from ...creation import eye, randn, zeros, zeros_like
-from ...dispatch import call
-from ...modes import no_grad
-from ...tensor import Tensor
+from ..._core.composed.decompositions import geqrf
+from ..._core.context.modes import no_grad
+from ..._core.dispatch.dispatch import call
+from ..._core.modules.module import Module
+from ..._core.surface.creation import eye, randn, zeros, zeros_like
+from ..._core.tensor.tensor import Tensor
 from .. import functional as F
-from ..module import Module
+from ..conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .parametrize import register_parametrization
 from .spectral_normalization import as_matrix, direction, power_iteration
 from .weight_normalization import norm_except_dim, normed
@@ -103,8 +105,6 @@ def spectral_norm(
     Raises:
         ArgumentValueError: when there is no such tensor.
     """
-    from ..conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-
     weight = _weight_of(module, name)
     if dim is None:
         dim = 1 if isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)) else 0
@@ -196,8 +196,6 @@ class _Orthogonal(Module):
 
 
 def _packed_qr(A: Any) -> Any:
-    from ...composed.decompositions import geqrf
-
     return geqrf(A)
 
 

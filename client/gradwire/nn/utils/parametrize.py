@@ -12,11 +12,11 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
-from ...modes import no_grad
-from ...tensor import Tensor
+from ..._core.context.modes import no_grad
+from ..._core.modules.module import Module
+from ..._core.modules.parameter import Parameter
+from ..._core.tensor.tensor import Tensor
 from ..container import ModuleDict, ModuleList
-from ..module import Module
-from ..parameter import Parameter
 
 
 class _Cache:

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, IndexOutOfRange
 
-from ...creation import ones_like, rand, rand_like, zeros_like
-from ...dispatch import call
-from ...tensor import Tensor
+from ..._core.dispatch.dispatch import call
+from ..._core.surface.creation import ones_like, rand, rand_like, zeros_like
+from ..._core.tensor.tensor import Tensor
 from .vector import parameters_to_vector
 
 

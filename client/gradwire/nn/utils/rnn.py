@@ -9,10 +9,12 @@ from typing import Any, NamedTuple, Self
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
-from ...creation import tensor
-from ...dispatch import call
-from ...reading import given_values
-from ...tensor import Tensor
+from ..._core.context.late_signatures import called_as
+from ..._core.dispatch.dispatch import call
+from ..._core.surface.creation import tensor
+from ..._core.surface.to_arguments import to_form
+from ..._core.tensor.reading import given_values
+from ..._core.tensor.tensor import Tensor
 
 
 class _Fields(NamedTuple):
@@ -56,18 +58,21 @@ class PackedSequence(_Fields):
         made._sizes = self._sizes
         return made
 
+    @called_as(to_form)
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """The same with ``data`` converted as :meth:`Tensor.to` does, and indices on its device."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else self._with(data)
 
+    @called_as(to_form)
     def cuda(self, *args: Any, **kwargs: Any) -> Self:
         """On a GPU of the server."""
         return self.to(*args, **kwargs) if args or "device" in kwargs else self.to(device="cuda", **kwargs)
 
+    @called_as(to_form)
     def cpu(self, *args: Any, **kwargs: Any) -> Self:
         """On the server's CPU."""
-        return self.to(*args, device="cpu", **kwargs)
+        return self.to(*args, device="cpu", **kwargs)  # type: ignore[misc]  # a device in args is refused
 
     def double(self) -> Self:
         """In float64."""
@@ -137,7 +142,7 @@ def sizes_of(sequence: PackedSequence) -> tuple[int, ...]:
     return sequence._sizes
 
 
-def invert_permutation(permutation: Tensor | None) -> Any:
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes one, for an int64 vector; None for None."""
     return None if permutation is None else call("argsort", permutation)
 
@@ -224,7 +229,7 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Tensor | Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0,
     padding_side: str = "right",
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Sequences ``(length, ...)`` as one tensor ``(time, batch, ...)``, with ``batch_first`` ``(batch, time, ...)``.
 
     Args:

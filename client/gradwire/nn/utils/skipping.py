@@ -7,8 +7,8 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError
 
+from ..._core.modules.module import Module
 from .. import init
-from ..module import Module
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:

@@ -11,13 +11,13 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
-from ...creation import randn
-from ...dispatch import call
-from ...modes import no_grad
-from ...tensor import Tensor
+from ..._core.context.modes import no_grad
+from ..._core.dispatch.dispatch import call
+from ..._core.modules.parameter import Parameter
+from ..._core.surface.creation import randn
+from ..._core.tensor.tensor import Tensor
 from .. import functional as F
 from ..conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from ..parameter import Parameter
 
 
 def as_matrix(weight: Tensor, dim: int) -> Any:
@@ -115,7 +115,7 @@ def spectral_norm(
     """
     if dim is None:
         dim = 1 if isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)) else 0
-    if _hook_of(module, name) is not None:
+    if hook_of(module, SpectralNorm, name) is not None:
         raise ArgumentError(f"{name!r} has spectral normalization already")
     hook = SpectralNorm(name, n_power_iterations, dim, eps)
     weight = module._parameters[name]
@@ -133,12 +133,10 @@ def spectral_norm(
     return module
 
 
-def _hook_of(module: Any, name: str) -> int | None:
-    for number, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            found: int = number
-            return found
-    return None
+def hook_of(module: Any, kind: type[Any], name: str) -> int | None:
+    """The number of the hook of this kind that makes a weight before each call."""
+    hooks: dict[int, Any] = module._forward_pre_hooks
+    return next((i for i, hook in hooks.items() if isinstance(hook, kind) and hook.name == name), None)
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
@@ -147,7 +145,7 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     Raises:
         ArgumentValueError: when it is not normalized.
     """
-    number = _hook_of(module, name)
+    number = hook_of(module, SpectralNorm, name)
     if number is None:
         raise ArgumentValueError(f"{name!r} of {type(module).__name__} has no spectral normalization")
     hook = module._forward_pre_hooks.pop(number)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..._core.context.call_sites import user_depth
 from ...func.modules import functional_call as _functional_call
-from ...lines import user_depth
 
 
 def functional_call(
@@ -14,8 +14,9 @@ def functional_call(
     tie_weights: bool = True, strict: bool = False,
 ) -> Any:  # fmt: skip
     """:func:`gradwire.func.functional_call`."""
-    warnings.warn("nn.utils.stateless.functional_call moved to func.functional_call", FutureWarning,
-                  stacklevel=user_depth())  # fmt: skip
+    warnings.warn(
+        "nn.utils.stateless.functional_call moved to func.functional_call", FutureWarning, stacklevel=user_depth()
+    )
     return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 

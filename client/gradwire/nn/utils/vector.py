@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError
 
-from ...dispatch import call
-from ...modes import no_grad
-from ...tensor import Tensor
+from ..._core.context.modes import no_grad
+from ..._core.dispatch.dispatch import call
+from ..._core.tensor.tensor import Tensor
 
 
-def parameters_to_vector(parameters: Iterable[Tensor]) -> Any:
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """All elements of all parameters one after the other, as a vector that gradients flow through."""
     return call("cat", [call("reshape", p, (-1,)) for p in parameters])
 

@@ -11,11 +11,12 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
-from ...dispatch import call
-from ...lines import user_depth
-from ...methods import offer
-from ...tensor import Tensor
-from ..parameter import Parameter
+from ..._core.context.call_sites import user_depth
+from ..._core.dispatch.dispatch import call
+from ..._core.modules.parameter import Parameter
+from ..._core.surface.methods import offer
+from ..._core.tensor.tensor import Tensor
+from .spectral_normalization import hook_of
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Any:
@@ -57,10 +58,11 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
         dim: which dimension has lengths of its own; None has one length for all.
     """
     warnings.warn(
-        "nn.utils.weight_norm is deprecated, use nn.utils.parametrizations.weight_norm", FutureWarning,
+        "nn.utils.weight_norm is deprecated, use nn.utils.parametrizations.weight_norm",
+        FutureWarning,
         stacklevel=user_depth(),
-    )  # fmt: skip
-    if _hook_of(module, name) is not None:
+    )
+    if hook_of(module, WeightNorm, name) is not None:
         raise ArgumentError(f"{name!r} has weight normalization already")
     hook = WeightNorm(name, dim)
     weight = getattr(module, name)
@@ -72,21 +74,13 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     return module
 
 
-def _hook_of(module: Any, name: str) -> int | None:
-    for number, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, WeightNorm) and hook.name == name:
-            found: int = number
-            return found
-    return None
-
-
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
     """Make the weight one parameter again; returns the module.
 
     Raises:
         ArgumentValueError: when it is not normalized.
     """
-    number = _hook_of(module, name)
+    number = hook_of(module, WeightNorm, name)
     if number is None:
         raise ArgumentValueError(f"{name!r} of {type(module).__name__} has no weight normalization")
     hook = module._forward_pre_hooks.pop(number)

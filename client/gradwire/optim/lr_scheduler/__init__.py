@@ -1,12 +1,21 @@
 """``torch.optim.lr_scheduler``: learning rates that change from epoch to epoch, or from step to step."""
 
-from .annealing import CosineAnnealingLR, CosineAnnealingWarmRestarts, OneCycleLR
-from .composition import ChainedScheduler, SequentialLR
-from .cyclic import CyclicLR
-from .decay import ConstantLR, ExponentialLR, LambdaLR, LinearLR, MultiplicativeLR, MultiStepLR, PolynomialLR, StepLR
-from .plateau import ReduceLROnPlateau
+from .curves import (
+    ConstantLR,
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiplicativeLR,
+    MultiStepLR,
+    OneCycleLR,
+    PolynomialLR,
+    StepLR,
+)
 from .schedule import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
-from .schedule import LRScheduler
+from .schedule import ChainedScheduler, LRScheduler, ReduceLROnPlateau, SequentialLR
 
 _LRScheduler = LRScheduler  # the name that programs written for PyTorch 1 use
 

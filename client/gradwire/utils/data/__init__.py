@@ -1,4 +1,4 @@
-"""``torch.utils.data``: data sets, samplers, and the loader that makes batches of them."""
+"""``torch.utils.data``: data sets, samplers, and the loader that batches them."""
 
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader
@@ -13,14 +13,7 @@ from .dataset import (
     random_split,
 )
 from .distributed import DistributedSampler
-from .sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
 from .workers import WorkerInfo, get_worker_info
 
 __all__ = [

@@ -10,16 +10,16 @@ import numpy as np
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 
-from ...creation import tensor
-from ...dispatch import call
-from ...numpy_dtypes import DTYPES
-from ...tensor import Tensor
+from ..._core.context.numpy_dtypes import DTYPES
+from ..._core.dispatch.dispatch import call
+from ..._core.surface.creation import tensor
+from ..._core.tensor.tensor import Tensor
 
 Collate = Callable[..., Any]
 
 
-class Held:
-    """An array on its way to the server: what a worker made of a batch."""
+class CollatedArray:
+    """An array that a worker collated and that is not uploaded yet."""
 
     __slots__ = ("array",)
 
@@ -54,27 +54,27 @@ def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> An
 
 
 def _leaf(batch: Sequence[Any]) -> Any:
-    """A batch of entries that are no containers: a tensor, a held array, the entries themselves, or None."""
+    """A batch of entries that are not containers: a tensor, a held array, the entries themselves, or None."""
     first = batch[0]
     if isinstance(first, Tensor):
         return collate_tensor_fn(batch)
     if isinstance(first, np.ndarray):
-        return Held(_array_of(batch))
+        return CollatedArray(_array_of(batch))
     if isinstance(first, (np.bool_, np.number)):
-        return Held(np.asarray(batch))
+        return CollatedArray(np.asarray(batch))
     if isinstance(first, bool):
-        return Held(np.asarray(batch, np.bool_))
+        return CollatedArray(np.asarray(batch, np.bool_))
     if isinstance(first, float):
-        return Held(np.asarray(batch, np.float64))
+        return CollatedArray(np.asarray(batch, np.float64))
     if isinstance(first, int):
-        return Held(np.asarray(batch, np.int64))
+        return CollatedArray(np.asarray(batch, np.int64))
     if isinstance(first, (str, bytes)):
         return batch
     return None
 
 
 def _like(first: Any, parts: list[Any]) -> Any:
-    """A sequence of the entry's own kind, where it can be made."""
+    """A sequence of the entry's type, if possible."""
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*parts)
     if isinstance(first, tuple):
@@ -91,7 +91,7 @@ def _like(first: Any, parts: list[Any]) -> Any:
 
 
 def gather(batch: Sequence[Any], collate_fn_map: Mapping[Any, Collate] | None = None) -> Any:
-    """Like :func:`collate`, with arrays still held by the client."""
+    """Like :func:`collate`, but arrays stay on the client."""
     first = batch[0]
     for kind, own in (collate_fn_map or {}).items():
         if isinstance(first, kind):
@@ -122,7 +122,7 @@ def gather(batch: Sequence[Any], collate_fn_map: Mapping[Any, Collate] | None = 
 
 def sent(value: Any) -> Any:
     """A gathered batch with its arrays uploaded."""
-    if isinstance(value, Held):
+    if isinstance(value, CollatedArray):
         return value.send()
     if not _holds(value):
         return value
@@ -137,8 +137,8 @@ def sent(value: Any) -> Any:
 
 
 def _holds(value: Any) -> bool:
-    """Whether there is an array to upload in a gathered batch."""
-    if isinstance(value, Held):
+    """Whether a gathered batch has an array to upload."""
+    if isinstance(value, CollatedArray):
         return True
     if isinstance(value, Mapping):
         return any(map(_holds, value.values()))

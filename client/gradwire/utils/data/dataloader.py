@@ -1,4 +1,4 @@
-"""``DataLoader``: batches of a data set, on the server by the time the program computes with them."""
+"""``DataLoader``: batches of a data set, uploaded before the program uses them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from weakref import ref
 from gradwire_protocol.errors import ArgumentValueError
 from gradwire_protocol.ops.control import GRAD_MODE
 
-from ...creation import tensor
-from ...dispatch import call
-from ...generator import default_generator
-from ...modes import MODES
-from ...profiler.ranges import record_function
-from ...sessions import current_session
+from ..._core.context.modes import MODES
+from ..._core.dispatch.dispatch import call
+from ..._core.session.current_session import current_session
+from ..._core.session.profile_ranges import record_function
+from ..._core.surface.creation import tensor
+from ..._core.surface.generator import default_generator
 from .collate import default_collate, default_convert, gather, sent
 from .dataset import Dataset, IterableDataset, _many, rows_on_server
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
-from .workers import END, Fetch, Pool, WorkerInfo, shares
+from .workers import END, Fetch, WorkerInfo, WorkerThreads, shares
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -53,7 +53,7 @@ class DataLoader(Generic[T_co]):
         persistent_workers: keep the threads from one pass to the next.
     """
 
-    _pool: Pool | None = None
+    _pool: WorkerThreads | None = None
     _initialized = False
 
     def __init__(
@@ -145,12 +145,12 @@ class DataLoader(Generic[T_co]):
         return _Ahead(self)
 
     def check_worker_number_rationality(self) -> None:
-        """Any number is accepted: workers are threads."""
+        """Accept any number, because workers are threads."""
 
     # Fetching
 
     def _orders(self) -> Iterator[Any]:
-        """What is to be fetched, task by task: an index, a list of them, or None for the next of a stream."""
+        """The tasks: an index, a list of them, or None for the next entry of a stream."""
         if self._is_stream:
             while True:
                 yield None
@@ -226,7 +226,7 @@ class _Pass:
 
 
 class _Plain(_Pass):
-    """A batch is fetched when it is asked for."""
+    """Fetches each batch on demand."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
@@ -251,7 +251,7 @@ class _Ahead(_Pass):
         if pool is None:
             seed = int((loader.generator or default_generator).local().integers(1 << 62))
             infos = [WorkerInfo(i, count, seed + i, loader.dataset) for i in range(count)]
-            pool = Pool(infos, loader.worker_init_fn, loader._opened)
+            pool = WorkerThreads(infos, loader.worker_init_fn, loader._opened)
             if loader.persistent_workers:
                 loader._pool = pool
         pool.begin()
@@ -279,7 +279,7 @@ class _Ahead(_Pass):
         self._session.while_waiting.append(self._while_waiting)
 
     def _ask(self) -> None:
-        """Have the next worker in turn fetch one more."""
+        """Give the next worker another task."""
         for _ in self._open:
             worker, self._turn = self._turn, (self._turn + 1) % len(self._open)
             if self._open[worker]:
@@ -295,7 +295,7 @@ class _Ahead(_Pass):
         self._asked += 1
 
     def _upload(self) -> None:
-        """Send what the workers have ready, in order. Called while the program waits for the server anyway."""
+        """Upload the workers' finished batches in order. Called while the program waits for the server anyway."""
         if get_ident() != self._thread or MODES.maps or MODES.region is not None:
             return
         flags, MODES.flags = MODES.flags, GRAD_MODE
@@ -351,7 +351,7 @@ class _Ahead(_Pass):
 
 
 class _Raised:
-    """An exception that came up while a batch was sent ahead."""
+    """An exception during the upload of a batch ahead of its use."""
 
     __slots__ = ("error",)
 

@@ -10,14 +10,14 @@ from typing import Any, Generic, TypeVar, cast
 
 from gradwire_protocol.errors import ArgumentValueError
 
-from ...generator import Generator, default_generator
-from ...tensor import Tensor
+from ..._core.surface.generator import Generator, default_generator
+from ..._core.tensor.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """A data set with an entry for each key. A subclass defines ``__getitem__``, and as a rule ``__len__``.
+    """A data set with an entry per key. A subclass defines ``__getitem__``, and usually ``__len__``.
 
     One that can fetch many entries at once may define ``__getitems__(indices)``, which returns a list of them.
     """
@@ -43,7 +43,7 @@ class IterableDataset(Dataset[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Any, ...]]):
-    """Rows of tensors that have equally many of them. They are on the server, and a batch of them is made there."""
+    """Rows of tensors of equal length. They are on the server, which also makes the batches."""
 
     def __init__(self, *tensors: Any) -> None:
         lengths = {len(t) for t in tensors}

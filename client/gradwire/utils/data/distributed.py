@@ -1,4 +1,4 @@
-"""``torch.utils.data.distributed``: a sampler for programs that run several times, each on its share of the data."""
+"""``torch.utils.data.distributed``: a sampler that gives each of several processes its share of the data."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Begin the order of another epoch."""
+        """Use the order of another epoch."""
         self.epoch = epoch

@@ -1,4 +1,4 @@
-"""Samplers: the order in which a data set's entries are visited. Random orders are the client's, no wait."""
+"""Samplers: the order of a data set's entries. The client draws random orders, without a wait."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar
 from gradwire_protocol.dtypes import float64
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
-from ...creation import as_tensor
-from ...dispatch import call
-from ...generator import default_generator
+from ..._core.dispatch.dispatch import call
+from ..._core.surface.creation import as_tensor
+from ..._core.surface.generator import default_generator
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -60,7 +60,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many are drawn: data sets may grow."""
+        """The number of samples, which may change as the data set grows."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -119,7 +119,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """What another sampler gives, in lists of ``batch_size``; the last may be shorter, or is dropped."""
+    """Another sampler's indices in lists of ``batch_size``; the last may be shorter, or is dropped."""
 
     def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:

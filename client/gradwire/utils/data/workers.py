@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from gradwire_protocol.errors import ArgumentError
 
-from ...modes import MODES
+from ..._core.context.modes import MODES
 
 _local = threading.local()
 
 
 class WorkerInfo(NamedTuple):
-    """What a worker knows of itself: its number, how many there are, its seed, and the data set."""
+    """Facts about the current worker: its number, the number of workers, its seed, and the data set."""
 
     id: int
     num_workers: int
@@ -29,13 +29,13 @@ class WorkerInfo(NamedTuple):
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """The worker that this thread is, None in the program's own."""
+    """The worker of this thread, None in the main thread."""
     found: WorkerInfo | None = getattr(_local, "info", None)
     return found
 
 
 class Failure:
-    """An exception of a worker's, to be raised where its batch is asked for."""
+    """A worker's exception, raised when its batch is requested."""
 
     __slots__ = ("error",)
 
@@ -50,8 +50,8 @@ END = object()
 Fetch = Callable[[Any], Any]
 
 
-class Pool:
-    """Threads that fetch, and what they have fetched, by the number of the task.
+class WorkerThreads:
+    """Fetching threads and their results, by task number.
 
     Args:
         count: how many.
@@ -71,7 +71,7 @@ class Pool:
             threading.Thread(target=self._work, args=(info, tasks, start), name=name, daemon=True).start()
 
     def begin(self) -> None:
-        """Begin a pass over the data: what is left of another is forgotten."""
+        """Begin a pass over the data, and discard the rest of another."""
         with self._arrived:
             self._generation += 1
             self._done.clear()

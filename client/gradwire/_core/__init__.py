@@ -1,0 +1,1 @@
+"""The internals of the public modules. Nothing here is part of the API."""

@@ -1,0 +1,148 @@
+"""Which line of the program an operation comes from."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections import OrderedDict, deque
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from gradwire_protocol.frames import SEQS, place_of_position
+
+PACKAGE: Final = str(Path(__file__).parents[2])
+
+
+class _Inside(dict[str, bool]):
+    """Whether a file is one of gradwire's. By name: the hash of a code object is worked out anew each time."""
+
+    def __missing__(self, name: str) -> bool:
+        found = self[name] = name.startswith(PACKAGE)
+        return found
+
+
+INSIDE: Final = _Inside()
+
+Line = tuple[Any, int]
+"""A code object and an instruction in it: cheap to note, and spelled out when it is needed."""
+
+LINES_KEPT: Final = 100_000
+"""Records whose lines a session remembers after it sent them: those of graphs that are alive, as a rule."""
+FRAMES_KEPT: Final = 4096
+LIKE_BEFORE: Final = 8
+"""In a loop a frame is like one of the last few; the same list then serves both."""
+
+
+class RecentLines:
+    """The lines of the frames that a client sent last, for nodes of the graph, which know their records' positions."""
+
+    def __init__(self, client: int) -> None:
+        self._client = client
+        self._frames: OrderedDict[int, list[Line | None]] = OrderedDict()
+        self._count = 0
+        self._latest: deque[list[Line | None]] = deque(maxlen=LIKE_BEFORE)
+
+    def keep(self, seq: int, lines: list[Line | None]) -> None:
+        """Remember the lines of a frame, and forget those of the oldest frames where they are too many."""
+        if not lines:
+            return
+        for known in list(self._latest):  # a signal's handler may keep some meanwhile
+            if known == lines:
+                break
+        else:
+            known = lines
+            self._latest.append(lines)
+        self._frames[seq % SEQS] = known
+        self._count += len(lines)
+        while len(self._frames) > FRAMES_KEPT or (self._count > LINES_KEPT and len(self._frames) > 1):
+            self._count -= len(self._frames.popitem(last=False)[1])
+
+    def at(self, position: int) -> Line | None:
+        """The line of the record at this position (``gradwire_protocol.frames.position_of``), if it is remembered."""
+        client, seq, index = place_of_position(position)
+        lines = self._frames.get(seq) if client == self._client else None
+        return lines[index] if lines is not None and index < len(lines) else None
+
+
+def user_line() -> Line:
+    """The innermost line outside of gradwire."""
+    frame: FrameType = sys._getframe(1)
+    while True:
+        code = frame.f_code
+        if not INSIDE[code.co_filename]:
+            return code, frame.f_lasti
+        before = frame.f_back
+        if before is None:
+            return code, frame.f_lasti
+        frame = before
+
+
+def user_call() -> tuple[Any, int, str]:
+    """The innermost line outside of gradwire, as :data:`Line`, and the name of what it called there."""
+    frame = sys._getframe(1)
+    name = frame.f_code.co_name
+    while True:
+        code = frame.f_code
+        if not INSIDE[code.co_filename] or frame.f_back is None:
+            return code, frame.f_lasti, name
+        name = _called(frame, name) if code.co_name == "function" else code.co_name
+        frame = frame.f_back
+
+
+def _called(frame: FrameType, before: str) -> str:
+    """The name of what a frame runs whose code is a ``function``. Those made for ops of the table are all called so:
+    they have the op's name, and what only wraps one has that of the call ``before``."""
+    op = frame.f_locals.get("op")
+    return before if op is None else str(op.name)
+
+
+def user_stack(most: int = 64) -> list[str]:
+    """The lines outside of gradwire that are being run, the innermost first, as ``file(line): function``."""
+    frame: FrameType | None = sys._getframe(1)
+    found: list[str] = []
+    while frame is not None and len(found) < most:
+        code = frame.f_code
+        if not code.co_filename.startswith(PACKAGE):
+            found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
+        frame = frame.f_back
+    return found
+
+
+def place_of(line: Line) -> tuple[str, int, str]:
+    """The file, the number of the line in it, and what stands there (empty where the file cannot be read)."""
+    name, number = _place(line)
+    return name, number, linecache.getline(name, number).strip()
+
+
+def user_depth() -> int:
+    """The ``stacklevel`` with which the caller's warning names the innermost line outside of gradwire."""
+    frame = sys._getframe(1)
+    depth = 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+        depth += 1
+    return depth
+
+
+def spell_line(line: Line | None) -> str:
+    """``file:line`` of what :func:`user_line` returned."""
+    if line is None:
+        return "an unknown line"
+    return "{}:{}".format(*_place(line))
+
+
+def quote_line(line: Line) -> str:
+    """``file:line``, and below it what stands there, where the file can be read."""
+    name, number = _place(line)
+    text = linecache.getline(name, number).strip()
+    return f"{name}:{number}" + (f"\n    {text}" if text else "")
+
+
+def _place(line: Line) -> tuple[str, int]:
+    code, instruction = line
+    found = next(
+        (number for start, end, number in code.co_lines() if start <= instruction < end and number is not None),
+        code.co_firstlineno,
+    )
+    return code.co_filename, found

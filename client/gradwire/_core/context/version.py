@@ -1,0 +1,3 @@
+"""The version of this client."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,222 @@
+"""The client's light mirror of the autograd graph: names and edges, no values.
+
+It answers what a program asks about history (``grad_fn``, ``next_functions``, which leaves receive a gradient)
+without a round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from weakref import ref
+
+from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.meta import Meta
+from gradwire_protocol.table import Op
+
+from ..context.handles import Handle
+from ..context.hook_handles import RemovableHandle
+from .node_hooks import hooks_of, remember_way
+
+if TYPE_CHECKING:
+    from .node_hooks import NodeHooks
+
+LATER: Final[dict[str, Callable[..., Any]]] = {}
+"""Functions of modules that need this one, which put them here."""
+_NAMESPACED = ("AccumulateGrad", "CopyBackwards", "CopySlices")
+
+Edge = tuple["Node", int]
+
+next_seq = count(1).__next__
+
+
+class Node:
+    """One recorded operation: ``grad_fn`` as a program sees it.
+
+    ``seq`` rises with every node, so that descending numbers are an order in which gradients can flow. ``outs``
+    describes what the operation returned. ``part`` is what the program takes part in when gradients pass (hooks, a
+    derivative of its own), or ``None``. ``recipe`` is the recorded call, ``line`` where the program made it,
+    ``numbers`` those of its arguments that a derivative may ask for, ``saved`` what it keeps (see
+    :mod:`.save_policy`; ``None`` once freed), ``retained`` the tensors, by output, whose gradient is retained.
+    ``inner`` is the node of the write, where this one is a base's ``CopySlices``.
+    """
+
+    # What every node has of its own. Making one is on the path of every op.
+    __slots__ = (
+        "__dict__", "__weakref__", "_name", "edges", "inner", "line", "numbers", "outs", "part", "recipe", "retained",
+        "saved", "seq",
+    )  # fmt: skip
+
+    saved: tuple[Any, ...] | None
+    # Few nodes have one of these, but every backward looks: a slot is read in a fraction of what a class's default is.
+    inner: Node | None
+    numbers: tuple[Any, ...]
+    part: NodeHooks | None
+    retained: dict[int, ref[Any]] | None
+
+    # What few nodes ever change.
+    metadata_: dict[Any, Any] | None = None
+    op: Op | None = None
+    """What the server recorded, where the program recorded no call."""
+    plain: ClassVar[type[Node] | None] = None
+    """For a class that is named after its nodes, the one that it stands for: see :func:`shown`."""
+    told = False
+    """Whether the name is what the facts of derivatives say, and not what the program recorded."""
+
+    def __init__(
+        self, name: str, edges: tuple[Edge | None, ...], outs: tuple[Meta, ...], recipe: Any = None, line: Any = None
+    ) -> None:
+        self._name = name
+        self.edges = edges
+        self.outs = outs
+        self.recipe = recipe
+        self.line = line
+        self.saved = self.numbers = ()
+        self.part = self.inner = self.retained = None
+        self.seq: float = next_seq()
+
+    def name(self) -> str:
+        """PyTorch's name of the node, e.g. ``MulBackward0``; with its namespace for those that PyTorch gives one."""
+        return f"torch::autograd::{self._name}" if self._name in _NAMESPACED else self._name
+
+    @property
+    def label(self) -> str:
+        """The name as tensors print it."""
+        return self._name
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """Where the gradients go: pairs of a node (or None) and its output's number."""
+        for i, edge in enumerate(self.edges):
+            if edge is not None:
+                remember_way(edge[0], self, i)
+        hidden = self.recipe.hidden if self.recipe is not None else ()
+        return tuple(
+            (None, 0) if e is None else (shown(e[0]), e[1]) for i, e in enumerate(self.edges) if i not in hidden
+        )
+
+    @property
+    def requires_grad(self) -> bool:
+        """Always True: what requires no gradient has no node."""
+        return True
+
+    def _sequence_nr(self) -> int:
+        """A number that rises from node to node."""
+        return int(self.seq)
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after each run of this node; what it returns, if anything, replaces
+        ``grad_inputs``."""
+        return hooks_of(self).after.register(fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_outputs)`` before each run of this node; what it returns, if anything, replaces them."""
+        return hooks_of(self).before.register(fn)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the program's own use."""
+        if self.metadata_ is None:
+            self.metadata_ = {}
+        return self.metadata_
+
+    def free(self) -> None:
+        """Backward has gone through, and nothing is kept for another time. A node that kept nothing can run again,
+        unless it is a write into a view, which forgets how it is derived."""
+        inner = self.inner
+        if inner is not None:
+            inner.saved = None
+        elif self.saved:
+            self.saved = None
+
+    def __repr__(self) -> str:
+        return f"<{self._name} object at {id(self):#x}>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("_saved_", "_raw_saved_")) and "saved" in LATER:
+            return LATER["saved"](self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *LATER["names"](self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ArgumentTypeError(f"a node of the graph is neither copied nor pickled: {self._name}")
+
+
+class AccumulateGrad(Node):
+    """Where a gradient arrives at a leaf."""
+
+    __slots__ = ("variable",)
+    __module__ = "builtins"  # where PyTorch's node classes seem to be
+
+    def __init__(self, leaf: Handle) -> None:
+        # Not by way of Node: one is made for each parameter in each step.
+        self._name = "AccumulateGrad"
+        self.edges = ()
+        self.outs = (leaf._meta,)
+        self.recipe = self.line = self.inner = self.retained = None
+        self.saved = self.numbers = ()
+        self.seq = next_seq()
+        self.part = leaf._part
+        self.variable: Any = leaf
+
+
+_named: dict[tuple[type[Node], str], type[Node]] = {}
+
+
+def shown(node: Node) -> Node:
+    """The node as a program sees it: an instance of a class that is named after it, as ``MulBackward0``.
+
+    Nodes are recorded without, and few are ever looked at.
+    """
+    _ = node.edges  # one of a replay becomes a plain node first
+    cls, name = type(node), node._name
+    if cls.__name__ != name and not issubclass(cls, AccumulateGrad):
+        plain = cls.plain or cls
+        found = _named.get((plain, name))
+        if found is None:
+            found = type(name, (plain,), {"__slots__": (), "__module__": "builtins", "plain": plain})
+            _named[plain, name] = found
+        node.__class__ = found
+    return node
+
+
+def edge_of(tensor: Handle) -> Edge | None:
+    """Where a gradient for this proxy goes."""
+    node = tensor._node if tensor._base_tensor is None else tensor._grad_node()
+    if node is not None:
+        return node, tensor._slot
+    if not tensor._requires:
+        return None
+    found = tensor._accumulator() if tensor._accumulator is not None else None
+    if found is None:
+        found = AccumulateGrad(tensor)
+        tensor._accumulator = ref(found)
+    return found, 0
+
+
+def receiving_leaves(nodes: list[Node]) -> list[AccumulateGrad]:
+    """Those of these nodes that are leaves, and will take a gradient: a leaf may have been told to stop since."""
+    return [node for node in nodes if type(node) is AccumulateGrad and node.variable._requires]
+
+
+def retaining(nodes: list[Node], arrivals: set[Edge]) -> list[tuple[Node, int, Any]]:
+    """The tensors made by these nodes that retain the gradient that arrives there, with node and output."""
+    return [
+        (node, slot, tensor)
+        for node in nodes
+        if node.retained
+        for slot, reference in node.retained.items()
+        if (node, slot) in arrivals and (tensor := reference()) is not None
+    ]
+
+
+def arrivals_of(roots: list[Edge], passed: list[Node]) -> set[Edge]:
+    """The outputs of nodes at which a gradient arrives, where it starts at ``roots`` and runs through ``passed``. Of a
+    node with several outputs, those that nothing has used receive none."""
+    found = set(roots)
+    for node in passed:
+        found.update([edge for edge in node.edges if edge is not None])
+    return found

@@ -1,0 +1,1 @@
+"""``Module`` and ``Parameter``, the base classes of layers."""

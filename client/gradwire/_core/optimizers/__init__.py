@@ -1,0 +1,1 @@
+"""``Optimizer``, the base class of optimizers."""

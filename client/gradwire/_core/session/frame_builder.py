@@ -1,0 +1,473 @@
+"""The frame that a session is recording: ops go into its tables, and when it is cut it is sent."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from gradwire_protocol import dtypes, envelope
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentError, ConnectionLost, InternalError, Unsupported
+from gradwire_protocol.frames import ID_BITS, Frame, Structure
+from gradwire_protocol.ops.control import GRAD_MODE
+from gradwire_protocol.records import encode_args, mentioned
+from gradwire_protocol.table import DEFAULT_DTYPE, TABLE, Op
+
+from ..context.biased_lock import NOBODY, BiasedLock
+from ..context.call_sites import Line, RecentLines, spell_line, user_line
+from ..context.modes import MODES
+from ..tensor.tensor import Tensor
+from ..wire.frame_encoder import hash_of
+from ..wire.link import Link
+from .round_trips import BACKPRESSURE, PROFILE, Waits
+
+if TYPE_CHECKING:
+    from ..graph.recorded_call import RecordedCall
+    from ..tensor.tensor import Tensor
+    from ..wire.frame_travel import FrameTravel
+    from .profile_recorder import ProfileRecorder
+
+OPS_PER_FRAME: Final = 2048
+_JOINS: Final = frozenset({"clip_grad_norm_", "grad_of", "unscale_gradients", "update_scale"})
+
+
+def joins(op: Op) -> bool:
+    """Whether an op still belongs to a frame that is due to end after a backward: what uses gradients at once."""
+    return op.control and (op.name in _JOINS or op.name.endswith("_step"))
+
+
+class FrameBuilder:
+    """The part of a session that records ops and cuts frames. It belongs to the thread whose turn it is.
+
+    Args:
+        session: its id.
+        link: what makes frames arrive.
+        resumed: whether a program before used this client's ids, so that the session is asked for the first free one.
+
+    Attributes:
+        dropped: ids whose proxies are gone, to be released with the next frame.
+        frames, ops: how many were sent.
+        changes: how many of the ops that were recorded may change memory.
+    """
+
+    def __init__(self, session: str, link: Link, resumed: bool) -> None:
+        self.id = session
+        self.link = link
+        self.lock = BiasedLock()
+        self.waits = Waits()
+        self.link.stalled = lambda began: self.waits.note(began, what=BACKPRESSURE)
+        self.dropped: list[int] = []
+        self.frames = 0
+        self.ops = 0
+        self.changes = 0
+        self._default_dtype = dtypes.float32
+        self._recorder: ProfileRecorder | None = None
+        self._closed = False
+        self._base = link.client << ID_BITS
+        self._next_id = self._first_free_id() if resumed else self._base + 1
+        self._nowhere = 0
+        self._stirred = threading.Event()
+        self._watched = False  # as the event is set, for the path of every op
+        self._limit = min(OPS_PER_FRAME, link.limits.get("max_ops_per_frame", OPS_PER_FRAME))
+        self._recent_lines = RecentLines(link.client)
+        self._fresh()
+
+    def _first_free_id(self) -> int:
+        """The id after all that the program before has used: the one that the session chooses for a result."""
+        structure = envelope.encode_part(Structure(ops=[["zeros", [[0]]]], drops=[0]))
+        seq = self.link.submit(Frame(), structure, b"", [], [None], wait=True)
+        return self.link.wait(seq).reply.first
+
+    def _fresh(self) -> None:
+        """Begin a frame, whatever becomes of what was recorded."""
+        self._number = 0
+        self._batch: list[int] = []
+        self._renew(0, 0)
+
+    def _renew(self, frames: int, recorded: int) -> None:
+        """Begin a frame after so many with so many ops, unless somebody came in between and did so."""
+        number, following = self._number, self.link.next_frame
+        ops: list[Any] = []
+        lines: list[Any] = []
+        scalars: list[Any] = []
+        payloads: list[Any] = []
+        external: dict[int, int] = {}
+        batch, none = self._batch, list[int]()
+        count = len(batch)
+        if number == following or self._number != number:
+            return
+        self._number = following  # from here on nothing is called, so that nobody comes in between
+        if count and self.dropped[:count] == batch:  # an id is dropped once
+            del self.dropped[:count]
+        self.frames += frames
+        self.ops += recorded
+        self._ops, self._lines, self._scalars, self._payloads = ops, lines, scalars, payloads
+        self._external, self._batch, self._payload_bytes = external, none, 0
+        self._first = self._next_id
+        self._flags = GRAD_MODE
+        self._region: Any = None
+        self._note: FrameTravel | None = None
+        self._due = self._due_beyond = False
+        self.lock.busy = False
+        self._let_through()
+
+    def begin(self) -> None:
+        """Whoever has the lock calls this before anything else: others wait, and what an exception left is mended."""
+        self.lock.hold()
+        if self.lock.broken:
+            self._mend()
+
+    def _mend(self) -> None:
+        """After an exception at any moment: the tables are those of the records that are whole.
+
+        The records decide. One of which not all is there is forgotten, and the other tables, counted anew from the
+        records, are cut to what these mention. Results that were counted and that nobody got are dropped.
+        """
+        self.lock.ready = self.lock.joins = NOBODY
+        if self.link.next_frame != self._number:  # the link had the frame already
+            self._cut()
+        else:
+            ops, lines = self._ops, self._lines
+            whole = min(len(ops), len(lines))
+            del ops[whole:], lines[whole:]
+            numbers = payloads = results = 0
+            for name, args, *count in ops:
+                more = mentioned(name, args)
+                numbers, payloads = numbers + more[0], payloads + more[1]
+                declared = TABLE[name].results
+                results += count[0] if declared is None else declared
+            del self._scalars[numbers:], self._payloads[payloads:]
+            self._payload_bytes = sum(each.nbytes for each in self._payloads)
+            following = self._first + results
+            lost = range(self._next_id, following)
+            self._next_id = following
+            self.dropped += lost
+        self.link.mend()
+        self.lock.broken = False
+
+    def stir(self) -> None:
+        """Wake what sends a frame once the program is quiet."""
+        self._watched = True
+        self._stirred.set()
+
+    def holds(self, line: Line) -> bool:
+        """Whether the last record of the frame is the one that was given this very line. The caller has the lock."""
+        self.begin()
+        return bool(self._lines) and self._lines[-1] is line
+
+    def _cut(self) -> None:
+        """The link has the frame: what was dropped goes with it, and a new one begins. Done twice, it is done once."""
+        self._renew(1, len(self._ops))
+
+    def _let_through(self) -> None:
+        """Let this thread, whose turn it is, take the fast path, if an op is nothing but its record now."""
+        plain = not (
+            self._closed or self._recorder is not None or self._region is not None
+            or self._default_dtype is not DEFAULT_DTYPE or self._flags & ~GRAD_MODE
+        )  # fmt: skip
+        lock = self.lock
+        lock.joins = MODES.thread | self._flags if plain else NOBODY
+        lock.ready = NOBODY if self._due or self._due_beyond else lock.joins
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be recorded any more."""
+        return self._closed
+
+    @closed.setter
+    def closed(self, closed: bool) -> None:
+        self._closed = closed
+        self.lock.ready = self.lock.joins = NOBODY
+
+    @property
+    def recorder(self) -> ProfileRecorder | None:
+        """Of the profile that runs."""
+        return self._recorder
+
+    @recorder.setter
+    def recorder(self, recorder: ProfileRecorder | None) -> None:
+        self._recorder = recorder
+        self.lock.ready = self.lock.joins = NOBODY
+
+    @property
+    def default_dtype(self) -> DType:
+        """What Python's floats become."""
+        return self._default_dtype
+
+    @default_dtype.setter
+    def default_dtype(self, dtype: DType) -> None:
+        self._default_dtype = dtype
+        self.lock.ready = self.lock.joins = NOBODY
+
+    def frame_ends(self) -> None:
+        """The frame is due to end, after a backward or an optimizer's step: with the next read, or before the next
+        record that does not belong to these. So a training step is one frame, whether or not its loss is read."""
+        self._due = bool(self._ops)
+        self.lock.ready = NOBODY
+
+    def frame_ends_beyond(self) -> None:
+        """As :meth:`frame_ends`, but all that is computed with results of the frame still belongs to it: gradients that
+        were asked for are used at once, and then the next step begins with other tensors."""
+        self._due_beyond = bool(self._ops)
+        self.lock.ready = NOBODY
+
+    def record(
+        self, op: Op, values: list[Any], results: int, recipe: RecordedCall | None = None, line: Line | None = None
+    ) -> int:
+        """Add an op to the frame. Returns the id of its first result; the others follow.
+
+        A recipe spares the encoding of arguments that were encoded before; a line that is known is not looked for.
+        """
+        with self.lock:
+            first = -1
+            while first < 0:
+                self.begin()
+                if self.closed:
+                    raise InternalError("the session is closed")
+                if len(self._ops) >= self._limit:
+                    self.flush(must=True)  # before anything is recorded: if it fails, the op can be tried again
+                elif (self._due or (self._due_beyond and not self._goes_on(values))) and not joins(op):
+                    self._due = self._due_beyond = False  # where it cannot be sent now, it goes on
+                    self.flush()
+                try:
+                    first = self._append(op, values, results, recipe, line)
+                except BaseException:
+                    self.lock.broken = True
+                    self.lock.busy = False
+                    raise
+            if not self._watched:
+                self.stir()
+            self._let_through()
+            return first
+
+    def _append(self, op: Op, values: list[Any], results: int, recipe: RecordedCall | None, line: Line | None) -> int:
+        """Record it, at one go: a signal's handler or a destructor may come at any moment and record something, too.
+        Below 0 if one did, and the references found here are no longer those to write down."""
+        lock = self.lock
+        lock.busy = True
+        recorder = self.recorder
+        began = 0 if recorder is None else time.perf_counter_ns()
+        records: list[Any] = []
+        lines: list[Any] = []
+        flags, region = MODES.flags, MODES.region
+        if flags != self._flags:
+            records.append(["set_mode", [flags]])
+            lines.append(None)
+        if region is not self._region:
+            records.append(["set_region", [None if region is None else self._ref(region.handle)]])
+            lines.append(None)
+        scalars: list[Any] = []
+        payloads: list[Any] = []
+        if recipe is not None and recipe.template is not None:
+            args = recipe.template.copy()
+            for i in recipe.references:
+                args[i] = self._ref(values[i])
+            for i in recipe.lists:
+                args[i] = self._refs(values[i])
+            scalars += [values[i] for i in recipe.numbers]
+        else:
+            args = self._encode(op, values, scalars, payloads)
+        records.append([op.name, args] if op.results is not None else [op.name, args, results])
+        lines.append(user_line() if line is None else line)
+        changes = op.mutates is not None or op.control
+        if not lock.busy:
+            return -1
+        first = self._next_id
+        self._scalars += scalars
+        self._payloads += payloads
+        self._ops += records
+        self._lines += lines
+        self._next_id = first + results
+        self._flags, self._region = flags, region
+        lock.busy = False
+        if changes:
+            self.changes += 1
+        if recorder is not None:
+            at = len(self._ops) - 1
+            self._note = recorder.recorded(self._note, self, op, values, at, began, self._lines[at])
+        return first
+
+    def _goes_on(self, values: list[Any]) -> bool:
+        """Whether these arguments of an op are, or have among them, a result of the frame."""
+        first = self._first
+        for value in values:
+            for each in value if type(value) in (list, tuple) else (value,):
+                if isinstance(each, Tensor) and each._session is self and each._id >= first:
+                    return True
+        return False
+
+    def _encode(self, op: Op, values: list[Any], scalars: list[Any], payloads: list[Any]) -> list[Any]:
+        return encode_args(op, values, Tensor.__instancecheck__, self._ref, scalars, payloads)
+
+    def _ref(self, tensor: Tensor) -> int:
+        if tensor._session is not self:
+            raise ArgumentError(
+                f"tensors of different sessions, {self.id} and {tensor._session.id}, were used together: each session "
+                "computes on its own"
+            )
+        number: int = tensor._id
+        slot: int = number - self._first
+        if slot >= 0:
+            return slot
+        table = self._external
+        at: int | None = table.get(number)
+        if at is None:
+            if number < 0:
+                raise Unsupported(
+                    f"{tensor._meta!r} has no values: a tensor on the meta device is its shape and dtype, and nothing "
+                    "can be computed from it on another"
+                )
+            at = table[number] = len(table)
+        return -1 - at
+
+    def _refs(self, tensors: list[Tensor | None]) -> list[int | None]:
+        """References to several: an optimizer's step names all parameters of a model."""
+        first, known = self._first, self._external.get
+        found: list[int | None] = []
+        for tensor in tensors:
+            if tensor is None:
+                found.append(None)
+                continue
+            number = tensor._id
+            at = known(number) if number < first and tensor._session is self else None
+            found.append(self._ref(tensor) if at is None else -1 - at)
+        return found
+
+    @property
+    def recorded(self) -> int:
+        """How many ops were recorded so far."""
+        return self.ops + len(self._ops)
+
+    def nowhere(self, count: int = 1) -> int:
+        """An id for a tensor on the meta device, below zero; those of ``count - 1`` others follow it."""
+        self._nowhere -= count
+        return self._nowhere
+
+    # Cutting frames
+
+    def flush(
+        self, wait: bool = False, reads: Sequence[Tensor] = (), read_bytes: int = 0, must: bool = False
+    ) -> int | None:
+        """Send what was recorded, without waiting for it. Returns the frame's number, or None if nothing was sent.
+
+        Where as much is on its way as may be, it waits until there is room. If the server cannot be reached then, what
+        was recorded stays recorded; with ``wait`` or ``must`` that is raised.
+
+        Raises:
+            ConnectionLost: as said.
+        """
+        with self.lock:
+            seq = 0
+            while not seq:
+                self.begin()
+                if not self._ops and not reads and not wait:
+                    return None
+                try:
+                    self.link.make_room(self._payload_bytes, read_bytes)
+                except ConnectionLost:
+                    if wait or must:
+                        raise
+                    return None
+                seq = self._end_frame(wait, reads, read_bytes)
+            return seq
+
+    def _end_frame(self, wait: bool, reads: Sequence[Tensor], read_bytes: int) -> int:
+        """Hand the frame to the link. 0 if somebody came in between and the frame is another one now."""
+        self.end_alone()
+        try:
+            if self._note is None and self._recorder is not None:
+                self._note = self._recorder.plain(self)
+            link, first, note = self.link, self._first, self._note
+            ops, payloads, lines = self._ops, self._payloads, self._lines
+            asked = [self._ref(tensor) for tensor in reads]
+            dropped = self.dropped[:]  # others are dropped meanwhile
+            drops = [number - first for number in dropped if number >= first]
+            releases = [number for number in dropped if 0 < number < first]
+            drops.sort()
+            releases.sort()
+            structure = envelope.encode_part(Structure(ops=ops, reads=asked, drops=drops, heard=wait and not asked))
+            frame = Frame(
+                first=first,
+                external=list(self._external),
+                scalars=self._scalars,
+                releases=releases,
+                timed=wait or note is not None,
+            )
+            key = hash_of(structure)
+            before = 0
+            if note is not None:
+                frame.detailed = True
+                note.cut, note.total = time.perf_counter_ns(), len(ops)
+                before = link.bytes_sent
+        except BaseException:
+            self.lock.broken = True
+            self.lock.busy = False
+            raise
+        seq = self.hand_over(dropped, frame, structure, key, payloads, lines, wait, len(asked), read_bytes, note)
+        if seq:
+            if note is not None:
+                note.seq, note.sent, note.sent_bytes = seq, time.perf_counter_ns(), link.bytes_sent - before
+            self._recent_lines.keep(seq, lines)
+        return seq
+
+    def end_alone(self) -> None:
+        """From now on until the frame is cut, whoever comes in between takes the turn, and is noticed."""
+        self.lock.ready = self.lock.joins = NOBODY
+        self.lock.busy = True
+
+    def hand_over(
+        self,
+        dropped: list[int],
+        frame: Frame,
+        structure: bytes,
+        key: bytes,
+        payloads: list[memoryview],
+        lines: list[Any],
+        wait: bool = False,
+        reads: int = 0,
+        read_bytes: int = 0,
+        note: FrameTravel | None = None,
+    ) -> int:
+        """Give the link a frame, with which these ids at the head of ``dropped`` are released, and begin a new one.
+        Returns its number. Whatever comes in between, both is done or neither.
+
+        After :meth:`end_alone`. 0 if somebody came in between.
+        """
+        self._batch = dropped
+        try:
+            return self.link.submit(
+                frame, structure, key, payloads, lines, wait, reads, read_bytes, note, kept=self._cut, turn=self.lock
+            )
+        except BaseException:
+            self.lock.broken = True
+            self.lock.busy = False
+            raise
+
+    # For a profile, and for who asks where something was made
+
+    def line_of(self, position: int) -> str | None:
+        """``file:line`` of the operation that made a node, by the ``position`` that :meth:`graph` tells.
+
+        ``None`` for another client's, and for one that was sent too long ago.
+        """
+        line = self._recent_lines.at(position)
+        return None if line is None else spell_line(line)
+
+    def cut_for(self, recorder: ProfileRecorder) -> None:
+        """Send what an earlier profile has noted, before this one notes anything: a frame belongs to one profile."""
+        with self.lock:
+            self.begin()
+            if self._note is not None and self._note not in recorder.frames and not self.closed:
+                self.flush()
+
+    def settle(self, frame: FrameTravel) -> None:
+        """Send a frame that is being profiled, if it was not sent yet, and wait for the server's times of it."""
+        with self.lock:
+            if self._note is frame:
+                self.flush()
+            if frame.seq and not frame.arrived:
+                began = time.perf_counter_ns()
+                self.link.until(frame.seq)
+                self.waits.note(began, what=PROFILE)

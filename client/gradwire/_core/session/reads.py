@@ -1,0 +1,164 @@
+"""What a session waits for: values of tensors, and the errors that come with them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from gradwire_protocol import dtypes
+from gradwire_protocol.errors import GradwireError
+from gradwire_protocol.frames import Problem, position_of
+
+from ..context.call_sites import quote_line, spell_line, user_line
+from ..context.modes import MODES
+from ..context.numpy_dtypes import NUMPY_DTYPES
+from ..graph.vmap_levels import refuse_reading
+from ..wire.link import Link
+from ..wire.replies import error_of
+from ..wire.send_window import UNKNOWN_BYTES, Answer
+from .frame_builder import FrameBuilder
+from .upload_cache import UploadCache
+
+if TYPE_CHECKING:
+    from ..tensor.tensor import Tensor
+
+LINES_REMEMBERED: Final = 1000
+"""Of ops that have failed."""
+
+
+class Reads(FrameBuilder):
+    """The part of a session that waits for the server.
+
+    Args:
+        kept_uploads: what is kept there; nothing of it, once something has failed.
+
+    Attributes:
+        while_waiting: what is worth doing while the server computes.
+        doubtful: below this id a tensor may lack a gradient that was to come: the server has met errors.
+    """
+
+    def __init__(self, session: str, link: Link, resumed: bool, kept_uploads: UploadCache) -> None:
+        super().__init__(session, link, resumed)
+        self.kept_uploads = kept_uploads
+        self.while_waiting: list[Callable[[], Any]] = []
+        self.doubtful = 0
+        self._lines_of: dict[tuple[int, int], str] = {}
+
+    def read(self, tensors: list[Tensor]) -> list[np.ndarray[Any, Any] | None]:
+        """The values of tensors, in one round trip. ``None`` for an undefined gradient.
+
+        Raises:
+            The first error that the server met since the last read, or that one of the tensors depends on.
+        """
+        with self.lock:
+            self.begin()
+            for tensor in tensors:
+                if tensor._levels:
+                    refuse_reading(tensor)
+            seq = self._ask(tensors)
+            answered = False
+            try:
+                for task in list(self.while_waiting):
+                    task()
+                began = time.perf_counter_ns()
+                answer = self.link.wait(seq)
+                self.waits.note(began, answer)
+                answered = True
+            finally:
+                if not answered:
+                    self.link.give_up(seq)
+            self._raise_first(answer)
+            return [self._value(v, answer) for v in answer.reply.values]
+
+    def ask(self, tensors: list[Tensor]) -> Callable[[], list[Any]]:
+        """Ask for the values of tensors without waiting; returns a function that waits for them.
+
+        By the time the program has read anything that was computed later, they have arrived, and that function costs
+        no round trip.
+        """
+        with self.lock:
+            self.begin()
+            seq = self._ask(tensors)
+        values: list[Any] = []
+
+        def answered() -> list[Any]:
+            if not values:
+                with self.lock:
+                    known = self.link.has_answer(seq)
+                    began = time.perf_counter_ns()
+                    answer = self.link.wait(seq, counts=not known)
+                    if not known:
+                        self.waits.note(began, answer)
+                    self._raise_first(answer)
+                    values.extend(self._value(v, answer) for v in answer.reply.values)
+            return values
+
+        return answered
+
+    def _ask(self, tensors: list[Tensor]) -> int:
+        if MODES.capture is not None:
+            MODES.capture.refuse("it reads a value")
+        size = sum(tensor._meta.nbytes if tensor._meta.known else UNKNOWN_BYTES for tensor in tensors)
+        seq = self.flush(wait=True, reads=tensors, read_bytes=size)
+        assert seq is not None
+        return seq
+
+    def synchronize(self) -> None:
+        """Wait until everything recorded so far is done, and raise the first error among it."""
+        self.read([])
+
+    def _value(self, value: Any, answer: Answer) -> np.ndarray[Any, Any] | None:
+        if not value.dtype:
+            return None
+        native = NUMPY_DTYPES[dtypes.BY_NAME[value.dtype]]
+        data = answer.buffers[value.buffer]
+        # What came inside a message is a read-only slice of it; what came in chunks is a buffer of its own.
+        return np.frombuffer(bytearray(data) if data.readonly else data, native).reshape(value.shape)
+
+    def _raise_first(self, last: Answer) -> None:
+        failed = self.link.failed
+        if not failed and last.refusal is None and not last.reply.errors:
+            return
+        self.link.failed = []
+        self.doubtful = self._next_id
+        self.kept_uploads.clear()
+        for answer in failed:
+            for problem in answer.reply.errors:
+                self._remember_line(answer, problem)
+        for answer in [*failed, last]:
+            if answer.refusal is not None:
+                answer.refusal.args = (
+                    f"{answer.refusal.message} (a frame of {len(answer.lines)} ops that ends at "
+                    f"{spell_line(answer.lines[-1] if answer.lines else None)} was refused)",
+                )
+                raise answer.refusal
+            if answer.reply.errors:
+                raise self._error(answer.reply.errors[0])
+
+    def _remember_line(self, answer: Answer, problem: Problem) -> None:
+        if problem.seq == answer.reply.seq and 0 <= problem.index < len(answer.lines):
+            self._lines_of[problem.seq, problem.index] = spell_line(answer.lines[problem.index])
+            if len(self._lines_of) > LINES_REMEMBERED:
+                del self._lines_of[next(iter(self._lines_of))]
+
+    def _error(self, problem: Problem) -> GradwireError:
+        where = self._lines_of.get((problem.seq, problem.index))
+        if where is None and problem.seq:  # it was one of very many
+            line = self._recent_lines.at(position_of(self.link.client, problem.seq, problem.index))
+            where = None if line is None else spell_line(line)
+        text = problem.detail
+        if problem.op:
+            operands = problem.extra.get("operands")
+            of = f" of {', '.join(map(str, operands))}" if isinstance(operands, list | tuple) else ""
+            text += f"\n  issued by {problem.op}{of}" + ("" if where is None else f" at {where}")
+            reader = spell_line(user_line())
+            if where != reader:
+                text += f"\n  met by a later read, at {reader}"
+        position = problem.extra.get("position", 0)
+        made = self._recent_lines.at(position) if isinstance(position, int) else None
+        if made is not None:
+            text += f"\n  {problem.extra.get('node')} was recorded at {quote_line(made)}"
+        return error_of(problem, text, op=problem.op, line=where)

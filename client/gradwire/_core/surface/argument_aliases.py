@@ -1,0 +1,130 @@
+"""Other ways to write a call: NumPy's names of arguments, which PyTorch takes, too; and a number as first operand."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.promotion import ScalarKind
+from gradwire_protocol.table import Kind, Op
+
+from ..tensor.tensor import Tensor
+from .creation import tensor
+from .predicates import result_type
+
+NUMPY: Final = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+"""NumPy's names of arguments and PyTorch's."""
+
+OF_ONE: Final[dict[str, dict[str, str]]] = {
+    "split": {"split_size": "split_size_or_sections", "tensor": "input"},
+    "transpose": {"axis0": "dim0", "axis1": "dim1"},
+}
+"""Names that arguments of one function have besides."""
+
+ONE_VALUE: Final[dict[str, dict[str, Any]]] = {"embedding": {"sparse": False}, "gather": {"sparse_grad": False}}
+"""Arguments that have one value here, and need not be passed on."""
+
+NUMBER_FIRST: Final = {"add", "bitwise_left_shift", "bitwise_right_shift", "div", "mul", "sub"}
+"""Functions whose first operand may be a number where the second is a tensor. Others of the table declare it."""
+
+
+FACTORS: Final = {"alpha", "beta", "value"}
+"""Keyword-only factors that PyTorch once took before the tensors they go with, and still takes there with a warning."""
+
+
+def takes_factors_first(op: Op) -> bool:
+    """Whether an op takes tensors, and such factors alone by name."""
+    tensors = (Kind.TENSOR, Kind.OPERAND, Kind.SCALAR)
+    return bool(op.keyword_only) and op.keyword_only <= FACTORS and all(p.kind in tensors for p in op.params)
+
+
+def has_older_method(op: Op) -> bool:
+    """Whether PyTorch's method of this name takes factors after its tensor, where its function takes them first."""
+    return takes_factors_first(op) and "beta" in op.positions
+
+
+def respelled(
+    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool = False
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """A call that the table's op did not take, as it takes it; None where it cannot be written another way."""
+    known = NUMPY | OF_ONE.get(op.name, {})
+    changed = {k: known[k] for k in kwargs if k in known and k not in op.positions}
+    if not kwargs.keys().isdisjoint(changed.values()):
+        return None
+    if changed:
+        kwargs = {changed.get(k, k): v for k, v in kwargs.items()}
+        if "input" in kwargs and op.params and op.params[0].name == "self":
+            kwargs["self"] = kwargs.pop("input")
+    if not kwargs and takes_factors_first(op):
+        in_front = bool(args) and ScalarKind.of(args[0]) is not None
+        again = _factors_last(op, args) if in_front == (not method and has_older_method(op)) else None
+        if again is not None:
+            return again
+    spare = {k for k, v in ONE_VALUE.get(op.name, {}).items() if kwargs.get(k, ...) == v}
+    if spare:
+        kwargs = {k: v for k, v in kwargs.items() if k not in spare}
+    number = bool(op.name in NUMBER_FIRST and args and ScalarKind.of(args[0]) is not None)
+    if op.name == "copy_" and len(args) > 1 and ScalarKind.of(args[1]) is not None:
+        number, args = True, (args[0], tensor_of_number(args[1], args[0]), *args[2:])
+    elif number:
+        args = (tensor_of_number(args[0], args[1] if len(args) > 1 else kwargs.get("other")), *args[1:])
+    return (args, kwargs) if changed or spare or number else None
+
+
+def _factors_last(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """A call whose factors come before the tensors that they go with, as the table's op takes it."""
+    names = [p.name for p in op.params if p.kind is Kind.SCALAR]
+    if op.params[-len(names) - 1].kind is Kind.OPERAND:  # it may be a number, and the factor a tensor of one
+        last = len(args) - 1
+        numbers = [arg for arg in args[1:last] if ScalarKind.of(arg) is not None or _is_plain_number(arg)]
+        tensors = [*args[:1], *args[last:]]
+    else:
+        last = len(args)
+        numbers = [arg for arg in args if ScalarKind.of(arg) is not None]
+        tensors = [arg for arg in args if ScalarKind.of(arg) is None]
+    if not numbers or len(numbers) > len(names) or len(tensors) != len(op.params) - len(names):
+        return None
+    if ScalarKind.of(args[-1]) is not None and last == len(args):
+        return None
+    warnings.warn(
+        f"{op.name}: factors before the tensors that they go with are an old form: pass {' and '.join(names)} by name",
+        UserWarning,
+        stacklevel=4,
+    )
+    return tuple(tensors), dict(zip(names, numbers))
+
+
+def _is_plain_number(value: Any) -> bool:
+    """Whether it is a tensor that stands for a number: without dimensions, and without a gradient."""
+    return getattr(value, "ndim", None) == 0 and not getattr(value, "requires_grad", False)
+
+
+def tensor_of_number(number: Any, other: Any) -> Any:
+    """A 0-dim tensor that changes no dtype that the number would not."""
+    if isinstance(other, Tensor):
+        return tensor(number, dtype=result_type(other, number), device=other.device)
+    return tensor(number)
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def by_numpy_names(function: Function) -> Function:
+    """Let a function written by hand take NumPy's names of its arguments.
+
+    Raises:
+        ArgumentTypeError: by the function made, for an argument under both of its names.
+    """
+
+    @wraps(function)
+    def taking(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and not NUMPY.keys().isdisjoint(kwargs):
+            if any(NUMPY.get(k) in kwargs for k in kwargs):
+                raise ArgumentTypeError(f"{function.__name__} got one argument under two names: {sorted(kwargs)}")
+            kwargs = {NUMPY.get(k, k): v for k, v in kwargs.items()}
+        return function(*args, **kwargs)
+
+    return taking  # type: ignore[return-value]

@@ -1,0 +1,151 @@
+"""Arrays of other libraries as tensors, and tensors as theirs: NumPy's protocols, DLPack, and buffers.
+
+A tensor's memory is on the server, so nothing is shared: what PyTorch would view is copied here, once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradwire_protocol.dtypes import DType, bfloat16
+from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
+
+from ..context.numpy_dtypes import NUMPY_DTYPES
+from ..dispatch.dispatch import call
+from ..tensor.tensor import Tensor
+from .creation import finish, place, tensor, upload
+from .methods import attach
+
+
+def asarray(
+    obj: Any, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of a tensor, an array of any library, a buffer, a number or nested sequences of numbers.
+
+    A tensor that already is as wanted is returned as an alias of its memory, unless ``copy=True``. Everything else is
+    copied to the server.
+
+    Raises:
+        ArgumentValueError: for ``copy=False`` where the values have to be copied.
+    """
+    if isinstance(obj, Tensor):
+        target = place(device, obj._session) if device is not None else obj._meta.device
+        fits = (dtype is None or obj.dtype is dtype) and obj._meta.device == target
+        if copy is False and not fits:
+            raise ArgumentValueError("copy=False, but another dtype or device needs a copy")
+        if fits and not copy:
+            return finish(obj.detach() if obj.requires_grad and not requires_grad else obj, requires_grad)
+        return finish(call("to", obj.detach(), dtype or obj.dtype, target, True), requires_grad)
+    if copy is False:
+        raise ArgumentValueError(f"copy=False, but a {type(obj).__name__} must be copied to the server")
+    return tensor(_as_array(obj), dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def _as_array(obj: Any) -> Any:
+    """An object as an array, if it speaks one of the protocols for that; else as it is."""
+    if isinstance(obj, (np.ndarray, np.generic, list, tuple, str)):
+        return obj
+    if hasattr(obj, "__dlpack__"):
+        return np.from_dlpack(obj)
+    if isinstance(obj, (bytes, bytearray)):
+        return np.frombuffer(obj, np.uint8)
+    if hasattr(obj, "__array__") or hasattr(obj, "__array_interface__"):
+        return np.asarray(obj)
+    try:
+        return np.asarray(memoryview(obj))
+    except TypeError:
+        return obj
+
+
+def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A vector of the numbers in a buffer, from byte ``offset`` on, ``count`` of them or all.
+
+    Raises:
+        ArgumentValueError: when the buffer does not hold them.
+    """
+    if not isinstance(dtype, DType):
+        raise ArgumentTypeError(f"dtype is one of gradwire's, not {dtype!r:.40}")
+    try:
+        data = memoryview(buffer).cast("B")
+    except TypeError:
+        raise ArgumentValueError(f"a {type(buffer).__name__} is no buffer of contiguous bytes") from None
+    if data.nbytes == 0 or count == 0:
+        raise ArgumentValueError(f"no number is wanted, or the buffer is empty: {data.nbytes} bytes, count={count}")
+    if not 0 <= offset < data.nbytes:
+        raise ArgumentValueError(f"offset {offset} is outside of the buffer's {data.nbytes} bytes")
+    size = dtype.itemsize
+    if count < 0:
+        count, rest = divmod(data.nbytes - offset, size)
+        if rest:
+            raise ArgumentValueError(f"{data.nbytes - offset} bytes are no whole number of {dtype.name}")
+    elif offset + count * size > data.nbytes:
+        raise ArgumentValueError(f"{count} of {dtype.name} from byte {offset} on are more than {data.nbytes} bytes")
+    array = np.frombuffer(data, NUMPY_DTYPES[dtype], count, offset).copy()
+    return upload(array, dtype, None, requires_grad)
+
+
+class _Capsule:
+    """A DLPack capsule of the host's memory, as NumPy takes it."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor of an array that speaks DLPack, or of a capsule of one, in the host's memory. It is copied.
+
+    Raises:
+        ArgumentValueError: for ``copy=False``, unless it is a tensor of gradwire's.
+    """
+    if isinstance(ext_tensor, Tensor):
+        return asarray(ext_tensor, device=device, copy=copy)
+    if copy is False:
+        raise ArgumentValueError("copy=False, but an array of another library must be copied to the server")
+    source = ext_tensor if hasattr(ext_tensor, "__dlpack__") else _Capsule(ext_tensor)
+    return tensor(np.from_dlpack(source), device=device)
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule of a copy of the values in the host's memory. One round trip."""
+    return _dlpack(tensor)
+
+
+def _dlpack(
+    self: Any, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+) -> Any:
+    """The values as a DLPack capsule, of a copy in the host's memory. One round trip."""
+    if self.requires_grad:
+        raise BufferError("a tensor that requires grad is not exported: use detach()")
+    if self.dtype is bfloat16:
+        raise BufferError("NumPy, through which tensors are exported, has no bfloat16: use .float()")
+    if copy is False:
+        raise BufferError("copy=False, but the values are on the server")
+    if dl_device is not None and tuple(dl_device) != (1, 0):
+        raise BufferError(f"tensors are exported to the host's memory, not to the device {dl_device}")
+    return self._fetch().__dlpack__()
+
+
+def _dlpack_device(self: Any) -> tuple[int, int]:
+    """The host: that is where the exported copy is."""
+    return 1, 0
+
+
+def _array_wrap(self: Any, array: np.ndarray[Any, Any], context: Any = None, return_scalar: bool = False) -> Tensor:
+    """A result that NumPy computed of tensors, as a tensor."""
+    return tensor(array)
+
+
+attach("__dlpack__", _dlpack)
+attach("__dlpack_device__", _dlpack_device)
+attach("__array_wrap__", _array_wrap)
+attach("__array_priority__", 1000)  # arithmetic with an array is the tensor's
+
+__all__ = ["asarray", "from_dlpack", "frombuffer", "to_dlpack"]

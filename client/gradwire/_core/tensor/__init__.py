@@ -1,0 +1,1 @@
+"""``Tensor``, the proxy for a tensor on the server."""

@@ -1,0 +1,1 @@
+"""The ``gradwire`` command."""

@@ -1,7 +1,0 @@
-"""``torch.nn.modules.channelshuffle``: channel shuffling."""
-
-from ..fold import ChannelShuffle
-
-__all__ = [
-    "ChannelShuffle",
-]  # fmt: skip

@@ -1,7 +1,0 @@
-"""``torch.nn.modules.distance``: distances."""
-
-from ..distance import CosineSimilarity, PairwiseDistance
-
-__all__ = [
-    "CosineSimilarity", "PairwiseDistance",
-]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Hand-written kernels: compiled ones for the CPU, CUDA ones for GPUs."""

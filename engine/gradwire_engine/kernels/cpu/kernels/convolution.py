@@ -1,0 +1,200 @@
+"""Convolutions, and gradients for their inputs, of images that are laid out as slabs."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from gradwire_protocol.ops.convolution import Geometry, transposed_extents
+
+from ....autograd.registry import compiled
+from ....numerics.windows import Ints, Windows
+from ....runtime.arrays import Array, Namespace
+from ..moves import move
+from ..native import Count, In1, Int1, Int2, Out1, flat, native
+from ..packing import (
+    BLOCK,
+    GRID_D,
+    GRID_H,
+    GRID_W,
+    REACH_H,
+    REACH_W,
+    STEP_D,
+    STEP_H,
+    STEP_W,
+    channel_size,
+    lanes_of,
+    pack_panels,
+    pack_slab,
+    vectors_of,
+)
+from ..slabs import Course, forward_course, gradient_course, key_of, spatial
+from ..threads import split
+from ..tiles import multiply, padded_rows, panel_rows
+
+AT_ONCE: Final = 6
+"""Vectors of positions that all output channels take one after the other, while they are in the nearest cache."""
+
+LEAST_USED: Final = 0.3
+"""The part of the positions computed that must be outputs: of the smallest images, it is not."""
+
+
+@native("float32", "float64")
+def panels_of(
+    weight: In1, groups: Count, outs: Count, ins: Count, group_step: Count, out_step: Count, in_step: Count,
+    taps: Int1, starts: Int1, panels: Out1,
+) -> None:  # fmt: skip
+    to = 0
+    for g in range(groups):
+        for m in range(starts.size - 1):
+            to = pack_panels(
+                weight, g * group_step, outs, out_step, ins, in_step, taps, starts[m], starts[m + 1], panels, to
+            )
+
+
+@native("float32", "float64")
+def convolved(
+    x: In1, panels: In1, bias: In1, groups: Count, ins: Count, outs: Count, facts: Int1, extents: Int1, starts: Int1,
+    offsets: Int1, origins: Int2, blocks: Count, out: Out1, start: Count, stop: Count,
+) -> None:  # fmt: skip
+    """Blocks from ``start`` on, image after image. ``extents`` are the input's and the output's."""
+    lanes, classes = lanes_of(x), starts.size - 1
+    size, all_rows = channel_size(facts), padded_rows(outs)
+    height, width = facts[GRID_H] + facts[REACH_H], facts[GRID_W] + facts[REACH_W]
+    taps = starts[classes]
+    places = np.empty(ins * taps, np.int64)
+    k = 0
+    for m in range(classes):
+        for c in range(ins):
+            for t in range(starts[m], starts[m + 1]):
+                places[k] = c * size + offsets[t]
+                k += 1
+    slab = np.empty(ins * size + 2 * lanes, x.dtype)
+    slab[ins * size :] = 0
+    step = vectors_of(facts, facts[BLOCK], lanes) * lanes
+    made = np.empty(all_rows * step, x.dtype)
+    out_d, out_h, out_w = extents[3], extents[4], extents[5]
+    for unit in range(start, stop):
+        n, first = unit // blocks, unit % blocks * facts[BLOCK]
+        rows = min(facts[BLOCK], facts[GRID_D] - first)
+        vectors = vectors_of(facts, rows, lanes)
+        for g in range(groups):
+            pack_slab(x, (n * groups + g) * ins * extents[0] * extents[1] * extents[2], ins, facts, first, slab, 0)
+            for m in range(classes):
+                count, begin = (starts[m + 1] - starts[m]) * ins, starts[m] * ins
+                for v in range(0, vectors, AT_ONCE):
+                    o, panel = 0, (g * taps * ins + begin) * all_rows
+                    while o < outs:
+                        high = panel_rows(outs - o)
+                        multiply(
+                            high, min(AT_ONCE, vectors - v), panels, panel, slab, v * lanes, places, begin, count,
+                            made, o * step + v * lanes, step, False,
+                        )  # fmt: skip
+                        panel += count * high
+                        o += high
+                z0, y0, x0 = origins[m, 0] + first * facts[STEP_D], origins[m, 1], origins[m, 2]
+                by = facts[STEP_W]
+                low = 0 if x0 >= 0 else (by - 1 - x0) // by
+                high = min(facts[GRID_W], (out_w - 1 - x0) // by + 1)
+                for o in range(outs):
+                    term, channel = bias[g * outs + o], (n * groups + g) * outs + o
+                    for d in range(rows):
+                        z = d * facts[STEP_D] + z0
+                        for h in range(facts[GRID_H]):
+                            y = h * facts[STEP_H] + y0
+                            if z < 0 or z >= out_d or y < 0 or y >= out_h:
+                                continue
+                            source = o * step + (d * height + h) * width
+                            to = ((channel * out_d + z) * out_h + y) * out_w + x0
+                            if by == 1:
+                                move(made, source + low, out, to + low, high - low, term)
+                            else:
+                                for q in range(low, high):
+                                    out[to + q * by] = made[source + q] + term
+
+
+def applies(*arrays: Array) -> bool:
+    """Whether the kernels are for the dtype, and there is something to compute."""
+    return arrays[0].dtype.char in "fd" and all(a.size for a in arrays)
+
+
+def profitable(course: Course, itemsize: int) -> bool:
+    """Whether enough of what is computed is used."""
+    facts = course.facts
+    height, width = facts[GRID_H] + facts[REACH_H], facts[GRID_W] + facts[REACH_W]
+    taken = ((facts[BLOCK] - 1) * height + facts[GRID_H] - 1) * width + facts[GRID_W]
+    lanes = 64 // itemsize
+    used = facts[BLOCK] * facts[GRID_H] * facts[GRID_W]
+    return bool(used >= LEAST_USED * (-(-taken // lanes) * lanes))
+
+
+def run(x: Array, weight: Array, bias: Array | None, course: Course, shape: Ints, groups: int, backward: bool) -> Array:
+    """The course of a convolution with ``weight``, or of its gradient for the input, with a result of this shape."""
+    if not profitable(course, x.itemsize):
+        return NotImplemented
+    ins, outs, kernel = x.shape[1] // groups, shape[1] // groups, prod(weight.shape[2:])
+    panels = np.empty(groups * ins * len(course.taps) * (-(-outs // 8) * 8), x.dtype)
+    steps = (kernel, outs * kernel) if backward else (ins * kernel, kernel)
+    panels_of(flat(weight), groups, outs, ins, ins * outs * kernel, *steps, course.taps, course.starts, panels)
+    out = np.empty(shape, x.dtype)
+    extents = np.array([*spatial(x.shape[2:], 1), *spatial(shape[2:], 1)], np.int64)
+    split(
+        convolved, x.shape[0] * course.blocks, groups * ins * outs * len(course.taps) * prod(shape[2:]) // 64,
+        flat(x), panels, np.zeros(shape[1], x.dtype) if bias is None else flat(bias), groups, ins, outs, course.facts,
+        extents, course.starts, course.offsets, course.origins, course.blocks, out.reshape(-1),
+    )  # fmt: skip
+    return out
+
+
+def forward(x: Array, weight: Array, windows: Windows, groups: int, bias: Array | None = None) -> Array:
+    if not applies(x, weight) or windows.pointwise or not prod(windows.outputs):
+        return NotImplemented
+    course = forward_course(key_of(windows), x.shape[1] // groups, x.itemsize)
+    return run(x, weight, bias, course, (x.shape[0], weight.shape[0], *windows.outputs), groups, False)
+
+
+def input_gradient(g: Array, weight: Array, windows: Windows, groups: int, bias: Array | None = None) -> Array:
+    if not applies(g, weight) or windows.pointwise or not prod(windows.extents):
+        return NotImplemented
+    course = gradient_course(key_of(windows), g.shape[1] // groups, g.itemsize)
+    return run(g, weight, bias, course, (g.shape[0], weight.shape[1] * groups, *windows.extents), groups, True)
+
+
+@compiled("conv1d", "conv2d", "conv3d")
+def conv(
+    xp: Namespace, x: Array, weight: Array, bias: Array, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Array:
+    geometry = Geometry("conv", weight.shape[2:], stride, padding, dilation)
+    x = x if x.ndim == weight.ndim else x[None]
+    outputs = geometry.outputs(x.shape[2:])
+    windows = Windows(x.shape[2:], outputs, geometry.kernel, geometry.stride, geometry.before, geometry.dilation)
+    return forward(x, weight, windows, groups, bias)
+
+
+@compiled("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def conv_transpose(
+    xp: Namespace, x: Array, weight: Array, bias: Array, stride: Ints, padding: Ints, output_padding: Ints, groups: int,
+    dilation: Ints,
+) -> Array:  # fmt: skip
+    geometry = Geometry("conv_transpose", weight.shape[2:], stride, padding, dilation)
+    x = x if x.ndim == weight.ndim else x[None]
+    extents = transposed_extents("conv_transpose", x.shape[2:], geometry, output_padding)
+    windows = Windows(extents, x.shape[2:], geometry.kernel, geometry.stride, geometry.before, geometry.dilation)
+    return input_gradient(x, weight, windows, groups, bias)
+
+
+@compiled("convolution")
+def convolution(
+    xp: Namespace, x: Array, weight: Array, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Array:
+    return forward(x, weight, Windows(x.shape[2:], extents, weight.shape[2:], stride, padding, dilation), groups)
+
+
+@compiled("convolution_input")
+def convolution_input(
+    xp: Namespace, g: Array, weight: Array, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Array:
+    windows = Windows(extents, g.shape[2:], weight.shape[2:], stride, padding, dilation)
+    return input_gradient(g, weight, windows, groups)

@@ -1,0 +1,309 @@
+"""Getting the compiled kernels ready, without anybody waiting who does not want to.
+
+Compiling them takes a minute or two, loading what was compiled about a second. So a child process of low priority fills
+a cache on disk, and a thread loads from it; until then NumPy does the work. Nothing that goes wrong here reaches a
+session: without Numba, or with a kernel that does not compile, sessions stay on NumPy, and the log has one line of it.
+
+The cache holds machine code, which loading it runs: a folder that others may write to is not used.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import hashlib
+import importlib
+import logging
+import mmap
+import os
+import pkgutil
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Literal
+
+Mode = Literal["auto", "off", "wait"]
+"""Whether sessions take compiled kernels: once they are loaded, never, or from the beginning, waiting for them."""
+
+State = Literal["idle", "preparing", "ready", "failed"]
+
+COMPILING_S: Final = 900.0
+"""After this long a child that compiles is given up."""
+
+FOOTPRINT_BYTES: Final = 256 << 20
+"""Memory of a process that Numba and the loaded kernels take at most."""
+
+FOLDERS_KEPT: Final = 4
+"""Caches of other versions or processors, beside the one in use."""
+
+SAID_CHARACTERS: Final = 1000
+"""Of what a child that failed said: the end of it is in the log."""
+
+_STAMP: Final = "complete"
+_APART: Final = ("__init__.py", "toolchain.py", "threads.py")
+"""Sources here that no machine code is made of."""
+
+_HERE: Final = Path(__file__).resolve().parent
+
+log = logging.getLogger("gradwire.compiled")
+
+
+class _Toolchain:
+    """What this process knows of its kernels."""
+
+    def __init__(self) -> None:
+        self.mode: Mode = "off"
+        self.cache: Path | None = None
+        self.state: State = "idle"
+        self.reason = ""
+        self.seconds = 0.0
+        self.lock = threading.Lock()
+        self.over = threading.Event()
+
+
+_shared = _Toolchain()
+
+
+def configure(mode: Mode, cache_dir: Path | str | None = None) -> None:
+    """Say when sessions of this process take compiled kernels, and where the cache is; then get ready for it."""
+    _shared.mode = mode
+    _shared.cache = Path(cache_dir) if cache_dir else None
+    if mode != "off":
+        request()
+
+
+def wanted() -> bool:
+    """Whether a session shall run compiled kernels from its next frame on."""
+    if _shared.mode == "off":
+        return False
+    return wait() if _shared.mode == "wait" else ready()
+
+
+def ready() -> bool:
+    """Whether the kernels are loaded. Once they are, they stay."""
+    return _shared.state == "ready"
+
+
+def request() -> None:
+    """Begin to get ready in the background, unless that has begun."""
+    with _shared.lock:
+        if _shared.state != "idle":
+            return
+        _shared.state = "preparing"
+    threading.Thread(target=_prepare, name="compiled-toolchain", daemon=True).start()
+
+
+def wait(timeout_s: float | None = None) -> bool:
+    """Get ready and wait until that is over, or for so long; whether the kernels are loaded."""
+    if _shared.state != "ready":
+        request()
+        _shared.over.wait(timeout_s)
+    return ready()
+
+
+def describe() -> dict[str, Any]:
+    """``mode``, ``state``, why it failed, and how long it took."""
+    return {
+        "mode": _shared.mode, "state": _shared.state, "reason": _shared.reason, "seconds": round(_shared.seconds, 3)
+    }  # fmt: skip
+
+
+def _prepare() -> None:
+    began = time.monotonic()
+    try:
+        _check_executable()
+        folder = _cache_folder(_shared.cache)
+        if not _complete(folder):
+            _compile_elsewhere(folder)
+        load(folder)
+    except Exception as error:  # whatever it is, sessions go on with NumPy
+        _shared.reason = f"{type(error).__name__}: {error}"[-SAID_CHARACTERS:]
+        log.warning("compiled kernels cannot be used, sessions stay on NumPy: %s", _shared.reason)
+        _shared.state = "failed"
+    else:
+        _shared.state = "ready"
+    finally:
+        _shared.seconds = time.monotonic() - began
+        _shared.over.set()
+
+
+def _check_executable() -> None:
+    """LLVM would end the process where memory may not be made executable.
+
+    Raises:
+        OSError: when that is so.
+    """
+    with mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC):
+        pass
+
+
+# The cache
+
+
+def _digest() -> str:
+    """What a cache belongs to: versions, the processor, and the sources that all kernels share."""
+    import llvmlite.binding
+    import numba
+
+    features = llvmlite.binding.get_host_cpu_features().flatten()
+    facts = [numba.__version__, platform.python_version(), llvmlite.binding.get_host_cpu_name(), features]
+    found = hashlib.sha256("\n".join(facts).encode())
+    for path in sorted(_HERE.glob("*.py")):
+        if path.name not in _APART:
+            found.update(path.name.encode() + path.read_bytes())
+    return found.hexdigest()[:20]
+
+
+def _place(folder: Path, module: str) -> Path:
+    """Where the kernels of a module are kept. Not by the time of its source: installed files may all have the same."""
+    source = (_HERE / "kernels" / f"{module}.py").read_bytes()
+    return folder / f"{module}-{hashlib.sha256(source).hexdigest()[:20]}"
+
+
+def _complete(folder: Path) -> bool:
+    """Whether nothing is left to compile."""
+    return all((_place(folder, name) / _STAMP).exists() for name in modules())
+
+
+def _default_base() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradwire"
+
+
+def _cache_folder(base: Path | None) -> Path:
+    """The folder for these kernels on this machine, made if need be."""
+    name = _digest()
+    try:
+        folder = (base or _default_base()) / "kernels" / name
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _ours(folder.parent) and _ours(folder):
+            os.utime(folder)
+            return folder
+        log.warning("others may write to %s, so kernels are not kept there", folder.parent)
+    except (OSError, RuntimeError) as error:  # it cannot be made, or there is no home
+        log.info("no cache of compiled kernels in %s: %s", base or "the home directory", error)
+    made = Path(tempfile.mkdtemp(prefix="gradwire-kernels-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
+def _ours(folder: Path) -> bool:
+    """Whether nobody else can put files there."""
+    status = folder.stat()
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022 and os.access(folder, os.W_OK)
+
+
+def _forget_old(folder: Path) -> None:
+    """Remove caches of other versions but for the newest few, and what modules were compiled to before they changed."""
+    others = sorted((p for p in folder.parent.iterdir() if p.is_dir() and p != folder), key=lambda p: p.stat().st_mtime)
+    kept = {_place(folder, name) for name in modules()}
+    stale = [p for p in folder.iterdir() if p.is_dir() and p not in kept]
+    for path in [*others[: max(len(others) - FOLDERS_KEPT, 0)], *stale]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+# Compiling and loading
+
+
+def _compile_elsewhere(folder: Path) -> None:
+    """Let a child process fill the cache.
+
+    Raises:
+        RuntimeError: with the end of what it said.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GRADWIRE_")}
+    command = [sys.executable, "-m", __name__, str(folder), str(os.getpid())]
+    child = subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    atexit.register(child.kill)
+    try:
+        _, said = child.communicate(timeout=COMPILING_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.communicate()
+        raise RuntimeError(f"compiling took more than {COMPILING_S:g} s") from None
+    finally:
+        atexit.unregister(child.kill)
+    if child.returncode:
+        raise RuntimeError(
+            f"compiling them failed: {said.strip()[-SAID_CHARACTERS:] or f'exit code {child.returncode}'}"
+        )
+
+
+def modules() -> list[str]:
+    """The modules with kernels."""
+    from . import kernels
+
+    return [found.name for found in pkgutil.iter_modules(kernels.__path__)]
+
+
+def load(folder: Path) -> list[ModuleType]:
+    """Import all kernels in this process, from the cache as far as it has them."""
+    from ... import ops  # noqa: F401  (the kernels they stand beside)
+
+    return [_import(folder, name) for name in modules()]
+
+
+def _import(folder: Path, module: str) -> ModuleType:
+    import numba
+
+    # Read when a function is compiled.
+    setattr(numba.config, "CACHE_DIR", str(_place(folder, module)))  # noqa: B010  (a module that fills itself)
+    return importlib.import_module(f"{__package__}.kernels.{module}")
+
+
+def _fill(folder: Path, parent: int) -> None:
+    """Compile what the cache lacks, each module by one process, and only as long as the one that asked is there."""
+    from ... import ops  # noqa: F401
+
+    for waits in (False, True):  # what nobody is at comes first, then what another process may have left undone
+        for name in modules():
+            if parent and os.getppid() != parent:
+                return
+            _fill_module(folder, name, waits)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _forget_old(folder)
+
+
+def _fill_module(folder: Path, name: str, waits: bool) -> None:
+    """Compile a module that the cache lacks; unless it ``waits``, it leaves those to others that they are at."""
+    complete = _place(folder, name) / _STAMP
+    if complete.exists():
+        return
+    with (folder / f"{name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        if not complete.exists():
+            _import(folder, name)
+            complete.touch()
+
+
+def main() -> int:
+    """Fill the cache: of the folder in ``argv`` for the process there, else the one that ``GRADWIRE_CACHE_DIR`` has."""
+    began = time.monotonic()
+    if len(sys.argv) > 1:
+        os.nice(19)
+        _fill(Path(sys.argv[1]), int(sys.argv[2]))
+        return 0
+    base = os.environ.get("GRADWIRE_CACHE_DIR")
+    folder = _cache_folder(Path(base) if base else None)
+    if not _complete(folder):
+        # Somebody waits for this one, so two processes share the work. What the other leaves undone is done here.
+        command = [sys.executable, "-m", f"{__package__}.toolchain", str(folder), str(os.getpid())]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL):
+            _fill(folder, 0)
+    print(f"compiled kernels are in {folder}, after {time.monotonic() - began:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

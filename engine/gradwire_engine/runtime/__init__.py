@@ -1,0 +1,1 @@
+"""Arrays, devices, memory and limits."""

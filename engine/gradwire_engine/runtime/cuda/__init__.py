@@ -1,0 +1,1 @@
+"""GPU runtime: kernel launches, CUDA graphs, copies through pinned memory, CUDA sources."""

@@ -1,0 +1,51 @@
+"""The last use of each dropped result in a frame, after which its memory is freed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradwire_protocol.frames import Structure
+from gradwire_protocol.table import TABLE, Kind
+
+Frees = list[tuple[int, ...]]
+"""Per record, the results to free after it has run."""
+
+_SINGLE = (Kind.TENSOR, Kind.OPERAND)
+_LISTS = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+
+
+def last_uses(structure: Structure) -> Frees:
+    """For each record, the dropped results that no later record and no read uses.
+
+    Malformed records are skipped; running them reports the error.
+    """
+    frees: list[list[int]] = [[] for _ in structure.ops]
+    waiting = set(structure.drops).difference(structure.reads)
+    if not waiting:
+        return [()] * len(structure.ops)
+    last: dict[int, int] = {}
+    made = 0
+    for index, record in enumerate(structure.ops):
+        name, args, count = (*record, None)[:3]
+        op = TABLE.get(name) if isinstance(name, str) else None
+        if op is None or not isinstance(args, list) or (op.results is None and count is None):
+            return [()] * len(structure.ops)  # the number of results is unknown
+        for param, arg in zip(op.params, args, strict=False):
+            if param.kind in _SINGLE:
+                _mention(arg, index, waiting, last)
+            elif param.kind in _LISTS and isinstance(arg, list):
+                for entry in arg:
+                    _mention(entry, index, waiting, last)
+        results = op.results if op.results is not None else count
+        for slot in range(made, made + (results if isinstance(results, int) else 1)):
+            if slot in waiting:
+                last[slot] = index  # until a later record uses it
+        made += results if isinstance(results, int) else 1
+    for slot, index in last.items():
+        frees[index].append(slot)
+    return [tuple(slots) for slots in frees]
+
+
+def _mention(arg: Any, index: int, waiting: set[int], last: dict[int, int]) -> None:
+    if type(arg) is int and arg in waiting:
+        last[arg] = index

@@ -1,0 +1,29 @@
+"""The caller of a request or a stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.requests import HTTPConnection
+
+from .keys import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An authenticated key and where it came from.
+
+    Attributes:
+        ticket: the caller presented a ticket of this key instead of the key.
+    """
+
+    key: Key
+    address: str
+    request_id: str
+    ticket: bool = False
+
+
+def caller_of(connection: HTTPConnection) -> Caller:
+    """The caller of this request or stream."""
+    caller: Caller = connection.state.caller
+    return caller

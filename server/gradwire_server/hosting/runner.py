@@ -1,0 +1,600 @@
+"""A running session: the engine's session with its journal, independent of threads and sockets."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+import msgspec
+import structlog
+
+from gradwire_engine.autograd.failures import MOMENTARY, leaves_traces
+from gradwire_engine.autograd.registry import BACKWARDS
+from gradwire_engine.kernels.cpu import toolchain
+from gradwire_engine.runtime.backends import Backends, DevicePool
+from gradwire_engine.runtime.deadline import Clock
+from gradwire_engine.session.session import Session
+from gradwire_engine.snapshot import Image, NotImageable, detached, restore_foreign, take
+from gradwire_protocol import envelope
+from gradwire_protocol.errors import Cancelled, GradwireError, InternalError, LimitExceeded, MalformedFrame, Unavailable
+from gradwire_protocol.frames import Chunk, Frame, Problem, Reply, Structure
+
+from ..durable import snapshots
+from ..durable.disk import Disk, Piece
+from ..durable.journal import PREFIX, SUFFIX, Journal, disk_refuses, journal_path
+from ..durable.manifest import Manifest, Mark, Owner
+from ..durable.records import MAX_RECORD_BYTES, Kind, Notes, damaged
+from ..durable.recovery import recover
+from ..durable.store import DiskUse, Lock, read_spec, remove_session, write_spec
+from ..settings.session_spec import JournalPolicy, SessionSpec
+
+Buffers = list[memoryview]
+How = Literal["new", "recover", "adopt"]
+"""How a session starts: empty, recovered from its folder, or imported from a file."""
+
+LARGE_BYTES: Final = 64 << 10
+"""Smaller messages are accepted without a check of the disk space."""
+
+MAX_OVERRUN: Final = 16
+"""While no snapshot is possible, data is refused once the journal is this many times longer than its threshold. At four
+times that length, all frames but tiny ones are refused."""
+
+SMALL_BYTES: Final = 512
+"""Smaller frames are always accepted, because one of them may make a snapshot possible again."""
+
+PAUSE_S: Final = 5.0
+"""The pause between attempts to write a snapshot to a full disk."""
+
+_PLAIN: Final = Notes()
+_HUMAN: Final = Notes(human=True)
+_NO_STRUCTURE: Final = Frame().structure
+
+log = structlog.get_logger("gradwire.runner")
+
+
+class Runner:
+    """One session. Not thread-safe. Results may be published only after :meth:`commit`.
+
+    Args:
+        folder: the session's folder on disk; ``None`` for a session in memory only.
+
+    Attributes:
+        snapshots_taken: snapshots since the session was opened here.
+
+    Raises:
+        DeviceError: when the device does not exist.
+        LimitExceeded: when the data directory is full.
+        Unavailable: when another process has the folder open, or the disk is full or broken.
+    """
+
+    def __init__(
+        self,
+        spec: SessionSpec,
+        folder: Path | None = None,
+        backends: Backends | None = None,
+        policy: JournalPolicy | None = None,
+        disk: Disk | None = None,
+    ) -> None:
+        self._prepare(spec, folder, backends, policy, disk)
+        self.session = Session(spec.engine_limits(), spec.device, spec.default_dtype, spec.seed, backends)
+        if self.folder is not None:
+            self._begin(self.folder, None)
+
+    @classmethod
+    def adopt(
+        cls,
+        spec: SessionSpec,
+        folder: Path | None,
+        image: Image,
+        backends: Backends | None = None,
+        policy: JournalPolicy | None = None,
+        disk: Disk | None = None,
+    ) -> Self:
+        """A new session from an imported file.
+
+        Raises:
+            InvalidRequest, LimitExceeded: when the image is invalid or exceeds a limit.
+        """
+        self = cls.__new__(cls)
+        self._prepare(spec, folder, backends, policy, disk)
+        self.session = restore_foreign(image, spec.engine_limits(), spec.device, backends)
+        if self.folder is not None:
+            self._begin(self.folder, take(self.session))
+        return self
+
+    @classmethod
+    def recover(
+        cls,
+        folder: Path,
+        backends: Backends | None = None,
+        policy: JournalPolicy | None = None,
+        disk: Disk | None = None,
+        plans: int | None = None,
+    ) -> Self:
+        """Recover a session from its folder, including the last written record.
+
+        Args:
+            plans: overrides the mode of plans.
+
+        Raises:
+            JournalDamaged: names the file and the offset.
+            OutOfMemory: when the session does not fit into memory.
+            Unavailable: when another process has the folder open, the disk is full or broken, or compiled kernels that
+                the session needs are not available.
+        """
+        kept = read_spec(folder)
+        self = cls.__new__(cls)
+        self._prepare(kept.spec if plans is None else kept.spec.with_plans(plans), folder, backends, policy, disk)
+        try:
+            self._lock = Lock(folder)
+            for part in folder.glob("*.part"):
+                self.disk.remove(part)
+            self._recover(folder)
+            if not kept.manifest:
+                write_spec(self.disk, folder, kept.spec, kept.begins)
+        except BaseException as error:
+            if self._lock is not None:
+                self._lock.release()
+            if isinstance(error, PermissionError):
+                raise damaged(folder, 0, f"no access: {error.strerror}") from None
+            if isinstance(error, OSError) and not isinstance(error, Unavailable):
+                raise disk_refuses(error) from None
+            raise
+        return self
+
+    def _prepare(
+        self,
+        spec: SessionSpec,
+        folder: Path | None,
+        backends: Backends | None,
+        policy: JournalPolicy | None,
+        disk: Disk | None,
+    ) -> None:
+        self.spec = spec
+        self.folder = None if spec.durability == "none" else folder
+        self.policy = policy or JournalPolicy()
+        self.disk = disk or Disk()
+        self.snapshots_taken = 0
+        self.committed_bytes = 0
+        self._disk_use = DiskUse.of(folder.parent if folder is not None else Path(), self.policy.max_data_bytes)
+        self._backends = backends
+        self._journal: Journal | None = None
+        self._manifest: Manifest | None = None
+        self._orphans: list[Path] = []
+        self._lock: Lock | None = None
+        self._snapshot_bytes = 0
+        self._uncertain = False
+        self._not_before = (0, 0.0)
+        self._postponed = ""
+        self._restore_error: InternalError | None = None
+        toolchain.wanted()  # a wait for kernels happens here, in the session's thread
+
+    def _begin(self, folder: Path, image: Image | None) -> None:
+        """Create the folder of a new session. ``session.json`` is written last, which makes the creation atomic."""
+        self._disk_use.check(LARGE_BYTES if image is None else image.nbytes)
+        self.disk.make_folder(folder)
+        self._lock = Lock(folder)
+        try:
+            snapshot = None
+            if image is not None:
+                snapshot = snapshots.write(self.disk, folder, self.spec.id, 0, image)
+                self._snapshot_bytes = snapshot.path.stat().st_size
+            owner = Owner(self.spec.id, self.spec.tenant)
+            self._manifest = Manifest.begin(self.disk, folder, owner, Mark())
+            self._journal = Journal.begin(self.disk, folder, self.spec.id, 0, self.durable, self._manifest, snapshot)
+            write_spec(self.disk, folder, self.spec, "empty" if image is None else "snapshot")
+            self.disk.sync_folder(folder.parent)
+            self._manifest.complete()
+        except OSError as error:
+            with suppress(OSError):
+                remove_session(self.disk, folder)
+            self._lock.release()
+            raise disk_refuses(error) from None
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _recover(self, folder: Path) -> None:
+        kept = read_spec(folder)._replace(spec=self.spec)
+        found = recover(self.disk, folder, kept, self._backends)
+        self.session, self._journal, self._manifest = found.session, found.journal, found.manifest
+        self._snapshot_bytes, self._uncertain = found.snapshot_bytes, found.uncertain
+
+    @property
+    def durable(self) -> bool:
+        """Whether committed changes survive a power failure."""
+        return self.spec.durability == "durable"
+
+    @property
+    def journaled(self) -> bool:
+        """Whether the session has a journal."""
+        return self._journal is not None
+
+    @property
+    def ran(self) -> Structure | None:
+        """The structure of the last frame, unless the frame was refused or repeated."""
+        return self.session.ran
+
+    @property
+    def planned(self) -> bool:
+        """Whether a plan ran the last frame."""
+        return self.session.planned
+
+    # Changes
+
+    def _choose_kernels(self) -> None:
+        """Switch to compiled kernels when they become available, or back. The journal records each switch."""
+        compiled = toolchain.wanted()
+        if compiled != self.session.engine.compiled:
+            self.session.run_compiled(compiled)
+            if self._journal is not None:
+                self._journal.append(Kind.KERNELS, Notes(compiled=compiled), [])
+
+    def apply(
+        self, frame: Frame, buffers: Buffers, human: bool = False, clock: Clock | None = None
+    ) -> tuple[Reply, Buffers]:
+        """Apply a frame at most once and return its reply. A refused frame changes nothing. ``clock`` can cancel it."""
+        journal = self._journal
+        if journal is None:
+            self._choose_kernels()
+            return self.session.apply(frame, buffers, human, clock=clock)
+        client = self.session.clients.get(frame.client)
+        if client is None or frame.seq not in (0, client.expected):
+            reply, out = self.session.apply(frame, buffers, human)  # a refusal or a repeated reply
+            if self.session.dropped:
+                journal.append(Kind.DROP, Notes(client=frame.client, transfers=self.session.dropped), [])
+            return reply, out
+        try:
+            if self._restore_error is not None or journal.failing:
+                self._ensure_writable()
+            message = _encoded(frame, buffers, human)
+            nbytes = sum(map(len, message))
+            if nbytes >= LARGE_BYTES or journal.nbytes > self.policy.journal_bytes:
+                self._check_room(nbytes, bool(frame.payloads))
+        except GradwireError as error:
+            self.session.ran = None
+            return _refusal(frame.seq, error), []
+        self._choose_kernels()
+        try:
+            reply, out = self.session.apply(frame, buffers, human, clock=clock)
+        except Exception:
+            self._restore()
+            raise
+        if reply.refused is None:
+            notes = _HUMAN if human else _PLAIN
+            if self.session.failed:
+                failures = {p.index: _plain(p) for p in self.session.failed if p.code in MOMENTARY}
+                if any(leaves_traces(problem.op) for problem in failures.values()) or _has_freed(reply, self.ran):
+                    self._uncertain = True
+                notes = Notes(human=human, failures=failures)
+            journal.append(Kind.FRAME, notes, message)
+        return reply, out
+
+    def add_chunk(self, client: int, chunk: Chunk, data: memoryview) -> None:
+        """Add a chunk of an upload.
+
+        Raises:
+            LimitExceeded, MalformedFrame: when the chunk exceeds a limit or does not fit.
+            Unavailable: while the disk is not writable.
+        """
+        if self._journal is None:
+            self.session.add_chunk(client, chunk.transfer, chunk.offset, chunk.total, data)
+            return
+        self._ensure_writable()
+        try:
+            self._check_room(data.nbytes, True)
+        except LimitExceeded as error:
+            self.session.uploads.refuse((client, chunk.transfer), error)
+            raise
+        self.session.add_chunk(client, chunk.transfer, chunk.offset, chunk.total, data)
+        message = envelope.encode(Chunk(chunk.transfer, chunk.offset, chunk.total), [data])
+        self._journal.append(Kind.CHUNK, Notes(client=client), message)
+
+    def join(self, client: int, instance: str = "", epoch: int = 0) -> tuple[int, int, int]:
+        """Register or resume a client. Returns its number, the number of its next frame, and its epoch.
+
+        Raises:
+            MalformedFrame: when the session has no such client.
+            Superseded: when another program resumed the client.
+            Unavailable: while the disk is not writable.
+        """
+        if self._journal is None:
+            return self.session.join(client, instance, epoch)
+        self._ensure_writable()
+        joined = self.session.join(client, instance, epoch)
+        self._journal.append(Kind.JOIN, Notes(client=client, instance=instance, epoch=epoch), [])
+        return joined
+
+    def _ensure_writable(self) -> None:
+        """Write what a full disk has delayed before anything else.
+
+        Raises:
+            Unavailable: when the disk is still full.
+            InternalError: when the session could not be restored after a bug.
+        """
+        if self._restore_error is not None:
+            raise self._restore_error
+        if self._journal is not None and self._journal.failing:
+            self.commit()
+
+    def _check_room(self, nbytes: int, brings_data: bool) -> None:
+        journal = self._journal
+        assert journal is not None
+        if nbytes > MAX_RECORD_BYTES:
+            raise LimitExceeded(
+                f"the message has {nbytes:,} bytes; the limit of a journal record is {MAX_RECORD_BYTES:,}; send the "
+                "payloads in chunks",
+                limit=MAX_RECORD_BYTES, value=nbytes,
+            )  # fmt: skip
+        if nbytes >= LARGE_BYTES:
+            self._disk_use.check(nbytes)
+        most = MAX_OVERRUN * self._threshold_bytes() * (1 if brings_data else 4)
+        if journal.nbytes > most and (brings_data or nbytes >= SMALL_BYTES):
+            raise LimitExceeded(
+                f"the journal of the session has {journal.nbytes:,} bytes, and no snapshot can replace it "
+                f"({self._postponed or 'the disk is not writable'}); the limit is {most:,} bytes, "
+                f"{most // self._threshold_bytes()} times the larger of GRADWIRE_JOURNAL_BYTES and the last snapshot",
+                setting="GRADWIRE_JOURNAL_BYTES", limit=most, value=journal.nbytes,
+            )  # fmt: skip
+
+    def _restore(self) -> None:
+        """Restore the session from its journal after a frame with unknown effects."""
+        assert self._journal is not None
+        assert self.folder is not None
+        log.error("a frame failed unexpectedly; restoring the session from its journal", session=self.spec.id)
+        self._restore_error = InternalError("this process could not restore the session from its journal")
+        self._journal.commit()
+        self._journal.close()
+        if self._manifest is not None:
+            self._manifest.close()
+        self.session.close()
+        self._recover(self.folder)
+        self._restore_error = None
+
+    # The journal
+
+    @property
+    def dirty(self) -> bool:
+        """Whether applied changes are not committed yet."""
+        return self._journal is not None and self._journal.dirty
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How many bytes of the journal are not written yet."""
+        return self._journal.waiting_bytes if self._journal is not None else 0
+
+    def commit(self) -> None:
+        """Commit the applied changes as the session's durability requires.
+
+        Raises:
+            Unavailable: when the disk is full or broken. The changes stay applied, and the next commit writes them.
+        """
+        if self._journal is None:
+            return
+        if self._orphans:
+            self._remove_orphans()
+        written = self._journal.commit()
+        self.committed_bytes += written
+        self._disk_use.count(written)
+        if self._uncertain:
+            self.compact()
+
+    def compact(self, force: bool = False) -> bool:
+        """Replace the journal by a snapshot, if that is due (or ``force``) and possible. Returns whether it was."""
+        journal, manifest, folder = self._journal, self._manifest, self.folder
+        if journal is None or manifest is None or folder is None or journal.dirty or not (force or self._due(journal)):
+            return False
+        try:
+            image = take(self.session)
+        except (NotImageable, MemoryError) as error:
+            self._postponed = error.message if isinstance(error, NotImageable) else "not enough memory"
+            self._not_before = journal.nbytes + self._threshold_bytes() // 8, 0.0
+            return False
+        base = journal.last
+        try:
+            if journal.base < base:
+                self._orphans.append(journal_path(folder, base))
+            written = snapshots.write(self.disk, folder, self.spec.id, base, image)
+            del image
+            if journal.base < base:
+                self._orphans.append(written.path)
+                following = Journal.begin(self.disk, folder, self.spec.id, base, self.durable, manifest, written)
+                self._orphans = []
+            else:  # the journal is empty
+                following = journal
+                journal.announce(written)
+        except OSError as error:
+            log.warning("cannot write a snapshot", session=self.spec.id, error=str(error))
+            with suppress(Unavailable):
+                self._remove_orphans()
+            self._postponed = str(error.strerror)
+            self._not_before = 0, time.monotonic() + PAUSE_S
+            return False
+        self._journal = following
+        if following is not journal:
+            journal.close()
+        self._snapshot_bytes = written.path.stat().st_size
+        self._uncertain, self._postponed, self._not_before = False, "", (0, 0.0)
+        self.snapshots_taken += 1
+        self._forget_before(folder, written)
+        return True
+
+    def _remove_orphans(self) -> None:
+        """Remove a snapshot without a following journal, because recovery would look for that journal.
+
+        Raises:
+            Unavailable: when the disk fails again. The next commit retries it first.
+        """
+        assert self.folder is not None
+        try:
+            for path in self._orphans:
+                if os.path.lexists(path):
+                    self.disk.remove(path)
+            self.disk.sync_folder(self.folder)
+        except OSError as error:
+            raise disk_refuses(error) from None
+        self._orphans = []
+
+    def _threshold_bytes(self) -> int:
+        """The journal's length at which a snapshot is due: at least the last snapshot's size, so that snapshots cost no
+        more than the journal."""
+        return max(self.policy.journal_bytes, self._snapshot_bytes)
+
+    def _due(self, journal: Journal) -> bool:
+        nbytes, moment = self._not_before
+        if time.monotonic() < moment:
+            return False
+        return self._uncertain or journal.nbytes >= max(self._threshold_bytes(), nbytes)
+
+    def _forget_before(self, folder: Path, newest: snapshots.Snapshot) -> None:
+        """Remove files that the newest snapshot supersedes, including those left over by a crash."""
+        kept = {newest.path, journal_path(folder, newest.seq)}
+        try:
+            for path in sorted(folder.glob(f"{PREFIX}*{SUFFIX}")):
+                if path not in kept:
+                    self.disk.remove(path)
+            for old in snapshots.snapshots(folder):
+                if old.path not in kept:
+                    self.disk.remove(old.path)
+        except OSError as error:
+            log.warning("cannot remove an old journal", session=self.spec.id, error=str(error))
+
+    # Queries
+
+    def describe(self) -> dict[str, Any]:
+        """Counts and sizes of the session's contents."""
+        return self.session.describe() | self._kept()
+
+    def glance(self) -> dict[str, Any]:
+        """The part of :meth:`describe` that reads only counters, safe from another thread while an op runs."""
+        return self.session.glance() | self._kept()
+
+    def _kept(self) -> dict[str, Any]:
+        journal, plans = self._journal, self.session.plan_stats()
+        if journal is None:
+            return {"durability": "none", "plans": plans}
+        return {
+            "plans": plans,
+            "durability": self.spec.durability,
+            "journal": {
+                "bytes": journal.nbytes, "records": journal.last, "snapshot_bytes": self._snapshot_bytes,
+                "snapshots_taken": self.snapshots_taken, "postponed": self._postponed,
+            },
+        }  # fmt: skip
+
+    def tensors(
+        self, after: int = 0, most: int | None = None, among: list[int] | None = None, peek: bool = False
+    ) -> list[dict[str, Any]]:
+        """Rows of live tensors by ascending id; ``peek`` from another thread while an op runs."""
+        return self.session.tensors(after, most, among, peek)
+
+    def memory(self) -> dict[str, int]:
+        """The memory of the session's tensors."""
+        return self.session.memory()
+
+    def reset_peak(self) -> None:
+        """Reset the peak memory to the current memory."""
+        self.session.reset_peak_memory()
+
+    def graph(self, ids: list[int] | None, most: int | None = None) -> dict[str, Any]:
+        """Nodes and edges of the autograd graph of these tensors, or of all.
+
+        Raises:
+            UnknownTensor: for an unknown id.
+            LimitExceeded: when the graph has more than ``most`` nodes.
+        """
+        return self.session.graph(ids, most)
+
+    def export(self) -> bytes:
+        """The session's tensors and names as a file."""
+        return b"".join(snapshots.encode(detached(self.session)))
+
+    # Close
+
+    def close(self, keep: bool = False) -> None:
+        """Release everything; ``keep`` leaves the session on disk.
+
+        Raises:
+            Unavailable: when the last commit fails.
+            OSError: when files cannot be removed.
+        """
+        try:
+            if self._journal is not None:
+                try:
+                    if keep:
+                        self.commit()
+                        self._journal.sync()
+                finally:
+                    self._journal.close()
+                    self._journal = None
+                    if self._manifest is not None:
+                        self._manifest.close()
+                if not keep and self.folder is not None:
+                    remove_session(self.disk, self.folder)
+        finally:
+            self.session.close()
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
+
+
+def open_runner(
+    spec: SessionSpec,
+    folder: Path | None,
+    how: How = "new",
+    image: bytes | memoryview = b"",
+    policy: JournalPolicy | None = None,
+) -> Runner:
+    """Open a runner for a thread of its own; ``image`` is the file to import."""
+    limits = spec.engine_limits()
+    # The session's limit plus the temporary memory of one op.
+    backends = Backends(pool=DevicePool(limits.max_session_bytes + limits.max_tensor_bytes))
+    if how == "new":
+        return Runner(spec, folder, backends, policy)
+    if how == "adopt":
+        return Runner.adopt(spec, folder, snapshots.decode(image), backends, policy)
+    assert folder is not None
+    return Runner.recover(folder, backends, policy, plans=spec.limits.get("plans"))
+
+
+def _encoded(frame: Frame, buffers: Buffers, human: bool) -> Sequence[Piece]:
+    """The frame as a journal record: its wire format, with a JSON structure converted to MessagePack.
+
+    Raises:
+        MalformedFrame: for numbers that MessagePack cannot represent.
+    """
+    if not frame.structure and frame.structure is not _NO_STRUCTURE:
+        # msgspec omits the field only for the default object; other empty bytes would be invalid MessagePack.
+        frame = msgspec.structs.replace(frame, structure=_NO_STRUCTURE)
+    if human:
+        structure = msgspec.Raw(msgspec.msgpack.encode(bytes(frame.structure)))
+        frame = msgspec.structs.replace(frame, structure=structure)
+    try:
+        return envelope.encode(frame, buffers)
+    except (OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise MalformedFrame(f"the journal cannot represent the frame: {error}") from None
+
+
+def _plain(problem: Problem) -> Problem:
+    """The problem, without details that MessagePack cannot represent."""
+    try:
+        msgspec.msgpack.encode(problem)
+    except (TypeError, OverflowError, RecursionError, ValueError):
+        return msgspec.structs.replace(problem, extra={})
+    return problem
+
+
+def _refusal(seq: int, error: GradwireError) -> Reply:
+    problem = Problem(error.code, error.message, seq=seq, retryable=error.retryable, extra=error.details)
+    return Reply(seq=seq, refused=problem)
+
+
+def _has_freed(reply: Reply, structure: Structure | None) -> bool:
+    """Whether a cancelled frame may have freed a graph, the one change that is not undone."""
+    if structure is None or not any(problem.code == Cancelled.code for problem in reply.errors):
+        return False
+    return any(record[0] == "grad" or record[0] in BACKWARDS for record in structure.ops if type(record[0]) is str)

@@ -1,0 +1,355 @@
+"""Bodies of REST requests and responses other than frames, and their OpenAPI schemas."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gradwire_protocol.frames import MAX_ID
+
+from ..settings.session_spec import Durability
+
+Id = Annotated[int, Field(ge=1, le=MAX_ID)]
+Bound = Annotated[int, Field(ge=1, le=MAX_ID)]
+
+
+class Body(BaseModel):
+    """A request's body. Unknown members are refused, and values are not converted from other types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+Device = Annotated[str | None, Field(pattern=r"^(cpu|cuda(:\d{1,3})?)$")]
+Seconds = Annotated[float | None, Field(gt=0, le=1e9, allow_inf_nan=False)]
+
+
+class SessionLimits(Body):
+    """Limits of one session, at most those of the server."""
+
+    max_tensor_bytes: Bound | None = None
+    max_session_bytes: Bound | None = None
+    max_tensors: Bound | None = None
+    max_graph_nodes: Bound | None = None
+    max_ops_per_frame: Bound | None = None
+    max_read_bytes: Bound | None = None
+    max_decoded_bytes: Bound | None = None
+    max_op_work: Bound | None = None
+    max_frame_seconds: Bound | None = None
+
+
+class SessionRequest(Body):
+    """The parameters of a new session."""
+
+    device: Device = Field(default=None, description="Default device of its tensors.")
+    default_dtype: Literal["float16", "bfloat16", "float32", "float64"] = Field(
+        default="float32", description="Default floating-point dtype."
+    )
+    limits: SessionLimits | None = None
+    ttl_s: Seconds = Field(default=None, description="Idle seconds after which it expires.")
+    durability: Durability | None = Field(
+        default=None,
+        description="none, applied (survives a crash of the server) or durable (survives a power failure). Default: "
+        "the server's. A server without a data directory supports only none.",
+    )
+    seed: int | None = Field(default=None, ge=0, lt=2**63, description="Seed of its random number generator.")
+
+
+class SessionView(BaseModel):
+    """A session."""
+
+    id: str
+    device: str
+    default_dtype: str
+    ttl_s: float
+    durability: Durability = Field(description="What its acknowledged frames survive.")
+    state: Literal["running", "dormant", "damaged"] = Field(
+        description="A dormant session is on disk only; its next use loads it. The description of a damaged session on "
+        "disk is unreadable; delete the session or restore its files."
+    )
+    created_at: str
+    expires_at: str = Field(description="When it expires if it stays idle.")
+    streams: int = Field(description="Open streams.")
+    limits: dict[str, int]
+
+
+class SessionDetail(SessionView):
+    """A session and its contents."""
+
+    contents: dict[str, Any] = Field(
+        description="Counts and sizes: tensors, memory, graph nodes, frames, ops. plans has the number of frames that "
+        "ran by a plan and why others did not. While a long op runs, busy is true, and the memory saved for backward "
+        "is age_s seconds old."
+    )
+
+
+class SessionList(BaseModel):
+    """The sessions of a tenant."""
+
+    sessions: list[SessionView]
+
+
+class MemoryView(BaseModel):
+    """The memory of a session in bytes."""
+
+    live_bytes: int = Field(description="Memory of tensors and of the graph; shared memory counts once.")
+    saved_bytes: int = Field(description="The part of it that the graph saves for backward.")
+    pooled_bytes: int = Field(description="Unused memory in the session's GPU memory pools; 0 on the CPU.")
+    peak_bytes: int = Field(description="Maximum of live_bytes since the session's start or the last reset.")
+    limit_bytes: int = Field(description="The session's limit for live_bytes.")
+    busy: bool = Field(default=False, description="A long op runs; saved_bytes and pooled_bytes are older values.")
+    age_s: float = Field(default=0.0, description="Age of these values in seconds.")
+
+
+class CancelledView(BaseModel):
+    """Cancelled frames."""
+
+    frames: int = Field(description="Number of queued or running frames that were cancelled.")
+
+
+class ClientView(BaseModel):
+    """A client of a session."""
+
+    client: int = Field(description="The client's number, for ``client`` in frames.")
+    expected: int = Field(description="The number (``seq``) of its next frame.")
+    first_id: int = Field(description="The first id of the client's range of ids.")
+
+
+class TensorRow(BaseModel):
+    """A live tensor, without its values."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: int
+    shape: list[int]
+    dtype: str
+    device: str
+    requires_grad: bool
+    is_leaf: bool
+    grad_fn: str | None
+    name: str | None
+
+
+class TensorList(BaseModel):
+    """A page of a session's tensors, by ascending id."""
+
+    tensors: list[TensorRow]
+    next: int | None = Field(description="The value of ``after`` for the next page; null on the last page.")
+
+
+class TensorStored(BaseModel):
+    """A written tensor."""
+
+    id: int
+    dtype: str
+    shape: list[int]
+    created: bool = Field(description="Whether the tensor is new; otherwise its values were replaced.")
+
+
+class ValueView(BaseModel):
+    """A tensor's values as nested lists; ``Payload`` describes special numbers."""
+
+    dtype: str
+    shape: list[int]
+    values: Any
+
+
+class TensorView(ValueView):
+    """A tensor with its values."""
+
+    id: int
+
+
+class BackwardRequest(Body):
+    """Arguments of ``torch.autograd.backward``; tensors by id."""
+
+    tensors: list[Id] = Field(min_length=1, max_length=10_000)
+    gradients: list[Id | None] | None = Field(
+        default=None, description="Initial gradients; null for a tensor with one element."
+    )
+    inputs: list[Id] | None = Field(default=None, min_length=1, description="Leaves to accumulate into. Default: all.")
+    retain_graph: bool | None = Field(default=None, description="Default: the value of ``create_graph``.")
+    create_graph: bool = False
+    grads_of: list[Id] = Field(
+        default=[], max_length=10_000, description="Tensors whose ``grad`` the response returns."
+    )
+
+
+class BackwardReply(BaseModel):
+    """The requested gradients in order; null for a missing gradient."""
+
+    grads: list[ValueView | None]
+
+
+class GradRequest(Body):
+    """Arguments of ``torch.autograd.grad``; tensors by id."""
+
+    outputs: list[Id] = Field(min_length=1, max_length=10_000)
+    inputs: list[Id] = Field(min_length=1, max_length=10_000)
+    grad_outputs: list[Id | None] | None = None
+    retain_graph: bool | None = Field(default=None, description="Default: the value of ``create_graph``.")
+    create_graph: bool = False
+    allow_unused: bool = False
+    keep: bool = Field(default=False, description="Keep the gradients in the session; implied by ``create_graph``.")
+
+
+class GradReply(BaseModel):
+    """Gradients in the order of the inputs; null for an unused input. ``ids`` is null unless they were kept."""
+
+    gradients: list[ValueView | None]
+    ids: list[int] | None
+
+
+class GraphView(BaseModel):
+    """The live autograd graph."""
+
+    model_config = ConfigDict(extra="allow")
+
+    nodes: list[dict[str, Any]] = Field(
+        description="Nodes with id, name, shapes and dtypes of the results, saved_bytes (saved for backward), freed "
+        "(by an earlier backward, or to be recomputed), position (of the record that created it) and the ids of the "
+        "result tensors."
+    )
+    edges: list[dict[str, Any]] = Field(description="Edges from a node to the node and slot that get its gradient.")
+    saved_bytes: int = Field(description="Memory that all nodes save for backward; shared memory counts once.")
+
+
+Scopes = Annotated[list[Literal["read", "session", "admin"]], Field(min_length=1, max_length=3)]
+Quota = Annotated[int, Field(ge=0, le=MAX_ID)]
+
+
+class KeyQuotas(Body):
+    """Limits of one key, which override the server's settings of these names; 0 for no limit."""
+
+    max_ops_per_second: Quota | None = None
+    max_bytes_per_second: Quota | None = None
+    max_requests_per_second: Quota | None = None
+    max_key_sessions: Quota | None = None
+    max_key_bytes: Quota | None = None
+
+
+class KeyRequest(Body):
+    """The parameters of a new key."""
+
+    name: str = Field(min_length=1, max_length=100, description="A label for this key.")
+    scopes: Scopes = Field(default=["session"], description="Scopes of the key; ``session`` includes ``read``.")
+    tenant: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9_.-]{1,64}$",
+        description="Owner of its sessions. Default: a new tenant. Use an existing tenant to replace a key.",
+    )
+    expires_in_s: float | None = Field(
+        default=None, gt=0, le=1e9, allow_inf_nan=False, description="Seconds until the key expires. Default: never."
+    )
+    quotas: KeyQuotas | None = None
+
+
+class KeyView(BaseModel):
+    """A key, without the secret."""
+
+    id: str
+    name: str
+    tenant: str
+    scopes: list[str]
+    quotas: dict[str, int]
+    kept: str = Field(description="Storage: ``file``, ``memory`` (until the server stops) or ``setting``.")
+    state: str = Field(description="``active``, ``expired`` or ``revoked``.")
+    created_at: str | None
+    expires_at: str | None
+    revoked_at: str | None
+    last_used_at: str | None = Field(description="Precise to about a minute.")
+
+
+class KeyMade(KeyView):
+    """A created key."""
+
+    key: str = Field(description="The secret. The server cannot show it again.")
+
+
+class KeyList(BaseModel):
+    """All keys of the server."""
+
+    keys: list[KeyView]
+
+
+class TicketRequest(Body):
+    """The parameters of a new ticket."""
+
+    session: str = Field(min_length=1, max_length=100, description="Id of a session of this key.")
+
+
+class TicketView(BaseModel):
+    """A ticket."""
+
+    ticket: str = Field(description="For the stream's URL: ``?ticket=...``. Single-use: any attempt consumes it.")
+    session: str
+    expires_at: str
+
+
+class ParamView(BaseModel):
+    """A parameter of an op."""
+
+    name: str
+    type: str
+    kind: str = Field(description="Its encoding in a record.")
+    required: bool
+    default: Any = None
+    differentiable: bool
+
+
+class OpView(BaseModel):
+    """A row of the op table."""
+
+    name: str
+    family: str
+    signature: str
+    doc: str
+    params: list[ParamView]
+    results: int | None = Field(description="Number of results; null if it depends on the arguments.")
+    differentiable: bool
+    grad_fn: str | None
+    in_place: bool
+    base: str | None = Field(description="The base op of an in-place form.")
+    random: bool
+    dynamic: bool = Field(description="The shape of the result depends on data.")
+    control: bool = Field(description="The op changes the session instead of computing a value.")
+
+
+class OpList(BaseModel):
+    """The op table."""
+
+    protocol: int
+    ops: list[OpView]
+
+
+class VersionView(BaseModel):
+    """The server's version and capabilities."""
+
+    name: str
+    version: str
+    protocol: int
+    capabilities: list[str]
+    devices: list[str]
+
+
+class DeviceView(BaseModel):
+    """A device for tensors."""
+
+    name: str = Field(description="Name in requests: cpu, cuda:0, ...")
+    model: str = Field(description="Model name.")
+    total_bytes: int = Field(description="Total memory; 0 if unknown.")
+    free_bytes: int = Field(description="Free memory.")
+    capability: list[int] | None = Field(description="Compute capability of a GPU: major and minor.")
+    multiprocessors: int = Field(description="Multiprocessors of a GPU, cores of the CPU.")
+
+
+class DeviceList(BaseModel):
+    """The devices of the server, the CPU first."""
+
+    devices: list[DeviceView]
+
+
+class Health(BaseModel):
+    """The state of the server."""
+
+    status: str

@@ -1,0 +1,1 @@
+"""The sessions of a server: ownership, lifetime and recovery."""
