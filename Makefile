@@ -65,6 +65,7 @@ lint: $(FULL)  ## check style, types, import contracts and freshness of derived 
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.import_circles
 	$(BIN)/python -m tools.derive --check
 
 format: $(FULL)  ## format and fix with ruff

@@ -157,7 +157,7 @@ from ._core.dispatch.autocasting import (  # noqa: E402
     set_autocast_gpu_dtype,
 )
 from .amp import autocast  # noqa: E402
-from .func.vmap import vmap  # noqa: E402
+from .func import vmap  # noqa: E402
 from .serialization import load, save  # noqa: E402
 
 _keep_interrupts(Tensor.__del__)

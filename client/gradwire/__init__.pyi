@@ -14,6 +14,7 @@ from gradwire._core.composed.recurrent import gru_cell as gru_cell, lstm_cell as
 from gradwire._core.composed.searching import is_nonzero as is_nonzero, isclose as isclose, unravel_index as unravel_index
 from gradwire._core.composed.spectral import istft as istft, stft as stft
 from gradwire._core.composed.statistics import corrcoef as corrcoef, cov as cov, cumulative_trapezoid as cumulative_trapezoid, dist as dist, gradient as gradient, native_batch_norm as native_batch_norm, native_group_norm as native_group_norm, native_layer_norm as native_layer_norm, trapezoid as trapezoid, trapz as trapz
+from gradwire._core.composed.vmap import vmap as vmap
 from gradwire._core.context.layouts import layout as layout, memory_format as memory_format
 from gradwire._core.context.modes import enable_grad as enable_grad, inference_mode as inference_mode, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from gradwire._core.context.size import Size as Size, device as device
@@ -38,7 +39,6 @@ from gradwire.aio import AsyncSession as AsyncSession
 from gradwire.amp.autocast_mode import autocast as autocast
 from gradwire.amp.grad_scaler import GradScaler as GradScaler
 from gradwire.cuda.streams import Event as Event, Stream as Stream
-from gradwire.func.vmap import vmap as vmap
 from gradwire.random import get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
 from gradwire.return_types import aminmax as _aminmax, cummax as _cummax, cummin as _cummin, frexp as _frexp, geqrf as _geqrf, histogram as _histogram, histogramdd as _histogramdd, kthvalue as _kthvalue, lu_unpack as _lu_unpack, max as _max, median as _median, min as _min, mode as _mode, nanmedian as _nanmedian, qr as _qr, slogdet as _slogdet, sort as _sort, svd as _svd, topk as _topk, triangular_solve as _triangular_solve
 from gradwire.serialization import load as load, save as save

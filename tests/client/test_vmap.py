@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import gradwire
+from gradwire._core.composed.vmap import materialize
 from gradwire._core.context.pytree import tree_flatten, tree_map, tree_unflatten
 from gradwire.autograd.functional import hessian, jacobian
-from gradwire.func.vmap import materialize
 
 pytestmark = pytest.mark.usefixtures("session")
 LIBS = (torch, gradwire)

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError
 
+from .._core.composed.vmap import vmap
 from .._core.dispatch import dual_tensors
 from .._core.dispatch.dispatch import call
 from .._core.graph import forward_levels
@@ -24,8 +25,6 @@ def forward_jacobian(
         ArgumentError: for ``strict``.
         NotImplementedError: for ``create_graph``, and without ``vectorize``.
     """
-    from ..func.vmap import vmap
-
     if create_graph:
         raise NotImplementedError("strategy='forward-mode' excludes create_graph=True: use gradwire.func.jacfwd")
     if strict:

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._core.backward.backward import grad
 from .._core.backward.function import Function
+from .._core.composed.vmap import vmap
 from .._core.dispatch import dual_tensors
 from .._core.dispatch.dispatch import call
 from .._core.dispatch.transform_levels import anchored
@@ -170,8 +171,6 @@ class Batched:
 
     def forward(self, func: Callable[..., Any], inputs: tuple[Any, ...], position: int) -> None:
         """Record derivatives along directions of an input."""
-        from ..func.vmap import vmap
-
         vectors = _random(inputs[position], 2)
         rows = [slopes(func, inputs, {position: vectors[i]}) for i in range(2)]
         together = self._attempt(

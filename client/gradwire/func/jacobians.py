@@ -8,13 +8,13 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
+from .._core.composed.vmap import vmap
 from .._core.context.pytree import tree_flatten, tree_map, tree_unflatten
 from .._core.dispatch.dispatch import call
 from .._core.tensor.tensor import Tensor
 from ..autograd.forward_ad import check_numbers
 from .forward import jvp
 from .reverse import Argnums, chosen, replaced, split_aux, tensors_of, vjp
-from .vmap import vmap
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 

@@ -14,11 +14,11 @@ from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 from gradwire_protocol.ops.batching import RANDOMNESS
 from gradwire_protocol.table import TABLE
 
-from .._core.context.pytree import TreeSpec, broadcast_prefix, tree_flatten, tree_unflatten
-from .._core.dispatch.dispatch import call
-from .._core.dispatch.mapped_tensors import batch, materialize, unbatch
-from .._core.graph.vmap_levels import VmapLevel, mapped
-from .._core.tensor.tensor import Tensor
+from ..context.pytree import TreeSpec, broadcast_prefix, tree_flatten, tree_unflatten
+from ..dispatch.dispatch import call
+from ..dispatch.mapped_tensors import batch, materialize, unbatch
+from ..graph.vmap_levels import VmapLevel, mapped
+from ..tensor.tensor import Tensor
 
 __all__ = ["materialize", "vmap"]
 
