@@ -12,7 +12,7 @@ from numpy_weights import draw
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
         self.norm1 = nn.LayerNorm(width)
@@ -23,17 +23,18 @@ class Block(nn.Module):
             nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width)
         )
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, width = x.shape
         parts = self.attend(self.norm1(x)).view(batch, length, 3, self.heads, width // self.heads)
         q, k, v = parts.permute(2, 0, 3, 1, 4)
         seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.project(seen.transpose(1, 2).reshape(batch, length, width))
-        return x + self.think(self.norm2(x))
+        thought: torch.Tensor = self.think(self.norm2(x))
+        return x + thought
 
 
 class GPT(nn.Module):
-    def __init__(self, letters, context, width=64, heads=4, depth=2):
+    def __init__(self, letters: int, context: int, width: int = 64, heads: int = 4, depth: int = 2) -> None:
         super().__init__()
         self.letter = nn.Embedding(letters, width)
         self.place = nn.Embedding(context, width)
@@ -41,14 +42,15 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, letters, bias=False)
 
-    def forward(self, letters):
+    def forward(self, letters: torch.Tensor) -> torch.Tensor:
         x = self.letter(letters) + self.place(torch.arange(letters.shape[1], device=letters.device))
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        scores: torch.Tensor = self.head(self.norm(x))
+        return scores
 
 
-def warm_then_cool(step, steps, warmup=10):
+def warm_then_cool(step: int, steps: int, warmup: int = 10) -> float:
     """The learning rate's factor: linear warm-up, cosine decay."""
     if step < warmup:
         return (step + 1) / warmup
@@ -56,17 +58,18 @@ def warm_then_cool(step, steps, warmup=10):
 
 
 @torch.no_grad()
-def write(model, start, count, context):
+def write(model: GPT, start: torch.Tensor, count: int, context: int) -> list[int]:
     """Continue ``start`` with the likeliest letter each time. No value is read before the end."""
     model.eval()
     letters = start
     for _ in range(count):
         following = model(letters[:, -context:])[:, -1].argmax(-1, keepdim=True)
         letters = torch.cat([letters, following], dim=1)
-    return letters[0].tolist()
+    written: list[int] = letters[0].tolist()
+    return written
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--batch", type=int, default=16)

@@ -1,6 +1,7 @@
 """A convolutional network learns scikit-learn's handwritten digits."""
 
 import argparse
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 class Net(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(1, 16, 3, padding=1)
         self.norm1 = nn.BatchNorm2d(16)
@@ -22,27 +23,29 @@ class Net(nn.Module):
         self.norm2 = nn.BatchNorm2d(32)
         self.head = nn.Linear(32 * 2 * 2, 10)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = F.max_pool2d(F.relu(self.norm1(self.conv1(x))), 2)
         x = F.max_pool2d(F.relu(self.norm2(self.conv2(x))), 2)
-        return self.head(x.flatten(1))
+        scores: torch.Tensor = self.head(x.flatten(1))
+        return scores
 
 
 class Shuffled:
     """Batches of indices in an order that NumPy draws."""
 
-    def __init__(self, count, batch, steps, seed=0):
+    def __init__(self, count: int, batch: int, steps: int, seed: int = 0) -> None:
         self.count, self.batch, self.steps, self.random = count, batch, steps, np.random.default_rng(seed)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[list[int]]:
         for _ in range(self.steps):
-            yield self.random.choice(self.count, self.batch, replace=False).tolist()
+            chosen: list[int] = self.random.choice(np.arange(self.count), self.batch, replace=False).tolist()
+            yield chosen
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.steps
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--batch", type=int, default=64)

@@ -15,22 +15,22 @@ from torch.distributions import Normal, kl_divergence
 
 
 class VAE(nn.Module):
-    def __init__(self, hidden=128, latent=8):
+    def __init__(self, hidden: int = 128, latent: int = 8) -> None:
         super().__init__()
         self.encoder = nn.Sequential(nn.Linear(64, hidden), nn.GELU(), nn.Linear(hidden, 2 * latent))
         self.decoder = nn.Sequential(nn.Linear(latent, hidden), nn.GELU(), nn.Linear(hidden, 64))
 
-    def encode(self, x):
+    def encode(self, x: torch.Tensor) -> Normal:
         mean, spread = self.encoder(x).chunk(2, dim=-1)
         return Normal(mean, F.softplus(spread) + 1e-4)
 
-    def forward(self, x, noise):
+    def forward(self, x: torch.Tensor, noise: torch.Tensor) -> tuple[torch.Tensor, Normal]:
         posterior = self.encode(x)
         latent = posterior.loc + posterior.scale * noise
         return self.decoder(latent), posterior
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--batch", type=int, default=128)

@@ -16,22 +16,22 @@ from torch import nn
 class GaussianProcess(nn.Module):
     """A zero-mean process with a squared-exponential kernel, a length for each input."""
 
-    def __init__(self, inputs):
+    def __init__(self, inputs: int) -> None:
         super().__init__()
         self.log_length = nn.Parameter(torch.zeros(inputs, dtype=torch.float64))
         self.log_signal = nn.Parameter(torch.zeros((), dtype=torch.float64))
         self.log_noise = nn.Parameter(torch.full((), -1.0, dtype=torch.float64))
 
-    def kernel(self, a, b):
+    def kernel(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         a, b = a / self.log_length.exp(), b / self.log_length.exp()
         squares = (a**2).sum(1, keepdim=True) - 2 * a @ b.T + (b**2).sum(1)
         return (2 * self.log_signal).exp() * torch.exp(-0.5 * squares.clamp_min(0))
 
-    def factor(self, x):
+    def factor(self, x: torch.Tensor) -> torch.Tensor:
         noise = (2 * self.log_noise).exp() + 1e-6
         return torch.linalg.cholesky(self.kernel(x, x) + noise * torch.eye(len(x), dtype=x.dtype, device=x.device))
 
-    def loss(self, x, y):
+    def loss(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """The negative log marginal likelihood, for one observation."""
         factor = self.factor(x)
         weights = torch.cholesky_solve(y.unsqueeze(1), factor).squeeze(1)
@@ -39,7 +39,7 @@ class GaussianProcess(nn.Module):
         return (fit + factor.diagonal().log().sum()) / len(x) + 0.5 * math.log(2 * math.pi)
 
     @torch.no_grad()
-    def predict(self, x, y, there):
+    def predict(self, x: torch.Tensor, y: torch.Tensor, there: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean and standard deviation at other places."""
         factor = self.factor(x)
         between = self.kernel(x, there)
@@ -49,7 +49,7 @@ class GaussianProcess(nn.Module):
         return mean.squeeze(1), variance.sqrt()
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--points", type=int, default=150)

@@ -6,33 +6,36 @@ from collections import Counter
 from importlib.metadata import files
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from numpy_weights import draw
 from torch import nn
 
+State = tuple[torch.Tensor, torch.Tensor]
+
 
 class WordModel(nn.Module):
-    def __init__(self, words, width=48, hidden=64, layers=2):
+    def __init__(self, words: int, width: int = 48, hidden: int = 64, layers: int = 2) -> None:
         super().__init__()
         self.embedding = nn.Embedding(words, width)
         self.lstm = nn.LSTM(width, hidden, num_layers=layers, batch_first=True)
         self.head = nn.Linear(hidden, words)
 
-    def forward(self, words, state=None):
+    def forward(self, words: torch.Tensor, state: State | None = None) -> tuple[torch.Tensor, State]:
         seen, state = self.lstm(self.embedding(words), state)
         return self.head(seen), state
 
 
-def licence_words(most=400):
+def licence_words(most: int = 400) -> tuple[npt.NDArray[np.int64], list[str]]:
     """The words of all license files, rare ones as <other>, and the vocabulary."""
-    texts = [f.read_text() for f in files("numpy") if "licenses" in f.parts]
+    texts = [f.read_text() for f in files("numpy") or () if "licenses" in f.parts]
     words = re.findall(r"[a-z]+|[.,;:()]", "\n".join(texts).lower())
     vocabulary = ["<other>", *(word for word, _ in Counter(words).most_common(most - 1))]
     number = {word: i for i, word in enumerate(vocabulary)}
     return np.array([number.get(word, 0) for word in words], dtype=np.int64), vocabulary
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--batch", type=int, default=16)
@@ -46,7 +49,8 @@ def main():
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     criterion = nn.CrossEntropyLoss()
 
-    state, at = None, 0
+    state: State | None = None
+    at, nats = 0, 0.0
     for step in range(1, args.steps + 1):
         if at + args.length + 1 > columns.shape[1]:
             state, at = None, 0
@@ -58,7 +62,7 @@ def main():
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 0.5)
         optimizer.step()
-        state = tuple(s.detach() for s in state)
+        state = state[0].detach(), state[1].detach()
         nats = loss.item()
         print(f"step {step} loss {nats:.8g}")
 

@@ -5,18 +5,23 @@ Chen et al., "Neural Ordinary Differential Equations" (2018).
 """
 
 import argparse
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn as nn
 from numpy_weights import draw
 
+State = tuple[torch.Tensor, ...]
 
-def runge_kutta(f, y, step):
+
+def runge_kutta(f: Callable[[State], State], y: State, step: float) -> State:
     """One classical fourth-order Runge-Kutta step. ``y`` is a tuple of tensors."""
 
-    def moved(slope, factor):
+    def moved(slope: State, factor: float) -> State:
         return tuple(a + factor * step * b for a, b in zip(y, slope))
 
     k1 = f(y)
@@ -30,7 +35,9 @@ class Solve(torch.autograd.Function):
     """The states at all times, from the one at the first."""
 
     @staticmethod
-    def forward(ctx, field, times, start, *parameters):
+    def forward(
+        ctx: Any, field: nn.Module, times: Sequence[float], start: torch.Tensor, *parameters: torch.Tensor
+    ) -> torch.Tensor:
         ctx.field, ctx.times = field, times
         states = [start]
         for t0, t1 in pairwise(times):
@@ -40,11 +47,11 @@ class Solve(torch.autograd.Function):
         return solution
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         solution, *parameters = ctx.saved_tensors
         field, times = ctx.field, ctx.times
 
-        def backward_in_time(y):
+        def backward_in_time(y: State) -> State:
             state, adjoint = y[0], y[1]
             with torch.enable_grad():
                 state = state.detach().requires_grad_()
@@ -63,15 +70,16 @@ class Solve(torch.autograd.Function):
 class Field(nn.Module):
     """The velocity of a point."""
 
-    def __init__(self, hidden=32):
+    def __init__(self, hidden: int = 32) -> None:
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(2, hidden), nn.Tanh(), nn.Linear(hidden, 2))
 
-    def forward(self, point):
-        return self.layers(point**3)
+    def forward(self, point: torch.Tensor) -> torch.Tensor:
+        velocity: torch.Tensor = self.layers(point**3)
+        return velocity
 
 
-def spiral(start, times):
+def spiral(start: npt.NDArray[np.float64], times: Sequence[float]) -> npt.NDArray[np.float64]:
     """The true curves: d/dt y = A y^3, in small NumPy steps."""
     matrix = np.array([[-0.1, 2.0], [-2.0, -0.1]])
     found, y = [start], start
@@ -82,7 +90,7 @@ def spiral(start, times):
     return np.stack(found)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=200)
     args = parser.parse_args()

@@ -1,10 +1,15 @@
 """Initial weights drawn by NumPy, so that a program starts with the same weights under any library."""
 
+from typing import TypeVar
+
 import numpy as np
 import torch
+from torch import nn
+
+Some = TypeVar("Some", bound=nn.Module)
 
 
-def draw(module, seed=0, scale=1.0):
+def draw(module: Some, seed: int = 0, scale: float = 1.0) -> Some:
     """Fill every parameter with uniform numbers: matrices and filters the wider the fewer inputs they have, biases
     narrow ones; the weights of norms stay 1. Returns the module."""
     random = np.random.default_rng(seed)

@@ -16,21 +16,21 @@ from torch.distributions import Categorical
 class Track:
     """Carts on tracks with wind. Actions push left, not at all, or right; staying at the middle is rewarded."""
 
-    def __init__(self, start, wind):
+    def __init__(self, start: torch.Tensor, wind: torch.Tensor) -> None:
         self.position = start[:, 0]
         self.speed = start[:, 1]
         self.wind = wind
 
-    def state(self):
+    def state(self) -> torch.Tensor:
         return torch.stack([self.position, self.speed], dim=1)
 
-    def step(self, action, time):
+    def step(self, action: torch.Tensor, time: int) -> torch.Tensor:
         self.speed = 0.95 * self.speed + 0.1 * (action - 1) + 0.02 * self.wind[time]
         self.position = (self.position + 0.2 * self.speed).clamp(-2, 2)
         return torch.exp(-(self.position**2)) - 0.01 * (action != 1)
 
 
-def returns_of(rewards, discount):
+def returns_of(rewards: list[torch.Tensor], discount: float) -> torch.Tensor:
     """Discounted returns."""
     total, found = torch.zeros_like(rewards[0]), []
     for reward in reversed(rewards):
@@ -39,7 +39,7 @@ def returns_of(rewards, discount):
     return torch.stack(found[::-1])
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--carts", type=int, default=64)
@@ -52,7 +52,7 @@ def main():
     optimizer = torch.optim.RMSprop(policy.parameters(), lr=3e-3)
     random = np.random.default_rng(1)
 
-    def drawn(*shape):
+    def drawn(*shape: int) -> torch.Tensor:
         return torch.from_numpy(random.uniform(size=shape)).to(device)
 
     for step in range(1, args.steps + 1):

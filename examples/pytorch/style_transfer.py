@@ -18,30 +18,30 @@ from sklearn.datasets import load_sample_image
 class Filters(nn.Module):
     """Features of an image at two scales."""
 
-    def __init__(self, channels=24):
+    def __init__(self, channels: int = 24) -> None:
         super().__init__()
         self.fine = nn.Conv2d(3, channels, 5, padding=2, padding_mode="reflect")
         self.coarse = nn.Conv2d(channels, channels, 5, padding=2, padding_mode="reflect")
 
-    def forward(self, image):
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         fine = F.relu(self.fine(image))
         return fine, F.relu(self.coarse(F.avg_pool2d(fine, 2)))
 
 
-def gram(features):
+def gram(features: torch.Tensor) -> torch.Tensor:
     """The Gram matrix: which features occur together."""
     rows = features.flatten(2)
     return rows @ rows.transpose(1, 2) / rows.shape[-1]
 
 
-def photograph(name, height=48, width=64):
+def photograph(name: str, height: int = 48, width: int = 64) -> torch.Tensor:
     """A photograph as numbers around 0, made small by averages."""
     pixels = torch.from_numpy(np.array(load_sample_image(name)))
     picture = pixels.permute(2, 0, 1).unsqueeze(0).float() / 127.5 - 1
     return F.interpolate(picture, size=(height, width), mode="area")
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--style-weight", type=float, default=200.0)
