@@ -104,7 +104,7 @@ def test_the_gradient_of_a_sample_is_refused_a_second_time(engine: Engine) -> No
     a = engine.from_numpy(np.array([2.0, 3.0]), requires_grad=True)
     one = engine.from_numpy(np.ones(2))
     (first,) = engine.call("grad", [engine.call("standard_gamma", a)], [a], [one], create_graph=True)
-    with pytest.raises(Unsupported, match="once, not twice"):
+    with pytest.raises(Unsupported, match="second derivative"):
         engine.call("grad", [first], [a], [one])
 
 

@@ -207,7 +207,7 @@ def norm(
             return xp.sqrt(total(xp, x.real * x.real + x.imag * x.imag, axes))
         return xp.sqrt(total_of_products(xp, x, x, axes))
     if p == 0:
-        return (x != 0).sum(axis=axes)
+        return (x != 0).sum(axis=axes).astype(x.real.dtype)
     size = xp.abs(x)
     if p == 1:
         return total(xp, size, axes)

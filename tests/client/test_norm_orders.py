@@ -1,0 +1,15 @@
+"""A plan holds for every number of its structure, also where the kernel's way depends on the number."""
+
+from __future__ import annotations
+
+import pytest
+
+import gradwire as gw
+
+
+@pytest.mark.parametrize("dtype", [gw.float32, gw.float64, gw.complex64])
+def test_every_order_of_a_norm_keeps_the_dtype(session, dtype) -> None:
+    x = gw.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 4.0]]).to(dtype)
+    found = [gw.linalg.vector_norm(x, order, dim=-1).tolist() for order in (6, 4, 2, 1, 0, 2, 0)]
+    assert found[4] == found[6] == [2.0, 1.0]
+    assert found[2] == found[5] == pytest.approx([5**0.5, 4.0])
