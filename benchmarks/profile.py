@@ -154,7 +154,7 @@ class Noting(Waits):
 
 
 def _taken_apart(opened: Session, step: Callable[[], Any], count: int, console: Console) -> None:
-    noting = opened.waits = Noting()
+    noting = opened.reader.waits = Noting()
     parts: list[dict[str, float]] = []
     before = opened.stats()
     for _ in range(count):

@@ -65,7 +65,7 @@ def held_by(opened: gradwire.Session) -> dict[str, int]:
     memory = opened.memory()
     return {
         "tensors": contents["tensors"], "graph nodes": contents["graph_nodes"], "live bytes": memory["live_bytes"],
-        "bytes kept for backward": memory["saved_bytes"], "tensors to release": len(opened.dropped),
+        "bytes kept for backward": memory["saved_bytes"], "tensors to release": len(opened.builder.dropped),
     }  # fmt: skip
 
 

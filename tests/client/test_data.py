@@ -362,7 +362,7 @@ def test_a_batch_that_takes_too_long_is_an_error():
 
 
 def test_threads_end_with_the_pass():
-    before, waiting = threading.active_count(), len(gw.current_session().while_waiting)
+    before, waiting = threading.active_count(), len(gw.current_session().reader.while_waiting)
     list(gw.utils.data.DataLoader(Squares(), num_workers=3))
     given_up = iter(gw.utils.data.DataLoader(Squares(50), num_workers=3))
     next(given_up)
@@ -371,7 +371,7 @@ def test_threads_end_with_the_pass():
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert threading.active_count() == before
-    assert len(gw.current_session().while_waiting) == waiting
+    assert len(gw.current_session().reader.while_waiting) == waiting
 
 
 def wait_for_the_workers(batches) -> None:

@@ -161,6 +161,6 @@ def test_keeping_tensors_does_not_keep_proxies_alive(session) -> None:
     number = w._id
     session.flush()
     del w
-    assert number in session.dropped
+    assert number in session.builder.dropped
     y.sum().backward()
     assert x.grad.tolist() == [1.0, 1.0]

@@ -14,7 +14,7 @@ import gradwire as gw
 from gradwire._core.context.biased_lock import NOBODY
 from gradwire._core.context.modes import MODES
 from gradwire._core.dispatch import control_fast_path, fast_path, signatures
-from gradwire._core.session.session import Session
+from gradwire._core.session.frame_builder import FrameBuilder
 
 F = gw.nn.functional
 pytestmark = pytest.mark.usefixtures("uncut")
@@ -114,8 +114,8 @@ PROGRAMS = [
 ]  # fmt: skip
 
 
-def let_nobody_through(session: Any) -> None:
-    session.lock.ready = session.lock.joins = NOBODY
+def let_nobody_through(builder: Any) -> None:
+    builder.lock.ready = builder.lock.joins = NOBODY
 
 
 def left_by(program: Callable[..., Any], session: Any, monkeypatch: Any, signature: bool) -> Any:
@@ -133,10 +133,10 @@ def left_by(program: Callable[..., Any], session: Any, monkeypatch: Any, signatu
     with monkeypatch.context() as patched:
         patched.setattr(session.link, "submit", noted)
         if not signature:
-            patched.setattr(Session, "_let_through", let_nobody_through)
+            patched.setattr(FrameBuilder, "_let_through", let_nobody_through)
         results = program(x, w)
         session.flush()
-    first = session._first
+    first = session.builder.first
     described = [
         (r._id - first, r._meta, r._slot, r.requires_grad, r.is_leaf, r._is_view(), node_of(r._node, first))
         for r in results
@@ -190,7 +190,7 @@ def test_a_repeated_step_takes_no_turn_by_the_lock(alone, monkeypatch) -> None:
     for _ in range(3):
         step()
     locked = []
-    monkeypatch.setattr(alone, "record", lambda op, *more: locked.append(op.name))
+    monkeypatch.setattr(alone.builder, "record", lambda op, *more: locked.append(op.name))
     assert step() == [[2.0, 2.0], [2.0, 2.0]]
     assert locked == []
 

@@ -206,6 +206,6 @@ def test_a_training_loop_holds_the_same_after_every_step(own):
             contents = own.describe()["contents"]
             found = contents["memory"]
             held.append((contents["tensors"], contents["graph_nodes"], found["live_bytes"], found["saved_bytes"]))
-            assert len(own.dropped) == 0
+            assert len(own.builder.dropped) == 0
     assert len(set(held)) == 1
     assert held[0][3] == 0

@@ -68,7 +68,7 @@ def after(session: Session, program: Callable[..., Any]) -> list[Any]:
     for _ in range(2):
         result = program(x, w)
         result.backward()
-        found.append([[record[0], record[1][1:]] for record in session._ops])
+        found.append([[record[0], record[1][1:]] for record in session.builder.records])
         found.append([(t._grad_state, t._grad_history) for t in (x, w)])
         found.append(result.grad_fn.saved is None)
     return [*found, *(None if t.grad is None else t.grad.tolist() for t in (x, w))]
@@ -136,6 +136,6 @@ def test_a_gradient_asked_for_again_and_again_is_the_same_record(alone, chosen):
         (x * 2).sum().backward()
         gradient = x.grad
         assert (gradient.shape, gradient.dtype, gradient.grad_fn) == ((2, 3), gw.float32, None)
-        records.append(alone._ops[-1][1][1:])
+        records.append(alone.builder.records[-1][1][1:])
         assert gradient.tolist() == [[2.0] * 3] * 2
     assert records[0] == records[1] == records[2]

@@ -334,7 +334,7 @@ class _Builder:
             if parent is None:
                 continue
             event = self._new(name, NODE, start - frame.offset, end - frame.offset, parent.thread)
-            line = frame.session._recent_lines.at(position)
+            line = frame.session.builder.recent_lines.at(position)
             event.stack = [] if line is None else [_spell(*line)]
             event.cpu_time_total = event.self_cpu_time_total = event.time_range.elapsed_us()
             parent.adopt(event)

@@ -97,7 +97,7 @@ def _backward(roots: list[Tensor], nodes: list[Node], leaves: list[Tensor]) -> N
         prepare_inference(leaves, False)
     try:
         if not tell(roots[0], "backward", [[None]], listed=True):
-            session.record(TABLE["backward"], [roots, [None], None, False, False], 0, _Plain(1))
+            session.builder.record(TABLE["backward"], [roots, [None], None, False, False], 0, _Plain(1))
         for leaf in leaves:
             arrives(leaf, False)
         for node in nodes:
@@ -106,7 +106,7 @@ def _backward(roots: list[Tensor], nodes: list[Node], leaves: list[Tensor]) -> N
     except BaseException:
         _interrupted(nodes, leaves)
         raise
-    session.frame_ends()
+    session.builder.frame_ends()
     _anomalies(session, before)
 
 
@@ -223,7 +223,7 @@ def backward(
         prepare_inference([node.variable for node in receiving_leaves(ends)], create_graph)
     if takes_part(nodes):  # which may give a leaf no gradient
         ClientBackward(roots, gradients, nodes, inputs, accumulate=True, retain_graph=keep, create_graph=create_graph)()
-        roots[0]._session.frame_ends()
+        roots[0]._session.builder.frame_ends()
         _anomalies(roots[0]._session, before, create_graph)
         return
     if wanted is None:
@@ -234,7 +234,7 @@ def backward(
     histories: Histories = play(roots, gradients, nodes, targets)[1] if records else {}
     plain = inputs is None and not keep and not create_graph and grad_tensors is None
     values = [roots, gradients, inputs, keep, create_graph]
-    session.record(TABLE["backward"], values, 0, _Plain(len(roots)) if plain else None)
+    session.builder.record(TABLE["backward"], values, 0, _Plain(len(roots)) if plain else None)
     arrivals = cache(lambda: arrivals_of(starts, passed))
     reached = (
         nodes if targets is None else [node for node, slot in dict.fromkeys(targets) if (node, slot) in arrivals()]
@@ -247,7 +247,7 @@ def backward(
     _note_retained(dict.fromkeys([*passed, *_only(starts)]), arrivals, records, histories)
     if not keep:
         free(passed)
-    session.frame_ends()
+    session.builder.frame_ends()
     _anomalies(session, before, create_graph)
 
 
@@ -372,13 +372,13 @@ def _gradients(called: _Call, nodes: list[Node], passed: list[Node], arrivals: C
         )
         results = run(allow_unused, levels)
         if not keep:
-            session.frame_ends_beyond()
+            session.builder.frame_ends_beyond()
         return results
     edges = [edge for edge in map(edge_of, inputs) if edge is not None]
     inferring = bool(MODES.flags & INFERENCE_MODE)
     records = create_graph and not inferring
     histories, by_node = play(roots, gradients, nodes, edges) if records else ([], {})
-    first = session.record(
+    first = session.builder.record(
         TABLE["grad"], [roots, inputs, gradients, keep, create_graph, allow_unused, False], len(inputs)
     )
     results = []
@@ -392,7 +392,7 @@ def _gradients(called: _Call, nodes: list[Node], passed: list[Node], arrivals: C
     _note_retained(dict.fromkeys(ends), arrivals, records, by_node)
     if not keep:
         free(passed)
-        session.frame_ends_beyond()
+        session.builder.frame_ends_beyond()
     return results
 
 

@@ -22,7 +22,7 @@ def find_grad(tensor: Tensor) -> Any:
     After an error the server is asked, once for each tensor: a backward that failed has not added what the client takes
     for added. A proxy that was made in between is poisoned, and is replaced.
     """
-    session, doubtful = tensor._session, tensor._session.doubtful
+    session, doubtful = tensor._session, tensor._session.reader.doubtful
     ask = tensor._grad_state == UNKNOWN_GRAD or tensor._id < doubtful != tensor._grad_known
     if tensor._grad_proxy is not None:
         if tensor._id < 0:  # of the meta device
@@ -30,7 +30,7 @@ def find_grad(tensor: Tensor) -> Any:
         session.synchronize()  # raises what is not about this gradient
         try:
             session.read([tensor._grad_proxy])
-            tensor._grad_known = session.doubtful
+            tensor._grad_known = session.reader.doubtful
             return tensor._grad_proxy
         except GradwireError:
             tensor._grad_proxy = None
@@ -39,7 +39,7 @@ def find_grad(tensor: Tensor) -> Any:
         if session.read([found])[0] is None:
             tensor._grad_state = NO_GRAD
             return None
-        tensor._grad_state, tensor._grad_known = PRESENT, session.doubtful
+        tensor._grad_state, tensor._grad_known = PRESENT, session.reader.doubtful
     found._inference = tensor._grad_inference  # looking at it in inference mode does not make it
     if tensor._grad_history:
         found = attach(found, tensor._grad_history)
@@ -57,7 +57,7 @@ def _grad(self: Tensor) -> Tensor | None:
                 stacklevel=2,
             )
         return None
-    if self._grad_proxy is None or self._id < self._session.doubtful != self._grad_known:
+    if self._grad_proxy is None or self._id < self._session.reader.doubtful != self._grad_known:
         return find_grad(self)
     return self._grad_proxy
 

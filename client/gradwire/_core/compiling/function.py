@@ -137,7 +137,7 @@ class CompiledFunction:
             session.flush(must=True)
             capture = Capture(session)
             watch.waits = capture.let_others
-            base = session._next_id
+            base = session.builder.next_id
             MODES.capture, session.link.watched = capture, capture.sent
             try:
                 with watch:
@@ -158,7 +158,7 @@ class CompiledFunction:
             try:
                 if reason is not None:
                     raise NotReplayable(reason)
-                made = session._next_id - base
+                made = session.builder.next_id - base
                 variant = Variant(session, capture, state, call.tensors, before, result, base, made)
             except NotReplayable as unfit:
                 self._reasons[str(unfit)] += 1
@@ -272,7 +272,7 @@ def _occasion(session: Session) -> str | None:
         return "it is called inside of vmap, of a checkpoint, of hooks on saved tensors or of forward mode"
     if MODES.casts is not None:
         return "it is called inside of autocast: let the function enter autocast itself"
-    if session.recorder is not None:
+    if session.builder.recorder is not None:
         return "a profiler runs, which shows the body's operations"
     return None
 

@@ -210,7 +210,7 @@ class Loop:
     def _message(self, count: int, scalars: list[Any]) -> Any:
         session, variant, part = self._session, self._variant, self._part
         session.link.make_room(sum(p.nbytes for p in part.payloads))
-        base, first = session._next_id, 2 * len(self._many)
+        base, first = session.builder.next_id, 2 * len(self._many)
         versions = [t._cell()[0] for t in self._externals]
         external = [self._externals[n]._id for n in part.external] + self._rows
         moved = copy(part)

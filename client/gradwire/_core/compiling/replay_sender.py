@@ -42,28 +42,30 @@ def send(
     stacked: list[int] | None = None,
 ) -> int:  # fmt: skip
     """Send a frame of a call whose first result gets the id ``base``, with what was dropped since the last frame."""
+    builder = session.builder
     seq = 0
     while not seq:
-        session.begin()
-        session.end_alone()
-        batch = session.dropped[:]  # others are dropped meanwhile
+        builder.begin()
+        builder.end_alone()
+        batch = builder.dropped[:]  # others are dropped meanwhile
         dropped = [n for n in batch if n > 0]
         frame = Frame(
             first=base + part.first, external=external, scalars=scalars,
             releases=sorted([*dropped, *[base + n for n in part.releases]]),
             repeat=repeat, stacked=stacked or [],
         )  # fmt: skip
-        seq = session.hand_over(batch, frame, part.structure, part.key, list(part.payloads), part.lines)
-    session.ops += part.records * max(repeat, 1)
-    session.changes += part.records
-    session._recent_lines.keep(seq, part.lines)
+        seq = builder.hand_over(batch, frame, part.structure, part.key, list(part.payloads), part.lines)
+    builder.sent_ops += part.records * max(repeat, 1)
+    builder.changes += part.records
+    builder.recent_lines.keep(seq, part.lines)
     return seq
 
 
 def skip_ids(session: Session, count: int) -> None:
     """The next results get ids after those of ``count`` others. Nothing is recorded at this moment."""
-    session._next_id += count
-    session._fresh()
+    builder = session.builder
+    builder.next_id += count
+    builder.begin_frame()
 
 
 @contextmanager
@@ -73,10 +75,11 @@ def trial(session: Session) -> Iterator[TrialSend]:
     Ids that it used up are not used again: their tensors may be dropped at any moment.
     """
     tried = TrialSend()
-    changes = session.changes
+    builder = session.builder
+    changes = builder.changes
     try:
         yield tried
     finally:
-        tried.ops, tried.scalars, tried.external = session._ops, session._scalars, list(session._external)
-        session.changes = changes
-        session._fresh()
+        tried.ops, tried.scalars, tried.external = builder.records, builder.scalars, list(builder.external)
+        builder.changes = changes
+        builder.begin_frame()

@@ -92,7 +92,7 @@ class Variant:
         numbers = {t._id: k for k, t in reversed(list(enumerate(externals)))}
         self._parts = [_part(frame, base, numbers) for frame in capture.frames]
         self._steps = [self._step(step) for step in capture.steps]
-        self._leftover = sorted(n - base for n in session.dropped if n >= base)
+        self._leftover = sorted(n - base for n in session.builder.dropped if n >= base)
         dropped = {n - base for frame in capture.frames for n in frame.releases if n >= base} | set(self._leftover)
         for frame in capture.frames:
             dropped |= {frame.first - base + n for n in structure_of(frame).drops}
@@ -205,9 +205,10 @@ class Variant:
         """Send the frames again, with what is there now in place of what was; returns what the function would return,
         or :data:`MISS`, with nothing changed."""
         session = self.session
-        with session.lock:
-            session.begin()
-            session.flush(must=True)  # else what waits to be sent would come after it
+        builder = session.builder
+        with builder.lock:
+            builder.begin()
+            builder.flush(must=True)  # else what waits to be sent would come after it
             session.link.make_room(self._payload_bytes)  # or raise, while nothing has changed
             externals = self.resolve(arguments)
             if externals is None:
@@ -216,14 +217,14 @@ class Variant:
             numbers = self.numbers(externals)
             if numbers is None:
                 return MISS
-            base = session._next_id
+            base = builder.next_id
             woven = GraphInstance(self.weave, externals, versions, base)
             skip_ids(session, self.made)  # first: whatever comes in between, no id is given twice
             for part, scalars in zip(self._parts, numbers, strict=True):
                 external = [externals[n]._id if n >= 0 else base + (-1 - n) for n in part.external]
                 send(session, part, base, external, scalars)
             result = self._take_effect(externals, versions, woven, base)
-            session.dropped += [base + n for n in self._leftover]
+            builder.dropped += [base + n for n in self._leftover]
             return result
 
     def resolve(self, arguments: list[Tensor]) -> list[Tensor] | None:

@@ -22,24 +22,25 @@ def tell(x: Tensor, name: str, more: list[Any], listed: bool = False) -> bool:
     """Record an op of one tensor, which is its first argument or alone in that (``listed``); ``more`` is how the others
     are written. Returns whether that could be done."""
     session = x._session
-    lock = session.lock
+    builder = session.builder
+    lock = builder.lock
     key = MODES.key
     if lock.ready != key:
         return False
     args: list[Any] = [[0] if listed else 0, *more]
-    record = [name, args]
+    records = [[name, args]]
     line = user_line()
     if lock.ready != key:
         return False
     lock.busy = True
     try:
         number = x._id
-        if lock.ready != key or len(session._ops) >= session._limit or number < 0:
+        if lock.ready != key or len(builder.records) >= builder.limit or number < 0:
             lock.busy = False
             return False
-        at: Any = number - session._first
+        at: Any = number - builder.first
         if at < 0:
-            table = session._external
+            table = builder.external
             known = table.get(number)
             if known is None:
                 known = table[number] = len(table)
@@ -48,38 +49,35 @@ def tell(x: Tensor, name: str, more: list[Any], listed: bool = False) -> bool:
             args[0][0] = at
         else:
             args[0] = at
-        if not lock.busy:
-            return False
-        session.changes += 1
-        session._ops.append(record)
-        session._lines.append(line)
+        first = builder.append(records, [line], [], 0)
     except BaseException:
         lock.broken = True
         lock.ready = lock.joins = NOBODY
         lock.busy = False
         raise
-    lock.busy = False
-    if not session._watched:
-        session.stir()
+    if first < 0:
+        return False
+    builder.changes += 1
     return True
 
 
 def record_control(signature: Signature, session: Session, values: list[Any], key: int) -> int:
     """Record a call of a known form. Returns the id of what comes of it, or of what will be made next; below 0 where
     nothing was recorded."""
-    lock = session.lock
+    builder = session.builder
+    lock = builder.lock
     joins = signature.joins
     if (lock.joins if joins else lock.ready) != key:
         return -1
     args = signature.template.copy()
-    record = [signature.name, args]
+    records = [[signature.name, args]]
     numbers = [values[i] for i in signature.numbers]
     line = user_line()
     if (lock.joins if joins else lock.ready) != key:
         return -1
     lock.busy = True
     try:
-        if (lock.joins if joins else lock.ready) != key or len(session._ops) >= session._limit:
+        if (lock.joins if joins else lock.ready) != key or len(builder.records) >= builder.limit:
             lock.busy = False
             return -1
         for i in signature.references:
@@ -92,24 +90,15 @@ def record_control(signature: Signature, session: Session, values: list[Any], ke
                     lock.busy = False
                     return -1
         for i in signature.references:
-            args[i] = session._ref(values[i])
+            args[i] = builder.reference(values[i])
         for i in signature.lists:
-            args[i] = session._refs(values[i])
-        if not lock.busy:
-            return -1
-        session._scalars += numbers
-        session.changes += 1
-        session._ops.append(record)
-        session._lines.append(line)
-        number = session._next_id
-        if signature.out is not None:
-            session._next_id = number + 1
+            args[i] = builder.references(values[i])
+        first = builder.append(records, [line], numbers, 0 if signature.out is None else 1)
     except BaseException:
         lock.broken = True
         lock.ready = lock.joins = NOBODY
         lock.busy = False
         raise
-    lock.busy = False
-    if not session._watched:
-        session.stir()
-    return number
+    if first >= 0:
+        builder.changes += 1
+    return first

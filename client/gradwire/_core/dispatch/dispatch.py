@@ -67,7 +67,7 @@ def run(entry: OpBinding, values: list[Any]) -> Any:
         out = signature.out
         number = record_control(signature, session, values, mode)
         if number < 0:
-            number = session.record(entry.op, values, 0 if out is None else 1, signature.recipe)
+            number = session.builder.record(entry.op, values, 0 if out is None else 1, signature.recipe)
         return () if out is None else Tensor._make(session, number, out)
     if session.lock.ready == mode:
         made = (
@@ -161,9 +161,9 @@ def _run(entry: OpBinding, values: list[Any], form: Any) -> Any:
         else:
             _write(session, op, values, recipe, line, written)
     elif recipe.nowhere:
-        first = session.nowhere(len(outs) or 1)
+        first = session.builder.nowhere(len(outs) or 1)
     elif target is None:
-        first = session.record(op, values, len(outs), recipe, line)
+        first = session.builder.record(op, values, len(outs), recipe, line)
     if target is not None:
         if OPEN:
             propagate(entry, values, [target], recording)
@@ -261,10 +261,10 @@ def _write(session: Session, op: Op, values: list[Any], recipe: RecordedCall, li
     """Record a write and note it in the mirror: both, or neither, whatever comes in between."""
     with session.lock:
         try:
-            session.record(op, values, 0, recipe, line)
+            session.builder.record(op, values, 0, recipe, line)
             written.note()
         except BaseException:
-            if session.holds(line):
+            if session.builder.holds(line):
                 written.note()
             raise
 

@@ -71,15 +71,16 @@ def record_any(signature: Signature, session: Session, values: list[Any], key: i
         args[i] = [None] * len(values[i])
     record = [signature.name, args, count] if signature.counted else [signature.name, args]
     numbers = [values[i] for i in signature.numbers]
-    lock = session.lock
+    builder = session.builder
+    lock = builder.lock
     if lock.ready != key:
         return NOT_APPLICABLE
     lock.busy = True
     try:
-        if lock.ready != key or len(session._ops) >= session._limit or signature.largest > session.max_tensor_bytes:
+        if lock.ready != key or len(builder.records) >= builder.limit or signature.largest > session.max_tensor_bytes:
             lock.busy = False
             return NOT_APPLICABLE
-        first = session._first
+        first = builder.first
         for i in signature.references:
             x = values[i]
             number = x._id
@@ -88,7 +89,7 @@ def record_any(signature: Signature, session: Session, values: list[Any], key: i
                 if x._session is not session or number < 0:
                     lock.busy = False
                     return NOT_APPLICABLE
-                table = session._external
+                table = builder.external
                 known = table.get(number)
                 if known is None:
                     known = table[number] = len(table)
@@ -105,14 +106,14 @@ def record_any(signature: Signature, session: Session, values: list[Any], key: i
                 if x._session is not session or x._id < 0:
                     lock.busy = False
                     return NOT_APPLICABLE
-                references[place] = session._ref(x)
+                references[place] = builder.reference(x)
         if not lock.busy:
             return NOT_APPLICABLE
-        session._scalars += numbers
-        session._ops.append(record)
-        session._lines.append(line)
-        number = session._next_id
-        session._next_id = number + count
+        builder.scalars += numbers
+        builder.records.append(record)
+        builder.lines.append(line)
+        number = builder.next_id
+        builder.next_id = number + count
         for made in results:
             made._id = number
             made._session = session  # from here on it is released when it goes
@@ -123,16 +124,15 @@ def record_any(signature: Signature, session: Session, values: list[Any], key: i
         lock.busy = False
         raise
     lock.busy = False
-    if not session._watched:
-        session.stir()
+    if not builder.watched:
+        builder.stir()
     node: Node | None = None
     if recorded:
         node = _new(Node)
-        recipe = signature.recipe
-        node._name = recipe.node_name
+        node._name = signature.recipe.node_name
         node.edges = edges
         node.outs = signature.outs
-        node.recipe = recipe
+        node.recipe = signature.recipe
         node.line = line
         node.saved = node.numbers = ()
         node.part = node.inner = node.retained = None
@@ -183,19 +183,20 @@ def record_unary(signature: Signature, session: Session, x: Any, key: int) -> An
     made: Any = _new(Tensor)
     args = signature.template.copy()
     record = [signature.name, args]
-    lock = session.lock
+    builder = session.builder
+    lock = builder.lock
     if lock.ready != key:
         return NOT_APPLICABLE
     lock.busy = True
     try:
-        ops = session._ops
-        if lock.ready != key or len(ops) >= session._limit or signature.largest > session.max_tensor_bytes:
+        ops = builder.records
+        if lock.ready != key or len(ops) >= builder.limit or signature.largest > session.max_tensor_bytes:
             lock.busy = False
             return NOT_APPLICABLE
         name = x._id
-        at = name - session._first
+        at = name - builder.first
         if at < 0:
-            table = session._external
+            table = builder.external
             known = table.get(name)
             if known is None:
                 if name < 0:
@@ -207,9 +208,9 @@ def record_unary(signature: Signature, session: Session, x: Any, key: int) -> An
         if not lock.busy:
             return NOT_APPLICABLE
         ops.append(record)
-        session._lines.append(line)
-        name = session._next_id
-        session._next_id = name + 1
+        builder.lines.append(line)
+        name = builder.next_id
+        builder.next_id = name + 1
         made._session = session
         made._id = name
     except BaseException:
@@ -218,8 +219,8 @@ def record_unary(signature: Signature, session: Session, x: Any, key: int) -> An
         lock.busy = False
         raise
     lock.busy = False
-    if not session._watched:
-        session.stir()
+    if not builder.watched:
+        builder.stir()
     made._meta = signature.out
     made._slot = 0
     made._base_tensor = made._versions = None
@@ -229,17 +230,16 @@ def record_unary(signature: Signature, session: Session, x: Any, key: int) -> An
             made._view_of(x, signature.with_history, False, bool(key & GRAD_MODE))
         return made
     made._node = node = _new(Node)
-    recipe = signature.recipe
-    node._name = recipe.node_name
+    node._name = signature.recipe.node_name
     node.edges = edges = (edge,)
     node.outs = signature.outs
-    node.recipe = recipe
+    node.recipe = signature.recipe
     node.line = line
     node.numbers = ()
     node.part = node.inner = node.retained = None
     node.seq = next_seq()
     keeping = signature.keeping
-    kept = signature.kept or keeping.places(edges, recipe)
+    kept = signature.kept or keeping.places(edges, signature.recipe)
     if kept[0]:
         cell = x._versions or x._cell()
         node.saved = ((cell, cell[0], 0, x._id, x._meta),)
@@ -319,20 +319,21 @@ def record_binary(signature: Signature, session: Session, x: Any, y: Any, key: i
     made: Any = _new(Tensor)
     args: Any = [0, signature.kind] if number else [0, 0]
     record = [signature.name, args]
-    lock = session.lock
+    builder = session.builder
+    lock = builder.lock
     if lock.ready != key:
         return NOT_APPLICABLE
     lock.busy = True
     try:
-        ops = session._ops
-        if lock.ready != key or len(ops) >= session._limit or signature.largest > session.max_tensor_bytes:
+        ops = builder.records
+        if lock.ready != key or len(ops) >= builder.limit or signature.largest > session.max_tensor_bytes:
             lock.busy = False
             return NOT_APPLICABLE
-        first = session._first
+        first = builder.first
         name = x._id
         at = name - first
         if at < 0:
-            table = session._external
+            table = builder.external
             known = table.get(name)
             if known is None:
                 if name < 0:
@@ -348,7 +349,7 @@ def record_binary(signature: Signature, session: Session, x: Any, y: Any, key: i
             name = y._id
             beside = name - first
             if beside < 0:
-                table = session._external
+                table = builder.external
                 known = table.get(name)
                 if known is None:
                     if name < 0:
@@ -360,11 +361,11 @@ def record_binary(signature: Signature, session: Session, x: Any, y: Any, key: i
         if not lock.busy:
             return NOT_APPLICABLE
         if number:
-            session._scalars.append(y)
+            builder.scalars.append(y)
         ops.append(record)
-        session._lines.append(line)
-        name = session._next_id
-        session._next_id = name + 1
+        builder.lines.append(line)
+        name = builder.next_id
+        builder.next_id = name + 1
         made._session = session
         made._id = name
     except BaseException:
@@ -373,8 +374,8 @@ def record_binary(signature: Signature, session: Session, x: Any, y: Any, key: i
         lock.busy = False
         raise
     lock.busy = False
-    if not session._watched:
-        session.stir()
+    if not builder.watched:
+        builder.stir()
     made._meta = signature.out
     made._slot = 0
     made._base_tensor = made._versions = None
@@ -382,11 +383,10 @@ def record_binary(signature: Signature, session: Session, x: Any, y: Any, key: i
         made._node = None
         return made
     made._node = node = _new(Node)
-    recipe = signature.recipe
-    node._name = recipe.node_name
+    node._name = signature.recipe.node_name
     node.edges = edges
     node.outs = signature.outs
-    node.recipe = recipe
+    node.recipe = signature.recipe
     node.line = line
     node.numbers = ()
     node.part = node.inner = node.retained = None

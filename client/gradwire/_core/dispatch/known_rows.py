@@ -35,8 +35,8 @@ class Rows:
             if self._changes is None:
                 alive = {i: found for i, other in enumerate(self._rows) if (found := other()) is not None}
                 self._values = dict(zip(alive, session.read(list(alive.values())), strict=True))
-                self._changes = session.changes
-            elif self._changes != session.changes or at not in self._values:
+                self._changes = session.builder.changes
+            elif self._changes != session.builder.changes or at not in self._values:
                 return session.read([row])[0]
             found_value = self._values[at]
             return None if found_value is None else found_value.copy()
@@ -49,7 +49,7 @@ class Shifted:
 
     def __init__(self, row: Tensor, name: str, number: int, steps: int) -> None:
         self._row, self._name, self._number, self.steps = row, name, number, steps
-        self._changes = row._session.changes
+        self._changes = row._session.builder.changes
 
     def value(self, at: int, result: Tensor) -> np.ndarray[Any, Any] | None:
         """What the server would say, too."""
@@ -57,7 +57,7 @@ class Shifted:
         row = self._row
         with session.lock:
             assert row._row_of is not None
-            if self._changes != session.changes:
+            if self._changes != session.builder.changes:
                 return session.read([result])[0]
             known = row._row_of[0].value(row._row_of[1], row)
             if known is None:

@@ -52,7 +52,7 @@ class ForwardLevel:
         """The level's number in a session: above those of the levels around it."""
         for level in STACK.levels:
             if session not in level._numbers:
-                number = level._numbers[session] = session._base + _number()
+                number = level._numbers[session] = session.builder.base + _number()
                 session.record(TABLE["enter_dual_level"], [number], 0)
             if level is self:
                 break

@@ -83,7 +83,7 @@ class Optimizer:
         # What made the parameters is no part of the first step, which is then like the others.
         with_shape = [p for group in self.param_groups for p in group["params"] if p._has_shape]
         for session in {p._session for p in with_shape}:
-            session.frame_ends()
+            session.builder.frame_ends()
 
     def _make_hooks(self) -> None:
         self._stepping = self._has_stepped = False
@@ -162,7 +162,7 @@ class Optimizer:
                 self._touch(params)
                 sessions.add(params[0]._session)
         for session in sessions:
-            session.frame_ends()
+            session.builder.frame_ends()
         return loss
 
     def _recorded(self) -> Step:

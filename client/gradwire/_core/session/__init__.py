@@ -1,5 +1,10 @@
 """Sessions: they build frames, wait for values and errors, and report statistics.
 
+A :class:`.session.Session` owns its parts: ``builder`` (:class:`.frame_builder.FrameBuilder`) records ops and cuts
+frames, ``reader`` (:class:`.value_reader.ValueReader`) waits for values and errors, ``kept_uploads``
+(:class:`.upload_cache.UploadCache`) knows what the server keeps, ``link`` makes frames arrive, and ``rest`` asks what
+is no frame. The session offers of them what programs use.
+
 When a frame is cut. A read cuts it, and so do 2,048 ops, or 4 ms without a record. After a backward or an optimizer
 step the frame is *due*: the next read cuts it, or the next record that does not consume existing gradients. Optimizer
 steps, ``grad_of``, clipping and scalers join the frame instead. After ``autograd.grad``, ops on results of the frame

@@ -16,12 +16,11 @@ from gradwire_protocol.records import encode_args, mentioned
 from gradwire_protocol.table import DEFAULT_DTYPE, TABLE, Op
 
 from ..context.biased_lock import NOBODY, BiasedLock
-from ..context.call_sites import Line, RecentLines, spell_line, user_line
+from ..context.call_sites import Line, RecentLines, user_line
 from ..context.modes import MODES
 from ..tensor.tensor import Tensor
 from ..wire.frame_encoder import hash_of
 from ..wire.link import Link
-from .round_trips import BACKPRESSURE, PROFILE, Waits
 
 if TYPE_CHECKING:
     from ..graph.recorded_call import RecordedCall
@@ -39,40 +38,48 @@ def joins(op: Op) -> bool:
 
 
 class FrameBuilder:
-    """The part of a session that records ops and cuts frames. It belongs to the thread whose turn it is.
+    """Records the ops of a session, and cuts frames. It belongs to the thread whose turn it is.
 
     Args:
-        session: its id.
+        session: the session, to which the tensors belong that records refer to.
         link: what makes frames arrive.
         resumed: whether a program before used this client's ids, so that the session is asked for the first free one.
 
     Attributes:
+        records, lines: of the frame: its ops, and where the program called each.
+        scalars, payloads, external: the frame's tables of numbers, of data and of the ids of tensors made before it.
+        payload_bytes: what its payloads take.
+        first, next_id: the ids of its first result, and of the next one.
+        limit: how many records a frame may have.
+        lock: whose turn it is to record.
+        stirred, watched: whether the thread that sends the frame of a quiet program was woken, as an event and plainly.
         dropped: ids whose proxies are gone, to be released with the next frame.
-        frames, ops: how many were sent.
+        sent_frames, sent_ops: how many were sent.
         changes: how many of the ops that were recorded may change memory.
+        recent_lines: the lines of frames that were sent.
+        travel: what a profile notes of the frame.
+        base: where this client's ids begin.
     """
 
-    def __init__(self, session: str, link: Link, resumed: bool) -> None:
-        self.id = session
+    def __init__(self, session: Any, link: Link, resumed: bool) -> None:
+        self.session = session
         self.link = link
         self.lock = BiasedLock()
-        self.waits = Waits()
-        self.link.stalled = lambda began: self.waits.note(began, what=BACKPRESSURE)
         self.dropped: list[int] = []
-        self.frames = 0
-        self.ops = 0
+        self.sent_frames = 0
+        self.sent_ops = 0
         self.changes = 0
         self._default_dtype = dtypes.float32
         self._recorder: ProfileRecorder | None = None
         self._closed = False
-        self._base = link.client << ID_BITS
-        self._next_id = self._first_free_id() if resumed else self._base + 1
+        self.base = link.client << ID_BITS
+        self.next_id = self._first_free_id() if resumed else self.base + 1
         self._nowhere = 0
-        self._stirred = threading.Event()
-        self._watched = False  # as the event is set, for the path of every op
-        self._limit = min(OPS_PER_FRAME, link.limits.get("max_ops_per_frame", OPS_PER_FRAME))
-        self._recent_lines = RecentLines(link.client)
-        self._fresh()
+        self.stirred = threading.Event()
+        self.watched = False
+        self.limit = min(OPS_PER_FRAME, link.limits.get("max_ops_per_frame", OPS_PER_FRAME))
+        self.recent_lines = RecentLines(link.client)
+        self.begin_frame()
 
     def _first_free_id(self) -> int:
         """The id after all that the program before has used: the one that the session chooses for a result."""
@@ -80,7 +87,7 @@ class FrameBuilder:
         seq = self.link.submit(Frame(), structure, b"", [], [None], wait=True)
         return self.link.wait(seq).reply.first
 
-    def _fresh(self) -> None:
+    def begin_frame(self) -> None:
         """Begin a frame, whatever becomes of what was recorded."""
         self._number = 0
         self._batch: list[int] = []
@@ -89,7 +96,7 @@ class FrameBuilder:
     def _renew(self, frames: int, recorded: int) -> None:
         """Begin a frame after so many with so many ops, unless somebody came in between and did so."""
         number, following = self._number, self.link.next_frame
-        ops: list[Any] = []
+        records: list[Any] = []
         lines: list[Any] = []
         scalars: list[Any] = []
         payloads: list[Any] = []
@@ -101,14 +108,14 @@ class FrameBuilder:
         self._number = following  # from here on nothing is called, so that nobody comes in between
         if count and self.dropped[:count] == batch:  # an id is dropped once
             del self.dropped[:count]
-        self.frames += frames
-        self.ops += recorded
-        self._ops, self._lines, self._scalars, self._payloads = ops, lines, scalars, payloads
-        self._external, self._batch, self._payload_bytes = external, none, 0
-        self._first = self._next_id
+        self.sent_frames += frames
+        self.sent_ops += recorded
+        self.records, self.lines, self.scalars, self.payloads = records, lines, scalars, payloads
+        self.external, self._batch, self.payload_bytes = external, none, 0
+        self.first = self.next_id
         self._flags = GRAD_MODE
         self._region: Any = None
-        self._note: FrameTravel | None = None
+        self.travel: FrameTravel | None = None
         self._due = self._due_beyond = False
         self.lock.busy = False
         self._let_through()
@@ -129,37 +136,37 @@ class FrameBuilder:
         if self.link.next_frame != self._number:  # the link had the frame already
             self._cut()
         else:
-            ops, lines = self._ops, self._lines
-            whole = min(len(ops), len(lines))
-            del ops[whole:], lines[whole:]
+            records, lines = self.records, self.lines
+            whole = min(len(records), len(lines))
+            del records[whole:], lines[whole:]
             numbers = payloads = results = 0
-            for name, args, *count in ops:
+            for name, args, *count in records:
                 more = mentioned(name, args)
                 numbers, payloads = numbers + more[0], payloads + more[1]
                 declared = TABLE[name].results
                 results += count[0] if declared is None else declared
-            del self._scalars[numbers:], self._payloads[payloads:]
-            self._payload_bytes = sum(each.nbytes for each in self._payloads)
-            following = self._first + results
-            lost = range(self._next_id, following)
-            self._next_id = following
+            del self.scalars[numbers:], self.payloads[payloads:]
+            self.payload_bytes = sum(each.nbytes for each in self.payloads)
+            following = self.first + results
+            lost = range(self.next_id, following)
+            self.next_id = following
             self.dropped += lost
         self.link.mend()
         self.lock.broken = False
 
     def stir(self) -> None:
         """Wake what sends a frame once the program is quiet."""
-        self._watched = True
-        self._stirred.set()
+        self.watched = True
+        self.stirred.set()
 
     def holds(self, line: Line) -> bool:
         """Whether the last record of the frame is the one that was given this very line. The caller has the lock."""
         self.begin()
-        return bool(self._lines) and self._lines[-1] is line
+        return bool(self.lines) and self.lines[-1] is line
 
     def _cut(self) -> None:
         """The link has the frame: what was dropped goes with it, and a new one begins. Done twice, it is done once."""
-        self._renew(1, len(self._ops))
+        self._renew(1, len(self.records))
 
     def _let_through(self) -> None:
         """Let this thread, whose turn it is, take the fast path, if an op is nothing but its record now."""
@@ -204,13 +211,13 @@ class FrameBuilder:
     def frame_ends(self) -> None:
         """The frame is due to end, after a backward or an optimizer's step: with the next read, or before the next
         record that does not belong to these. So a training step is one frame, whether or not its loss is read."""
-        self._due = bool(self._ops)
+        self._due = bool(self.records)
         self.lock.ready = NOBODY
 
     def frame_ends_beyond(self) -> None:
         """As :meth:`frame_ends`, but all that is computed with results of the frame still belongs to it: gradients that
         were asked for are used at once, and then the next step begins with other tensors."""
-        self._due_beyond = bool(self._ops)
+        self._due_beyond = bool(self.records)
         self.lock.ready = NOBODY
 
     def record(
@@ -226,92 +233,111 @@ class FrameBuilder:
                 self.begin()
                 if self.closed:
                     raise InternalError("the session is closed")
-                if len(self._ops) >= self._limit:
+                if len(self.records) >= self.limit:
                     self.flush(must=True)  # before anything is recorded: if it fails, the op can be tried again
                 elif (self._due or (self._due_beyond and not self._goes_on(values))) and not joins(op):
                     self._due = self._due_beyond = False  # where it cannot be sent now, it goes on
                     self.flush()
                 try:
-                    first = self._append(op, values, results, recipe, line)
+                    first = self._try(op, values, results, recipe, line)
                 except BaseException:
                     self.lock.broken = True
                     self.lock.busy = False
                     raise
-            if not self._watched:
-                self.stir()
             self._let_through()
             return first
 
-    def _append(self, op: Op, values: list[Any], results: int, recipe: RecordedCall | None, line: Line | None) -> int:
-        """Record it, at one go: a signal's handler or a destructor may come at any moment and record something, too.
-        Below 0 if one did, and the references found here are no longer those to write down."""
-        lock = self.lock
-        lock.busy = True
-        recorder = self.recorder
+    def _try(self, op: Op, values: list[Any], results: int, recipe: RecordedCall | None, line: Line | None) -> int:
+        """Make the record and append it. Below 0 if somebody came in between, and the references found here are no
+        longer those to write down."""
+        self.lock.busy = True
+        recorder = self._recorder
         began = 0 if recorder is None else time.perf_counter_ns()
         records: list[Any] = []
         lines: list[Any] = []
-        flags, region = MODES.flags, MODES.region
+        modes = flags, region = MODES.flags, MODES.region
         if flags != self._flags:
             records.append(["set_mode", [flags]])
             lines.append(None)
         if region is not self._region:
-            records.append(["set_region", [None if region is None else self._ref(region.handle)]])
+            records.append(["set_region", [None if region is None else self.reference(region.handle)]])
             lines.append(None)
         scalars: list[Any] = []
         payloads: list[Any] = []
         if recipe is not None and recipe.template is not None:
             args = recipe.template.copy()
             for i in recipe.references:
-                args[i] = self._ref(values[i])
+                args[i] = self.reference(values[i])
             for i in recipe.lists:
-                args[i] = self._refs(values[i])
+                args[i] = self.references(values[i])
             scalars += [values[i] for i in recipe.numbers]
         else:
-            args = self._encode(op, values, scalars, payloads)
+            args = encode_args(op, values, Tensor.__instancecheck__, self.reference, scalars, payloads)
         records.append([op.name, args] if op.results is not None else [op.name, args, results])
         lines.append(user_line() if line is None else line)
-        changes = op.mutates is not None or op.control
-        if not lock.busy:
-            return -1
-        first = self._next_id
-        self._scalars += scalars
-        self._payloads += payloads
-        self._ops += records
-        self._lines += lines
-        self._next_id = first + results
-        self._flags, self._region = flags, region
-        lock.busy = False
-        if changes:
+        first = self.append(records, lines, scalars, results, payloads, modes)
+        if first < 0:
+            return first
+        if op.mutates is not None or op.control:
             self.changes += 1
         if recorder is not None:
-            at = len(self._ops) - 1
-            self._note = recorder.recorded(self._note, self, op, values, at, began, self._lines[at])
+            at = len(self.records) - 1
+            self.travel = recorder.recorded(self.travel, self.session, op, values, at, began, self.lines[at])
+        return first
+
+    def append(
+        self, records: list[Any], lines: list[Any], scalars: list[Any], results: int,
+        payloads: Sequence[memoryview] = (), modes: tuple[int, Any] | None = None,
+    ) -> int:  # fmt: skip
+        """Append records, with the lines and the numbers that belong to them, and end the turn, at one go: a signal's
+        handler or a destructor may come at any moment and record something, too.
+
+        Whoever calls this has said that the lock is ``busy`` before it looked for references. ``modes`` are those that
+        the records change to. Returns the id of the first result; the others follow. Below 0 if somebody came in
+        between: nothing is recorded then.
+        """
+        size = self.payload_bytes
+        for payload in payloads:
+            size += payload.nbytes
+        lock = self.lock
+        if not lock.busy:
+            return -1
+        first = self.next_id  # from here on nothing is called, so that nobody comes in between
+        self.scalars += scalars
+        if payloads:
+            self.payloads += payloads
+            self.payload_bytes = size
+        self.records += records
+        self.lines += lines
+        self.next_id = first + results
+        if modes is not None:
+            self._flags, self._region = modes
+        lock.busy = False
+        if not self.watched:
+            self.stir()
         return first
 
     def _goes_on(self, values: list[Any]) -> bool:
         """Whether these arguments of an op are, or have among them, a result of the frame."""
-        first = self._first
+        first = self.first
         for value in values:
             for each in value if type(value) in (list, tuple) else (value,):
-                if isinstance(each, Tensor) and each._session is self and each._id >= first:
+                if isinstance(each, Tensor) and each._session is self.session and each._id >= first:
                     return True
         return False
 
-    def _encode(self, op: Op, values: list[Any], scalars: list[Any], payloads: list[Any]) -> list[Any]:
-        return encode_args(op, values, Tensor.__instancecheck__, self._ref, scalars, payloads)
-
-    def _ref(self, tensor: Tensor) -> int:
-        if tensor._session is not self:
+    def reference(self, tensor: Tensor) -> int:
+        """How a record of the frame refers to a tensor: to a result of the frame, or, below 0, to an external one."""
+        if tensor._session is not self.session:
             raise ArgumentError(
-                f"tensors of different sessions, {self.id} and {tensor._session.id}, were used together: each session "
-                "computes on its own"
+                f"tensors of different sessions, {self.session.id} and {tensor._session.id}, were used together: each "
+                "session computes on its own"
             )
         number: int = tensor._id
-        slot: int = number - self._first
+        slot: int = number - self.first
         if slot >= 0:
             return slot
-        table = self._external
+        table = self.external
         at: int | None = table.get(number)
         if at is None:
             if number < 0:
@@ -322,23 +348,23 @@ class FrameBuilder:
             at = table[number] = len(table)
         return -1 - at
 
-    def _refs(self, tensors: list[Tensor | None]) -> list[int | None]:
+    def references(self, tensors: list[Tensor | None]) -> list[int | None]:
         """References to several: an optimizer's step names all parameters of a model."""
-        first, known = self._first, self._external.get
+        first, known = self.first, self.external.get
         found: list[int | None] = []
         for tensor in tensors:
             if tensor is None:
                 found.append(None)
                 continue
             number = tensor._id
-            at = known(number) if number < first and tensor._session is self else None
-            found.append(self._ref(tensor) if at is None else -1 - at)
+            at = known(number) if number < first and tensor._session is self.session else None
+            found.append(self.reference(tensor) if at is None else -1 - at)
         return found
 
     @property
     def recorded(self) -> int:
         """How many ops were recorded so far."""
-        return self.ops + len(self._ops)
+        return self.sent_ops + len(self.records)
 
     def nowhere(self, count: int = 1) -> int:
         """An id for a tensor on the meta device, below zero; those of ``count - 1`` others follow it."""
@@ -362,10 +388,10 @@ class FrameBuilder:
             seq = 0
             while not seq:
                 self.begin()
-                if not self._ops and not reads and not wait:
+                if not self.records and not reads and not wait:
                     return None
                 try:
-                    self.link.make_room(self._payload_bytes, read_bytes)
+                    self.link.make_room(self.payload_bytes, read_bytes)
                 except ConnectionLost:
                     if wait or must:
                         raise
@@ -377,21 +403,21 @@ class FrameBuilder:
         """Hand the frame to the link. 0 if somebody came in between and the frame is another one now."""
         self.end_alone()
         try:
-            if self._note is None and self._recorder is not None:
-                self._note = self._recorder.plain(self)
-            link, first, note = self.link, self._first, self._note
-            ops, payloads, lines = self._ops, self._payloads, self._lines
-            asked = [self._ref(tensor) for tensor in reads]
+            if self.travel is None and self._recorder is not None:
+                self.travel = self._recorder.plain(self.session)
+            link, first, note = self.link, self.first, self.travel
+            records, payloads, lines = self.records, self.payloads, self.lines
+            asked = [self.reference(tensor) for tensor in reads]
             dropped = self.dropped[:]  # others are dropped meanwhile
             drops = [number - first for number in dropped if number >= first]
             releases = [number for number in dropped if 0 < number < first]
             drops.sort()
             releases.sort()
-            structure = envelope.encode_part(Structure(ops=ops, reads=asked, drops=drops, heard=wait and not asked))
+            structure = envelope.encode_part(Structure(ops=records, reads=asked, drops=drops, heard=wait and not asked))
             frame = Frame(
                 first=first,
-                external=list(self._external),
-                scalars=self._scalars,
+                external=list(self.external),
+                scalars=self.scalars,
                 releases=releases,
                 timed=wait or note is not None,
             )
@@ -399,7 +425,7 @@ class FrameBuilder:
             before = 0
             if note is not None:
                 frame.detailed = True
-                note.cut, note.total = time.perf_counter_ns(), len(ops)
+                note.cut, note.total = time.perf_counter_ns(), len(records)
                 before = link.bytes_sent
         except BaseException:
             self.lock.broken = True
@@ -409,7 +435,7 @@ class FrameBuilder:
         if seq:
             if note is not None:
                 note.seq, note.sent, note.sent_bytes = seq, time.perf_counter_ns(), link.bytes_sent - before
-            self._recent_lines.keep(seq, lines)
+            self.recent_lines.keep(seq, lines)
         return seq
 
     def end_alone(self) -> None:
@@ -445,29 +471,9 @@ class FrameBuilder:
             self.lock.busy = False
             raise
 
-    # For a profile, and for who asks where something was made
-
-    def line_of(self, position: int) -> str | None:
-        """``file:line`` of the operation that made a node, by the ``position`` that :meth:`graph` tells.
-
-        ``None`` for another client's, and for one that was sent too long ago.
-        """
-        line = self._recent_lines.at(position)
-        return None if line is None else spell_line(line)
-
     def cut_for(self, recorder: ProfileRecorder) -> None:
         """Send what an earlier profile has noted, before this one notes anything: a frame belongs to one profile."""
         with self.lock:
             self.begin()
-            if self._note is not None and self._note not in recorder.frames and not self.closed:
+            if self.travel is not None and self.travel not in recorder.frames and not self.closed:
                 self.flush()
-
-    def settle(self, frame: FrameTravel) -> None:
-        """Send a frame that is being profiled, if it was not sent yet, and wait for the server's times of it."""
-        with self.lock:
-            if self._note is frame:
-                self.flush()
-            if frame.seq and not frame.arrived:
-                began = time.perf_counter_ns()
-                self.link.until(frame.seq)
-                self.waits.note(began, what=PROFILE)

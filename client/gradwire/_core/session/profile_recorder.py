@@ -103,8 +103,8 @@ class ProfileRecorder:
 
     def attach(self, session: Any) -> None:
         """Note what this session does."""
-        session.cut_for(self)
-        session.recorder = self
+        session.builder.cut_for(self)
+        session.builder.recorder = self
         session.waits.watching = lambda key, began, ended, seq: self.waits.append(
             RecordedWait(session, key, began, ended, seq)
         )
@@ -117,15 +117,15 @@ class ProfileRecorder:
                 _current = None
         self.ended = perf_counter_ns()
         for session in OPENED:
-            if session.recorder is self:
-                session.recorder = None
+            if session.builder.recorder is self:
+                session.builder.recorder = None
                 session.waits.watching = None
 
     def settle(self) -> None:
         """Send what was noted and not sent, and wait for the times that the server has not told yet."""
         for frame in reversed(self.frames):  # with the last one, all before it are answered
             if not frame.arrived and not frame.session.closed:
-                frame.session.settle(frame)
+                frame.session.reader.settle(frame)
         # One offset for all frames of a connection: else two that followed each other might seem to overlap.
         offsets: dict[ServerClock, int] = {}
         for frame in self.frames:

@@ -1,11 +1,11 @@
-"""A session as the program sees it: it makes tensors, notices when the program is quiet, and ends."""
+"""A session as the program sees it: it makes tensors, tells about itself, notices quiet, and ends."""
 
 from __future__ import annotations
 
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,10 +17,10 @@ from gradwire_protocol.errors import ArgumentError, GradwireError, NotFound, Sup
 from gradwire_protocol.frames import ID_BITS, MAX_ID
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import GRAD_MODE
-from gradwire_protocol.table import TABLE
+from gradwire_protocol.table import TABLE, Op
 
 from ..context.biased_lock import BiasedLock
-from ..context.call_sites import user_depth
+from ..context.call_sites import spell_line, user_depth
 from ..context.modes import MODES
 from ..context.numpy_dtypes import NUMPY_DTYPES
 from ..tensor.tensor import UNKNOWN_GRAD, Tensor
@@ -28,8 +28,10 @@ from ..wire.connection import HEARTBEAT_S
 from ..wire.link import Link
 from ..wire.rest import RestClient
 from ..wire.retry import PATIENCE_S
-from .session_info import SessionInfo
+from .frame_builder import FrameBuilder
+from .round_trips import Report, Waits, report
 from .upload_cache import KEPT_BYTES, LEAST_BYTES, SHARE, UploadCache
+from .value_reader import ValueReader
 
 if TYPE_CHECKING:
     from ..tensor.tensor import Tensor
@@ -42,9 +44,11 @@ PAYLOAD_BYTES_PER_FRAME: Final = 8 << 20
 
 DETACHED_KEPT: Final = 4096
 """Tensors that were detached in place and are remembered."""
+ROWS_AT_ONCE: Final = 500
+"""Ids in one request: their list has to fit into the head of one."""
 
 
-class Session(SessionInfo):
+class Session:
     """A session on a server. All tensors belong to one.
 
     Args:
@@ -57,6 +61,13 @@ class Session(SessionInfo):
         client: the client's place to take over; 0 for one of its own.
         spin: seconds in which an answer is waited for awake, if answers usually come that soon.
         kept_uploads: bytes of uploads that may be kept on the server, and here, since they come again and again.
+
+    Attributes:
+        rest: asks the server what is no frame.
+        link: makes frames arrive.
+        builder: records ops, and cuts frames.
+        reader: waits for values and errors.
+        lock: the builder's: whose turn it is to record.
     """
 
     def __init__(
@@ -67,16 +78,89 @@ class Session(SessionInfo):
         rest = RestClient(url, api_key, patience=patience)
         link = Link(url, session, api_key, patience, heartbeat, client, spin)
         most = link.limits.get("max_session_bytes", KEPT_BYTES * SHARE) // SHARE
-        super().__init__(session, link, bool(client), UploadCache(min(int(kept_uploads), most)), rest)
+        self.id = session
+        self.rest = rest
+        self.link = link
+        self.builder = FrameBuilder(self, link, bool(client))
+        self.lock = self.builder.lock
+        self.kept_uploads = UploadCache(min(int(kept_uploads), most))
+        self.reader = ValueReader(self.builder, self.kept_uploads)
         self.url = url
         self.device = device
         self.matmul_precision = "highest"
         self.max_tensor_bytes = link.limits.get("max_tensor_bytes", MAX_ID)
         self.names: dict[str, int] = {}
         self.detached: dict[int, float] = {}  # ids of results that were detached in place, and since which node
-        link.cancelling, link.recorded = self._cancel, lambda: bool(self._ops)
+        link.cancelling, link.recorded = self._cancel, lambda: bool(self.builder.records)
         self._owned = owned
         threading.Thread(target=self._watch, name="gradwire-quiet", daemon=True).start()
+
+    # Recording and reading
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be recorded any more."""
+        return self.builder.closed
+
+    @property
+    def recorded(self) -> int:
+        """How many ops were recorded so far."""
+        return self.builder.recorded
+
+    @property
+    def frames(self) -> int:
+        """How many frames were sent."""
+        return self.builder.sent_frames
+
+    @property
+    def ops(self) -> int:
+        """How many ops were sent."""
+        return self.builder.sent_ops
+
+    @property
+    def default_dtype(self) -> DType:
+        """What Python's floats become."""
+        return self.builder.default_dtype
+
+    @property
+    def waits(self) -> Waits:
+        """Which lines of the program waited."""
+        return self.reader.waits
+
+    def record(self, op: Op, values: list[Any], results: int) -> int:
+        """Add an op to the frame. Returns the id of its first result; the others follow."""
+        return self.builder.record(op, values, results)
+
+    def flush(self, must: bool = False) -> int | None:
+        """Send what was recorded, without waiting for it. Returns the frame's number, or None if nothing was sent.
+
+        Where as much is on its way as may be, it waits until there is room. If the server cannot be reached then, what
+        was recorded stays recorded; with ``must`` that is raised.
+
+        Raises:
+            ConnectionLost: as said.
+        """
+        return self.builder.flush(must=must)
+
+    def read(self, tensors: list[Tensor]) -> list[np.ndarray[Any, Any] | None]:
+        """The values of tensors, in one round trip. ``None`` for an undefined gradient.
+
+        Raises:
+            The first error that the server met since the last read, or that one of the tensors depends on.
+        """
+        return self.reader.read(tensors)
+
+    def ask(self, tensors: list[Tensor]) -> Callable[[], list[Any]]:
+        """Ask for the values of tensors without waiting; returns a function that waits for them.
+
+        By the time the program has read anything that was computed later, they have arrived, and that function costs
+        no round trip.
+        """
+        return self.reader.ask(tensors)
+
+    def synchronize(self) -> None:
+        """Wait until everything recorded so far is done, and raise the first error among it."""
+        self.reader.read([])
 
     # Tensors
 
@@ -101,9 +185,8 @@ class Session(SessionInfo):
         return kept
 
     def _upload(self, data: np.ndarray[Any, Any], dtype: DType, shape: tuple[int, ...], device: str) -> int:
-        if self._payload_bytes + data.nbytes > PAYLOAD_BYTES_PER_FRAME:
+        if self.builder.payload_bytes + data.nbytes > PAYLOAD_BYTES_PER_FRAME:
             self.flush()
-        self._payload_bytes += data.nbytes
         view = memoryview(data.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         return self.record(TABLE["upload"], [view, dtype, shape, device], 1)
 
@@ -135,6 +218,101 @@ class Session(SessionInfo):
         probe._grad_state = UNKNOWN_GRAD
         return probe
 
+    # What it counts itself, and what the server knows of it
+
+    @property
+    def client(self) -> int:
+        """The number under which this program's frames are counted. Another program can take its place by it."""
+        return self.link.client
+
+    @property
+    def epoch(self) -> int:
+        """Rises each time a program resumes this client's place; frames of older epochs are refused."""
+        return self.link.epoch
+
+    @property
+    def durability(self) -> str:
+        """What a frame survives once it is acknowledged.
+
+        ``none``: nothing but a lost connection. ``applied``: the death of the server's process, since its journal was
+        written. ``durable``: the loss of power as well, since it was on the disk.
+        """
+        return self.link.durability
+
+    def stats(self) -> dict[str, int]:
+        """Counts since the session was opened here: frames, ops, round trips, bytes, reconnects.
+
+        ``structure_hits`` counts frames whose structure the server had and that travelled as its hash; the others
+        carried it: since it was new (``structure_new``), for the first time on this connection
+        (``structure_reconnected``), known once and forgotten to make room (``structure_forgotten``), or too small to
+        be worth a hash (``structure_small``). ``bytes_per_frame`` is a mean, of all that was sent.
+        ``uploads_skipped`` counts uploads of what the server had already, ``upload_bytes_skipped`` their bytes,
+        ``uploads_kept`` the tensors that it keeps for that.
+        ``acknowledged`` is the number of the last frame that is known to be applied; ``unanswered`` frames, of
+        ``unanswered_bytes``, are on their way or wait for the server; ``resent`` counts frames that were sent again.
+        """
+        link, builder = self.link, self.builder
+        structures = {f"structure_{name}": count for name, count in link.structures.items()}
+        return {
+            "frames": builder.sent_frames, "ops": builder.sent_ops, "round_trips": link.round_trips,
+            "bytes_sent": link.bytes_sent, "bytes_received": link.bytes_received, "reconnects": link.reconnects,
+            "acknowledged": link.acknowledged, "unanswered": link.unanswered, "unanswered_bytes": link.unanswered_bytes,
+            "resent": link.resent, "uploads_skipped": self.kept_uploads.skipped,
+            "upload_bytes_skipped": self.kept_uploads.skipped_bytes, "uploads_kept": len(self.kept_uploads),
+            "bytes_per_frame": link.bytes_sent // max(builder.sent_frames, 1), **structures,
+        }  # fmt: skip
+
+    def round_trip_report(self) -> Report:
+        """Which lines of the program waited for the server since the session was opened here, and for how long."""
+        return report([self.waits.copy()])
+
+    def describe(self) -> dict[str, Any]:
+        """What the server says of the session: memory, tensors, expiry."""
+        found: dict[str, Any] = self.rest.get(f"/v1/sessions/{self.id}")
+        return found
+
+    def memory(self) -> dict[str, int]:
+        """What the session's tensors occupy on the server, in bytes, once everything recorded so far is done.
+
+        ``live_bytes`` is held by tensors and graph, each piece of memory once; ``saved_bytes`` are those of them that
+        the graph keeps for backward; ``pooled_bytes`` is held in reserve by the devices' allocators (0 on the CPU);
+        ``peak_bytes`` was the most that was live at once; ``limit_bytes`` is the session's limit.
+        """
+        self.synchronize()
+        found: dict[str, int] = self.rest.get(f"/v1/sessions/{self.id}/memory")
+        return found
+
+    def reset_peak_memory(self) -> None:
+        """Forget the peak of :meth:`memory`: it becomes what is live once everything recorded so far is done."""
+        self.synchronize()
+        self.rest.delete(f"/v1/sessions/{self.id}/memory/peak")
+
+    def rows(self, ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """What the server's list of tensors says of these ids, by id; one that it does not have is left out. Sends
+        nothing of what was recorded.
+        """
+        found: dict[int, dict[str, Any]] = {}
+        for at in range(0, len(ids), ROWS_AT_ONCE):
+            query = "&".join(f"tensor={each}" for each in ids[at : at + ROWS_AT_ONCE])
+            page = self.rest.get(f"/v1/sessions/{self.id}/tensors?{query}")["tensors"]
+            found.update((row["id"], row) for row in page)
+        return found
+
+    def graph(self, *tensors: Tensor) -> dict[str, Any]:
+        """Nodes and edges of the live autograd graph behind these tensors (all, when none are given)."""
+        self.synchronize()
+        query = "&".join(f"tensor={t._id}" for t in tensors)
+        found: dict[str, Any] = self.rest.get(f"/v1/sessions/{self.id}/graph" + (f"?{query}" if query else ""))
+        return found
+
+    def line_of(self, position: int) -> str | None:
+        """``file:line`` of the operation that made a node, by the ``position`` that :meth:`graph` tells.
+
+        ``None`` for another client's, and for one that was sent too long ago.
+        """
+        line = self.builder.recent_lines.at(position)
+        return None if line is None else spell_line(line)
+
     # Cancelling
 
     def cancel(self) -> None:
@@ -158,25 +336,26 @@ class Session(SessionInfo):
         As long as the program records, this looks every few ms and need not be woken: to wake a thread with every frame
         costs more than the frame.
         """
+        builder = self.builder
         while not self.closed:
-            stirred = self._stirred.wait(1.0)
+            stirred = builder.stirred.wait(1.0)
             if self.closed:
                 return
             if not stirred:
                 self.link.tick()
                 continue
-            self._stirred.clear()
+            builder.stirred.clear()
             seen, idle = -1, 0
             while idle < LOOKS_IN_VAIN and not self.closed:
                 time.sleep(QUIET_S)
-                recorded = self.recorded
+                recorded = builder.recorded
                 idle = idle + 1 if recorded == seen else 0
-                if idle and self._ops:
+                if idle and builder.records:
                     self._send_quietly()
                 seen = recorded
-            self._watched = False
-            if self._ops:
-                self._stirred.set()
+            builder.watched = False
+            if builder.records:
+                builder.stirred.set()
 
     def _send_quietly(self) -> None:
         """Send what was recorded, unless somebody records. To wait for room is left to the program, which may be
@@ -198,7 +377,7 @@ class Session(SessionInfo):
         that was recorded, or a warning tells what may not be.
         """
         with self.lock:
-            self.begin()
+            self.builder.begin()
             if self.closed:
                 return
             try:
@@ -217,15 +396,15 @@ class Session(SessionInfo):
                     )  # fmt: skip
                 # Else the server is gone, and the session with it or by its time to live.
             finally:
-                self.closed = True
-                self._stirred.set()
+                self.builder.closed = True
+                self.builder.stirred.set()
                 self.link.close()
                 self.rest.close()
 
     def leave(self) -> None:
         """Let go of it without a word, in a process that was forked from the one it belongs to."""
-        self.lock = BiasedLock()
-        self.closed = True
+        self.lock = self.builder.lock = BiasedLock()
+        self.builder.closed = True
 
     def __enter__(self) -> Session:
         return self

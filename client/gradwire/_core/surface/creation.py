@@ -70,7 +70,7 @@ def upload(
     """A new leaf with the values of an array."""
     session = current_session()
     where = place(device, session)
-    number = session.nowhere() if where == "meta" else session.upload(array, dtype, where)
+    number = session.builder.nowhere() if where == "meta" else session.upload(array, dtype, where)
     made = Tensor._make(session, number, meta(array.shape, dtype, where))
     made._inference = bool(MODES.flags & INFERENCE_MODE)
     if dtype is dtypes.int64 and array.nbytes <= REMEMBERED_BYTES and where != "meta":

@@ -104,7 +104,7 @@ class Tensor(Readable, Attached):
 
     def __del__(self) -> None:
         try:
-            self._session.dropped.append(self._id)
+            self._session.builder.dropped.append(self._id)
         except AttributeError:
             pass  # it was never made, or the interpreter is ending
 
@@ -466,7 +466,7 @@ class Tensor(Readable, Attached):
     def _tell(self, op: str, *args: Any, results: int = 0) -> int:
         """Let the server know of a change of this tensor, unless it is on the meta device, where it has no part."""
         session = self._session
-        number: int = session.nowhere() if self._id < 0 else session.record(TABLE[op], [self, *args], results)
+        number: int = session.builder.nowhere() if self._id < 0 else session.record(TABLE[op], [self, *args], results)
         return number
 
     def __reduce_ex__(self, protocol: Any) -> Any:

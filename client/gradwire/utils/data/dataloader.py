@@ -276,7 +276,7 @@ class _Ahead(_Pass):
                 found._upload()
 
         self._while_waiting = upload
-        self._session.while_waiting.append(self._while_waiting)
+        self._session.reader.while_waiting.append(self._while_waiting)
 
     def _ask(self) -> None:
         """Give the next worker another task."""
@@ -340,8 +340,8 @@ class _Ahead(_Pass):
         if self._done:
             return
         self._done = True
-        if self._while_waiting in self._session.while_waiting:
-            self._session.while_waiting.remove(self._while_waiting)
+        if self._while_waiting in self._session.reader.while_waiting:
+            self._session.reader.while_waiting.remove(self._while_waiting)
         if not self._keeps:
             self._pool.close()
 

@@ -16,10 +16,11 @@ from ..context.call_sites import quote_line, spell_line, user_line
 from ..context.modes import MODES
 from ..context.numpy_dtypes import NUMPY_DTYPES
 from ..graph.vmap_levels import refuse_reading
-from ..wire.link import Link
+from ..wire.frame_travel import FrameTravel
 from ..wire.replies import error_of
 from ..wire.send_window import UNKNOWN_BYTES, Answer
 from .frame_builder import FrameBuilder
+from .round_trips import BACKPRESSURE, PROFILE, Waits
 from .upload_cache import UploadCache
 
 if TYPE_CHECKING:
@@ -29,23 +30,28 @@ LINES_REMEMBERED: Final = 1000
 """Of ops that have failed."""
 
 
-class Reads(FrameBuilder):
-    """The part of a session that waits for the server.
+class ValueReader:
+    """Waits for the server on behalf of a session: for values, and for the errors that come with them.
 
     Args:
-        kept_uploads: what is kept there; nothing of it, once something has failed.
+        builder: the frames that the values are asked for with.
+        kept_uploads: what is kept on the server; nothing of it, once something has failed.
 
     Attributes:
+        waits: which lines of the program waited.
         while_waiting: what is worth doing while the server computes.
         doubtful: below this id a tensor may lack a gradient that was to come: the server has met errors.
     """
 
-    def __init__(self, session: str, link: Link, resumed: bool, kept_uploads: UploadCache) -> None:
-        super().__init__(session, link, resumed)
-        self.kept_uploads = kept_uploads
+    def __init__(self, builder: FrameBuilder, kept_uploads: UploadCache) -> None:
+        self.waits = Waits()
         self.while_waiting: list[Callable[[], Any]] = []
         self.doubtful = 0
+        self._builder = builder
+        self._link = builder.link
+        self._kept_uploads = kept_uploads
         self._lines_of: dict[tuple[int, int], str] = {}
+        self._link.stalled = lambda began: self.waits.note(began, what=BACKPRESSURE)
 
     def read(self, tensors: list[Tensor]) -> list[np.ndarray[Any, Any] | None]:
         """The values of tensors, in one round trip. ``None`` for an undefined gradient.
@@ -53,8 +59,8 @@ class Reads(FrameBuilder):
         Raises:
             The first error that the server met since the last read, or that one of the tensors depends on.
         """
-        with self.lock:
-            self.begin()
+        with self._builder.lock:
+            self._builder.begin()
             for tensor in tensors:
                 if tensor._levels:
                     refuse_reading(tensor)
@@ -64,12 +70,12 @@ class Reads(FrameBuilder):
                 for task in list(self.while_waiting):
                     task()
                 began = time.perf_counter_ns()
-                answer = self.link.wait(seq)
+                answer = self._link.wait(seq)
                 self.waits.note(began, answer)
                 answered = True
             finally:
                 if not answered:
-                    self.link.give_up(seq)
+                    self._link.give_up(seq)
             self._raise_first(answer)
             return [self._value(v, answer) for v in answer.reply.values]
 
@@ -79,17 +85,17 @@ class Reads(FrameBuilder):
         By the time the program has read anything that was computed later, they have arrived, and that function costs
         no round trip.
         """
-        with self.lock:
-            self.begin()
+        with self._builder.lock:
+            self._builder.begin()
             seq = self._ask(tensors)
         values: list[Any] = []
 
         def answered() -> list[Any]:
             if not values:
-                with self.lock:
-                    known = self.link.has_answer(seq)
+                with self._builder.lock:
+                    known = self._link.has_answer(seq)
                     began = time.perf_counter_ns()
-                    answer = self.link.wait(seq, counts=not known)
+                    answer = self._link.wait(seq, counts=not known)
                     if not known:
                         self.waits.note(began, answer)
                     self._raise_first(answer)
@@ -102,13 +108,20 @@ class Reads(FrameBuilder):
         if MODES.capture is not None:
             MODES.capture.refuse("it reads a value")
         size = sum(tensor._meta.nbytes if tensor._meta.known else UNKNOWN_BYTES for tensor in tensors)
-        seq = self.flush(wait=True, reads=tensors, read_bytes=size)
+        seq = self._builder.flush(wait=True, reads=tensors, read_bytes=size)
         assert seq is not None
         return seq
 
-    def synchronize(self) -> None:
-        """Wait until everything recorded so far is done, and raise the first error among it."""
-        self.read([])
+    def settle(self, frame: FrameTravel) -> None:
+        """Send a frame that is being profiled, if it was not sent yet, and wait for the server's times of it."""
+        builder = self._builder
+        with builder.lock:
+            if builder.travel is frame:
+                builder.flush()
+            if frame.seq and not frame.arrived:
+                began = time.perf_counter_ns()
+                self._link.until(frame.seq)
+                self.waits.note(began, what=PROFILE)
 
     def _value(self, value: Any, answer: Answer) -> np.ndarray[Any, Any] | None:
         if not value.dtype:
@@ -119,12 +132,12 @@ class Reads(FrameBuilder):
         return np.frombuffer(bytearray(data) if data.readonly else data, native).reshape(value.shape)
 
     def _raise_first(self, last: Answer) -> None:
-        failed = self.link.failed
+        failed = self._link.failed
         if not failed and last.refusal is None and not last.reply.errors:
             return
-        self.link.failed = []
-        self.doubtful = self._next_id
-        self.kept_uploads.clear()
+        self._link.failed = []
+        self.doubtful = self._builder.next_id
+        self._kept_uploads.clear()
         for answer in failed:
             for problem in answer.reply.errors:
                 self._remember_line(answer, problem)
@@ -147,7 +160,7 @@ class Reads(FrameBuilder):
     def _error(self, problem: Problem) -> GradwireError:
         where = self._lines_of.get((problem.seq, problem.index))
         if where is None and problem.seq:  # it was one of very many
-            line = self._recent_lines.at(position_of(self.link.client, problem.seq, problem.index))
+            line = self._builder.recent_lines.at(position_of(self._link.client, problem.seq, problem.index))
             where = None if line is None else spell_line(line)
         text = problem.detail
         if problem.op:
@@ -158,7 +171,7 @@ class Reads(FrameBuilder):
             if where != reader:
                 text += f"\n  met by a later read, at {reader}"
         position = problem.extra.get("position", 0)
-        made = self._recent_lines.at(position) if isinstance(position, int) else None
+        made = self._builder.recent_lines.at(position) if isinstance(position, int) else None
         if made is not None:
             text += f"\n  {problem.extra.get('node')} was recorded at {quote_line(made)}"
         return error_of(problem, text, op=problem.op, line=where)
