@@ -23,6 +23,7 @@ from ..graph.forward_levels import STACK as DUAL_LEVELS
 from ..graph.graph_mirror import Edge, Node, edge_of
 from ..graph.inplace import keep_watching
 from ..graph.node_hooks import NodeHooks
+from ..graph.node_signature import NodeSignature
 from ..tensor.saved_tensors import SavedTensor
 from ..tensor.tensor import GRAD_ONLY, Tensor
 from .mapped_function import apply_rule, rule_of
@@ -39,7 +40,7 @@ class FunctionCtx(Node):
     function: Any = None
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, (), ())
+        super().__init__(NodeSignature(name, ()), ())
         self.part = NodeHooks()
         self.needs_input_grad: tuple[bool, ...] = ()
         self.materialize_grads = True
@@ -488,7 +489,8 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
         results.append(given[i])
     if recording:
         context.edges = tuple([edge_of(t) if t._meta.dtype.carries_gradient else None for t in inputs])
-        context.outs = tuple([t._meta if isinstance(t, Tensor) else _NO_TENSOR for t in results])
+        outs = tuple([t._meta if isinstance(t, Tensor) else _NO_TENSOR for t in results])
+        context.signature = NodeSignature(context.label, outs)
         context._kinds = tuple([isinstance(t, Tensor) for t in results])
         context._attached = tuple(attached)
         tensors = [t if isinstance(t, Tensor) else None for t in results]

@@ -16,6 +16,7 @@ from gradwire_protocol.table import TABLE, Kind, Op
 
 from ..graph.graph_mirror import AccumulateGrad, Edge, Node, edge_of
 from ..graph.node_hooks import NodeHooks
+from ..graph.node_signature import NodeSignature
 from ..graph.recorded_call import entry_of
 from ..graph.save_policy import KEPT, MISSING, Saved, executed
 from ..tensor.tensor import NO_GRAD, Tensor
@@ -54,32 +55,32 @@ Input = tuple[Edge | None, Saved | None]
 
 
 class PredictedNode(Node):
-    """A node of a gradient's own history, which the facts tell of. ``op`` is what the server recorded, ``memory`` what
-    its result lies in. ``operands`` are the memories of its operands: what it keeps of them, a write must not change.
+    """A node of a gradient's own history, which the facts tell of. ``memory`` is what its result lies in. ``operands``
+    are the memories of its operands: what it keeps of them, a write must not change.
     """
 
-    __slots__ = ("memory", "op")
+    __slots__ = ("memory",)
 
     told = True
 
     def __init__(
         self, told: str, edges: Iterable[Edge | None], outs: tuple[Meta, ...], operands: Sequence[Saved | None] = ()
     ) -> None:
-        op, _, name = told.partition(":")
-        self.op: Op | None = TABLE.get(op)
+        letters, _, name = told.partition(":")
+        op = TABLE.get(letters)
         if not name:
-            name = (self.op.grad_fn if self.op is not None else None) or op
-        super().__init__(name, tuple(edges), outs)
+            name = (op.grad_fn if op is not None else None) or letters
+        super().__init__(NodeSignature(name, outs, op=op), tuple(edges))
         views = _is_view(told) and bool(operands)
         self.memory: Saved | None = operands[0] if views else ([0], 0, -1, 0, outs[0])
-        if self.op is not None and self.op.grad_fn is not None:
-            keeping = entry_of(self.op).keeping
+        if op is not None and op.grad_fn is not None:
+            keeping = entry_of(op).keeping
             if len(self.edges) == len(keeping.at):
                 at, results = keeping.places(self.edges, None)
                 memories = dict(zip(keeping.at, operands, strict=False))
                 kept = [_at_operand(memories.get(i), i) for i in at]
                 self.saved = (*kept, *(self.memory if i == 0 and self.memory is not None else KEPT for i in results))
-            if self.op.underivable is not None:
+            if op.underivable is not None:
                 self.saved = (MISSING,)
 
 
@@ -216,7 +217,7 @@ def step(node: Node, arrived: list[Gradient], needed: list[bool]) -> list[Gradie
 
 
 def _by_facts(node: Node, arrived: list[Gradient], needed: list[bool], part: NodeHooks | None) -> list[Gradient]:
-    op = node.recipe.entry.op if node.recipe is not None else node.op
+    op = node.recipe.entry.op if node.recipe is not None else node.signature.op
     facts = entry_of(op).keeping.facts if op is not None else None
     if op is None or facts is None:
         return _anything(node, arrived, needed)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ..backward.predicted_history import PredictedNode
 from ..graph.graph_mirror import AccumulateGrad, Edge, Node, edge_of, next_seq
+from ..graph.node_signature import NodeSignature
 from ..graph.save_policy import KEPT, MISSING
 from ..tensor.tensor import Tensor
 from .state import CONSTANTS, NotReplayable
@@ -28,15 +29,12 @@ class NodeTemplate:
     """A node as a replay makes it. Edges are None, (True, number of a node here, slot) or (False, external, slot)."""
 
     cls: type[Node]
-    name: str
+    signature: NodeSignature
     edges: list[Any]
-    outs: Any
-    recipe: Any
     line: Any
     saved: list[Any] | None
     numbers: Any
     inner: int | None
-    op: Any
     at: float
 
 
@@ -196,9 +194,8 @@ class GraphTemplateBuilder:
                 edges.append((False, self._outer(edge[0]), edge[1]))
         saved = None if node.saved is None else [self._saved(entry) for entry in node.saved]
         return NodeTemplate(
-            kind, node._name, edges, node.outs, node.recipe, node.line, saved, node.numbers,
-            None if node.inner is None else self._nodes[id(node.inner)], getattr(node, "op", None),
-            node.seq - self._seq,
+            kind, node.signature, edges, node.line, saved, node.numbers,
+            None if node.inner is None else self._nodes[id(node.inner)], node.seq - self._seq,
         )  # fmt: skip
 
     def _outer(self, node: Node) -> int:
@@ -251,7 +248,7 @@ class GraphInstance:
         if self._weave.roots > 1 or template.inner is not None or template.cls is not Node or template.numbers:
             return self.all()[number]  # results may be in each other's past: each node is there once
         made = LazyNode.__new__(LazyNode)
-        made._name, made.outs, made.recipe, made.line = template.name, template.outs, template.recipe, template.line
+        made.signature, made.line = template.signature, template.line
         made.seq = self._seq + template.at * _SEQ_STEP
         made.numbers, made.part, made.inner, made.retained = (), None, None, None
         made.__dict__["_woven"] = self, number
@@ -264,12 +261,10 @@ class GraphInstance:
         nodes: list[Node] = []
         for template in self._weave.nodes:
             made = template.cls.__new__(template.cls)
-            made._name, made.outs, made.recipe, made.line = template.name, template.outs, template.recipe, template.line
+            made.signature, made.line = template.signature, template.line
             made.seq = self._seq + template.at * _SEQ_STEP
             made.numbers, made.part, made.retained = template.numbers, None, None
             made.inner = None if template.inner is None else nodes[template.inner]
-            if template.cls is PredictedNode or template.op is not None:
-                made.op = template.op
             if isinstance(made, PredictedNode):
                 made.memory = None
             self._fill(made, template, nodes)

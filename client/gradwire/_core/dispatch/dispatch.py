@@ -170,7 +170,7 @@ def _run(entry: OpBinding, values: list[Any], form: Any) -> Any:
         return target
     node = None
     if kept is not None:
-        node = Node(recipe.node_name, edges, inferred.outs, recipe, line)
+        node = Node(recipe.node, edges, line)
         _keep(entry, node, values, kept)
     results = [Tensor._make(session, first + i, out, node, i) for i, out in enumerate(outs)]
     if op.constant and node is not None:
@@ -236,7 +236,7 @@ class _Written:
         self._count = target._cell()[0] + 1
         self._node: Node | None = None
         if kept is not None:
-            self._node = Node(recipe.node_name, edges, (target._meta,), recipe, line)
+            self._node = Node(recipe.node, edges, line)
             self._places = kept[0]
             _keep(entry, self._node, values, kept)
             self._saved = self._node.saved

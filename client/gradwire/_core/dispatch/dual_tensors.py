@@ -8,6 +8,7 @@ from typing import Any
 from ..context.modes import is_grad_enabled
 from ..graph.forward_levels import ABSENT, STACK, ForwardLevel, duals_of
 from ..graph.graph_mirror import Node, edge_of
+from ..graph.node_signature import NodeSignature
 from . import dispatch
 
 
@@ -25,7 +26,7 @@ def make_dual(primal: Any, tangent: Any, level: ForwardLevel) -> Any:
 def _as_view(alias: Any, source: Any) -> None:
     recording = is_grad_enabled()
     if recording and source.requires_grad:
-        alias._node = Node("ViewBackward0", (edge_of(source),), (source._meta,))
+        alias._node = Node(NodeSignature("ViewBackward0", (source._meta,)), (edge_of(source),))
     alias._view_of(source, True, False, recording)
 
 
@@ -46,7 +47,7 @@ def tangent_of(tensor: Any, level: ForwardLevel) -> Any:
     found._levels = tuple(sorted({*tensor._levels, *level.mapped}))
     edge = duals[level]
     if edge is not None and is_grad_enabled():
-        found._node = Node("AliasBackward0", (edge,), (tensor._meta,))
+        found._node = Node(NodeSignature("AliasBackward0", (tensor._meta,)), (edge,))
     outside = STACK.levels[: STACK.levels.index(level)]
     found._duals = {n: e for n, e in duals.items() if n in outside}
     return found

@@ -129,10 +129,8 @@ def record_any(signature: Signature, session: Session, values: list[Any], key: i
     node: Node | None = None
     if recorded:
         node = _new(Node)
-        node._name = signature.recipe.node_name
+        node.signature = signature.node
         node.edges = edges
-        node.outs = signature.outs
-        node.recipe = signature.recipe
         node.line = line
         node.saved = node.numbers = ()
         node.part = node.inner = node.retained = None
@@ -230,10 +228,8 @@ def record_unary(signature: Signature, session: Session, x: Any, key: int) -> An
             made._view_of(x, signature.with_history, False, bool(key & GRAD_MODE))
         return made
     made._node = node = _new(Node)
-    node._name = signature.recipe.node_name
+    node.signature = signature.node
     node.edges = edges = (edge,)
-    node.outs = signature.outs
-    node.recipe = signature.recipe
     node.line = line
     node.numbers = ()
     node.part = node.inner = node.retained = None
@@ -383,10 +379,8 @@ def record_binary(signature: Signature, session: Session, x: Any, y: Any, key: i
         made._node = None
         return made
     made._node = node = _new(Node)
-    node._name = signature.recipe.node_name
+    node.signature = signature.node
     node.edges = edges
-    node.outs = signature.outs
-    node.recipe = signature.recipe
     node.line = line
     node.numbers = ()
     node.part = node.inner = node.retained = None

@@ -46,8 +46,8 @@ class Signature:
 
     __slots__ = (
         "alone", "asked", "both", "counted", "differentiable", "entry", "floating", "joins", "keeping", "kept", "kind",
-        "largest", "lists", "name", "numbers", "out", "outs", "recipe", "recorded", "references", "single", "tells",
-        "template", "view", "visible", "with_history",
+        "largest", "lists", "name", "node", "numbers", "out", "outs", "recipe", "recorded", "references", "single",
+        "tells", "template", "view", "visible", "with_history",
     )  # fmt: skip
 
     def __init__(self, entry: OpBinding, recipe: RecordedCall) -> None:
@@ -60,6 +60,7 @@ class Signature:
         self.lists = recipe.lists
         self.numbers = recipe.numbers
         self.outs = recipe.inferred.outs
+        self.node = recipe.node
         self.tells = op.control
         self.joins = joins(op)
         self.out: Any = self.outs[0] if self.outs else None

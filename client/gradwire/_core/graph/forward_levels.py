@@ -17,6 +17,7 @@ from gradwire_protocol.table import TABLE
 from ..context.handles import Handle
 from ..context.modes import MODES
 from .graph_mirror import Edge, Node, edge_of
+from .node_signature import NodeSignature
 
 if TYPE_CHECKING:
     from .recorded_call import OpBinding
@@ -113,7 +114,7 @@ def mark(tensors: list[Handle], level: ForwardLevel, edges: list[Edge | None]) -
     """Make tensors dual at a level. Their tangents have a history if any of the edges leads somewhere."""
     node = None
     if any(e is not None for e in edges):
-        node = Node("AddBackward0", tuple(edges), tuple(_meta_of(t) for t in tensors))
+        node = Node(NodeSignature("AddBackward0", tuple(_meta_of(t) for t in tensors)), tuple(edges))
     for slot, tensor in enumerate(tensors):
         if tensor._meta.dtype.carries_gradient:
             tensor._duals = {**(tensor._duals or {}), level: None if node is None else (node, slot)}

@@ -13,11 +13,11 @@ from weakref import ref
 
 from gradwire_protocol.errors import ArgumentTypeError
 from gradwire_protocol.meta import Meta
-from gradwire_protocol.table import Op
 
 from ..context.handles import Handle
 from ..context.hook_handles import RemovableHandle
 from .node_hooks import hooks_of, remember_way
+from .node_signature import NodeSignature
 
 if TYPE_CHECKING:
     from .node_hooks import NodeHooks
@@ -34,18 +34,17 @@ next_seq = count(1).__next__
 class Node:
     """One recorded operation: ``grad_fn`` as a program sees it.
 
-    ``seq`` rises with every node, so that descending numbers are an order in which gradients can flow. ``outs``
-    describes what the operation returned. ``part`` is what the program takes part in when gradients pass (hooks, a
-    derivative of its own), or ``None``. ``recipe`` is the recorded call, ``line`` where the program made it,
-    ``numbers`` those of its arguments that a derivative may ask for, ``saved`` what it keeps (see
-    :mod:`.save_policy`; ``None`` once freed), ``retained`` the tensors, by output, whose gradient is retained.
-    ``inner`` is the node of the write, where this one is a base's ``CopySlices``.
+    ``signature`` is what it shares with the nodes of all such calls. ``seq`` rises with every node, so that descending
+    numbers are an order in which gradients can flow. ``part`` is what the program takes part in when gradients pass
+    (hooks, a derivative of its own), or ``None``. ``line`` is where the program made it, ``numbers`` those of its
+    arguments that a derivative may ask for, ``saved`` what it keeps (see :mod:`.save_policy`; ``None`` once freed),
+    ``retained`` the tensors, by output, whose gradient is retained. ``inner`` is the node of the write, where this one
+    is a base's ``CopySlices``.
     """
 
     # What every node has of its own. Making one is on the path of every op.
     __slots__ = (
-        "__dict__", "__weakref__", "_name", "edges", "inner", "line", "numbers", "outs", "part", "recipe", "retained",
-        "saved", "seq",
+        "__dict__", "__weakref__", "edges", "inner", "line", "numbers", "part", "retained", "saved", "seq", "signature",
     )  # fmt: skip
 
     saved: tuple[Any, ...] | None
@@ -57,20 +56,14 @@ class Node:
 
     # What few nodes ever change.
     metadata_: dict[Any, Any] | None = None
-    op: Op | None = None
-    """What the server recorded, where the program recorded no call."""
     plain: ClassVar[type[Node] | None] = None
     """For a class that is named after its nodes, the one that it stands for: see :func:`shown`."""
     told = False
     """Whether the name is what the facts of derivatives say, and not what the program recorded."""
 
-    def __init__(
-        self, name: str, edges: tuple[Edge | None, ...], outs: tuple[Meta, ...], recipe: Any = None, line: Any = None
-    ) -> None:
-        self._name = name
+    def __init__(self, signature: NodeSignature, edges: tuple[Edge | None, ...], line: Any = None) -> None:
+        self.signature = signature
         self.edges = edges
-        self.outs = outs
-        self.recipe = recipe
         self.line = line
         self.saved = self.numbers = ()
         self.part = self.inner = self.retained = None
@@ -78,12 +71,23 @@ class Node:
 
     def name(self) -> str:
         """PyTorch's name of the node, e.g. ``MulBackward0``; with its namespace for those that PyTorch gives one."""
-        return f"torch::autograd::{self._name}" if self._name in _NAMESPACED else self._name
+        name = self.signature.name
+        return f"torch::autograd::{name}" if name in _NAMESPACED else name
 
     @property
     def label(self) -> str:
         """The name as tensors print it."""
-        return self._name
+        return self.signature.name
+
+    @property
+    def outs(self) -> tuple[Meta, ...]:
+        """What the operation returned."""
+        return self.signature.outs
+
+    @property
+    def recipe(self) -> Any:
+        """The recorded call; ``None`` where the program recorded none."""
+        return self.signature.recipe
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -91,7 +95,8 @@ class Node:
         for i, edge in enumerate(self.edges):
             if edge is not None:
                 remember_way(edge[0], self, i)
-        hidden = self.recipe.hidden if self.recipe is not None else ()
+        recipe = self.signature.recipe
+        hidden = recipe.hidden if recipe is not None else ()
         return tuple(
             (None, 0) if e is None else (shown(e[0]), e[1]) for i, e in enumerate(self.edges) if i not in hidden
         )
@@ -131,7 +136,7 @@ class Node:
             self.saved = None
 
     def __repr__(self) -> str:
-        return f"<{self._name} object at {id(self):#x}>"
+        return f"<{self.signature.name} object at {id(self):#x}>"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_saved_", "_raw_saved_")) and "saved" in LATER:
@@ -142,7 +147,7 @@ class Node:
         return [*super().__dir__(), *LATER["names"](self)]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise ArgumentTypeError(f"a node of the graph is neither copied nor pickled: {self._name}")
+        raise ArgumentTypeError(f"a node of the graph is neither copied nor pickled: {self.signature.name}")
 
 
 class AccumulateGrad(Node):
@@ -153,10 +158,9 @@ class AccumulateGrad(Node):
 
     def __init__(self, leaf: Handle) -> None:
         # Not by way of Node: one is made for each parameter in each step.
-        self._name = "AccumulateGrad"
+        self.signature = NodeSignature("AccumulateGrad", (leaf._meta,))
         self.edges = ()
-        self.outs = (leaf._meta,)
-        self.recipe = self.line = self.inner = self.retained = None
+        self.line = self.inner = self.retained = None
         self.saved = self.numbers = ()
         self.seq = next_seq()
         self.part = leaf._part
@@ -172,7 +176,7 @@ def shown(node: Node) -> Node:
     Nodes are recorded without, and few are ever looked at.
     """
     _ = node.edges  # one of a replay becomes a plain node first
-    cls, name = type(node), node._name
+    cls, name = type(node), node.signature.name
     if cls.__name__ != name and not issubclass(cls, AccumulateGrad):
         plain = cls.plain or cls
         found = _named.get((plain, name))

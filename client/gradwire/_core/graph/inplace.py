@@ -20,6 +20,7 @@ from ..context.handles import Handle
 from ..context.modes import MODES
 from .graph_mirror import Edge, Node, edge_of
 from .node_hooks import remember_tensor
+from .node_signature import NodeSignature
 
 _SHOWN: Final = {
     "AsStridedBackward0": TABLE["as_strided"], "ViewAsComplexBackward0": TABLE["view_as_complex"],
@@ -109,7 +110,7 @@ class Rebasing:
         self.root = root
         self._before = root._node, root._slot
         if base is not None:
-            copied = Node("CopySlices", (edge_of(base), *node.edges[1:]), (base._meta,))
+            copied = Node(NodeSignature("CopySlices", (base._meta,)), (edge_of(base), *node.edges[1:]))
             copied.inner = node
             node = copied
         self.node = node
@@ -162,8 +163,7 @@ def regenerate(view: Handle) -> None:
     path = view._path
     if path is None or edge is not None:  # a path is recorded anew: a base without history gives it none
         for name, described in path or (("AsStridedBackward0", view._meta),):
-            node = Node(name, (edge,), (described,))
-            node.op = _SHOWN[name]
+            node = Node(NodeSignature(name, (described,), op=_SHOWN[name]), (edge,))
             edge = node, 0
     before = view._node, view._slot
     view._node, view._slot, view._requires = None if edge is None else edge[0], 0, False

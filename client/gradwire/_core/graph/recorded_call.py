@@ -13,6 +13,7 @@ from gradwire_protocol.records import encode_args
 from gradwire_protocol.table import Kind, Op
 
 from ..context.handles import is_tensor
+from .node_signature import NodeSignature
 from .save_policy import SavePolicy
 
 LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
@@ -101,7 +102,7 @@ class RecordedCall:
         template: the arguments; ``None`` where they are encoded anew each time.
         largest: bytes of the largest result that is new memory.
         carries: whether some result is of a dtype that gradients can be of.
-        node_name: what the recorded node is called.
+        node: what all nodes of such calls have in common.
         nowhere: whether all that it makes or changes is on the meta device, so that there is nothing to compute.
         references, lists: where in the template the reference to a tensor goes, and those to several.
         numbers: the values that go to the frame's table of scalars, in order.
@@ -110,8 +111,8 @@ class RecordedCall:
     """
 
     __slots__ = (
-        "carries", "described", "entry", "inferred", "kept", "largest", "lists", "node_name", "nowhere",
-        "missing", "numbers", "references", "shifts", "template",
+        "carries", "described", "entry", "inferred", "kept", "largest", "lists", "missing", "node", "nowhere",
+        "numbers", "references", "shifts", "template",
     )  # fmt: skip
 
     def __init__(self, entry: OpBinding, described: list[Any], inferred: Inference, values: list[Any]) -> None:
@@ -126,8 +127,8 @@ class RecordedCall:
         self.carries = any(
             out.dtype.carries_gradient and i not in constant for i, out in enumerate(inferred.outs[: entry.op.results])
         )
-        self.node_name: str = inferred.grad_fn or entry.op.grad_fn or entry.op.name
-        made = inferred.outs if entry.op.mutates is None else described[:1]
+        made = inferred.outs if entry.op.mutates is None else tuple(described[:1])
+        self.node = NodeSignature(inferred.grad_fn or entry.op.grad_fn or entry.op.name, made, self)
         self.nowhere = bool(made) and all(type(out) is Meta and out.device == "meta" for out in made)
         self.largest = 0 if inferred.is_view or self.nowhere else max((out.nbytes for out in inferred.outs), default=0)
         self.template: list[Any] | None = None

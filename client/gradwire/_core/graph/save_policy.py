@@ -162,8 +162,9 @@ def refuse_derivative(node: Node) -> None:
 def _check_derivative(node: Node, leading: set[Node] | None) -> None:
     """Refuse a node without derivative, unless no gradient is wanted where it has none."""
     if node.recipe is None:
-        assert node.op is not None
-        op, why, operands = node.op, node.op.underivable, ()
+        op = node.signature.op
+        assert op is not None
+        why, operands = op.underivable, ()
     else:
         entry = node.recipe.entry
         op, (why, operands) = entry.op, node.recipe.missing
@@ -250,7 +251,7 @@ def describe(node: Node) -> str:
 
 def _what(node: Node, at: int, number: int, meta: Any, session: Any) -> str:
     name = next((name for name, held in session.names.items() if held == number), None)
-    op = node.recipe.entry.op if node.recipe is not None else node.op
+    op = node.recipe.entry.op if node.recipe is not None else node.signature.op
     assert op is not None
     if at < 0:
         place = "its result" if op.results == 1 else f"its result {-1 - at}"

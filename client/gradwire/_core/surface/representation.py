@@ -13,6 +13,7 @@ from ..dispatch import mapped_tensors
 from ..dispatch.dispatch import call
 from ..dispatch.dual_tensors import tangent_of
 from ..graph.forward_levels import OPEN, STACK, duals_of
+from ..graph.node_signature import NodeSignature
 from ..tensor import printing
 from ..tensor.tensor import Tensor
 from .creation import tensor
@@ -79,7 +80,7 @@ def _read_and_name(self: Tensor, part: Any) -> np.ndarray[Any, Any] | None:
     values, letters = self._session.read([part, call("grad_fn_of", self)])
     name = letters.tobytes().decode() if letters is not None else ""
     if name:
-        node._name = name
+        node.signature = NodeSignature(name, node.outs, op=node.signature.op)
     else:
         self._node = None
     return values
