@@ -6,6 +6,8 @@ Such code runs in the recording thread itself: a signal handler, or a destructor
 from __future__ import annotations
 
 import gc
+import importlib.util
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +16,9 @@ from typing import Any
 import pytest
 
 import gradwire as gw
+from gradwire._core.context import biased_lock
 from gradwire._core.context.biased_lock import NOBODY, BiasedLock
+from gradwire._core.session import frame_builder
 
 
 class Meddling(dict[int, int]):
@@ -149,3 +153,45 @@ def test_a_slow_destructor_in_another_thread_disturbs_no_record(alone: Any) -> N
     finally:
         gc.set_threshold(*before)
     assert found == {n: [200.0 + n] * 4 for n in range(3)}
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_thread_goes_without_the_lock_only_if_threads_run_one_at_a_time(monkeypatch: Any, enabled: bool) -> None:
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: enabled, raising=False)
+    spec = importlib.util.spec_from_file_location("biased_lock_anew", biased_lock.__file__)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.ONE_THREAD_AT_A_TIME is enabled
+
+
+def test_without_the_interpreters_lock_every_record_is_made_with_the_sessions(alone: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(frame_builder, "ONE_THREAD_AT_A_TIME", False)
+    builder = alone.builder
+    x, found, unlocked, append = gw.ones(4), {}, [], builder.append
+
+    def noting(*args: Any) -> int:
+        if not builder.lock._is_owned():
+            unlocked.append(args)
+        assert builder.lock.ready == builder.lock.joins == NOBODY
+        return append(*args)
+
+    monkeypatch.setattr(builder, "append", noting)
+
+    def work(number: int) -> None:
+        h, leaf = x * number, gw.ones(4, requires_grad=True)
+        for step in range(100):
+            h = (h + 1) * 1
+            if step % 10 == 0:
+                leaf.grad = None
+                (leaf * 2).sum().backward()
+        found[number] = h.tolist(), leaf.grad.tolist()
+
+    recorded = builder.recorded
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == {n: ([100.0 + n] * 4, [2.0] * 4) for n in range(4)}
+    assert not unlocked and builder.recorded - recorded > 800

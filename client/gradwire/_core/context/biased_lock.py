@@ -17,10 +17,14 @@ is still ``busy``, and writes the record down without a call in between; if it i
 A thread that was kept from running may be late: it remembers that ``ready`` had its key, and since then another one
 has begun to record without the lock. It must not say in that one's place that nobody is busy. So ``ready`` is looked at
 right before ``busy`` is set, without a call in between: CPython changes threads at calls and where loops go back.
+
+A free-threaded interpreter that runs without its lock gives no such order. There is no bias then: ``ready`` and
+``joins`` stay :data:`NOBODY`, and every record is made with the lock.
 """
 
 from __future__ import annotations
 
+import sys
 from _thread import RLock
 from sys import _current_frames
 from threading import get_ident
@@ -29,6 +33,8 @@ from typing import Final
 
 NOBODY: Final = -2
 """A key that no thread has: whoever records takes the lock."""
+ONE_THREAD_AT_A_TIME: Final[bool] = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether the interpreter runs one thread at a time, so that a thread can go without the lock."""
 AT_ONCE: Final = 100
 PAUSE_S: Final = 0.001
 MOST_PAUSES: Final = 10_000

@@ -15,7 +15,7 @@ from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.records import encode_args, mentioned
 from gradwire_protocol.table import DEFAULT_DTYPE, TABLE, Op
 
-from ..context.biased_lock import NOBODY, BiasedLock
+from ..context.biased_lock import NOBODY, ONE_THREAD_AT_A_TIME, BiasedLock
 from ..context.call_sites import Line, RecentLines, user_line
 from ..context.modes import MODES
 from ..tensor.tensor import Tensor
@@ -170,7 +170,7 @@ class FrameBuilder:
 
     def _let_through(self) -> None:
         """Let this thread, whose turn it is, take the fast path, if an op is nothing but its record now."""
-        plain = not (
+        plain = ONE_THREAD_AT_A_TIME and not (
             self._closed or self._recorder is not None or self._region is not None
             or self._default_dtype is not DEFAULT_DTYPE or self._flags & ~GRAD_MODE
         )  # fmt: skip
