@@ -150,6 +150,24 @@ def test_a_defect_of_the_server_is_a_typed_error_and_the_next_use_resumes(defect
         link.close()
 
 
+def test_a_reply_that_stays_malformed_is_an_error_of_that_read_alone():
+    def script(stream: ServerConnection, frame: Frame) -> None:
+        if frame.seq == 1:
+            stream.send(reply(value={"shape": [3]}))
+        else:
+            answer(stream, frame)
+
+    with fake_server(script) as (fake, url):
+        link = Link(url, "s_fake", None, patience=60)
+        first = submit(link)
+        with pytest.raises(MalformedFrame, match="12 bytes"):
+            link.wait(first)
+        assert read(link) == [1.0, 2.0]  # not the same error again: only the first frame's values are lost
+        assert isinstance(link.wait(first).refusal, MalformedFrame)
+        assert len(fake.hellos) == 2
+        link.close()
+
+
 @pytest.mark.parametrize("code", ["internal", "no_such_code", "unauthorized"])
 def test_a_stream_that_ends_with_a_problem_raises_it_and_the_next_use_resumes(code):
     refusal = pack(Refusal(Problem(code=code, detail="words", extra={"code": 1, "message": 2, "op": 3})))

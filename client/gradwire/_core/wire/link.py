@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 FAILURES_KEPT: Final = 64
 UNKNOWN_AT_MOST: Final = 3
 """How often the server may ask for the structure of one frame; a defective server might never stop."""
+MALFORMED_AT_MOST: Final = 2
+"""How many malformed replies to one frame end its reads: the server resends the reply that it keeps, which may be the
+same each time."""
 PROMPT_BYTES: Final = 1 << 20
 """With more unanswered bytes than this, the server may be too busy to answer pings."""
 CLOSE_PATIENCE_S: Final = 10.0
@@ -419,7 +422,14 @@ class Link:
         if reply.seq != sent.frame.seq:
             raise MalformedFrame(f"expected the reply to frame {sent.frame.seq}, got the reply to frame {reply.seq}")
         downloads = [value.download for value in reply.values if value.download is not None]
-        answer = Answer(reply, gather(reply, buffers, self._downloads, sent.reads), sent.lines, sent.refusal)
+        try:
+            gathered = gather(reply, buffers, self._downloads, sent.reads)
+        except MalformedFrame as error:
+            sent.malformed += 1
+            if sent.malformed < MALFORMED_AT_MOST:
+                raise
+            reply, gathered = self._without_values(sent, error), []
+        answer = Answer(reply, gathered, sent.lines, sent.refusal)
         if self._window.first is not sent:
             return  # it was answered meanwhile, on another connection
         # This order is safe under interrupts: as long as the frame is kept, it is answered again.
@@ -464,9 +474,8 @@ class Link:
                 raise MalformedFrame(f"the server keeps asking for the structure of frame {reply.seq}, which was sent")
             self._outgoing.forget("forgotten")
         elif problem.code == "reply_forgotten":
-            # The frame was applied, and its values are lost. The bounds of the window should prevent this.
-            sent.refusal, sent.reads = error, 0
-            self._answer(connection, Reply(seq=reply.seq), [])
+            # The bounds of the window should prevent this.
+            self._answer(connection, self._without_values(sent, error), [])
             return
         elif problem.code in _THROTTLED:
             asked = problem.extra.get("retry_after_s", 0)
@@ -478,6 +487,12 @@ class Link:
             raise error  # even the empty frame is refused: retrying would never end
         for later in [s for s in self._window if s.frame.seq >= reply.seq]:
             self._write(connection, later)
+
+    @staticmethod
+    def _without_values(sent: SentFrame, error: GradwireError) -> Reply:
+        """The reply to a frame that was applied and whose values are lost: its reads raise ``error``."""
+        sent.refusal, sent.reads = error, 0
+        return Reply(seq=sent.frame.seq)
 
     # Connecting
 

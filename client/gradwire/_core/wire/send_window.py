@@ -42,6 +42,7 @@ class SentFrame:
         uploads: large payloads, sent in chunks before the frame.
         refusal: why an empty frame is sent in its place.
         unknown: how often the server did not know its structure.
+        malformed: how many malformed replies to it have arrived.
         size: its approximate memory.
         sent_at: when it was sent (``perf_counter_ns``); -1 after it was sent again.
         note: the profile's record of the frame, if it is profiled.
@@ -58,6 +59,7 @@ class SentFrame:
     size: int = FRAME_OVERHEAD
     refusal: GradwireError | None = None
     unknown: int = 0
+    malformed: int = 0
     sent_at: int = 0
     note: FrameTravel | None = None
     wanted: bool = False
