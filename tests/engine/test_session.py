@@ -296,3 +296,11 @@ def test_a_page_of_the_tensors_is_all_that_is_looked_at(session, monkeypatch):
     assert [(row["id"], row["name"]) for row in session.tensors(after=49_998)] == [(49_999, None), (50_000, "last")]
     assert [row["id"] for row in session.tensors(after=6, most=2, among=[50_000, 8, 7, 6, 60_000, 9])] == [8, 9]
     assert len(looked) == 8
+
+
+def test_an_array_of_another_dtype_than_its_tensor_is_an_error_and_not_other_numbers(session):
+    human(session, ["ones", [[3]]], seq=1)
+    session.ids[1].array = np.ones(3, np.int32)  # as a defective kernel would
+    reply = human(session, seq=2, external=[1], reads=[-1])
+    assert [problem.code for problem in reply.errors] == ["internal"]
+    assert "int32" in reply.errors[0].detail

@@ -543,6 +543,8 @@ class FrameExecution(PreparedFrame):
 
     def _value(self, tensor: Tensor, out: Buffers) -> Value:
         host = self.session.engine.to_numpy(tensor)
+        if host.dtype != native(tensor.dtype):  # the bytes would be read as other numbers
+            raise InternalError(f"a kernel made {host.dtype} where its op infers {tensor.dtype.name}")
         value = Value(dtype=tensor.dtype.name, shape=list(tensor.shape))
         if self.human:
             value.values = to_json(host, tensor.dtype)
