@@ -7,7 +7,7 @@ import signal
 import sys
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Kernels that come in when they are ready would make results depend on the moment. GRADWIRE_TEST_COMPILED=1 runs any
 # test with the compiled ones from the beginning.
@@ -27,10 +27,15 @@ else:
 if os.environ.get("GRADWIRE_TEST_PLANS"):
     pytest_plugins = ["tests.shadowed.plugin"]
 
-# In CI a red run should say something about the change, so hypothesis draws the same examples there each time.
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# With a seed, hypothesis draws the same examples each time, so that a failure in CI comes from the change. There are no
+# deadlines, since machines can be slow.
+settings.register_profile(
+    "gradwire",
+    deadline=None,
+    derandomize="GRADWIRE_TEST_SEED" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("gradwire")
 
 # Shells start jobs in the background with the interrupt ignored, which programs that the tests start would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -186,7 +186,7 @@ def arrays(draw: st.DrawFn) -> np.ndarray:
 
 
 @given(array=arrays(), options=print_options)
-@settings(max_examples=350, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=350, suppress_health_check=list(HealthCheck))
 def test_any_array_prints_as_in_torch(array: np.ndarray, options: dict[str, Any]) -> None:
     assert_same_text(array, **options)
 
@@ -198,7 +198,7 @@ def test_any_array_prints_as_in_torch(array: np.ndarray, options: dict[str, Any]
     dtype=st.sampled_from(list(NUMPY_DTYPES)),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_large_array_prints_as_in_torch(length: int, rows: int, scale: float, dtype: str, seed: int) -> None:
     numbers = np.random.default_rng(seed).standard_normal((rows, length // rows)) * scale
     with np.errstate(invalid="ignore"):
@@ -211,7 +211,7 @@ def test_any_large_array_prints_as_in_torch(length: int, rows: int, scale: float
     default=st.sampled_from(["float32", "float64"]),
     from_op=st.booleans(),
 )
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 def test_entries_after_the_values_wrap_as_in_torch(
     array: np.ndarray, linewidth: int, default: str, from_op: bool
 ) -> None:

@@ -464,7 +464,7 @@ INDEX = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(INDEX, min_size=1, max_size=4).filter(lambda parts: parts.count(Ellipsis) < 2))
 def test_any_index_reads_what_torch_reads(parts):
     key = tuple(parts)

@@ -263,7 +263,7 @@ JUNK = st.recursive(
 NAMES = st.sampled_from([*sorted(TABLE), "no such op"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(NAMES, st.lists(JUNK, max_size=5)), max_size=6), st.lists(JUNK, max_size=6))
 def test_fuzzed_frames_never_raise_and_never_stop_the_session(records, scalars):
     session = Session(Limits(max_tensor_bytes=1 << 20))

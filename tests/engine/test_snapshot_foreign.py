@@ -208,7 +208,7 @@ ROW = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(rows=st.lists(ROW, min_size=1, max_size=4), ids=st.lists(st.tuples(NUMBER, st.integers(-1, 4)), max_size=4))
 def test_any_rows_of_tensors_are_refused_or_make_a_sound_session(rows, ids):
     facts = {
@@ -218,7 +218,7 @@ def test_any_rows_of_tensors_are_refused_or_make_a_sound_session(rows, ids):
     _try(Image(facts, {"m0": np.zeros(64, np.uint8)}))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.recursive(
         st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),

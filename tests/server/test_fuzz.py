@@ -17,9 +17,7 @@ from tests.live_server import LiveServer
 
 from .exchange import Peer, binary, frame, post, stream
 
-QUICK = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+QUICK = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 VALID = envelope.join(
     envelope.encode(binary(1, [["upload", ["payload", "float32", [2]]], ["neg", [0]]], [1]), [bytes(8)])

@@ -45,7 +45,7 @@ def place(server: LiveServer) -> Any:
 
 
 @schema.parametrize()
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, suppress_health_check=list(HealthCheck))
 def test_calls_by_the_document(case: schemathesis.Case, server: LiveServer, place: str) -> None:
     if case.method == "DELETE" and case.path == "/v1/sessions/{session_id}":
         place = "s_of_nobody"
