@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -112,6 +113,21 @@ def test_what_other_versions_have_left_is_removed_but_for_the_newest(tmp_path: P
     toolchain._forget_old(folder)
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"version-{i}" for i in (0, 4, 5, 6, 7)]
     assert list(folder.iterdir()) == [kept]
+
+
+@NUMBA
+def test_another_installation_and_a_newer_source_have_a_cache_of_their_own(monkeypatch: Any, tmp_path: Path) -> None:
+    """As Numba has it: a cache that seemed complete would be compiled again by each process that loads it."""
+    name = toolchain.modules()[0]
+    here = toolchain._digest()
+    copied = tmp_path / "cpu"
+    shutil.copytree(toolchain._HERE, copied)
+    monkeypatch.setattr(toolchain, "_HERE", copied)
+    assert toolchain._digest() != here
+    before = toolchain._place(tmp_path, name)
+    assert toolchain._place(tmp_path, name) == before
+    os.utime(copied / "kernels" / f"{name}.py", (1, 1))
+    assert toolchain._place(tmp_path, name) != before
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["both live", "one dies"])

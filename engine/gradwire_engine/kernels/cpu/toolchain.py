@@ -147,12 +147,16 @@ def _check_executable() -> None:
 
 
 def _digest() -> str:
-    """What a cache belongs to: versions, the processor, and the sources that all kernels share."""
+    """What a cache belongs to: versions, the processor, this installation, and the sources that all kernels share.
+
+    Numba keeps machine code by the path of its source, so another installation finds none of it.
+    """
     import llvmlite.binding
     import numba
 
     features = llvmlite.binding.get_host_cpu_features().flatten()
-    facts = [numba.__version__, platform.python_version(), llvmlite.binding.get_host_cpu_name(), features]
+    processor = llvmlite.binding.get_host_cpu_name()
+    facts = [numba.__version__, platform.python_version(), processor, features, str(_HERE)]
     found = hashlib.sha256("\n".join(facts).encode())
     for path in sorted(_HERE.glob("*.py")):
         if path.name not in _APART:
@@ -161,9 +165,11 @@ def _digest() -> str:
 
 
 def _place(folder: Path, module: str) -> Path:
-    """Where the kernels of a module are kept. Not by the time of its source: installed files may all have the same."""
-    source = (_HERE / "kernels" / f"{module}.py").read_bytes()
-    return folder / f"{module}-{hashlib.sha256(source).hexdigest()[:20]}"
+    """Where the kernels of a module are kept: by its source, since installed files may all have the same time, and by
+    its time, since Numba compiles again what has another."""
+    source = _HERE / "kernels" / f"{module}.py"
+    found = hashlib.sha256(source.read_bytes() + str(source.stat().st_mtime_ns).encode())
+    return folder / f"{module}-{found.hexdigest()[:20]}"
 
 
 def _complete(folder: Path) -> bool:
