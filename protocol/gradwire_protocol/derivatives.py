@@ -25,8 +25,6 @@ from .meta import Meta
 from .promotion import ScalarKind
 from .table import Derivative, Op
 
-WRAPPING: Final = frozenset({"mul", "div"})
-"""Ops that keep a number among their operands as they keep a tensor: a graph with one cannot be gone through twice."""
 _NUMBERS: Final = frozenset({bool, int, float, complex, ScalarKind})
 """What stands for a number in the place of an operand, where a rule sees it and where a node keeps it."""
 
@@ -135,4 +133,4 @@ def facts_of(op: Op) -> DerivativeFacts | None:
     return _held[base.name]
 
 
-__all__ = ["WRAPPING", "DerivativeFacts", "facts_of", "holds", "leaves"]
+__all__ = ["DerivativeFacts", "facts_of", "holds", "leaves"]

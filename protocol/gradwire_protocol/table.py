@@ -108,7 +108,8 @@ class Op:
         cost: the steps of work of a call (:mod:`.costs`); ``None`` for one per element.
         linear: it is linear in all its differentiable operands together.
         multilinear: it is linear in each of its differentiable operands while the others are held fixed.
-        wrapped: the names of parameters whose numbers PyTorch makes tensors of, so that its node has an edge for them.
+        wrapped: the names of parameters whose numbers PyTorch makes tensors of: its node has an edge for them, and what
+            it keeps of them it keeps as tensors, so that a graph with one cannot be gone through twice.
         exposed: where clients offer it: "function", "method", "nn.functional", the namespaces "linalg", "fft" and
             "special" (without its name's prefix), or nowhere.
         variadic: the parameter that also accepts its ints unpacked (``x.permute(0, 2, 1)``).

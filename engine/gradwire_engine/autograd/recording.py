@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradwire_protocol.derivatives import WRAPPING
 from gradwire_protocol.meta import Inference, Meta
 
 from .forward import copy_tangents
@@ -84,7 +83,7 @@ def make_node(
             saved[operand] = SavedTensor(_snapshot(engine, value) if value is overwritten else value)
         elif type(value) in (list, tuple):
             saved[operand] = [SavedTensor(v) if type(v) is Tensor else v for v in value]
-        elif (op if op.base is None else op.base).name in WRAPPING:
+        elif operand in op.wrapped:
             saved[operand] = value
     if engine.tracer is not None:
         engine.tracer.noded(node)

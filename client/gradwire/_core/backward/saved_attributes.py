@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.derivatives import WRAPPING
 from gradwire_protocol.errors import GraphError
 from gradwire_protocol.meta import Meta, meta
 from gradwire_protocol.promotion import ScalarKind
@@ -130,7 +129,7 @@ def find(node: Node, source: str) -> Any:
         return tuple(None if v is None else _kept(node, name, at, v, i) for i, v in enumerate(value))
     if type(value) is ScalarKind:
         read = _read(node, name, meta((), _DTYPES[value]))
-        return read if (op if op.base is None else op.base).name in WRAPPING else read.item()
+        return read if name in op.wrapped else read.item()
     return value
 
 

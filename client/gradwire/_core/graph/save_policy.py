@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from gradwire_protocol.derivatives import WRAPPING, DerivativeFacts, facts_of
+from gradwire_protocol.derivatives import DerivativeFacts, facts_of
 from gradwire_protocol.errors import GraphError, Unsupported
 from gradwire_protocol.meta import Meta
 from gradwire_protocol.overlap import repeats
@@ -45,7 +45,7 @@ class SavePolicy:
         whole: what is kept whichever operands receive a gradient; ``None`` where that matters.
     """
 
-    __slots__ = ("_op", "_wraps", "at", "facts", "numbers", "whole")
+    __slots__ = ("_op", "_wrapped", "at", "facts", "numbers", "whole")
 
     def __init__(self, op: Op) -> None:
         self._op = op
@@ -55,7 +55,7 @@ class SavePolicy:
         saves = self.facts.saves if self.facts is not None else {}
         if "" in saves or not saves or len(self.at) < 2 or any(op.params[i].kind in _LISTS for i in self.at):
             self.whole = self._sorted(name for names in saves.values() for name in names)
-        self._wraps = (op if op.base is None else op.base).name in WRAPPING
+        self._wrapped = frozenset(op.positions[name] for name in op.wrapped)
         asked = self.facts.numbers if self.facts is not None else ()
         self.numbers = tuple(i for i, parameter in enumerate(op.params) if parameter.name in asked)
 
@@ -113,7 +113,7 @@ class SavePolicy:
             elif hasattr(value, "_meta"):
                 cell = value._versions or value._kept_cell()
                 saved.append((cell, cell[0], at, value._id, value._meta))
-            elif self._wraps and value is not None:
+            elif at in self._wrapped and value is not None:
                 saved.append(KEPT)
         return tuple(saved)
 
