@@ -90,6 +90,8 @@ class Op:
         base: for an in-place form, the op it is derived from.
         control: it acts on the session (graph, names, random state) instead of computing a value.
         step: it is an optimizer's step: a control op whose name ends in ``_step``.
+        after_backward: it uses gradients at once, as a step does, and goes into the frame of the backward before it.
+        duplicates: its result is a copy, recorded even of a tensor that was made in inference mode.
         random: it draws from the session's generator.
         dynamic: the shape of its result depends on data.
         internal: a primitive of derivatives, called only by the engine. Its rule trusts its arguments, and a frame that
@@ -135,6 +137,8 @@ class Op:
         self.casts: bool = facts["casts"]
         self.control: bool = facts["control"]
         self.step = self.control and name.endswith("_step")
+        self.after_backward: bool = facts["after_backward"]
+        self.duplicates: bool = facts["duplicates"]
         self.random: bool = facts["random"]
         self.dynamic: bool = facts["dynamic"]
         self.internal: bool = facts["internal"]
@@ -402,6 +406,8 @@ def op(
     inplace: bool | str = False,
     inplace_function: bool = False,
     control: bool = False,
+    after_backward: bool = False,
+    duplicates: bool = False,
     random: bool = False,
     dynamic: bool = False,
     internal: bool = False,
@@ -438,7 +444,8 @@ def op(
         facts = {
             "grad_fn": grad_fn, "differentiable": differentiable, "results": results, "mutates": mutates,
             "derivative": _DERIVATIVES.pop(rule, None),
-            "base": None, "control": control, "random": random, "dynamic": dynamic,
+            "base": None, "control": control, "after_backward": after_backward, "duplicates": duplicates,
+            "random": random, "dynamic": dynamic,
             "apart": apart, "copied": copied, "expanded": expanded, "untracked": untracked, "casts": casts,
             "view": view, "elementwise": elementwise, "along": along, "batched": batched, "total": total, "cost": cost,
             "linear": linear, "multilinear": multilinear, "wrapped": wrapped,

@@ -93,7 +93,7 @@ def gradient_meta(tensor: Meta, dtype: DType | None = None) -> Meta:
     return meta(tensor.shape, dtype, tensor.device, tensor.stride)
 
 
-@op(control=True, exposed=())
+@op(control=True, after_backward=True, exposed=())
 def grad_of(self: Tensor, dtype: DType | None = None) -> Inference:
     """The tensor that ``self.grad`` is, of the given dtype where that is not the tensor's own; undefined where there
     is none. It has the strides of ``self`` where these leave no gaps, else it is in row-major order."""

@@ -17,7 +17,7 @@ def _order_of(self: Meta) -> Shape | None:
     return dense_stride_like(self)
 
 
-@op(grad_fn="CloneBackward0", linear=True, elementwise=True)
+@op(grad_fn="CloneBackward0", linear=True, elementwise=True, duplicates=True)
 @gradients("grad")
 def clone(self: Tensor) -> Inference:
     """A copy in new memory, in the memory order of ``self`` where that is dense."""
@@ -33,7 +33,7 @@ def contiguous(self: Tensor) -> Inference:
     return new(self.shape, self.dtype, self.device)
 
 
-@op(grad_fn="ToCopyBackward0", exposed=(), casts=True, linear=True, elementwise=True)
+@op(grad_fn="ToCopyBackward0", exposed=(), casts=True, linear=True, elementwise=True, duplicates=True)
 @gradients("grad")
 def to(self: Tensor, dtype: DType | None = None, device: str | None = None, copy: bool = False) -> Inference:
     """A copy of ``self`` in another dtype or on another device, in the same memory order.

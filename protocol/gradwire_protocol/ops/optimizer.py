@@ -117,7 +117,7 @@ def zero_grad(params: list[Tensor], set_to_none: bool = True) -> Inference:
     return nothing()
 
 
-@op(control=True, exposed=())
+@op(control=True, after_backward=True, exposed=())
 def clip_grad_norm_(params: list[Tensor], max_norm: Float, norm_type: Float = 2.0) -> Inference:
     """Scale the gradients of these tensors so that their joint norm is at most ``max_norm``; returns what it was."""
     if not params:

@@ -8,7 +8,7 @@ from ..meta import Inference, new, nothing
 from ..table import Float, Tensor, op
 
 
-@op(control=True, exposed=())
+@op(control=True, after_backward=True, exposed=())
 def unscale_gradients(params: list[Tensor], scale: Tensor) -> Inference:
     """Divide the gradients of these tensors by ``scale``, in place; returns 1 as float32 if some element of one was
     infinite or NaN before, else 0."""
@@ -17,7 +17,7 @@ def unscale_gradients(params: list[Tensor], scale: Tensor) -> Inference:
     return new((), float32, scale.device)
 
 
-@op(control=True, results=0, exposed=())
+@op(control=True, after_backward=True, results=0, exposed=())
 def update_scale(
     scale: Tensor,
     growth_tracker: Tensor,

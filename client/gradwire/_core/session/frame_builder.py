@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from .profile_recorder import ProfileRecorder
 
 OPS_PER_FRAME: Final = 2048
-_JOINS: Final = frozenset({"clip_grad_norm_", "grad_of", "unscale_gradients", "update_scale"})
 
 
 def joins(op: Op) -> bool:
     """Whether an op still belongs to a frame that is due to end after a backward: what uses gradients at once."""
-    return op.control and (op.name in _JOINS or op.name.endswith("_step"))
+    return op.step or op.after_backward
 
 
 class FrameBuilder:

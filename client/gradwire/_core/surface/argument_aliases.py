@@ -27,10 +27,6 @@ OF_ONE: Final[dict[str, dict[str, str]]] = {
 ONE_VALUE: Final[dict[str, dict[str, Any]]] = {"embedding": {"sparse": False}, "gather": {"sparse_grad": False}}
 """Arguments that have one value here, and need not be passed on."""
 
-NUMBER_FIRST: Final = {"add", "bitwise_left_shift", "bitwise_right_shift", "div", "mul", "sub"}
-"""Functions whose first operand may be a number where the second is a tensor. Others of the table declare it."""
-
-
 FACTORS: Final = {"alpha", "beta", "value"}
 """Keyword-only factors that PyTorch once took before the tensors they go with, and still takes there with a warning."""
 
@@ -66,7 +62,8 @@ def respelled(
     spare = {k for k, v in ONE_VALUE.get(op.name, {}).items() if kwargs.get(k, ...) == v}
     if spare:
         kwargs = {k: v for k, v in kwargs.items() if k not in spare}
-    number = bool(op.name in NUMBER_FIRST and args and ScalarKind.of(args[0]) is not None)
+    # PyTorch has these ops for tensors alone, and takes a number for either.
+    number = bool(op.wrapped == {"other"} and args and ScalarKind.of(args[0]) is not None)
     if op.name == "copy_" and len(args) > 1 and ScalarKind.of(args[1]) is not None:
         number, args = True, (args[0], tensor_of_number(args[1], args[0]), *args[2:])
     elif number:
