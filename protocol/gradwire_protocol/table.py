@@ -28,6 +28,7 @@ from .costs import Cost
 from .dtypes import DType
 from .errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError, UnknownOp
 from .meta import UNKNOWN, Inference, Meta
+from .out import Out
 from .params import (
     COMMON,
     ELEMENT,
@@ -53,7 +54,7 @@ from .promotion import ScalarKind, can_cast
 
 __all__ = [
     "DEFAULT_DTYPE", "FLOAT", "TABLE", "Derivative", "Element", "Expanded", "Factor", "Float", "FreePosition",
-    "Ints", "Kind", "Number", "Op", "Param", "Payload", "Position", "Real", "Scalar", "Strings", "Tensor",
+    "Ints", "Kind", "Number", "Op", "Out", "Param", "Payload", "Position", "Real", "Scalar", "Strings", "Tensor",
     "attribute_matches", "check_range", "check_write", "gradients", "lookup", "op",
 ]  # fmt: skip
 
@@ -114,6 +115,7 @@ class Op:
             it keeps of them it keeps as tensors, so that a graph with one cannot be gone through twice.
         exposed: where clients offer it: "function", "method", "nn.functional", the namespaces "linalg", "fft" and
             "special" (without its name's prefix), or nowhere.
+        out: how its function treats ``out=``, where that needs to be told (:mod:`.out`).
         variadic: the parameter that also accepts its ints unpacked (``x.permute(0, 2, 1)``).
     """
 
@@ -153,6 +155,7 @@ class Op:
         total, regular = facts["total"], self.elementwise or self.along or self.linear or self.multilinear
         self.total: bool = regular and not self.random if total is None else total
         self.exposed: tuple[str, ...] = () if self.internal else facts["exposed"]
+        self.out: Out = facts["out"]
         self.variadic: str | None = facts["variadic"]
         self.keyword_only: frozenset[str] = frozenset(facts["keyword_only"])
 
@@ -413,6 +416,7 @@ def op(
     internal: bool = False,
     underivable: str | None = None,
     exposed: Sequence[str] = ("function", "method"),
+    out: Out = Out.PLAIN,
     variadic: str | None = None,
     name: str | None = None,
     mutates: int | None = None,
@@ -449,6 +453,7 @@ def op(
             "apart": apart, "copied": copied, "expanded": expanded, "untracked": untracked, "casts": casts,
             "view": view, "elementwise": elementwise, "along": along, "batched": batched, "total": total, "cost": cost,
             "linear": linear, "multilinear": multilinear, "wrapped": wrapped,
+            "out": out | Out.WHOLE if elementwise and not inplace else out,
             "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "underivable": underivable,
             "underived": tuple(underived), "constant": tuple(constant), "keyword_only": tuple(keyword_only),
         }  # fmt: skip

@@ -8,6 +8,7 @@ Several results are named tuples. Errors that depend on values, such as the inve
 from __future__ import annotations
 
 from gradwire_protocol.errors import LinAlgError
+from gradwire_protocol.out import Out as _Out
 
 from .._core.composed.matrices import (
     cond,
@@ -49,7 +50,12 @@ __all__ = [
     "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
 
+_OUTS = dict.fromkeys(
+    ("det", "inv", "ldl_factor", "lu_factor", "matrix_norm", "multi_dot", "norm", "slogdet", "vecdot", "vector_norm"),
+    _Out.EXACT,
+)
+_OUTS["cross"] = _Out.EXACT | _Out.APART
 for _name in __all__[1:]:
     if _name != "diagonal":  # a view
-        globals()[_name] = _accepts_out(globals()[_name], f"linalg.{_name}")
+        globals()[_name] = _accepts_out(globals()[_name], f"linalg.{_name}", _OUTS.get(_name, _Out.PLAIN))
 _name_after(__name__, globals())

@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..meta import Inference, Meta, meta, new
 from ..promotion import Promote
 from ..shapes import canonical_dim, common_device, elementwise, elementwise_stride
-from ..table import Expanded, Number, Real, Tensor, check_range, gradients, op
+from ..table import Expanded, Number, Out, Real, Tensor, check_range, gradients, op
 
 NN = ("nn.functional",)
 
@@ -134,7 +134,7 @@ def _check_divisor(self: object, alpha: float) -> None:
         raise ArgumentError("celu: alpha must not be 0")
 
 
-@op(grad_fn="GeluBackward0", exposed=NN, elementwise=True)
+@op(grad_fn="GeluBackward0", exposed=NN, elementwise=True, out=Out.EXACT)
 @gradients("gelu_backward(grad, self)")
 def gelu(self: Tensor, approximate: str = "none") -> Inference:
     """``self`` times the normal distribution's probability of a smaller value.
@@ -161,14 +161,14 @@ def mish(self: Tensor) -> Inference:
     return _floating("mish", self)
 
 
-@op(grad_fn="SoftplusBackward0", exposed=NN, elementwise=True)
+@op(grad_fn="SoftplusBackward0", exposed=NN, elementwise=True, out=Out.EXACT)
 @gradients("where(grad, grad * sigmoid(self * c))")
 def softplus(self: Tensor, beta: Real = 1.0, threshold: Real = 20.0) -> Inference:
     """``log(1 + exp(beta * self)) / beta``; ``self`` itself where ``beta * self`` is above ``threshold``."""
     return _floating("softplus", self)
 
 
-@op(grad_fn="LogSigmoidBackward0", exposed=NN, elementwise=True)
+@op(grad_fn="LogSigmoidBackward0", exposed=NN, elementwise=True, out=Out.EXACT | Out.SILENT)
 @gradients("grad * sigmoid(-self)")
 def logsigmoid(self: Tensor) -> Inference:
     """``log(sigmoid(self))`` without underflow on the way."""
@@ -195,14 +195,14 @@ def tanhshrink(self: Tensor) -> Inference:
     return elementwise(self, promotion=Promote.INT_TO_FLOAT)
 
 
-@op(grad_fn="HardshrinkBackward0", exposed=("function", "method", "nn.functional"), elementwise=True)
+@op(grad_fn="HardshrinkBackward0", exposed=("function", "method", "nn.functional"), elementwise=True, out=Out.EXACT)
 @gradients("where(c, grad)", saves="self")
 def hardshrink(self: Tensor, lambd: Real = 0.5) -> Inference:
     """0 from ``-lambd`` to ``lambd``, elsewhere ``self``."""
     return _floating("hardshrink", self)
 
 
-@op(grad_fn="SoftshrinkBackward0", exposed=NN, elementwise=True)
+@op(grad_fn="SoftshrinkBackward0", exposed=NN, elementwise=True, out=Out.EXACT)
 @gradients("where(c, grad)", saves="self")
 def softshrink(self: Tensor, lambd: Real = 0.5) -> Inference:
     """``self`` moved towards 0 by ``lambd``, which is not negative, and no further than 0."""

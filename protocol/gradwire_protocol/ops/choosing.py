@@ -9,7 +9,7 @@ from ..dtypes import BOOLEAN, int64
 from ..errors import ArgumentError, DTypeError, IndexOutOfRange, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..shapes import canonical_dim, canonical_dims, reduction
-from ..table import Float, Tensor, gradients, op
+from ..table import Float, Out, Tensor, gradients, op
 from .reduction import Dims, refuse_complex
 
 
@@ -62,7 +62,7 @@ def _of_quantile(rank: str) -> dict[str, str]:
     }
 
 
-@op(grad_fn="MaxBackward1")
+@op(grad_fn="MaxBackward1", out=Out.WHOLE)
 @gradients("c * (grad / c)", saves="self result")
 def max(self: Tensor) -> Inference:
     """The largest element; NaN if there is one. Its gradient is shared equally among equals."""
@@ -71,7 +71,7 @@ def max(self: Tensor) -> Inference:
     return extremal(self, None, False)
 
 
-@op(grad_fn="MinBackward1")
+@op(grad_fn="MinBackward1", out=Out.WHOLE)
 @gradients("c * (grad / c)", saves="self result")
 def min(self: Tensor) -> Inference:
     """The smallest element; NaN if there is one. Its gradient is shared equally among equals."""
@@ -80,7 +80,7 @@ def min(self: Tensor) -> Inference:
     return extremal(self, None, False)
 
 
-@op(grad_fn="MaxBackward0", results=2, along=True)
+@op(grad_fn="MaxBackward0", results=2, along=True, out=Out.EXACT)
 @gradients(_AT_INDICES, saves="result1")
 def max_dim(self: Tensor, dim: int, keepdim: bool = False) -> Inference:
     """(largest elements along ``dim``, their first indices). The gradient goes to the element of the index."""
@@ -89,7 +89,7 @@ def max_dim(self: Tensor, dim: int, keepdim: bool = False) -> Inference:
     return chosen(self, dim, keepdim)
 
 
-@op(grad_fn="MinBackward0", results=2, along=True)
+@op(grad_fn="MinBackward0", results=2, along=True, out=Out.EXACT)
 @gradients(_AT_INDICES, saves="result1")
 def min_dim(self: Tensor, dim: int, keepdim: bool = False) -> Inference:
     """(smallest elements along ``dim``, their first indices). The gradient goes to the element of the index."""
@@ -98,7 +98,7 @@ def min_dim(self: Tensor, dim: int, keepdim: bool = False) -> Inference:
     return chosen(self, dim, keepdim)
 
 
-@op(grad_fn="AmaxBackward0", along=True)
+@op(grad_fn="AmaxBackward0", along=True, out=Out.EXACT)
 @gradients("restored(grad) * c / c", saves="self result")
 def amax(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     """Largest elements over one or several dimensions; gradients are shared equally among equals."""
@@ -107,7 +107,7 @@ def amax(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     return extremal(self, dim, keepdim)
 
 
-@op(grad_fn="AminBackward0", along=True)
+@op(grad_fn="AminBackward0", along=True, out=Out.EXACT)
 @gradients("restored(grad) * c / c", saves="self result")
 def amin(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     """Smallest elements over one or several dimensions; gradients are shared equally among equals."""
@@ -116,7 +116,7 @@ def amin(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     return extremal(self, dim, keepdim)
 
 
-@op(grad_fn="AminmaxBackward0", results=2, keyword_only=("dim", "keepdim"), along=True)
+@op(grad_fn="AminmaxBackward0", results=2, keyword_only=("dim", "keepdim"), along=True, out=Out.EXACT)
 @gradients("restored(grad) * c / c + restored(grad1) * c / c", saves="self result0 result1")
 def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Inference:
     """(smallest, largest) of all elements or along one dimension."""
@@ -135,13 +135,13 @@ def _position(name: str, self: Meta, dim: int | None, keepdim: bool) -> Inferenc
     return reduction(self, dim, keepdim, dtype=int64, compute=self.dtype)
 
 
-@op(along=True)
+@op(along=True, out=Out.EXACT)
 def argmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Inference:
     """Index of the first largest element: of the flattened tensor, or along ``dim``. NaN counts as largest."""
     return _position("argmax", self, dim, keepdim)
 
 
-@op(along=True)
+@op(along=True, out=Out.EXACT)
 def argmin(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Inference:
     """Index of the first smallest element: of the flattened tensor, or along ``dim``. NaN counts as smallest."""
     return _position("argmin", self, dim, keepdim)
@@ -172,7 +172,7 @@ def nanmedian(self: Tensor) -> Inference:
     return extremal(self, None, False)
 
 
-@op(grad_fn="MedianBackward1", results=2, along=True, cost=SORTING)
+@op(grad_fn="MedianBackward1", results=2, along=True, cost=SORTING, out=Out.EXACT | Out.APART)
 @gradients(_AT_INDICES, saves="result1")
 def median_dim(self: Tensor, dim: int = -1, keepdim: bool = False) -> Inference:
     """(lower medians along ``dim``, their indices). The gradient goes to the element of the index."""
@@ -181,7 +181,7 @@ def median_dim(self: Tensor, dim: int = -1, keepdim: bool = False) -> Inference:
     return chosen(self, dim, keepdim)
 
 
-@op(grad_fn="NanmedianBackward1", results=2, along=True, cost=SORTING)
+@op(grad_fn="NanmedianBackward1", results=2, along=True, cost=SORTING, out=Out.EXACT | Out.APART)
 @gradients(_AT_INDICES, saves="result1")
 def nanmedian_dim(self: Tensor, dim: int = -1, keepdim: bool = False) -> Inference:
     """(medians along ``dim`` of what is not NaN, their indices)."""
@@ -190,7 +190,7 @@ def nanmedian_dim(self: Tensor, dim: int = -1, keepdim: bool = False) -> Inferen
     return chosen(self, dim, keepdim)
 
 
-@op(grad_fn="ModeBackward0", results=2, along=True, cost=SORTING)
+@op(grad_fn="ModeBackward0", results=2, along=True, cost=SORTING, out=Out.EXACT)
 @gradients(_AT_INDICES, saves="result1")
 def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Inference:
     """(most frequent values along ``dim``, the index of each one's last occurrence); the smallest of equally
@@ -200,7 +200,7 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Inference:
     return chosen(self, dim, keepdim)
 
 
-@op(grad_fn="KthvalueBackward0", results=2, along=True, cost=SORTING)
+@op(grad_fn="KthvalueBackward0", results=2, along=True, cost=SORTING, out=Out.EXACT | Out.APART)
 @gradients(_AT_INDICES, saves="result1")
 def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Inference:
     """(the ``k``-th smallest elements along ``dim``, counted from 1, their indices). NaN counts as largest."""
@@ -217,7 +217,7 @@ def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Infe
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-@op(grad_fn="SqueezeBackward4", keyword_only=("interpolation",), cost=SORTING)
+@op(grad_fn="SqueezeBackward4", keyword_only=("interpolation",), cost=SORTING, out=Out.EXACT | Out.ROW_MAJOR)
 @gradients(**_of_quantile("where(c, reshape(q) * c)"), saves="self q")
 def quantile(
     self: Tensor, q: Tensor | Float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
@@ -231,7 +231,7 @@ def quantile(
     return _quantile("quantile", self, q, dim, keepdim, interpolation)
 
 
-@op(grad_fn="SqueezeBackward4", keyword_only=("interpolation",), cost=SORTING)
+@op(grad_fn="SqueezeBackward4", keyword_only=("interpolation",), cost=SORTING, out=Out.EXACT | Out.ROW_MAJOR)
 @gradients(**_of_quantile("reshape(q) * c"), saves="self q")
 def nanquantile(
     self: Tensor, q: Tensor | Float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"

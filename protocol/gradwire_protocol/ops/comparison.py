@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DTypeError
 from ..meta import Inference, Meta
 from ..promotion import Promote, ScalarKind
 from ..shapes import elementwise
-from ..table import Float, Scalar, Tensor, op
+from ..table import Float, Out, Scalar, Tensor, op
 
 
 def _truth(*operands: Meta | ScalarKind) -> Inference:
@@ -103,7 +103,7 @@ def isfinite(self: Tensor) -> Inference:
     return _truth(self)
 
 
-@op(elementwise=True)
+@op(elementwise=True, out=Out.EXACT)
 def isposinf(self: Tensor) -> Inference:
     """Whether an element is positive infinity. Not defined on complex numbers."""
     if self.dtype.is_complex:
@@ -111,7 +111,7 @@ def isposinf(self: Tensor) -> Inference:
     return _truth(self)
 
 
-@op(elementwise=True)
+@op(elementwise=True, out=Out.EXACT)
 def isneginf(self: Tensor) -> Inference:
     """Whether an element is negative infinity. Not defined on complex numbers."""
     if self.dtype.is_complex:
@@ -125,7 +125,7 @@ def isreal(self: Tensor) -> Inference:
     return _truth(self)
 
 
-@op(elementwise=True)
+@op(elementwise=True, out=Out.EXACT)
 def signbit(self: Tensor) -> Inference:
     """Whether the sign is negative, which that of ``-0.0`` is. Not defined on complex numbers."""
     require("signbit", self.dtype, ORDERED)
@@ -170,7 +170,7 @@ def _shift(name: str, *operands: Meta | ScalarKind) -> Inference:
     return inferred
 
 
-@op(inplace=True, elementwise=True)
+@op(inplace=True, elementwise=True, out=Out.EXACT)
 def bitwise_not(self: Tensor) -> Inference:
     """Every bit inverted; on bools the logical not."""
     return _bits("bitwise_not", self)

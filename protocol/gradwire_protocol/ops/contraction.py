@@ -17,7 +17,7 @@ from ..errors import ArgumentError, ShapeError
 from ..meta import UNKNOWN, Inference, Meta, Shape, contiguous_stride, meta, new
 from ..promotion import result_type
 from ..shapes import canonical_dim, common_device, elementwise_stride
-from ..table import Tensor, gradients, op
+from ..table import Out, Tensor, gradients, op
 from .matrix import fits, need_numbers, need_same_dtype
 
 Labels = tuple[int, ...]
@@ -310,6 +310,7 @@ def contract(operands: list[Tensor], labels: tuple[tuple[int, ...], ...], output
     exposed=("function",),
     multilinear=True,
     cost=Cost(lambda c: _cost([c.self, c.other], *tensordot_labels(c.self, c.other, c.dims)), product=True),
+    out=Out.EXACT,
 )
 @gradients(self="expand(reshape(contract(grad, conj(other))))", other="expand(reshape(contract(grad, conj(self))))")
 def tensordot(self: Tensor, other: Tensor, dims: int | tuple[tuple[int, ...], ...] = 2) -> Inference:

@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..meta import Inference, Meta, new
 from ..promotion import DEFAULT_FLOAT, ScalarKind, default_of
 from ..shapes import check_size, dense_stride_like
-from ..table import Element, Float, Number, Payload, Tensor, op
+from ..table import Element, Float, Number, Out, Payload, Tensor, op
 
 FUNCTION = ("function",)
 
@@ -38,25 +38,25 @@ def upload(data: Payload, dtype: DType, size: tuple[int, ...], device: str = "cp
     return new(check_size(size), dtype, device)
 
 
-@op(exposed=FUNCTION, variadic="size", total=True)
+@op(exposed=FUNCTION, variadic="size", total=True, out=Out.MADE | Out.SILENT)
 def zeros(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu") -> Inference:
     """A tensor of zeros."""
     return fresh(size, dtype, device)
 
 
-@op(exposed=FUNCTION, variadic="size", total=True)
+@op(exposed=FUNCTION, variadic="size", total=True, out=Out.MADE | Out.SILENT)
 def ones(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu") -> Inference:
     """A tensor of ones."""
     return fresh(size, dtype, device)
 
 
-@op(exposed=FUNCTION, variadic="size")
+@op(exposed=FUNCTION, variadic="size", out=Out.MADE | Out.SILENT)
 def empty(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu") -> Inference:
     """A tensor of values that do not matter. They are zeros: memory of the past is shown to nobody."""
     return fresh(size, dtype, device)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"), out=Out.MADE | Out.SILENT)
 def full(size: tuple[int, ...], fill_value: Element, dtype: DType | None = None, device: str = "cpu") -> Inference:
     """A tensor of one value, whose kind decides the dtype unless one is named."""
     kind = kind_of(fill_value)
@@ -91,7 +91,7 @@ def full_like(self: Tensor, fill_value: Element, dtype: DType | None = None, dev
     return resembling(self, dtype, device)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"), out=Out.MADE | Out.COUNTED)
 def arange(
     start: Number, end: Number | None = None, step: Number = 1, dtype: DType | None = None, device: str = "cpu"
 ) -> Inference:
@@ -156,13 +156,13 @@ def _between(name: str, start: object, end: object, steps: int, dtype: DType | N
     return new(_steps(name, steps), dtype, device)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"), out=Out.MADE | Out.COUNTED | Out.SILENT)
 def linspace(start: Element, end: Element, steps: int, dtype: DType | None = None, device: str = "cpu") -> Inference:
     """``steps`` numbers at equal distances from ``start`` to ``end``, both included."""
     return _between("linspace", start, end, steps, dtype, device)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"), out=Out.MADE | Out.COUNTED | Out.SILENT)
 def logspace(
     start: Element, end: Element, steps: int, base: Float = 10.0, dtype: DType | None = None, device: str = "cpu"
 ) -> Inference:
@@ -170,7 +170,7 @@ def logspace(
     return _between("logspace", start, end, steps, dtype, device)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"))
+@op(exposed=FUNCTION, keyword_only=("dtype", "device"), out=Out.MADE | Out.SILENT)
 def eye(n: int, m: int | None = None, dtype: DType | None = None, device: str = "cpu") -> Inference:
     """A matrix of ``n`` rows and ``m`` (``n``) columns with ones on the diagonal and zeros elsewhere."""
     return fresh((n, n if m is None else m), dtype, device)

@@ -10,7 +10,7 @@ from ..dtypes import FLOATING
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..shapes import broadcast, canonical_dim, common_device, like
-from ..table import Float, Real, Tensor, gradients, op
+from ..table import Float, Out, Real, Tensor, gradients, op
 from .matrix import fits, need_same_dtype
 
 BLOCK: Final = 1 << 20
@@ -101,7 +101,7 @@ def _check_pdist(self: object, p: float) -> None:
     _check_order("pdist", p)
 
 
-@op(grad_fn="RenormBackward0", inplace=True)
+@op(grad_fn="RenormBackward0", inplace=True, out=Out.EXACT)
 @gradients(
     "grad * where(reciprocal((s := norm(self) + c)) * c, c) + sgn(self) * where(sum_dim(grad * self) * c"
     " / square(s), c) if not is_complex(self) and p == 1 else grad + self"

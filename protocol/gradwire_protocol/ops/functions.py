@@ -8,7 +8,7 @@ from ..errors import ArgumentError
 from ..meta import Inference, Meta
 from ..promotion import Promote
 from ..shapes import elementwise
-from ..table import Float, Tensor, gradients, op
+from ..table import Float, Out, Tensor, gradients, op
 
 
 def _smooth(self: Meta) -> Inference:
@@ -239,28 +239,31 @@ def _rounding(name: str, self: Meta) -> Inference:
     return elementwise(self)
 
 
-@op(grad_fn="FloorBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="FloorBackward0", inplace=True, elementwise=True, inplace_function=True, out=Out.EXACT)
 @gradients("c")
 def floor(self: Tensor) -> Inference:
     """Round down; integers stay as they are. The gradient is zero."""
     return _rounding("floor", self)
 
 
-@op(grad_fn="CeilBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="CeilBackward0", inplace=True, elementwise=True, inplace_function=True, out=Out.EXACT)
 @gradients("c")
 def ceil(self: Tensor) -> Inference:
     """Round up; integers stay as they are. The gradient is zero."""
     return _rounding("ceil", self)
 
 
-@op(grad_fn="TruncBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="TruncBackward0", inplace=True, elementwise=True, inplace_function=True, out=Out.EXACT)
 @gradients("c")
 def trunc(self: Tensor) -> Inference:
     """Round towards zero; integers stay as they are. The gradient is zero."""
     return _rounding("trunc", self)
 
 
-@op(grad_fn="RoundBackward0", inplace=True, keyword_only=("decimals",), elementwise=True, inplace_function=True)
+@op(
+    grad_fn="RoundBackward0", inplace=True, keyword_only=("decimals",), elementwise=True, inplace_function=True,
+    out=Out.EXACT,
+)  # fmt: skip
 @gradients("c")
 def round(self: Tensor, decimals: int = 0) -> Inference:
     """Round to ``decimals`` places, halves to the even neighbour. The gradient is zero.
@@ -275,7 +278,7 @@ def round(self: Tensor, decimals: int = 0) -> Inference:
     return elementwise(self, grad_fn="RoundBackward1")
 
 
-@op(grad_fn="FracBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="FracBackward0", inplace=True, elementwise=True, inplace_function=True, out=Out.EXACT)
 @gradients("grad")
 def frac(self: Tensor) -> Inference:
     """What :func:`trunc` drops: ``self - trunc(self)``. Floating point only."""
@@ -283,7 +286,7 @@ def frac(self: Tensor) -> Inference:
     return elementwise(self)
 
 
-@op(grad_fn="NanToNumBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="NanToNumBackward0", inplace=True, elementwise=True, inplace_function=True, out=Out.EXACT)
 @gradients("grad * c", saves="self")
 def nan_to_num(
     self: Tensor, nan: Float | None = None, posinf: Float | None = None, neginf: Float | None = None

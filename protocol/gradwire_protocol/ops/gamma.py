@@ -11,7 +11,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..meta import Inference, Meta, new
 from ..promotion import Promote, ScalarKind
 from ..shapes import elementwise
-from ..table import Scalar, Tensor, gradients, op
+from ..table import Out, Scalar, Tensor, gradients, op
 
 ORDER = "there is no derivative by its first argument: detach that"
 MOST_DIMENSIONS = 10_000
@@ -66,7 +66,7 @@ def polygamma(self: Tensor, n: int) -> Inference:
     return smooth("polygamma", self)
 
 
-@op(grad_fn="MvlgammaBackward0", inplace=True, elementwise=True)
+@op(grad_fn="MvlgammaBackward0", inplace=True, elementwise=True, out=Out.OVERLAPPING)
 @gradients("grad * sum_dim(digamma(unsqueeze(self) - c))")
 def mvlgamma(self: Tensor, p: int) -> Inference:
     """The logarithm of the multivariate gamma function of dimension ``p``, for elements above ``(p - 1) / 2``.

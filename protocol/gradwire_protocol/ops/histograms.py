@@ -9,10 +9,10 @@ from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import ScalarKind
 from ..shapes import common_device
-from ..table import Ints, Real, Tensor, op
+from ..table import Ints, Out, Real, Tensor, op
 
 
-@op()
+@op(out=Out.EXACT)
 def histc(self: Tensor, bins: int = 100, min: Real = 0, max: Real = 0) -> Inference:
     """How many elements fall into each of ``bins`` intervals of equal width from ``min`` to ``max``, in the dtype of
     the tensor. If both are 0 (or equal), they are the extremes of the elements. What is outside does not count.

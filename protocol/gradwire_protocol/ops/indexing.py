@@ -10,7 +10,7 @@ from ..errors import ArgumentError, DTypeError, GradwireError, IndexOutOfRange, 
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..promotion import ScalarKind
 from ..shapes import broadcast, canonical_dim, common_device, elementwise_stride, like
-from ..table import Element, Expanded, Factor, Position, Tensor, gradients, op
+from ..table import Element, Expanded, Factor, Out, Position, Tensor, gradients, op
 from .views import diagonal_of, extent_of, place_in, span_in, with_entry
 
 MASKS = (bool_, uint8)
@@ -203,7 +203,7 @@ def check_along(name: str, self: Meta, dim: int, index: Meta, src: Meta | Scalar
     return at
 
 
-@op(grad_fn="GatherBackward0", differentiable=("self",), linear=True, along=True)
+@op(grad_fn="GatherBackward0", differentiable=("self",), linear=True, along=True, out=Out.EXACT | Out.APART)
 @gradients("gather_backward(grad)", saves="index")
 def gather(self: Tensor, dim: int, index: Tensor) -> Inference:
     """For each element of ``index`` the element of ``self`` that it names along ``dim``, at the same place in the
@@ -212,7 +212,7 @@ def gather(self: Tensor, dim: int, index: Tensor) -> Inference:
     return new(index.shape, self.dtype, self.device)
 
 
-@op(grad_fn="GatherBackward0", differentiable=("self",))
+@op(grad_fn="GatherBackward0", differentiable=("self",), out=Out.EXACT | Out.APART)
 @gradients("take_backward(grad) if dim is None else gather_backward(grad)", saves="indices", broadcasts=True)
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Inference:
     """Like :func:`gather`, with ``self`` and ``indices`` broadcast in the other dimensions; flat without ``dim``."""
@@ -228,7 +228,7 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Inf
     return new(with_entry(shape, at, indices.shape[at]) if shape else (), self.dtype, self.device)
 
 
-@op(grad_fn="ScatterBackward0", differentiable=("self", "src"), inplace=True, apart=True, along=True)
+@op(grad_fn="ScatterBackward0", differentiable=("self", "src"), inplace=True, apart=True, along=True, out=Out.EXACT)
 @gradients(self="scatter.ScatterBackward1(grad, c)", src="gather(grad)", saves={"self": "index", "src": "index"})
 def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Factor) -> Inference:
     """A copy with the elements of ``src`` (or one number) written to the places along ``dim`` that ``index`` names.
@@ -240,7 +240,7 @@ def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Factor) -> Infe
     return new(self.shape, self.dtype, self.device, grad_fn=None if isinstance(src, Meta) else "ScatterBackward1")
 
 
-@op(grad_fn="ScatterAddBackward0", differentiable=("self", "src"), inplace=True, apart=True, along=True)
+@op(grad_fn="ScatterAddBackward0", differentiable=("self", "src"), inplace=True, apart=True, along=True, out=Out.EXACT)
 @gradients(self="grad", src="gather(grad)", saves={"src": "index"})
 def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Inference:
     """A copy with the elements of ``src`` added at the places along ``dim`` that ``index`` names."""
@@ -253,13 +253,9 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
 @op(
-    grad_fn="ScatterReduceBackward0",
-    differentiable=("self", "src"),
-    inplace=True,
-    apart=True,
-    keyword_only=("include_self",),
-    along=True,
-)
+    grad_fn="ScatterReduceBackward0", differentiable=("self", "src"), inplace=True, apart=True,
+    keyword_only=("include_self",), along=True, out=Out.EXACT,
+)  # fmt: skip
 @gradients(
     self=(
         "scatter.ScatterBackward1((u := grad * scatter_reduce((s := masked_fill(self, c)), src) / s"
@@ -293,7 +289,7 @@ def scatter_reduce(
 # Along one dimension, whole slices
 
 
-@op(grad_fn="IndexSelectBackward0", differentiable=("self",), linear=True)
+@op(grad_fn="IndexSelectBackward0", differentiable=("self",), linear=True, out=Out.EXACT | Out.APART)
 @gradients("index_select_backward(grad)", saves="index")
 def index_select(self: Tensor, dim: int, index: Tensor) -> Inference:
     """The slices of ``self`` that a vector of indices names along ``dim``. Negative indices raise."""
@@ -322,7 +318,10 @@ def _check_slices(name: str, self: Meta, dim: int, index: Meta, source: Meta) ->
             )
 
 
-@op(grad_fn="IndexAddBackward0", differentiable=("self", "source"), inplace=True, apart=True, keyword_only=("alpha",))
+@op(
+    grad_fn="IndexAddBackward0", differentiable=("self", "source"), inplace=True, apart=True, keyword_only=("alpha",),
+    out=Out.EXACT,
+)  # fmt: skip
 @gradients(self="grad", source="times_alpha(reshape(index_select(grad)))", saves={"source": "index"})
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Factor = 1) -> Inference:
     """A copy with the slices of ``alpha * source`` added at the indices along ``dim``; repeated ones add up."""
@@ -333,7 +332,7 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Fact
     return inferred
 
 
-@op(grad_fn="IndexCopyBackward0", differentiable=("self", "source"), inplace=True, apart=True)
+@op(grad_fn="IndexCopyBackward0", differentiable=("self", "source"), inplace=True, apart=True, out=Out.EXACT)
 @gradients(self="index_fill(grad, c)", source="reshape(index_select(grad))", saves={"self": "index", "source": "index"})
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inference:
     """A copy with the slices of ``source`` written at the indices along ``dim``."""
@@ -372,7 +371,7 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Element) -
 # Flat indices
 
 
-@op(grad_fn="TakeBackward0", differentiable=("self",), linear=True)
+@op(grad_fn="TakeBackward0", differentiable=("self",), linear=True, out=Out.EXACT | Out.APART)
 @gradients("take_backward(grad)", saves="index")
 def take(self: Tensor, index: Tensor) -> Inference:
     """The elements that ``index`` names in the flattened tensor, in the shape of ``index``. Negative indices count
@@ -406,7 +405,7 @@ def _need_mask(name: str, mask: Meta) -> None:
         raise DTypeError(f"{name}: the mask must be bool, got {mask.dtype.name}")
 
 
-@op(grad_fn="MaskedSelectBackward0", differentiable=("self",), dynamic=True)
+@op(grad_fn="MaskedSelectBackward0", differentiable=("self",), dynamic=True, out=Out.EXACT | Out.APART)
 @gradients("masked_select_backward(grad)", saves="mask", broadcasts=True)
 def masked_select(self: Tensor, mask: Tensor) -> Inference:
     """The elements where the mask is true, as a vector; tensor and mask broadcast."""
@@ -426,7 +425,7 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Inference:
     return new(broadcast(self.shape, mask.shape), self.dtype, self.device)
 
 
-@op(dynamic=True)
+@op(dynamic=True, out=Out.EXACT)
 def nonzero(self: Tensor) -> Inference:
     """The indices of all elements that are not zero: int64, one row per element, one column per dimension."""
     return new((UNKNOWN, self.ndim), int64, self.device)
@@ -515,7 +514,7 @@ def select_scatter(self: Tensor, src: Tensor, dim: int, index: Position) -> Infe
     return _replaced("select_scatter", self, src, with_entry(self.shape, at))
 
 
-@op(grad_fn="SliceScatterBackward0")
+@op(grad_fn="SliceScatterBackward0", out=Out.EXACT)
 @gradients(self="slice_scatter(grad, c)", src="slice(grad)")
 def slice_scatter(
     self: Tensor, src: Tensor, dim: int = 0, start: Position | None = None, end: Position | None = None, step: int = 1

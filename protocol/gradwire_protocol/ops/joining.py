@@ -9,7 +9,7 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..promotion import result_type
 from ..shapes import canonical_dim, common_device
-from ..table import Tensor, gradients, op
+from ..table import Out, Tensor, gradients, op
 from .views import extent_of, with_entry
 
 CHANNELS_LAST = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
@@ -37,7 +37,7 @@ def joined_dtype(tensors: Sequence[Meta]) -> DType:
     return result_type([(t.dtype, t.ndim) for t in tensors])
 
 
-@op(grad_fn="CatBackward0", exposed=("function",), linear=True)
+@op(grad_fn="CatBackward0", exposed=("function",), linear=True, out=Out.APART | Out.JOINS)
 @gradients("slice(grad)")
 def cat(tensors: list[Tensor], dim: int = 0) -> Inference:
     """The tensors one after the other along a dimension. Dtypes are promoted; empty vectors fit everything."""
@@ -66,7 +66,7 @@ def cat(tensors: list[Tensor], dim: int = 0) -> Inference:
     return new(shape, dtype, device, compute=dtype, stride=stride)
 
 
-@op(grad_fn="StackBackward0", exposed=("function",), linear=True)
+@op(grad_fn="StackBackward0", exposed=("function",), linear=True, out=Out.APART | Out.JOINS)
 @gradients("select(grad)")
 def stack(tensors: list[Tensor], dim: int = 0) -> Inference:
     """Tensors of one shape, side by side along a new dimension. Dtypes are promoted."""

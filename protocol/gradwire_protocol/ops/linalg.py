@@ -9,7 +9,7 @@ from ..dtypes import DType
 from ..errors import DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new
 from ..shapes import broadcast, common_device
-from ..table import Tensor, gradients, op
+from ..table import Out, Tensor, gradients, op
 from .matrix import fits, need_same_dtype
 
 
@@ -101,7 +101,7 @@ def inverse(self: Tensor) -> Inference:
     return new(self.shape, self.dtype, self.device, stride=column_major(self.shape))
 
 
-@op(grad_fn="LinalgSolveExBackward0", exposed=(), cost=solution())
+@op(grad_fn="LinalgSolveExBackward0", exposed=(), cost=solution(), out=Out.EXACT)
 @gradients(**OF_SOLVE, saves="self result", broadcasts=("self",))
 def linalg_solve(self: Tensor, other: Tensor, left: bool = True) -> Inference:
     """The solution ``X`` of ``self @ X = other``, or with ``left=False`` of ``X @ self = other``.
@@ -135,7 +135,7 @@ def is_vector(self: Meta, other: Meta) -> bool:
     return other.ndim == 1 or (other.ndim == self.ndim - 1 and other.shape == self.shape[:-1])
 
 
-@op(grad_fn="LinalgCholeskyExBackward0", exposed=(), batched=True, cost=matrices(1))
+@op(grad_fn="LinalgCholeskyExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT)
 @gradients(OF_CHOLESKY)
 def linalg_cholesky(self: Tensor, upper: bool = False) -> Inference:
     """The lower triangular ``L`` with ``L @ L.mH`` equal to each Hermitian, positive definite matrix; ``L.mH`` with

@@ -9,7 +9,7 @@ from ..dtypes import int32
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, Shape, new, several
 from ..shapes import broadcast, common_device
-from ..table import Tensor, gradients, op
+from ..table import Out, Tensor, gradients, op
 from .linalg import OF_CHOLESKY, by_columns, need_matrix, need_square
 from .matrix import fits, need_same_dtype
 
@@ -41,7 +41,7 @@ _TALL: Final = _of_lu(
 )  # fmt: skip
 
 
-@op(results=2, grad_fn="LinalgCholeskyExBackward0", exposed=(), batched=True, cost=matrices(1))
+@op(results=2, grad_fn="LinalgCholeskyExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT)
 @gradients(OF_CHOLESKY)
 def linalg_cholesky_ex(self: Tensor, upper: bool = False, check_errors: bool = False) -> Inference:
     """(factor, info): the Cholesky factor as of :func:`linalg_cholesky`, and for each matrix 0, or the order of the
@@ -50,7 +50,7 @@ def linalg_cholesky_ex(self: Tensor, upper: bool = False, check_errors: bool = F
     return several(by_columns(self.shape, self.dtype, self.device), _infos(self))
 
 
-@op(results=2, grad_fn="LinalgQrBackward0", exposed=(), cost=matrices(1))
+@op(results=2, grad_fn="LinalgQrBackward0", exposed=(), cost=matrices(1), out=Out.EXACT)
 @gradients(
     "linalg_solve_triangular((r := adjoint(result1)), result @ ((t := triu((i := grad1 @ r"
     " - adjoint(result) @ grad))) + adjoint(t) + diag_embed(diagonal(i))) + grad)"
@@ -121,7 +121,7 @@ def linalg_householder_product(self: Tensor, tau: Tensor) -> Inference:
     return by_columns(self.shape, self.dtype, common_device(self, tau))
 
 
-@op(grad_fn="OrmqrBackward0", exposed=(), batched=True, cost=solution())
+@op(grad_fn="OrmqrBackward0", exposed=(), batched=True, cost=solution(), out=Out.EXACT)
 @gradients(
     self="tril(grad, other, self, tau)",
     tau="add(grad, other, self, tau)",
@@ -153,7 +153,7 @@ def _need_pivoting(name: str, self: Meta, pivot: bool) -> None:
         raise Unsupported(f"{name} without pivoting is not available; leave pivot=True")
 
 
-@op(results=3, constant=(0,), grad_fn="LinalgLuBackward0", exposed=(), batched=True, cost=matrices(1))
+@op(results=3, constant=(0,), grad_fn="LinalgLuBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT)
 @gradients(
     f"c @ ({_SQUARE} if is_square(self) else cat({_WIDE}, x) if is_wide(self) else cat({_TALL}, y))",
     saves="result0 result1 result2",
@@ -165,7 +165,7 @@ def linalg_lu(self: Tensor, pivot: bool = True) -> Inference:
     return _unpacked(self, True, True)
 
 
-@op(results=3, grad_fn="LinalgLuFactorExBackward0", exposed=(), batched=True, cost=matrices(1))
+@op(results=3, grad_fn="LinalgLuFactorExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT)
 @gradients(
     "matmul(grad, result) if self.ndim == 2 else matmul.UnsafeViewBackward0(grad, result)", saves="result0 result1"
 )
@@ -179,14 +179,9 @@ def linalg_lu_factor_ex(self: Tensor, pivot: bool = True, check_errors: bool = F
 
 
 @op(
-    results=3,
-    constant=(0,),
-    grad_fn="LuUnpackBackward0",
-    differentiable=("self",),
-    exposed=(),
-    batched=True,
-    cost=matrices(1),
-)
+    results=3, constant=(0,), grad_fn="LuUnpackBackward0", differentiable=("self",), exposed=(), batched=True,
+    cost=matrices(1), out=Out.EXACT,
+)  # fmt: skip
 @gradients(
     "((l := tril(grad1)) if not unpack_pivots or keeps_shape(self) or not is_wide(self)"
     " else pad(l)) + ((u := triu(grad2)) if not unpack_pivots or keeps_shape(self) or is_wide(self)"
@@ -211,7 +206,7 @@ def _unpacked(self: Meta, permutation: bool, triangles: bool) -> Inference:
     return several(*[new(shape, self.dtype, self.device) for shape in shapes])
 
 
-@op(grad_fn="LinalgLuSolveBackward0", differentiable=("self", "other"), exposed=(), cost=solution())
+@op(grad_fn="LinalgLuSolveBackward0", differentiable=("self", "other"), exposed=(), cost=solution(), out=Out.EXACT)
 @gradients(
     self=(
         "tril((r := c @ -((g @ adjoint(result) if left else adjoint(result) @ g) if not adjoint"
@@ -254,7 +249,7 @@ def solution_shape(name: str, self: Meta, other: Meta, left: bool) -> Shape:
     return (*broadcast(self.shape[:-2], other.shape[:-2]), *other.shape[-2:])
 
 
-@op(results=3, exposed=(), batched=True, cost=matrices(1))
+@op(results=3, exposed=(), batched=True, cost=matrices(1), out=Out.EXACT)
 def linalg_ldl_factor_ex(self: Tensor, hermitian: bool = False, check_errors: bool = False) -> Inference:
     """(LD, pivots, info): the factorization ``P @ L @ D @ L.mT @ P.mT`` of symmetric matrices (``L.mH`` of Hermitian
     ones), packed as LAPACK's sytrf and hetrf leave it in the lower triangle. Only that triangle is read. ``info`` is 0,
@@ -264,7 +259,7 @@ def linalg_ldl_factor_ex(self: Tensor, hermitian: bool = False, check_errors: bo
     return several(by_columns(self.shape, self.dtype, self.device), pivots, _infos(self))
 
 
-@op(exposed=(), cost=solution())
+@op(exposed=(), cost=solution(), out=Out.EXACT)
 def linalg_ldl_solve(self: Tensor, pivots: Tensor, other: Tensor, hermitian: bool = False) -> Inference:
     """The solution ``X`` of ``A @ X = other``, where ``self`` and ``pivots`` are A's packed LDL factorization. Batches
     broadcast. Not differentiable."""

@@ -9,7 +9,7 @@ from ..dtypes import int32, int64
 from ..errors import ArgumentError, ShapeError
 from ..meta import UNKNOWN, Inference, new, several
 from ..shapes import broadcast, common_device
-from ..table import Float, Tensor, gradients, op
+from ..table import Float, Out, Tensor, gradients, op
 from .linalg import IS_VECTOR, OF_SOLVE, by_columns, is_vector, linalg_solve, need_matrix, need_square
 from .linalg_factorization import smaller, solution_shape
 from .matrix import fits, need_same_dtype
@@ -21,7 +21,7 @@ def _as_matrix(operand: str) -> str:
     return f"(unsqueeze({operand}) if {IS_VECTOR} else {operand})"
 
 
-@op(results=2, grad_fn="LinalgInvExBackward0", exposed=(), batched=True, cost=matrices(1))
+@op(results=2, grad_fn="LinalgInvExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT)
 @gradients("-((s := adjoint(result)) @ grad @ s)")
 def linalg_inv_ex(self: Tensor, check_errors: bool = False) -> Inference:
     """(inverse, info): the inverse of each square matrix, and 0 for each, or where the diagonal of its LU factorization
@@ -31,7 +31,7 @@ def linalg_inv_ex(self: Tensor, check_errors: bool = False) -> Inference:
     return several(by_columns(self.shape, self.dtype, self.device), info)
 
 
-@op(results=2, grad_fn="LinalgSolveExBackward0", exposed=(), cost=solution())
+@op(results=2, grad_fn="LinalgSolveExBackward0", exposed=(), cost=solution(), out=Out.EXACT)
 @gradients(**OF_SOLVE, saves="self result0")
 def linalg_solve_ex(self: Tensor, other: Tensor, left: bool = True, check_errors: bool = False) -> Inference:
     """(solution, info): as :func:`linalg_solve`, and 0 for each matrix, or where the diagonal of its LU factorization
@@ -40,7 +40,7 @@ def linalg_solve_ex(self: Tensor, other: Tensor, left: bool = True, check_errors
     return several(solution, new(self.shape[:-2], int32, self.device))
 
 
-@op(grad_fn="LinalgSolveTriangularBackward0", exposed=(), cost=solution())
+@op(grad_fn="LinalgSolveTriangularBackward0", exposed=(), cost=solution(), out=Out.EXACT)
 @gradients(
     self=(
         "tril((s := -((g := linalg_solve_triangular(adjoint(self), grad)) @ adjoint(result) if left"
@@ -64,7 +64,7 @@ def linalg_solve_triangular(
     return by_columns(shape, self.dtype, common_device(self, other))
 
 
-@op(results=2, grad_fn="TriangularSolveBackward0", exposed=(), cost=solution("A", "self"))
+@op(results=2, grad_fn="TriangularSolveBackward0", exposed=(), cost=solution("A", "self"), out=Out.EXACT)
 @gradients(
     self="(g := linalg_solve_triangular(conj(A) if transpose else adjoint(A), grad))",
     A=(

@@ -6,7 +6,7 @@ from ..costs import matrices
 from ..errors import ArgumentError, DTypeError
 from ..meta import Inference, new, several
 from ..shapes import broadcast, common_device
-from ..table import Float, Tensor, gradients, op
+from ..table import Float, Out, Tensor, gradients, op
 from .linalg import by_columns, need_matrix, need_square
 from .linalg_factorization import smaller
 
@@ -23,7 +23,7 @@ def phase_free(self: Tensor, scale: Tensor) -> Inference:
     return new(self.shape, self.dtype, self.device)
 
 
-@op(results=2, grad_fn="LinalgEighBackward0", exposed=(), batched=True, cost=matrices(10))
+@op(results=2, grad_fn="LinalgEighBackward0", exposed=(), batched=True, cost=matrices(10), out=Out.EXACT)
 @gradients(
     "result1 @ ((triu((t := (s := adjoint(result1) @ grad1) - adjoint(s))) + tril(t))"
     " / (((v := unsqueeze(result)) - v + c) * c) + diag_embed(grad)) @ adjoint(result1)"
@@ -41,7 +41,7 @@ def linalg_eigh(self: Tensor, UPLO: str = "L") -> Inference:
     return several(values, by_columns(self.shape, self.dtype, self.device))
 
 
-@op(grad_fn="LinalgEighBackward0", exposed=(), batched=True, cost=matrices(4))
+@op(grad_fn="LinalgEighBackward0", exposed=(), batched=True, cost=matrices(4), out=Out.EXACT)
 @gradients("((s := linalg_eigh(self)[1]) * unsqueeze(grad)) @ adjoint(s)")
 def linalg_eigvalsh(self: Tensor, UPLO: str = "L") -> Inference:
     """The eigenvalues of each symmetric or Hermitian matrix, ascending; see :func:`linalg_eigh`."""
@@ -67,7 +67,7 @@ def linalg_eigvals(self: Tensor) -> Inference:
     return new(self.shape[:-1], self.dtype.to_complex(), self.device)
 
 
-@op(results=3, grad_fn="LinalgSvdBackward0", exposed=(), batched=True, cost=matrices(10))
+@op(results=3, grad_fn="LinalgSvdBackward0", exposed=(), batched=True, cost=matrices(10), out=Out.EXACT)
 @gradients(
     "(matmul((a := (grad, grad1, grad2, result, result1, result2))) if self.ndim == 2"
     " else matmul.UnsafeViewBackward0(a)) if is_square(self) and not is_empty(self) else add(a)"
@@ -87,7 +87,7 @@ def linalg_svd(self: Tensor, full_matrices: bool = True) -> Inference:
     return several(u, values, by_columns((*batch, n if full_matrices else k, n), self.dtype, self.device))
 
 
-@op(grad_fn="LinalgSvdBackward0", exposed=(), batched=True, cost=matrices(4))
+@op(grad_fn="LinalgSvdBackward0", exposed=(), batched=True, cost=matrices(4), out=Out.EXACT)
 @gradients("((s := linalg_svd(self)) * unsqueeze(grad)) @ s[2]")
 def linalg_svdvals(self: Tensor) -> Inference:
     """The singular values of each matrix, descending."""

@@ -10,7 +10,7 @@ from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, Shape, meta, new
 from ..promotion import ScalarKind
 from ..shapes import broadcast, canonical_dim, common_device, elementwise, view_stride
-from ..table import Factor, Tensor, gradients, op
+from ..table import Factor, Out, Tensor, gradients, op
 
 
 def fits(a: int, b: int) -> bool:
@@ -73,7 +73,7 @@ def need_expandable(name: str, self: Meta, shape: Shape) -> None:
         raise ShapeError(f"{name}: shape {list(self.shape)} does not expand to {list(shape)}, the product's")
 
 
-@op(grad_fn="MmBackward0", multilinear=True, cost=product("self"))
+@op(grad_fn="MmBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
 @gradients(
     self=(
         "grad * conj(other) if self.ndim == 1 and other.ndim == 1 else unsqueeze(grad) * conj(other)"
@@ -117,7 +117,7 @@ def _matmul_node(self: Meta, other: Meta) -> str:
     return "UnsafeViewBackward0"
 
 
-@op(grad_fn="MmBackward0", multilinear=True, cost=product("self"))
+@op(grad_fn="MmBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
 @gradients(self="mm(grad, adjoint(mat2))", mat2="mm(adjoint(self), grad)")
 def mm(self: Tensor, mat2: Tensor) -> Inference:
     """The product of two matrices, without broadcasting."""
@@ -128,7 +128,7 @@ def mm(self: Tensor, mat2: Tensor) -> Inference:
     return new((self.shape[0], mat2.shape[1]), dtype, common_device(self, mat2), compute=dtype)
 
 
-@op(grad_fn="BmmBackward0", multilinear=True, cost=product("self"))
+@op(grad_fn="BmmBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
 @gradients(self="bmm(grad, adjoint(mat2))", mat2="bmm(adjoint(self), grad)")
 def bmm(self: Tensor, mat2: Tensor) -> Inference:
     """The products of two batches of matrices, one by one: ``(b, n, k)`` times ``(b, k, m)`` is ``(b, n, m)``."""
@@ -146,7 +146,7 @@ def _batched(name: str, a: Meta, b: Meta) -> Shape:
     return (a.shape[0], a.shape[1], b.shape[2])
 
 
-@op(grad_fn="MvBackward0", multilinear=True, cost=product("self"))
+@op(grad_fn="MvBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
 @gradients(self="unsqueeze(grad) * unsqueeze(conj(vec))", vec="mv(adjoint(self), grad)")
 def mv(self: Tensor, vec: Tensor) -> Inference:
     """The product of a matrix and a vector."""
@@ -158,14 +158,14 @@ def mv(self: Tensor, vec: Tensor) -> Inference:
     return new((self.shape[0],), dtype, common_device(self, vec), compute=dtype)
 
 
-@op(grad_fn="DotBackward0", multilinear=True, cost=product("self"))
+@op(grad_fn="DotBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
 @gradients(self="grad * conj(tensor)", tensor="grad * conj(self)")
 def dot(self: Tensor, tensor: Tensor) -> Inference:
     """The sum of products of two vectors of equal length, as a 0-dim tensor. Nothing is conjugated."""
     return _dot("dot", self, tensor)
 
 
-@op(grad_fn="VdotBackward0", multilinear=True, cost=product("self"))
+@op(grad_fn="VdotBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
 @gradients(self="conj(grad) * other", other="grad * self")
 def vdot(self: Tensor, other: Tensor) -> Inference:
     """The dot product of two vectors with ``self`` conjugated."""
@@ -200,7 +200,7 @@ def inner(self: Tensor, other: Tensor) -> Inference:
     return new((*self.shape[:-1], *other.shape[:-1]), dtype, common_device(self, other), compute=dtype)
 
 
-@op(grad_fn="MulBackward0", multilinear=True)
+@op(grad_fn="MulBackward0", multilinear=True, out=Out.APART)
 @gradients(
     self="matmul.MvBackward0(grad, conj(to(vec2) if is_cast(vec2) else vec2))",
     vec2="matmul.MvBackward0(transpose(grad), conj(to(self) if is_cast(self) else self))",
@@ -216,13 +216,9 @@ def outer(self: Tensor, vec2: Tensor) -> Inference:
 
 
 @op(
-    grad_fn="AddmmBackward0",
-    inplace=True,
-    copied=("mat1", "mat2"),
-    keyword_only=("beta", "alpha"),
-    cost=product("mat1"),
-    total=True,
-)
+    grad_fn="AddmmBackward0", inplace=True, copied=("mat1", "mat2"), keyword_only=("beta", "alpha"),
+    cost=product("mat1"), total=True, out=Out.EXACT,
+)  # fmt: skip
 @gradients(
     self="times_beta(grad)",
     mat1="times_alpha(matmul(grad, adjoint(mat2)))",
@@ -237,13 +233,9 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Factor = 1, alpha: Fac
 
 
 @op(
-    grad_fn="AddmvBackward0",
-    inplace=True,
-    copied=("mat", "vec"),
-    keyword_only=("beta", "alpha"),
-    cost=product("mat"),
-    inplace_function=True,
-)
+    grad_fn="AddmvBackward0", inplace=True, copied=("mat", "vec"), keyword_only=("beta", "alpha"),
+    cost=product("mat"), inplace_function=True, out=Out.EXACT,
+)  # fmt: skip
 @gradients(
     self="times_beta(grad)",
     mat="times_alpha(unsqueeze(grad) * unsqueeze(conj(vec)))",
@@ -259,12 +251,10 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Factor = 1, alpha: Facto
 
 
 @op(
-    grad_fn="AddbmmBackward0",
-    inplace=True,
-    copied=("batch1", "batch2"),
-    keyword_only=("beta", "alpha"),
+    grad_fn="AddbmmBackward0", inplace=True, copied=("batch1", "batch2"), keyword_only=("beta", "alpha"),
     cost=Cost(lambda c: c.made * numel(c.batch1) // max(c.batch1.shape[-2], 1), product=True),
-)
+    out=Out.EXACT | Out.SILENT,
+)  # fmt: skip
 @gradients(
     self="times_beta(grad)",
     batch1="times_alpha(matmul.CloneBackward0(grad, adjoint(batch2)))",
@@ -278,12 +268,9 @@ def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Factor = 1, alpha
 
 
 @op(
-    grad_fn="BaddbmmBackward0",
-    inplace=True,
-    copied=("batch1", "batch2"),
-    keyword_only=("beta", "alpha"),
-    cost=product("batch1"),
-)
+    grad_fn="BaddbmmBackward0", inplace=True, copied=("batch1", "batch2"), keyword_only=("beta", "alpha"),
+    cost=product("batch1"), out=Out.EXACT,
+)  # fmt: skip
 @gradients(
     self="times_beta(grad)",
     batch1="times_alpha(matmul.UnsafeViewBackward0(grad, adjoint(batch2)))",
@@ -323,7 +310,7 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Factor = 1, alpha: Fact
     return inferred
 
 
-@op(grad_fn="UnsafeViewBackward0", multilinear=True)
+@op(grad_fn="UnsafeViewBackward0", multilinear=True, out=Out.APART)
 @gradients(
     self="reshape(contract(reshape(grad), conj((o := to(reshape(other)) if is_cast(other) else reshape(other)))))",
     other="reshape(contract(reshape(grad), conj((s := to(reshape(self)) if is_cast(self) else reshape(self)))))",
@@ -359,7 +346,7 @@ def trace(self: Tensor) -> Inference:
     return new((), dtype, self.device, compute=dtype)
 
 
-@op(grad_fn="LinalgCrossBackward0")
+@op(grad_fn="LinalgCrossBackward0", out=Out.EXACT | Out.APART)
 @gradients(self="cross(conj(expand(other)), grad)", other="cross(grad, conj(expand(self)))", broadcasts=("other",))
 def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Inference:
     """The cross product of 3-vectors along ``dim`` (by default the first dimension of extent 3), with broadcasting."""
@@ -380,7 +367,7 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Inference:
     return new(broadcast(self.shape, other.shape), dtype, common_device(self, other), compute=dtype)
 
 
-@op(grad_fn="AddmmBackward0", exposed=("nn.functional",), cost=product("self"), total=True)
+@op(grad_fn="AddmmBackward0", exposed=("nn.functional",), cost=product("self"), total=True, out=Out.EXACT)
 @gradients(
     self=(
         "unsqueeze(grad) * conj(weight) if weight.ndim == 1 else matmul.SqueezeBackward4(grad, conj(weight))"

@@ -9,7 +9,7 @@ from ..errors import DTypeError
 from ..meta import Inference, several
 from ..promotion import Promote
 from ..shapes import elementwise, like
-from ..table import Tensor, gradients, op
+from ..table import Out, Tensor, gradients, op
 
 
 @op(inplace=True, elementwise=True, cost=each(60), inplace_function=True)
@@ -29,11 +29,9 @@ def lcm(self: Tensor, other: Tensor) -> Inference:
 
 
 @op(
-    grad_fn="NotImplemented",
-    inplace=True,
-    underivable="it has no derivative, where(x > 0, 1, 0) has one, which is zero",
-    elementwise=True,
-)
+    grad_fn="NotImplemented", inplace=True,
+    underivable="it has no derivative, where(x > 0, 1, 0) has one, which is zero", elementwise=True, out=Out.EXACT,
+)  # fmt: skip
 def heaviside(self: Tensor, values: Tensor) -> Inference:
     """The unit step: 0 below 0, 1 above, and ``values`` at 0. Both are of one dtype, which is not complex.
 
@@ -55,7 +53,7 @@ def nextafter(self: Tensor, other: Tensor) -> Inference:
     return inferred
 
 
-@op(grad_fn="FrexpBackward0", results=2, elementwise=True)
+@op(grad_fn="FrexpBackward0", results=2, elementwise=True, out=Out.EXACT)
 @gradients("grad / exp2(to(c))", saves="result1")
 def frexp(self: Tensor) -> Inference:
     """(mantissa, int32 exponent), where ``self`` is ``mantissa * 2 ** exponent`` and the mantissa's size is from 0.5 to

@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, U
 from ..meta import Inference, Meta, new, view
 from ..promotion import Promote, ScalarKind
 from ..shapes import broadcast, common_device, elementwise, elementwise_stride
-from ..table import Element, Expanded, Factor, Scalar, Tensor, gradients, op
+from ..table import Element, Expanded, Factor, Out, Scalar, Tensor, gradients, op
 
 
 def _kind(scalar: object) -> ScalarKind:
@@ -177,7 +177,7 @@ def square(self: Tensor) -> Inference:
     return elementwise(self, ScalarKind.INT)
 
 
-@op(grad_fn="NegBackward0", inplace=True, linear=True, elementwise=True, inplace_function=True)
+@op(grad_fn="NegBackward0", inplace=True, linear=True, elementwise=True, inplace_function=True, out=Out.EXACT)
 @gradients("-grad")
 def neg(self: Tensor) -> Inference:
     """``-self``. Not defined on bools; unsigned integers wrap around."""
@@ -195,14 +195,14 @@ def positive(self: Tensor) -> Inference:
     return view(self, self.shape, self.stride)
 
 
-@op(grad_fn="AbsBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="AbsBackward0", inplace=True, elementwise=True, inplace_function=True, out=Out.EXACT)
 @gradients("grad * sgn(self)")
 def abs(self: Tensor) -> Inference:
     """The absolute value; of a complex number its magnitude, which is real. Not defined on bools."""
     return _defined_on("abs", elementwise(self, promotion=Promote.COMPLEX_TO_FLOAT))
 
 
-@op(grad_fn="SignBackward0", inplace=True, elementwise=True)
+@op(grad_fn="SignBackward0", inplace=True, elementwise=True, out=Out.EXACT)
 @gradients("c")
 def sign(self: Tensor) -> Inference:
     """-1, 0 or 1; NaN stays. For complex numbers see :func:`sgn`."""
@@ -210,7 +210,7 @@ def sign(self: Tensor) -> Inference:
     return elementwise(self)
 
 
-@op(grad_fn="SgnBackward0", inplace=True, elementwise=True)
+@op(grad_fn="SgnBackward0", inplace=True, elementwise=True, out=Out.EXACT)
 @gradients("where(c, (grad - real(grad * conj.ConjBackward0(result)) * result) / abs(self)) if is_complex(self) else c")
 def sgn(self: Tensor) -> Inference:
     """The sign; of a complex number the number of magnitude 1 in its direction, 0 for 0."""
@@ -301,12 +301,9 @@ def clamp_max(self: Tensor, max: Tensor | Element) -> Inference:
 
 
 @op(
-    grad_fn="WhereBackward0",
-    differentiable=("self", "other"),
-    exposed=("function",),
-    elementwise=True,
-    wrapped=("self", "other"),
-)
+    grad_fn="WhereBackward0", differentiable=("self", "other"), exposed=("function",), elementwise=True,
+    wrapped=("self", "other"), out=Out.EXACT,
+)  # fmt: skip
 @gradients(self="where(grad, c)", other="where(c, grad)", saves={"self": "condition", "other": "condition"})
 def where(condition: Tensor, self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """``self`` where the condition holds, else ``other``; all three broadcast, the two values promote.
@@ -359,7 +356,7 @@ def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Element) -> Inferenc
     return new(shape, self.dtype, device, grad_fn=grad_fn)
 
 
-@op(grad_fn="LerpBackward0", inplace=True, elementwise=True)
+@op(grad_fn="LerpBackward0", inplace=True, elementwise=True, out=Out.EXACT)
 @gradients(self="grad * conj(1 - weight)", end="grad * conj(weight)", weight="grad * conj(end - self)")
 def lerp(self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Inference:
     """``self + weight * (end - self)``. The dtypes do not promote: they must be the same."""
@@ -506,12 +503,9 @@ def conj(self: Tensor) -> Inference:
 
 
 @op(
-    grad_fn="ConjPhysicalBackward0",
-    inplace="ConjPhysicalBackward1",
-    linear=True,
-    elementwise=True,
-    inplace_function=True,
-)
+    grad_fn="ConjPhysicalBackward0", inplace="ConjPhysicalBackward1", linear=True, elementwise=True,
+    inplace_function=True, out=Out.EXACT,
+)  # fmt: skip
 @gradients("conj.ConjBackward0(grad)")
 def conj_physical(self: Tensor) -> Inference:
     """The complex conjugates, in new memory; real numbers as they are."""
@@ -538,14 +532,14 @@ def _complex_from(name: str, first: Meta, second: Meta) -> Inference:
     return new(out.shape, dtype, out.device, compute=first.dtype, stride=out.stride)
 
 
-@op(grad_fn="ComplexBackward0", name="complex", exposed=("function",), elementwise=True)
+@op(grad_fn="ComplexBackward0", name="complex", exposed=("function",), elementwise=True, out=Out.EXACT)
 @gradients(real="grad", imag="imag(grad)")
 def complex_(real: Tensor, imag: Tensor) -> Inference:
     """Complex numbers from their parts, which broadcast and have one dtype."""
     return _complex_from("complex", real, imag)
 
 
-@op(grad_fn="PolarBackward0", exposed=("function",), elementwise=True)
+@op(grad_fn="PolarBackward0", exposed=("function",), elementwise=True, out=Out.EXACT)
 @gradients(abs="grad * conj.ConjBackward0(sgn(result))", angle="grad * conj.ConjBackward0(result * c)")
 def polar(abs: Tensor, angle: Tensor) -> Inference:
     """Complex numbers from magnitude and angle, which broadcast and have one dtype."""

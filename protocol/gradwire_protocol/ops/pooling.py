@@ -9,7 +9,7 @@ from ..dtypes import BOOLEAN, INTEGRAL, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new, several
 from ..shapes import channels_last_stride, window_extent
-from ..table import Tensor, gradients, op
+from ..table import Out, Tensor, gradients, op
 from .convolution import Size, spatial
 
 Outputs = int | tuple[int | None, ...]
@@ -206,7 +206,7 @@ def avg_pool1d(
     return _mean(1, self, kernel_size, stride, padding, ceil_mode, None)
 
 
-@op(grad_fn="AvgPool2DBackward0", exposed=("nn.functional",), linear=True, cost=_pooled(2))
+@op(grad_fn="AvgPool2DBackward0", exposed=("nn.functional",), linear=True, cost=_pooled(2), out=Out.EXACT)
 @gradients("avg_pool_backward(grad)")
 def avg_pool2d(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
@@ -221,7 +221,7 @@ def avg_pool2d(
     return _mean(2, self, kernel_size, stride, padding, ceil_mode, divisor_override)
 
 
-@op(grad_fn="AvgPool3DBackward0", exposed=("nn.functional",), linear=True, cost=_pooled(3))
+@op(grad_fn="AvgPool3DBackward0", exposed=("nn.functional",), linear=True, cost=_pooled(3), out=Out.EXACT)
 @gradients("avg_pool_backward(grad)")
 def avg_pool3d(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,

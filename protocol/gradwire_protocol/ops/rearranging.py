@@ -7,7 +7,7 @@ from ..errors import ArgumentError, IndexOutOfRange, ShapeError
 from ..meta import Inference, Meta, new
 from ..meta import view as shows
 from ..shapes import canonical_dim, canonical_dims, like
-from ..table import Expanded, Ints, Tensor, gradients, op
+from ..table import Expanded, Ints, Out, Tensor, gradients, op
 from .views import diagonal_of, extent_of_memory
 
 
@@ -68,21 +68,27 @@ def _triangle(name: str, self: Meta) -> Inference:
     return new(self.shape, self.dtype, self.device)
 
 
-@op(grad_fn="TrilBackward0", inplace=True, expanded=Expanded.NUMBERS, linear=True, batched=True)
+@op(
+    grad_fn="TrilBackward0", inplace=True, expanded=Expanded.NUMBERS, linear=True, batched=True,
+    out=Out.EXACT | Out.OVERLAPPING,
+)  # fmt: skip
 @gradients("tril(grad)")
 def tril(self: Tensor, diagonal: int = 0) -> Inference:
     """The lower triangles of matrices, up to the given diagonal; zeros elsewhere."""
     return _triangle("tril", self)
 
 
-@op(grad_fn="TriuBackward0", inplace=True, expanded=Expanded.NUMBERS, linear=True, batched=True)
+@op(
+    grad_fn="TriuBackward0", inplace=True, expanded=Expanded.NUMBERS, linear=True, batched=True,
+    out=Out.EXACT | Out.OVERLAPPING,
+)  # fmt: skip
 @gradients("triu(grad)")
 def triu(self: Tensor, diagonal: int = 0) -> Inference:
     """The upper triangles of matrices, from the given diagonal on; zeros elsewhere."""
     return _triangle("triu", self)
 
 
-@op(grad_fn="DiagonalBackward0_copy", linear=True)
+@op(grad_fn="DiagonalBackward0_copy", linear=True, out=Out.EXACT)
 @gradients("diagonal(grad) if self.ndim == 1 else diagonal_backward(grad)")
 def diag(self: Tensor, diagonal: int = 0) -> Inference:
     """The diagonal of a matrix, copied, or the matrix that has a vector on its diagonal."""

@@ -9,7 +9,7 @@ from ..errors import ArgumentError, DTypeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import Promote, promote
 from ..shapes import canonical_dim, like, reduction
-from ..table import Ints, Real, Tensor, gradients, op
+from ..table import Ints, Out, Real, Tensor, gradients, op
 
 Dims = Ints | int | None
 
@@ -46,7 +46,7 @@ def _of_variance(grad: str) -> str:
 _OF_DEVIATION: Final = _of_variance("masked_fill(grad / (result * c), c)")
 
 
-@op(grad_fn="SumBackward0", keyword_only=("dtype",), linear=True, along=True)
+@op(grad_fn="SumBackward0", keyword_only=("dtype",), linear=True, along=True, out=Out.COMPUTED)
 @gradients("spread(grad)")
 def sum(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Sum over ``dim`` (an int, several, or all). Bools and integers are summed in int64; ``dtype`` converts first."""
@@ -122,7 +122,7 @@ def std_mean(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool
     return several(spread, reduction(self, dim, keepdim))
 
 
-@op(grad_fn="ProdBackward0", keyword_only=("dtype",), along=True)
+@op(grad_fn="ProdBackward0", keyword_only=("dtype",), along=True, out=Out.COMPUTED)
 @gradients(
     "grad if self.ndim == 0 else restored(grad) * conj(shift(cumprod(self))"
     " * flip(shift(cumprod(flip(self))))) if dim is not None else grad * conj(self) if is_empty(self)"
@@ -135,7 +135,7 @@ def prod(self: Tensor, dim: int | None = None, keepdim: bool = False, dtype: DTy
     return reduction(self, dim, keepdim, dtype=result, compute=compute, grad_fn=name)
 
 
-@op(grad_fn="LinalgVectorNormBackward0", along=True)
+@op(grad_fn="LinalgVectorNormBackward0", along=True, out=Out.EXACT)
 @gradients(
     "c if p == 0 else sgn(self) * (g := restored(grad)) if p == 1"
     " else self * masked_fill(g / (r := masked_fill((n := restored(result)), c)), c) if p == 2"
@@ -162,7 +162,7 @@ def _check_empty_norm(self: object, p: float, *rest: object) -> None:
         raise ArgumentError(f"norm: the {p} norm of no elements is not defined")
 
 
-@op(along=True)
+@op(along=True, out=Out.EXACT)
 def count_nonzero(self: Tensor, dim: Dims = None) -> Inference:
     """How many elements differ from zero (NaN does), in all or over ``dim``; int64."""
     return reduction(self, dim, False, dtype=int64)
@@ -178,13 +178,13 @@ def _truth(self: Meta, dim: Dims, keepdim: bool) -> Inference:
     return reduction(self, dim, keepdim, dtype=dtype)
 
 
-@op(along=True)
+@op(along=True, out=Out.TRUTHS)
 def all(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     """Whether all elements differ from zero; bool (uint8 for uint8). True where there is none."""
     return _truth(self, dim, keepdim)
 
 
-@op(along=True)
+@op(along=True, out=Out.TRUTHS)
 def any(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
     """Whether some element differs from zero; bool (uint8 for uint8). False where there is none."""
     return _truth(self, dim, keepdim)
@@ -209,14 +209,14 @@ def _softmax(name: str, self: Meta, dim: int, dtype: DType | None) -> Inference:
     return new(self.shape, result, self.device, compute=result)
 
 
-@op(grad_fn="SoftmaxBackward0", exposed=("function", "method", "nn.functional"), along=True)
+@op(grad_fn="SoftmaxBackward0", exposed=("function", "method", "nn.functional"), along=True, out=Out.EXACT)
 @gradients("softmax_backward(grad, result)")
 def softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Exponentials along ``dim``, divided by their sum. NaN where all are -inf. ``dtype`` converts first."""
     return _softmax("softmax", self, dim, dtype)
 
 
-@op(grad_fn="LogSoftmaxBackward0", exposed=("function", "method", "nn.functional"), along=True)
+@op(grad_fn="LogSoftmaxBackward0", exposed=("function", "method", "nn.functional"), along=True, out=Out.EXACT)
 @gradients("log_softmax_backward(grad, result)")
 def log_softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Logarithm of :func:`softmax`, computed without its rounding."""

@@ -12,7 +12,7 @@ from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, nothing
 from ..promotion import ScalarKind
 from ..shapes import broadcast, check_size, common_device, elementwise
-from ..table import Float, Position, Tensor, gradients, op
+from ..table import Float, Out, Position, Tensor, gradients, op
 from .creation import fresh, resembling
 
 FUNCTION = ("function",)
@@ -107,7 +107,7 @@ def _discrete(name: str, low: int, high: int, inferred: Inference) -> Inference:
     return inferred
 
 
-@op(random=True, exposed=FUNCTION, variadic="size")
+@op(random=True, exposed=FUNCTION, variadic="size", out=Out.MADE | Out.SILENT)
 def rand(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu") -> Inference:
     """Numbers uniform in [0, 1)."""
     return _continuous("rand", fresh(size, dtype, device))
@@ -119,7 +119,7 @@ def rand_like(self: Tensor, dtype: DType | None = None, device: str | None = Non
     return _continuous("rand_like", resembling(self, dtype, device))
 
 
-@op(random=True, exposed=FUNCTION, variadic="size")
+@op(random=True, exposed=FUNCTION, variadic="size", out=Out.MADE | Out.SILENT)
 def randn(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu") -> Inference:
     """Numbers of the normal distribution with mean 0 and variance 1."""
     return _continuous("randn", fresh(size, dtype, device))
@@ -131,7 +131,7 @@ def randn_like(self: Tensor, dtype: DType | None = None, device: str | None = No
     return _continuous("randn_like", resembling(self, dtype, device))
 
 
-@op(random=True, exposed=())
+@op(random=True, exposed=(), out=Out.MADE | Out.SILENT)
 def randint(
     low: Position, high: Position, size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu"
 ) -> Inference:
@@ -147,7 +147,7 @@ def randint_like(
     return _discrete("randint_like", low, high, resembling(self, dtype, device))
 
 
-@op(random=True, exposed=FUNCTION, keyword_only=("dtype", "device"), cost=SORTING)
+@op(random=True, exposed=FUNCTION, keyword_only=("dtype", "device"), cost=SORTING, out=Out.MADE | Out.SILENT)
 def randperm(n: int, dtype: DType = int64, device: str = "cpu") -> Inference:
     """The integers from 0 up to but without ``n``, in random order."""
     if n < 0:
@@ -159,7 +159,7 @@ def randperm(n: int, dtype: DType = int64, device: str = "cpu") -> Inference:
     return new((n,), dtype, device)
 
 
-@op(random=True, grad_fn="NormalBackward3", differentiable=("mean", "std"), exposed=(), elementwise=True)
+@op(random=True, grad_fn="NormalBackward3", differentiable=("mean", "std"), exposed=(), elementwise=True, out=Out.EXACT)
 @gradients("c")
 def normal(
     mean: Tensor | Float, std: Tensor | Float, size: tuple[int, ...] | None = None, dtype: DType | None = None,
@@ -187,7 +187,7 @@ def _check_normal(mean: object, std: float, *rest: object) -> None:
     _spread("normal")(None, mean, std)
 
 
-@op(random=True, grad_fn="BernoulliBackward0", differentiable=("self",), elementwise=True)
+@op(random=True, grad_fn="BernoulliBackward0", differentiable=("self",), elementwise=True, out=Out.ANY | Out.SILENT)
 @gradients("c")
 def bernoulli(self: Tensor, p: Float | None = None) -> Inference:
     """1 with the probability that ``self`` holds, else 0; with ``p`` only the shape and dtype of ``self`` count.
@@ -200,7 +200,7 @@ def bernoulli(self: Tensor, p: Float | None = None) -> Inference:
     return inferred if p is None else inferred.checking(_probability("bernoulli"))
 
 
-@op(random=True, cost=SORTING)
+@op(random=True, cost=SORTING, out=Out.EXACT | Out.SILENT)
 def multinomial(self: Tensor, num_samples: int, replacement: bool = False) -> Inference:
     """Draw ``num_samples`` indices along the last dimension, as likely as the weights in ``self`` say.
 

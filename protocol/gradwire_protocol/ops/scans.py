@@ -7,7 +7,7 @@ from ..errors import ShapeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import Promote, promote
 from ..shapes import canonical_dim
-from ..table import Scalar, Tensor, gradients, op
+from ..table import Out, Scalar, Tensor, gradients, op
 from .reduction import refuse_complex, summed_dtype
 
 
@@ -24,21 +24,21 @@ def _running(name: str, self: Meta, dim: int, dtype: DType | None) -> Inference:
     return scanned(self, dim, result, compute)
 
 
-@op(grad_fn="CumsumBackward0", inplace=True, keyword_only=("dtype",), linear=True, along=True)
+@op(grad_fn="CumsumBackward0", inplace=True, keyword_only=("dtype",), linear=True, along=True, out=Out.COMPUTED)
 @gradients("flip(cumsum(flip(grad))) if self.ndim > 0 else grad")
 def cumsum(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Running sums along ``dim``. Bools and integers are summed in int64; ``dtype`` converts first."""
     return _running("cumsum", self, dim, dtype)
 
 
-@op(grad_fn="CumprodBackward0", inplace=True, keyword_only=("dtype",), along=True)
+@op(grad_fn="CumprodBackward0", inplace=True, keyword_only=("dtype",), along=True, out=Out.COMPUTED)
 @gradients("grad if self.ndim == 0 else conj(shift(result)) * linear_recurrence(conj(shift(self)), grad)")
 def cumprod(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Running products along ``dim``. Bools and integers are multiplied in int64; ``dtype`` converts first."""
     return _running("cumprod", self, dim, dtype)
 
 
-@op(grad_fn="LogcumsumexpBackward0", along=True)
+@op(grad_fn="LogcumsumexpBackward0", along=True, out=Out.EXACT | Out.WHOLE)
 @gradients("grad if self.ndim == 0 else exp(self - result) * linear_recurrence(exp(result - shift(result)), grad)")
 def logcumsumexp(self: Tensor, dim: int) -> Inference:
     """Logarithm of the running sums of exponentials along ``dim``, without overflow."""
@@ -52,14 +52,14 @@ def _running_extreme(name: str, self: Meta, dim: int) -> Inference:
     return several(scanned(self, dim, compute=self.dtype), scanned(self, dim, int64))
 
 
-@op(grad_fn="CummaxBackward0", results=2, along=True)
+@op(grad_fn="CummaxBackward0", results=2, along=True, out=Out.EXACT)
 @gradients("gather_backward(grad)", saves="result1")
 def cummax(self: Tensor, dim: int) -> Inference:
     """(running maxima along ``dim``, the index of the latest element that equals each)."""
     return _running_extreme("cummax", self, dim)
 
 
-@op(grad_fn="CumminBackward0", results=2, along=True)
+@op(grad_fn="CumminBackward0", results=2, along=True, out=Out.EXACT)
 @gradients("gather_backward(grad)", saves="result1")
 def cummin(self: Tensor, dim: int) -> Inference:
     """(running minima along ``dim``, the index of the latest element that equals each)."""

@@ -11,7 +11,7 @@ from ..errors import ArgumentError, DTypeError
 from ..meta import UNKNOWN, Inference, Meta, new, several
 from ..promotion import Promote, ScalarKind, promote
 from ..shapes import canonical_dim, like
-from ..table import Scalar, Tensor, gradients, op
+from ..table import Out, Scalar, Tensor, gradients, op
 from .views import extent_of, with_entry
 
 
@@ -20,7 +20,7 @@ def _refuse_complex(name: str, self: Meta) -> None:
         raise DTypeError(f"{name} is not defined for {self.dtype.name}, which has no order")
 
 
-@op(grad_fn="SortBackward0", results=2, keyword_only=("stable",), along=True, cost=SORTING)
+@op(grad_fn="SortBackward0", results=2, keyword_only=("stable",), along=True, cost=SORTING, out=Out.EXACT)
 @gradients("gather_backward(grad)", saves="result1")
 def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Inference:
     """(the values in order along ``dim``, the indices they came from).
@@ -41,7 +41,7 @@ def argsort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool 
     return Inference(like(self, dtype=int64).outs, self.dtype)
 
 
-@op(grad_fn="SortBackward0", cost=SORTING)
+@op(grad_fn="SortBackward0", cost=SORTING, out=Out.EXACT | Out.WHOLE)
 @gradients("opaque()", saves="result1")
 def msort(self: Tensor) -> Inference:
     """The values in order along the first dimension."""
@@ -49,7 +49,7 @@ def msort(self: Tensor) -> Inference:
     return Inference(like(self).outs, self.dtype)
 
 
-@op(grad_fn="TopkBackward0", results=2, along=True, cost=SORTING)
+@op(grad_fn="TopkBackward0", results=2, along=True, cost=SORTING, out=Out.EXACT)
 @gradients("gather_backward(grad)", saves="result1")
 def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Inference:
     """(the ``k`` largest, or smallest, elements along ``dim``, their indices), always in order, NaN as largest."""
@@ -114,7 +114,7 @@ def _searched(name: str, sequence: Meta, values: Meta | ScalarKind, out_int32: b
     return new(shape, int32 if out_int32 else int64, sequence.device, compute=compute)
 
 
-@op(keyword_only=("out_int32", "right"), cost=SORTING)
+@op(keyword_only=("out_int32", "right"), cost=SORTING, out=Out.EXACT)
 def searchsorted(
     sorted_sequence: Tensor, input: Tensor | Scalar, out_int32: bool = False, right: bool = False
 ) -> Inference:
@@ -135,7 +135,7 @@ def searchsorted(
     return _searched("searchsorted", sorted_sequence, input, out_int32)
 
 
-@op(keyword_only=("out_int32", "right"), cost=SORTING)
+@op(keyword_only=("out_int32", "right"), cost=SORTING, out=Out.EXACT)
 def bucketize(self: Tensor | Scalar, boundaries: Tensor, out_int32: bool = False, right: bool = False) -> Inference:
     """The number of the interval between sorted ``boundaries`` that each value falls into. A boundary belongs to the
     interval below it, with ``right`` to the one above."""

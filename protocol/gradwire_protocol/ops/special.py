@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..meta import Inference
-from ..table import Scalar, Tensor, gradients, op
+from ..table import Out, Scalar, Tensor, gradients, op
 from .gamma import numbered, smooth
 
 HERE = ("special",)
@@ -23,7 +23,7 @@ def special_erfcx(self: Tensor) -> Inference:
     return smooth("erfcx", self)
 
 
-@op(grad_fn="MulBackward1", exposed=HERE, elementwise=True)
+@op(grad_fn="MulBackward1", exposed=HERE, elementwise=True, out=Out.OVERLAPPING)
 @gradients("grad * (exp(self * self * c) * c)")
 def special_ndtr(self: Tensor) -> Inference:
     """The standard normal distribution function, the area under the bell curve up to x; integers become floats."""

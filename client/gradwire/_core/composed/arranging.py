@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
-from typing import Any
+from typing import Any, Final
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from gradwire_protocol.out import Out
 from gradwire_protocol.shapes import broadcast, canonical_dim
 from gradwire_protocol.table import TABLE
 
@@ -130,8 +131,9 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     return call("index_select", input, dim, call("repeated_positions", repeats))
 
 
-for _function in (flatten, positive, ravel, fliplr, flipud, diagflat, diff, repeat_interleave):
+for _function in (flatten, positive, ravel, fliplr, flipud, diagflat, repeat_interleave):
     offer(_function)
+offer(diff, out=Out.EXACT | Out.WHOLE)
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
@@ -246,10 +248,14 @@ for _function in (tensor_split,):
     offer(_function)
 
 
-VIEWS = (
-    "alias", "diagonal", "expand", "narrow", "permute", "select", "slice", "split", "squeeze", "t",
-    "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as_real", "view_as_complex",
-)  # fmt: skip
+COPIED: Final = {
+    Out.PLAIN: ("select", "slice", "split", "view_as_real", "view_as_complex"),
+    Out.EXACT: (
+        "alias", "diagonal", "expand", "permute", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view",
+    ),
+    Out.EXACT | Out.SILENT: ("narrow",),
+}  # fmt: skip
+"""The views that there are copying functions of, by how those treat ``out=``."""
 
 
 @offer
@@ -282,8 +288,9 @@ def _view_of(name: str) -> Callable[..., Any]:
     return found
 
 
-for _name in VIEWS:
-    offer(copying(_name, _view_of(_name)), method=_name == "narrow")
+for _how, _views in COPIED.items():
+    for _name in _views:
+        offer(copying(_name, _view_of(_name)), method=_name == "narrow", out=_how)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -319,7 +326,7 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 offer(split_with_sizes)
 for _function in (unsafe_chunk, unsafe_split, unsafe_split_with_sizes):
     offer(_function)
-offer(split_with_sizes_copy, method=False)
+offer(split_with_sizes_copy, method=False, out=Out.EXACT)
 
 
 _as_strided = FUNCTIONS["as_strided"]
@@ -340,7 +347,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     return _as_strided(input, size, stride, begin, absolute=storage_offset is not None)
 
 
-offer(copying("as_strided", as_strided), method=False)
+offer(copying("as_strided", as_strided), method=False, out=Out.EXACT)
 
 
 @offer

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError, Unsupported
+from gradwire_protocol.out import Out
 
 from ..dispatch.dispatch import call
 from ..dispatch.out_argument import accepts_out
@@ -135,11 +136,12 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 
 _function: Callable[..., Any]
 for _function in (
-    slogdet, logdet, inverse, pinverse, cholesky, qr, svd, geqrf, orgqr, ormqr, triangular_solve, lu, lu_solve,
-    matrix_power,
+    slogdet, logdet, inverse, pinverse, cholesky, geqrf, orgqr, ormqr, triangular_solve, lu, matrix_power,
 ):  # fmt: skip
     offer(accepts_out(_function))
-offer(lu_unpack, method=False)
+for _function in (qr, svd, lu_solve):
+    offer(accepts_out(_function, how=Out.EXACT))
+offer(lu_unpack, method=False, out=Out.PLAIN)
 offer(accepts_out(chain_matmul), method=False)
 offer(vander, method=False)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import DTypeError
+from gradwire_protocol.out import Out
 
 from ..dispatch.dispatch import call
 from ..surface.methods import FUNCTIONS, offer
@@ -54,9 +55,9 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
     return call("pow_", self, exponent.to(wide) if isinstance(exponent, Tensor) else exponent)
 
 
-offer(polygamma, method=False)
+offer(polygamma, method=False, out=Out.PLAIN)
 offer(fill, method=False)
-offer(float_power)
+offer(float_power, out=Out.EXACT)
 setattr(Tensor, float_power_.__name__, float_power_)
 
 

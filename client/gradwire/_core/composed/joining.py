@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ShapeError
+from gradwire_protocol.out import Out
 from gradwire_protocol.promotion import join
 
 from ..dispatch.dispatch import call
@@ -139,5 +140,7 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 offer(combinations)
-for _plain in (hstack, vstack, dstack, column_stack, block_diag, cartesian_prod):
+for _plain in (block_diag, cartesian_prod):
     offer(_plain, method=False)
+for _plain in (hstack, vstack, dstack, column_stack):
+    offer(_plain, method=False, out=Out.APART | Out.JOINS)

@@ -8,6 +8,7 @@ from typing import Any
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, ShapeError
+from gradwire_protocol.out import Out
 from gradwire_protocol.shapes import canonical_dim
 
 from ..dispatch.dispatch import call
@@ -111,10 +112,12 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     return _isclose(input, other, rtol, atol, equal_nan)
 
 
-for _function in (nonzero, narrow, isclose):
+for _function in (narrow, isclose):
     offer(_function)
-for _plain in (searchsorted, bucketize, unravel_index):
-    offer(_plain, method=False)
+offer(nonzero, out=Out.PLAIN)
+offer(unravel_index, method=False)
+for _plain in (searchsorted, bucketize):
+    offer(_plain, method=False, out=Out.PLAIN)
 
 
 def unique(
@@ -150,8 +153,9 @@ def is_nonzero(input: Tensor) -> bool:
     return bool(input)
 
 
-for _function in (unique, unique_consecutive, isin, is_nonzero):
+for _function in (unique, unique_consecutive, is_nonzero):
     offer(_function)
+offer(isin, out=Out.EXACT)
 
 
 def scatter(
@@ -223,5 +227,5 @@ def _spread(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) 
 
 attach("index_reduce_", index_reduce_)
 attach("scatter_", scatter_)
-for _function in (scatter, index_reduce):
-    offer(_function)
+offer(scatter, out=Out.PLAIN)
+offer(index_reduce, out=Out.EXACT | Out.WHOLE)

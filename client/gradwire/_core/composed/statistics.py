@@ -8,6 +8,7 @@ from typing import Any
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import BOOLEAN, INTEGRAL, float32
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, Unsupported
+from gradwire_protocol.out import Out
 from gradwire_protocol.shapes import canonical_dim
 
 from ..context.modes import no_grad
@@ -72,7 +73,7 @@ def histogramdd(
     return _Histograms(hist, tuple(edges))
 
 
-offer(histogram)
+offer(histogram, out=Out.EXACT)
 offer(histogramdd, method=False)
 
 
@@ -105,10 +106,10 @@ def norm_except_dim(v: Tensor, pow: float = 2, dim: int = 0) -> Tensor:
     return call("norm", v, pow, tuple(i for i in range(v.ndim) if i != dim % v.ndim), True)
 
 
-for _function in (norm, dist):
-    offer(_function)
-offer(frobenius_norm, method=False)
-offer(nuclear_norm, method=False)
+offer(dist)
+offer(norm, out=Out.PLAIN)
+offer(frobenius_norm, method=False, out=Out.PLAIN)
+offer(nuclear_norm, method=False, out=Out.PLAIN)
 offer(norm_except_dim, method=False)
 
 
@@ -236,8 +237,9 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
     return call("pad", input, tuple(pad), "constant", value)
 
 
-for _function in (native_layer_norm, native_group_norm, native_batch_norm, constant_pad_nd):
+for _function in (native_layer_norm, native_group_norm, native_batch_norm):
     offer(_function, method=False)
+offer(constant_pad_nd, method=False, out=Out.PLAIN)
 
 
 _NUMBERS = (int, float, complex)

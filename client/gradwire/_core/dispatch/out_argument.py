@@ -6,11 +6,12 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from gradwire_protocol.dtypes import DType, uint8
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, DeviceError, DTypeError, GraphError
 from gradwire_protocol.meta import meta
+from gradwire_protocol.out import Out
 from gradwire_protocol.overlap import Overlap, Region, find_overlap
 from gradwire_protocol.promotion import can_cast
 from gradwire_protocol.shapes import is_dense
@@ -22,83 +23,14 @@ from ..graph.inplace import check_expanded
 from ..tensor.tensor import Tensor
 from .dispatch import call
 
-_EXACT: Final = {
-    "abs", "addbmm", "addmm", "addmv", "alias_copy", "amax", "amin", "aminmax", "argmax", "argmin",
-    "as_strided_copy", "avg_pool2d", "avg_pool3d", "baddbmm", "bitwise_not", "bmm", "bucketize", "ceil", "complex",
-    "conj_physical", "count_nonzero", "cross", "cummax", "cummin", "diag", "diagonal_copy", "diff", "dot",
-    "expand_copy", "float_power", "floor", "frac", "frexp", "gather", "gelu", "hardshrink", "heaviside", "histc",
-    "histogram", "index_add", "index_copy", "index_reduce", "index_select", "isin", "isneginf", "isposinf",
-    "kthvalue", "lerp", "linear", "log_softmax", "logcumsumexp", "logsigmoid", "lu_solve", "lu_unpack",
-    "masked_select", "matmul", "max_dim", "median_dim", "min_dim", "mm", "mode", "msort", "multinomial", "mv",
-    "nan_to_num", "nanmedian_dim", "nanquantile", "narrow_copy", "neg", "nonzero", "norm", "normal", "ormqr",
-    "permute_copy", "polar", "qr", "quantile", "renorm", "round", "scatter", "scatter_add", "scatter_reduce",
-    "searchsorted", "sgn", "sign", "signbit", "slice_scatter", "softmax", "softplus", "softshrink", "sort",
-    "split_with_sizes_copy", "squeeze_copy", "svd", "t_copy", "take", "take_along_dim", "tensordot", "topk",
-    "transpose_copy", "triangular_solve", "tril", "triu", "trunc", "unbind_copy", "unfold_copy", "unsqueeze_copy",
-    "vdot", "view_copy", "where", "linalg.cholesky", "linalg.cholesky_ex", "linalg.cross", "linalg.det",
-    "linalg.eigh", "linalg.eigvalsh", "linalg.inv", "linalg.inv_ex", "linalg.ldl_factor", "linalg.ldl_factor_ex",
-    "linalg.ldl_solve", "linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex", "linalg.lu_solve",
-    "linalg.matrix_norm", "linalg.multi_dot", "linalg.norm", "linalg.qr", "linalg.slogdet", "linalg.solve",
-    "linalg.solve_ex", "linalg.solve_triangular", "linalg.svd", "linalg.svdvals", "linalg.vecdot",
-    "linalg.vector_norm",
-}  # fmt: skip
-"""Functions whose ``out`` must have the result's dtype, not only one that holds it."""
 
-_OF_TRUTHS: Final = {"all", "any"}
-"""Functions whose ``out`` is of bools, or of uint8."""
-
-_OF_ANY_DTYPE: Final = {"bernoulli"}
-"""Functions whose results are written into an ``out`` of any dtype."""
-
-_COMPUTED_IN: Final = {
-    "arange", "cumprod", "cumsum", "empty", "eye", "full", "linspace", "logspace", "ones", "prod", "rand",
-    "randint", "randn", "randperm", "sum", "zeros",
-}  # fmt: skip
-"""Functions that compute in the dtype of ``out``, and make what they make on its device."""
-
-_APART: Final = {
-    "cat", "column_stack", "concat", "dstack", "gather", "hstack", "index_select", "kron", "kthvalue",
-    "masked_select", "median_dim", "nanmedian_dim", "outer", "stack", "take", "take_along_dim", "vstack", "cross",
-    "linalg.cross",
-}  # fmt: skip
-"""Functions whose ``out`` must not share memory with what they read."""
-
-_IN_PLACE: Final = {
-    "angle", "diff", "fmax", "fmin", "gelu", "hardshrink", "index_reduce", "logaddexp", "logaddexp2", "logcumsumexp",
-    "max", "maximum", "min", "minimum", "msort", "softplus", "softshrink", "where",
-}  # fmt: skip
-"""Functions without an in-place form whose ``out`` may be what they read, but not a part of it, as with those
-that have one."""
-
-_UNCHECKED: Final = {"mvlgamma", "special_ndtr", "tril", "triu"}
-"""Functions of a kind that PyTorch checks ``out`` of, but not of these."""
-
-_BY_COUNT: Final = {"arange", "linspace", "logspace", "range"}
-"""Functions that fill an ``out`` of as many elements as there are, in order and whatever its shape."""
-
-_IN_SILENCE: Final = {
-    "addbmm", "bernoulli", "empty", "eye", "full", "linspace", "logsigmoid", "logspace", "multinomial", "narrow_copy",
-    "ones", "rand", "randint", "randn", "randperm", "zeros",
-}  # fmt: skip
-"""Functions that give ``out`` another shape without a warning."""
-
-_ROW_MAJOR: Final = {"nanquantile", "quantile"}
-"""Functions that give an ``out`` of another shape row-major order, whichever order their results are in."""
-
-_JOINING: Final = {"cat", "column_stack", "dstack", "hstack", "stack", "vstack"}
-
-MADE_BY_HAND: Final = (
-    "alias_copy", "as_strided_copy", "bucketize", "column_stack", "conj_physical", "constant_pad_nd", "diagonal_copy",
-    "diff", "dstack", "expand_copy", "float_power", "frobenius_norm", "histogram", "hstack", "index_reduce", "isin",
-    "lu_unpack", "max", "median", "min", "nanmedian", "narrow_copy", "nonzero", "norm", "nuclear_norm", "permute_copy",
-    "polygamma", "scatter", "searchsorted", "select_copy", "slice_copy", "split_copy", "split_with_sizes_copy",
-    "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_as_complex_copy",
-    "view_as_real_copy", "view_copy", "vstack", "where",
-)  # fmt: skip
-"""Composed functions and overloads that take ``out`` by way of :func:`accepts_out`."""
+def stated(name: str) -> Out:
+    """What the table says about ``out=`` of a function; one of ``linalg`` is an op of both names."""
+    op = TABLE.get(name.replace(".", "_"))
+    return Out.PLAIN if op is None else op.out
 
 
-def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
+def into(name: str, how: Out, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
     """Write a result into ``out``, which takes its shape, and return ``out``.
 
     Of another shape, it takes the order of the result, from its first element on in its own memory where there is room.
@@ -106,6 +38,7 @@ def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
     Several results go into a sequence of as many tensors.
 
     Args:
+        how: what the function that is called ``name`` declares about it.
         given: what the result was made of.
 
     Raises:
@@ -118,36 +51,38 @@ def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise ArgumentTypeError(f"{name}: out must be {len(result)} tensors, as many as there are results")
-        given, each = list(given), f"{name}_dim" if f"{name}_dim" in _EXACT else name
-        written = [into(each, r, o, given) for r, o in zip(result, out)]
+        given, each = list(given), name
+        if f"{name}_dim" in TABLE:
+            each, how = f"{name}_dim", stated(f"{name}_dim")
+        written = [into(each, how, r, o, given) for r, o in zip(result, out)]
         return type(result)(*written) if hasattr(result, "_fields") else type(result)(written)
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{name}: out must be a tensor, not {type(out).__name__}")
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):
         raise GraphError(f"{name}: out= does not record history; call it under no_grad(), or assign the result")
-    if not _holds(name, out.dtype, result.dtype) and not (
+    if not _holds(how, out.dtype, result.dtype) and not (
         name == "abs" and out.is_complex() and any(t.dtype is out.dtype for t in tensors_among(given))
     ):
-        kind = ArgumentTypeError if name in _JOINING else DTypeError
+        kind = ArgumentTypeError if Out.JOINS in how else DTypeError
         raise kind(f"{name}: a {result.dtype.name} result cannot be written into out of {out.dtype.name}")
     if result._meta.device != out._meta.device:
         raise DeviceError(f"{name}: the result is on {result.device}, out on {out.device}")
-    _check_apart(name, out, tuple(result.shape), given)
-    if name in _BY_COUNT and out.numel() == result.numel():
+    _check_apart(name, how, out, tuple(result.shape), given)
+    if Out.COUNTED in how and out.numel() == result.numel():
         result = result.reshape(out.shape)
     elif tuple(out.shape) != tuple(result.shape):
-        if out.numel() and name not in _IN_SILENCE:
+        if out.numel() and Out.SILENT not in how:
             warnings.warn(
                 f"{name}: out of shape {list(out.shape)} takes the shape {list(result.shape)} of the result; "
                 "bring an empty tensor to say that this is meant",
                 stacklevel=3,
             )
-        if name in _APART:
+        if Out.APART in how:
             check_expanded(out, name)
         resize_(out, tuple(result.shape))
         described = result._known_meta()
         if (
-            name not in _ROW_MAJOR
+            Out.ROW_MAJOR not in how
             and not described.contiguous
             and is_dense(described.shape, described.stride)
             and out._id >= 0
@@ -158,13 +93,13 @@ def into(name: str, result: Any, out: Any, given: Iterable[Any] = ()) -> Any:
     return out
 
 
-def _holds(name: str, held: DType, dtype: DType) -> bool:
+def _holds(how: Out, held: DType, dtype: DType) -> bool:
     """Whether a function writes results of a dtype into an ``out`` of another."""
-    if held is dtype or name in _OF_ANY_DTYPE:
+    if held is dtype or Out.ANY in how:
         return True
-    if name in _OF_TRUTHS:
+    if Out.TRUTHS in how:
         return held is uint8
-    return name not in _EXACT and can_cast(dtype, held)
+    return Out.EXACT not in how and can_cast(dtype, held)
 
 
 def tensors_among(given: Iterable[Any]) -> Iterator[Tensor]:
@@ -176,7 +111,7 @@ def tensors_among(given: Iterable[Any]) -> Iterator[Tensor]:
             yield from tensors_among(value)
 
 
-def _check_apart(name: str, out: Tensor, shape: tuple[int, ...], given: Iterable[Any]) -> None:
+def _check_apart(name: str, how: Out, out: Tensor, shape: tuple[int, ...], given: Iterable[Any]) -> None:
     """Check that ``out`` shares no memory with an operand in a way that PyTorch refuses.
 
     What it does not look at is computed: here the result is complete before it is written.
@@ -184,19 +119,19 @@ def _check_apart(name: str, out: Tensor, shape: tuple[int, ...], given: Iterable
     Raises:
         ArgumentError: when it does.
     """
-    if name in _UNCHECKED:
+    if Out.OVERLAPPING in how:
         return
     form = TABLE.get(f"{name}_")
     if form is not None and form.base is None:
         form = None
-    if form is None and name not in _APART and name not in _IN_PLACE and not name.startswith("special_"):
+    if form is None and not how & (Out.APART | Out.WHOLE):
         return
     for at, value in enumerate(given):
         if form is not None and (at >= len(form.params) or form.params[at].name in form.copied):
             continue
-        apart = name in _APART or (form is not None and form.apart and at > 0)
+        apart = Out.APART in how or (form is not None and form.apart and at > 0)
         for operand in tensors_among((value,)):
-            found = overlap(out, shape if name in _APART else None, operand)
+            found = overlap(out, shape if Out.APART in how else None, operand)
             if found is Overlap.PARTIAL or (apart and found is Overlap.FULL):
                 raise ArgumentError(
                     f"{name}: out and an operand have {found.value}: write into another tensor, or clone the operand"
@@ -224,35 +159,37 @@ def overlap(out: Tensor, shape: tuple[int, ...] | None, operand: Tensor) -> Over
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def accepts_out(function: Function, name: str = "") -> Function:
-    """Let a function that makes new tensors take ``out=``; errors call it by ``name``, else by its own."""
+def accepts_out(function: Function, name: str = "", how: Out = Out.PLAIN) -> Function:
+    """Let a function that makes new tensors take ``out=``; errors call it by ``name``, else by its own. ``how`` adds to
+    what an op of this name declares."""
     known = name or function.__name__
+    how |= stated(known)
 
     @wraps(function)
     def taking(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if kwargs else None
         if out is None:
             return function(*args, **kwargs)
-        computed_in(known, out, kwargs)
-        return into(known, function(*args, **kwargs), out, (*args, *kwargs.values()))
+        computed_in(known, how, out, kwargs)
+        return into(known, how, function(*args, **kwargs), out, (*args, *kwargs.values()))
 
     show_as(taking, lambda: with_out(inspect.signature(function)))
     return taking  # type: ignore[return-value]
 
 
-def computed_in(name: str, out: Any, kwargs: dict[str, Any]) -> None:
+def computed_in(name: str, how: Out, out: Any, kwargs: dict[str, Any]) -> None:
     """Let functions that compute in the dtype of ``out`` do so.
 
     Raises:
         DTypeError: when another dtype is asked for.
     """
-    if name not in _COMPUTED_IN or not isinstance(out, Tensor):
+    if not how & (Out.COMPUTED | Out.MADE) or not isinstance(out, Tensor):
         return
     dtype = kwargs.get("dtype")
     if dtype is not None and dtype is not out.dtype:
         raise DTypeError(f"{name}: dtype={dtype.name} contradicts out of {out.dtype.name}")
     kwargs["dtype"] = out.dtype
-    if name not in ("sum", "prod", "cumsum", "cumprod"):
+    if Out.MADE in how:
         kwargs.setdefault("device", out.device)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from gradwire_protocol.errors import (
 )
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import INFERENCE_MODE, check_can_require_grad
+from gradwire_protocol.out import Out
 from gradwire_protocol.promotion import ScalarKind, join
 
 from ..context.default_device import PLACES
@@ -413,7 +414,7 @@ def _end(name: str, value: Any) -> Any:
     return value.item()
 
 
-@accepts_out
+@partial(accepts_out, how=Out.COUNTED)
 @takes_options
 def range(
     start: float | Tensor = 0, end: float | Tensor | None = None, step: float | Tensor = 1, **options: Any

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, DTypeError, ShapeError
+from gradwire_protocol.out import Out
 from gradwire_protocol.table import TABLE, Op
 
 from ..context.default_device import PLACES
@@ -25,7 +26,7 @@ from ..context.late_signatures import Annotation, called_as, show_as
 from ..context.modes import MODES
 from ..dispatch.dispatch import call, run
 from ..dispatch.fast_path import NOT_APPLICABLE, record_unary
-from ..dispatch.out_argument import computed_in, into
+from ..dispatch.out_argument import accepts_out, computed_in, into
 from ..dispatch.overrides import PUBLIC, left_to_others, register_maker
 from ..dispatch.signatures import Signature, key_of, known
 from ..graph.forward_levels import OPEN
@@ -81,8 +82,8 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
                 kwargs["self"] = kwargs.pop("input")
             out = kwargs.pop("out", None)
             if out is not None:
-                computed_in(op.name, out, kwargs)
-                return into(op.name, function(*args, **kwargs), out, (*args, *kwargs.values()))
+                computed_in(op.name, op.out, out, kwargs)
+                return into(op.name, op.out, function(*args, **kwargs), out, (*args, *kwargs.values()))
             if op.random and kwargs.get("generator", ...) is not ...:
                 generator = kwargs.pop("generator")
                 with nullcontext() if generator is None else drawing_from(generator):
@@ -138,11 +139,15 @@ def attach(name: str, value: Any) -> None:
     setattr(Tensor, name, value)
 
 
-def offer(function: Offered, method: bool = True) -> Offered:
-    """Offer a hand-written function under its name, as a rule also as a method."""
+def offer(function: Offered, method: bool = True, out: Out | None = None) -> Offered:
+    """Offer a hand-written function under its name, as a rule also as a method.
+
+    Args:
+        out: the function, not the method, takes ``out=``, and treats it so besides what an op of its name declares.
+    """
     if "dim" in function.__code__.co_varnames[: function.__code__.co_argcount]:
         function = by_numpy_names(function)
-    FUNCTIONS[function.__name__] = function
+    FUNCTIONS[function.__name__] = function if out is None else accepts_out(function, how=out)
     if method:
         attach(function.__name__, function)
     return function
@@ -208,7 +213,7 @@ def returning(result: Any) -> Callable[[Offered], Offered]:
 
 
 for _name, _other in (("max", "maximum"), ("min", "minimum")):
-    offer(_extreme(_name, (_other, named_result(_name, "values", "indices"))))
+    offer(_extreme(_name, (_other, named_result(_name, "values", "indices"))), out=Out.PLAIN)
 
 
 def _named(name: str, table_name: str, *fields: str) -> None:
@@ -239,7 +244,7 @@ def _with_dim(name: str) -> None:
         return everything(input) if dim is None else result(*along(input, dim, keepdim))
 
     function.__name__, function.__doc__ = name, everything.__doc__
-    offer(function)
+    offer(function, out=Out.PLAIN)
 
 
 for _name in ("median", "nanmedian"):
@@ -287,7 +292,6 @@ for _name in ("var", "std", "var_mean", "std_mean"):
     _spread(_name)
 
 
-@offer
 def where(condition: Any, input: Any = None, other: Any = None) -> Tensor | tuple[Tensor, ...]:
     """Elements of ``input`` where ``condition`` holds, of ``other`` elsewhere. With the condition alone, the indices
     of its true elements, one tensor per dimension."""
@@ -296,6 +300,9 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Tensor | tupl
     if isinstance(condition, Tensor) and condition.dtype is dtypes.uint8:
         warnings.warn("where: a uint8 condition is taken as a mask: convert it with bool()", stacklevel=2)
     return call("where", condition, input, other)
+
+
+offer(where, out=Out.PLAIN)
 
 
 def _where(self: Tensor, condition: Tensor, other: Tensor | complex) -> Tensor:
@@ -453,10 +460,12 @@ def conj(input: Tensor) -> Tensor:
     return call("conj", input) if input.is_complex() else input
 
 
-@offer
 def conj_physical(input: Tensor) -> Tensor:
     """The complex conjugates, in memory of their own; a real tensor itself."""
     return call("conj_physical", input) if input.is_complex() else input
+
+
+offer(conj_physical, out=Out.PLAIN)
 
 
 @offer
