@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple, get_type_hints
 
 from . import dtypes
+from .autocast import Autocast
 from .costs import Cost
 from .dtypes import DType
 from .errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError, UnknownOp
@@ -116,6 +117,7 @@ class Op:
         exposed: where clients offer it: "function", "method", "nn.functional", the namespaces "linalg", "fft" and
             "special" (without its name's prefix), or nowhere.
         out: how its function treats ``out=``, where that needs to be told (:mod:`.out`).
+        autocast: what autocast casts its operands to (:mod:`.autocast`); an in-place form takes them as they are.
         variadic: the parameter that also accepts its ints unpacked (``x.permute(0, 2, 1)``).
     """
 
@@ -155,6 +157,7 @@ class Op:
         total, regular = facts["total"], self.elementwise or self.along or self.linear or self.multilinear
         self.total: bool = regular and not self.random if total is None else total
         self.exposed: tuple[str, ...] = () if self.internal else facts["exposed"]
+        self.autocast: Autocast = facts["autocast"]
         self.out: Out = facts["out"]
         self.variadic: str | None = facts["variadic"]
         self.keyword_only: frozenset[str] = frozenset(facts["keyword_only"])
@@ -417,6 +420,7 @@ def op(
     underivable: str | None = None,
     exposed: Sequence[str] = ("function", "method"),
     out: Out = Out.PLAIN,
+    autocast: Autocast = Autocast(),
     variadic: str | None = None,
     name: str | None = None,
     mutates: int | None = None,
@@ -453,14 +457,15 @@ def op(
             "apart": apart, "copied": copied, "expanded": expanded, "untracked": untracked, "casts": casts,
             "view": view, "elementwise": elementwise, "along": along, "batched": batched, "total": total, "cost": cost,
             "linear": linear, "multilinear": multilinear, "wrapped": wrapped,
-            "out": out | Out.WHOLE if elementwise and not inplace else out,
+            "out": out | Out.WHOLE if elementwise and not inplace else out, "autocast": autocast,
             "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "underivable": underivable,
             "underived": tuple(underived), "constant": tuple(constant), "keyword_only": tuple(keyword_only),
         }  # fmt: skip
         base = _add(Op(label, rule, **facts))
         if inplace:
-            own = {"grad_fn": inplace if isinstance(inplace, str) else grad_fn}
-            form = Op(label + "_", rule, **(facts | own | {"mutates": 0, "base": base, "results": 0}))
+            own = {"mutates": 0, "base": base, "results": 0, "autocast": Autocast()}
+            own["grad_fn"] = inplace if isinstance(inplace, str) else grad_fn
+            form = Op(label + "_", rule, **(facts | own))
             form.rule = _inplace_rule(form, rule)
             form.rule.__doc__ = f"In-place form of :func:`{label}`: writes the result into ``self``."
             form.exposed = tuple(e for e in base.exposed if e != "function" or inplace_function) or ("method",)

@@ -383,16 +383,15 @@ def test_a_scaler_is_saved_and_loaded():
 def test_the_gpus_lists_are_those_torch_tests():
     from torch.testing._internal.autocast_test_lists import AutocastTestLists
 
-    from gradwire._core.dispatch.autocast_policies import FLOAT32, LOWER, POLICIES, REFUSED, WIDEST
+    from gradwire_protocol.autocast import Precision
     from gradwire_protocol.table import TABLE
 
     lists = AutocastTestLists(torch.device("cpu"))
-    ours = POLICIES["cuda"]
+    ours = {name: op.autocast.cuda for name, op in TABLE.items()}
     for attributes, policy in (
-        (("torch_fp16", "nn_fp16", "linalg_fp16"), LOWER), (("torch_fp32", "nn_fp32"), FLOAT32),
-        (("torch_need_autocast_promote",), WIDEST),
+        (("torch_fp16", "nn_fp16", "linalg_fp16"), Precision.LOWER), (("torch_fp32", "nn_fp32"), Precision.FLOAT32),
+        (("torch_need_autocast_promote",), Precision.WIDEST),
     ):  # fmt: skip
         names = {entry[0] for attribute in attributes for entry in getattr(lists, attribute)}
         assert {n for n in names & set(TABLE) if ours.get(n) != policy and n != "convolution"} == set()
-    assert all(ours[entry[0]] == REFUSED for entry in lists.banned)
-    assert all(name in TABLE for names in POLICIES.values() for name in names)
+    assert all(ours[entry[0]] is Precision.REFUSED for entry in lists.banned)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..accepts import ORDERED, REAL, require
+from ..autocast import GPU_FLOAT32, LOWER
 from ..dtypes import BOOLEAN, COMPLEX, FLOATING, bool_, uint8
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..meta import Inference, Meta, meta, new
@@ -21,12 +22,9 @@ def _floating(name: str, self: Meta) -> Inference:
 
 
 @op(
-    grad_fn="ReluBackward0",
-    inplace=True,
-    exposed=("function", "method", "nn.functional"),
-    elementwise=True,
+    grad_fn="ReluBackward0", inplace=True, exposed=("function", "method", "nn.functional"), elementwise=True,
     inplace_function=True,
-)
+)  # fmt: skip
 @gradients("threshold_backward(grad, result)")
 def relu(self: Tensor) -> Inference:
     """``max(self, 0)``; NaN stays. The gradient at 0 is 0."""
@@ -71,7 +69,7 @@ def leaky_relu(self: Tensor, negative_slope: Real = 0.01) -> Inference:
     return _floating("leaky_relu", self)
 
 
-@op(grad_fn="PreluKernelBackward0", exposed=("function", "method", "nn.functional"))
+@op(grad_fn="PreluKernelBackward0", exposed=("function", "method", "nn.functional"), autocast=LOWER)
 @gradients(
     self="where(grad, grad * reshape(weight))",
     weight="reshape(sum_to_size.SumBackward0((s := where(c, grad * self))) if self.ndim == 0 else sum_to_size(s))",
@@ -104,12 +102,9 @@ def elu(self: Tensor, alpha: Real = 1.0) -> Inference:
 
 
 @op(
-    grad_fn="EluBackward0",
-    inplace="EluBackward1",
-    exposed=("function", "nn.functional"),
-    elementwise=True,
+    grad_fn="EluBackward0", inplace="EluBackward1", exposed=("function", "nn.functional"), elementwise=True,
     inplace_function=True,
-)
+)  # fmt: skip
 @gradients("where(grad * (exp(where(self, c) * c) * c), grad * c)")
 def selu(self: Tensor) -> Inference:
     """:func:`elu` with the constants that keep mean 0 and variance 1 from layer to layer."""
@@ -117,12 +112,9 @@ def selu(self: Tensor) -> Inference:
 
 
 @op(
-    grad_fn="CeluBackward0",
-    inplace="CeluBackward1",
-    exposed=("function", "nn.functional"),
-    elementwise=True,
+    grad_fn="CeluBackward0", inplace="CeluBackward1", exposed=("function", "nn.functional"), elementwise=True,
     inplace_function=True,
-)
+)  # fmt: skip
 @gradients("where(grad * (exp(where(self, c) * c) * c), grad)")
 def celu(self: Tensor, alpha: Real = 1.0) -> Inference:
     """``self`` where positive, else ``alpha * (exp(self / alpha) - 1)``: smooth at 0 for every alpha but 0."""
@@ -161,7 +153,7 @@ def mish(self: Tensor) -> Inference:
     return _floating("mish", self)
 
 
-@op(grad_fn="SoftplusBackward0", exposed=NN, elementwise=True, out=Out.EXACT)
+@op(grad_fn="SoftplusBackward0", exposed=NN, elementwise=True, out=Out.EXACT, autocast=GPU_FLOAT32)
 @gradients("where(grad, grad * sigmoid(self * c))")
 def softplus(self: Tensor, beta: Real = 1.0, threshold: Real = 20.0) -> Inference:
     """``log(1 + exp(beta * self)) / beta``; ``self`` itself where ``beta * self`` is above ``threshold``."""
@@ -229,13 +221,9 @@ def hardswish(self: Tensor) -> Inference:
 
 
 @op(
-    grad_fn="ThresholdBackward0",
-    inplace="ThresholdBackward1",
-    exposed=("function", "nn.functional"),
-    expanded=Expanded.NUMBERS,
-    elementwise=True,
-    inplace_function=True,
-)
+    grad_fn="ThresholdBackward0", inplace="ThresholdBackward1", exposed=("function", "nn.functional"),
+    expanded=Expanded.NUMBERS, elementwise=True, inplace_function=True,
+)  # fmt: skip
 @gradients("threshold_backward(grad, self)")
 def threshold(self: Tensor, threshold: Real, value: Real) -> Inference:
     """``self`` where above ``threshold``, else ``value``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..autocast import LOWER
 from ..costs import Cost, OpCall, last, numel
 from ..dtypes import BOOLEAN, float32
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
@@ -58,7 +59,7 @@ def _pairs(c: OpCall) -> int:
     return pairs * (last(c.query) + last(c.value))
 
 
-@op(grad_fn=_FLASH, exposed=("nn.functional",), cost=Cost(_pairs))
+@op(grad_fn=_FLASH, exposed=("nn.functional",), cost=Cost(_pairs), autocast=LOWER)
 @gradients("opaque", saves="query key value attn_mask")
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..autocast import CPU_FLOAT32
 from ..costs import SORTING
 from ..dtypes import BOOLEAN, int64
 from ..errors import ArgumentError, DTypeError, IndexOutOfRange, Unsupported
@@ -217,7 +218,10 @@ def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Infe
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-@op(grad_fn="SqueezeBackward4", keyword_only=("interpolation",), cost=SORTING, out=Out.EXACT | Out.ROW_MAJOR)
+@op(
+    grad_fn="SqueezeBackward4", keyword_only=("interpolation",), cost=SORTING, out=Out.EXACT | Out.ROW_MAJOR,
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients(**_of_quantile("where(c, reshape(q) * c)"), saves="self q")
 def quantile(
     self: Tensor, q: Tensor | Float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
@@ -231,7 +235,10 @@ def quantile(
     return _quantile("quantile", self, q, dim, keepdim, interpolation)
 
 
-@op(grad_fn="SqueezeBackward4", keyword_only=("interpolation",), cost=SORTING, out=Out.EXACT | Out.ROW_MAJOR)
+@op(
+    grad_fn="SqueezeBackward4", keyword_only=("interpolation",), cost=SORTING, out=Out.EXACT | Out.ROW_MAJOR,
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients(**_of_quantile("reshape(q) * c"), saves="self q")
 def nanquantile(
     self: Tensor, q: Tensor | Float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Final
 
+from ..autocast import GPU_WIDEST_CPU_LOWER, LOWER
 from ..costs import Cost
 from ..dtypes import INTEGRAL, DType, int64
 from ..errors import ArgumentError, ShapeError
@@ -267,11 +268,10 @@ def _cost(operands: Sequence[Meta], labels: Sequence[Labels], output: Labels) ->
 
 
 @op(
-    grad_fn="ViewBackward0",
-    exposed=("function",),
-    multilinear=True,
+    grad_fn="ViewBackward0", exposed=("function",), multilinear=True,
     cost=Cost(lambda c: _cost(c.operands, *parse(c.equation, [o.ndim for o in c.operands])), product=True),
-)
+    autocast=LOWER,
+)  # fmt: skip
 @gradients("expand(reshape(contract(grad, conj(*operands))))")
 def einsum(equation: str, operands: list[Tensor]) -> Inference:
     """Sums of products in Einstein's notation: ``einsum("bij,bjk->bik", [x, y])``.
@@ -287,11 +287,9 @@ def einsum(equation: str, operands: list[Tensor]) -> Inference:
 
 
 @op(
-    grad_fn="ViewBackward0",
-    internal=True,
-    multilinear=True,
+    grad_fn="ViewBackward0", internal=True, multilinear=True,
     cost=Cost(lambda c: _cost(c.operands, c.labels, c.output), product=True),
-)
+)  # fmt: skip
 @gradients("expand(reshape(contract(grad, *operands)))")
 def contract(operands: list[Tensor], labels: tuple[tuple[int, ...], ...], output: tuple[int, ...]) -> Inference:
     """:func:`einsum` with numbers for letters: one tuple of labels per operand, and the output's.
@@ -306,12 +304,10 @@ def contract(operands: list[Tensor], labels: tuple[tuple[int, ...], ...], output
 
 
 @op(
-    grad_fn="ViewBackward0",
-    exposed=("function",),
-    multilinear=True,
+    grad_fn="ViewBackward0", exposed=("function",), multilinear=True,
     cost=Cost(lambda c: _cost([c.self, c.other], *tensordot_labels(c.self, c.other, c.dims)), product=True),
-    out=Out.EXACT,
-)
+    out=Out.EXACT, autocast=GPU_WIDEST_CPU_LOWER,
+)  # fmt: skip
 @gradients(self="expand(reshape(contract(grad, conj(other))))", other="expand(reshape(contract(grad, conj(self))))")
 def tensordot(self: Tensor, other: Tensor, dims: int | tuple[tuple[int, ...], ...] = 2) -> Inference:
     """Sum products over pairs of dimensions: ``dims`` is how many of the last of ``self`` and first of ``other``, or

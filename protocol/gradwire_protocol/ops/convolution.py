@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from ..autocast import LOWER
 from ..costs import Cost, numel
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..meta import Inference, Meta, Shape, new
@@ -179,7 +180,7 @@ def _of_transposed(dims: int) -> dict[str, str]:
     return _of_convolution(dims, "convolution", "convolution_weight(conj(self), grad)")
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_FORWARD, total=True)
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_FORWARD, total=True, autocast=LOWER)
 @gradients(**_of_forward(1))
 def conv1d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
@@ -190,7 +191,7 @@ def conv1d(
     return _convolution("conv1d", 1, self, weight, bias, stride, padding, dilation, groups)
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_FORWARD, total=True)
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_FORWARD, total=True, autocast=LOWER)
 @gradients(**_of_forward(2))
 def conv2d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
@@ -206,7 +207,7 @@ def conv2d(
     return _convolution("conv2d", 2, self, weight, bias, stride, padding, dilation, groups)
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_FORWARD, total=True)
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_FORWARD, total=True, autocast=LOWER)
 @gradients(**_of_forward(3))
 def conv3d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
@@ -257,7 +258,7 @@ def transposed_extents(name: str, extents: Shape, geometry: Geometry, output_pad
     return result
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_TRANSPOSED)
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_TRANSPOSED, autocast=LOWER)
 @gradients(**_of_transposed(1))
 def conv_transpose1d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
@@ -269,7 +270,7 @@ def conv_transpose1d(
     return _transposed("conv_transpose1d", 1, self, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_TRANSPOSED)
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_TRANSPOSED, autocast=LOWER)
 @gradients(**_of_transposed(2))
 def conv_transpose2d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
@@ -284,7 +285,7 @@ def conv_transpose2d(
     return _transposed("conv_transpose2d", 2, self, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_TRANSPOSED)
+@op(grad_fn="ConvolutionBackward0", exposed=("function", "nn.functional"), cost=_TRANSPOSED, autocast=LOWER)
 @gradients(**_of_transposed(3))
 def conv_transpose3d(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] = 1,
@@ -312,11 +313,9 @@ def convolution(
 
 
 @op(
-    grad_fn="ConvolutionBackwardBackward0",
-    internal=True,
-    multilinear=True,
+    grad_fn="ConvolutionBackwardBackward0", internal=True, multilinear=True,
     cost=Cost(lambda c: _windows(numel(c.grad), c.weight)),
-)
+)  # fmt: skip
 @gradients(grad="convolution(grad0, weight)", weight="convolution_weight(grad, grad0)")
 def convolution_input(
     grad: Tensor, weight: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
@@ -336,11 +335,9 @@ def convolution_input(
 
 
 @op(
-    grad_fn="ConvolutionBackwardBackward0",
-    internal=True,
-    multilinear=True,
+    grad_fn="ConvolutionBackwardBackward0", internal=True, multilinear=True,
     cost=Cost(lambda c: numel(c.grad) * (c.self.shape[1] // max(c.groups, 1)) * prod(c.extents)),
-)
+)  # fmt: skip
 @gradients(grad="convolution(self, grad0)", self="convolution_input(grad, grad0)")
 def convolution_weight(
     grad: Tensor, self: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],

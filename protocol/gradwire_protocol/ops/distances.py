@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from ..autocast import FLOAT32, GPU_FLOAT32
 from ..costs import Cost, last
 from ..dtypes import FLOATING
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
@@ -25,7 +26,7 @@ def _need_points(name: str, *operands: Meta) -> None:
         raise DTypeError(f"{name} needs real floating point tensors, got {dtype.name}")
 
 
-@op(grad_fn="CdistBackward0", exposed=("function",), cost=Cost(lambda c: c.made * last(c.x1)))
+@op(grad_fn="CdistBackward0", exposed=("function",), cost=Cost(lambda c: c.made * last(c.x1)), autocast=FLOAT32)
 @gradients(
     x1=(
         "c if p == 0 else x1 * unsqueeze(sum_dim((w := where(grad / (a := where(result, c)), c)))) - w @ x2"
@@ -76,7 +77,10 @@ def _differences(shape: Shape, points: Meta) -> int:
     return (3 * min(pairs * points.shape[-1], max(BLOCK, row)) + 2 * pairs) * points.dtype.itemsize
 
 
-@op(grad_fn="PdistBackward0", exposed=("function", "nn.functional"), cost=Cost(lambda c: c.made * last(c.self)))
+@op(
+    grad_fn="PdistBackward0", exposed=("function", "nn.functional"), cost=Cost(lambda c: c.made * last(c.self)),
+    autocast=GPU_FLOAT32,
+)  # fmt: skip
 @gradients(
     "self * unsqueeze(sum_dim((v := where((t := (s := reshape(index_add(c, grad))) + transpose(s))"
     " / where((u := reshape(index_add(c, result))) + transpose(u), c), c)))) - matmul(v, self)"
@@ -101,7 +105,7 @@ def _check_pdist(self: object, p: float) -> None:
     _check_order("pdist", p)
 
 
-@op(grad_fn="RenormBackward0", inplace=True, out=Out.EXACT)
+@op(grad_fn="RenormBackward0", inplace=True, out=Out.EXACT, autocast=GPU_FLOAT32)
 @gradients(
     "grad * where(reciprocal((s := norm(self) + c)) * c, c) + sgn(self) * where(sum_dim(grad * self) * c"
     " / square(s), c) if not is_complex(self) and p == 1 else grad + self"

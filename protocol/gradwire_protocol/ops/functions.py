@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..accepts import REAL, require
+from ..autocast import GPU_FLOAT32
 from ..dtypes import FLOATING
 from ..errors import ArgumentError
 from ..meta import Inference, Meta
@@ -22,14 +23,14 @@ def _smooth_real(name: str, self: Meta) -> Inference:
     return inferred
 
 
-@op(grad_fn="ReciprocalBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="ReciprocalBackward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("-grad * conj(result * result)")
 def reciprocal(self: Tensor) -> Inference:
     """``1 / self``; integers become floats."""
     return _smooth(self)
 
 
-@op(grad_fn="ExpBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="ExpBackward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad * conj(result)")
 def exp(self: Tensor) -> Inference:
     """e to the power of ``self``; integers become floats."""
@@ -43,35 +44,35 @@ def exp2(self: Tensor) -> Inference:
     return _smooth(self)
 
 
-@op(grad_fn="Expm1Backward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="Expm1Backward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad * (conj(result) + 1)")
 def expm1(self: Tensor) -> Inference:
     """``exp(self) - 1``, exact near 0; integers become floats."""
     return _smooth(self)
 
 
-@op(grad_fn="LogBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="LogBackward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad / conj(self)")
 def log(self: Tensor) -> Inference:
     """The natural logarithm: -inf at 0, NaN below; integers become floats."""
     return _smooth(self)
 
 
-@op(grad_fn="Log2Backward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="Log2Backward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad / (conj(self) * c)")
 def log2(self: Tensor) -> Inference:
     """The logarithm to base 2; integers become floats."""
     return _smooth(self)
 
 
-@op(grad_fn="Log10Backward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="Log10Backward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad / (conj(self) * c)")
 def log10(self: Tensor) -> Inference:
     """The logarithm to base 10; integers become floats."""
     return _smooth(self)
 
 
-@op(grad_fn="Log1PBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="Log1PBackward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad / (conj(self) + 1)")
 def log1p(self: Tensor) -> Inference:
     """``log(1 + self)``, exact near 0; integers become floats."""
@@ -85,7 +86,7 @@ def sqrt(self: Tensor) -> Inference:
     return _smooth(self)
 
 
-@op(grad_fn="RsqrtBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="RsqrtBackward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad * conj(result ** 3) * -0.5")
 def rsqrt(self: Tensor) -> Inference:
     """``1 / sqrt(self)``; integers become floats."""
@@ -106,21 +107,21 @@ def cos(self: Tensor) -> Inference:
     return _smooth(self)
 
 
-@op(grad_fn="TanBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="TanBackward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad * conj(result * result + 1)")
 def tan(self: Tensor) -> Inference:
     """Tangent of an angle in radians; integers become floats."""
     return _smooth(self)
 
 
-@op(grad_fn="AsinBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="AsinBackward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad * conj(rsqrt(1 - self * self))")
 def asin(self: Tensor) -> Inference:
     """The angle whose sine is ``self``: NaN outside -1 to 1; integers become floats."""
     return _smooth(self)
 
 
-@op(grad_fn="AcosBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="AcosBackward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad * -conj(rsqrt(1 - self * self))")
 def acos(self: Tensor) -> Inference:
     """The angle whose cosine is ``self``: NaN outside -1 to 1; integers become floats."""
@@ -134,14 +135,14 @@ def atan(self: Tensor) -> Inference:
     return _smooth(self)
 
 
-@op(grad_fn="SinhBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="SinhBackward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad * conj(cosh(self))")
 def sinh(self: Tensor) -> Inference:
     """Hyperbolic sine; integers become floats."""
     return _smooth(self)
 
 
-@op(grad_fn="CoshBackward0", inplace=True, elementwise=True, inplace_function=True)
+@op(grad_fn="CoshBackward0", inplace=True, elementwise=True, inplace_function=True, autocast=GPU_FLOAT32)
 @gradients("grad * conj(sinh(self))")
 def cosh(self: Tensor) -> Inference:
     """Hyperbolic cosine; integers become floats."""
@@ -206,7 +207,7 @@ def erfc(self: Tensor) -> Inference:
     return _smooth_real("erfc", self)
 
 
-@op(grad_fn="ErfinvBackward0", inplace=True, elementwise=True)
+@op(grad_fn="ErfinvBackward0", inplace=True, elementwise=True, autocast=GPU_FLOAT32)
 @gradients("grad * (exp(square(erfinv(self))) / c)")
 def erfinv(self: Tensor) -> Inference:
     """The inverse of :func:`erf`: infinite at -1 and 1, NaN outside; integers become floats."""

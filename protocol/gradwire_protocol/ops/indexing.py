@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from ..autocast import CPU_WIDEST, GPU_WIDEST
 from ..dtypes import INTEGRAL, DType, bool_, float32, float64, int32, int64, uint8
 from ..errors import ArgumentError, DTypeError, GradwireError, IndexOutOfRange, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, Shape, new
@@ -138,13 +139,9 @@ def index(self: Tensor, indices: list[Tensor | None]) -> Inference:
 
 
 @op(
-    grad_fn="IndexPutBackward0",
-    differentiable=("self", "values"),
-    inplace=True,
-    apart=True,
-    expanded=Expanded.WARNED,
-    inplace_function=True,
-)
+    grad_fn="IndexPutBackward0", differentiable=("self", "values"), inplace=True, apart=True, expanded=Expanded.WARNED,
+    inplace_function=True, autocast=GPU_WIDEST,
+)  # fmt: skip
 @gradients(
     self="index_put(grad, c) if not accumulate else grad", values="index(grad)", saves="indices", broadcasts=("values",)
 )
@@ -240,7 +237,10 @@ def scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | Factor) -> Infe
     return new(self.shape, self.dtype, self.device, grad_fn=None if isinstance(src, Meta) else "ScatterBackward1")
 
 
-@op(grad_fn="ScatterAddBackward0", differentiable=("self", "src"), inplace=True, apart=True, along=True, out=Out.EXACT)
+@op(
+    grad_fn="ScatterAddBackward0", differentiable=("self", "src"), inplace=True, apart=True, along=True, out=Out.EXACT,
+    autocast=GPU_WIDEST,
+)  # fmt: skip
 @gradients(self="grad", src="gather(grad)", saves={"src": "index"})
 def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Inference:
     """A copy with the elements of ``src`` added at the places along ``dim`` that ``index`` names."""
@@ -332,7 +332,10 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Fact
     return inferred
 
 
-@op(grad_fn="IndexCopyBackward0", differentiable=("self", "source"), inplace=True, apart=True, out=Out.EXACT)
+@op(
+    grad_fn="IndexCopyBackward0", differentiable=("self", "source"), inplace=True, apart=True, out=Out.EXACT,
+    autocast=CPU_WIDEST,
+)  # fmt: skip
 @gradients(self="index_fill(grad, c)", source="reshape(index_select(grad))", saves={"self": "index", "source": "index"})
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inference:
     """A copy with the slices of ``source`` written at the indices along ``dim``."""
@@ -343,13 +346,9 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Inferen
 
 
 @op(
-    grad_fn="IndexFillBackward0",
-    differentiable=("self", "value"),
-    inplace=True,
-    apart=True,
-    copied=("value",),
+    grad_fn="IndexFillBackward0", differentiable=("self", "value"), inplace=True, apart=True, copied=("value",),
     expanded=Expanded.WARNED,
-)
+)  # fmt: skip
 @gradients(self="index_fill(grad, c)", value="sum(masked_fill(grad, c))", saves={"self": "index", "value": "index"})
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Element) -> Inference:
     """A copy with the slices at the indices along ``dim`` filled with one number or a 0-dim tensor."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..autocast import CPU_FLOAT32, FLOAT32
 from ..costs import Cost, last, numel
 from ..dtypes import FLOATING, float32, float64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, Unsupported
@@ -17,7 +18,7 @@ from .matrix import fits
 _REDUCED = {"mean": "MeanBackward0", "sum": "SumBackward0"}
 
 
-@op(grad_fn="SubBackward0", exposed=("nn.functional",))
+@op(grad_fn="SubBackward0", exposed=("nn.functional",), autocast=FLOAT32)
 @gradients(self="opaque", target="opaque(self) if not full else opaque", saves="self target")
 def poisson_nll_loss(
     self: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-8,
@@ -92,11 +93,10 @@ def bounded_variance(self: Tensor, eps: float) -> Inference:
 
 
 @op(
-    grad_fn="CtcLossBackward0",
-    differentiable=("self",),
-    exposed=("nn.functional",),
+    grad_fn="CtcLossBackward0", differentiable=("self",), exposed=("nn.functional",),
     cost=Cost(lambda c: 4 * numel(c.self) // max(last(c.self), 1) * alignment_states(c.self.shape[0], last(c.targets))),
-)
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients("ctc_loss_gradient(grad, result1)", saves="result1")
 def ctc_loss(
     self: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..autocast import CPU_FLOAT32
 from ..costs import matrices, solution
 from ..dtypes import DType
 from ..errors import DTypeError, ShapeError, Unsupported
@@ -93,7 +94,7 @@ def slogdet(self: Tensor) -> Inference:
     return Inference((sign, new(self.shape[:-2], self.dtype.to_real(), self.device).outs[0]))
 
 
-@op(grad_fn="LinalgInvExBackward0", batched=True, cost=matrices(1))
+@op(grad_fn="LinalgInvExBackward0", batched=True, cost=matrices(1), autocast=CPU_FLOAT32)
 @gradients("-((s := adjoint(result)) @ grad @ s)")
 def inverse(self: Tensor) -> Inference:
     """The inverse of each square matrix. A singular one raises RuntimeError when the result is read."""
@@ -101,7 +102,7 @@ def inverse(self: Tensor) -> Inference:
     return new(self.shape, self.dtype, self.device, stride=column_major(self.shape))
 
 
-@op(grad_fn="LinalgSolveExBackward0", exposed=(), cost=solution(), out=Out.EXACT)
+@op(grad_fn="LinalgSolveExBackward0", exposed=(), cost=solution(), out=Out.EXACT, autocast=CPU_FLOAT32)
 @gradients(**OF_SOLVE, saves="self result", broadcasts=("self",))
 def linalg_solve(self: Tensor, other: Tensor, left: bool = True) -> Inference:
     """The solution ``X`` of ``self @ X = other``, or with ``left=False`` of ``X @ self = other``.
@@ -135,7 +136,10 @@ def is_vector(self: Meta, other: Meta) -> bool:
     return other.ndim == 1 or (other.ndim == self.ndim - 1 and other.shape == self.shape[:-1])
 
 
-@op(grad_fn="LinalgCholeskyExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT)
+@op(
+    grad_fn="LinalgCholeskyExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT,
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients(OF_CHOLESKY)
 def linalg_cholesky(self: Tensor, upper: bool = False) -> Inference:
     """The lower triangular ``L`` with ``L @ L.mH`` equal to each Hermitian, positive definite matrix; ``L.mH`` with

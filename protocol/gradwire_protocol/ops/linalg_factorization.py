@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..autocast import CPU_FLOAT32
 from ..costs import matrices, solution
 from ..dtypes import int32
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
@@ -41,7 +42,10 @@ _TALL: Final = _of_lu(
 )  # fmt: skip
 
 
-@op(results=2, grad_fn="LinalgCholeskyExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT)
+@op(
+    results=2, grad_fn="LinalgCholeskyExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT,
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients(OF_CHOLESKY)
 def linalg_cholesky_ex(self: Tensor, upper: bool = False, check_errors: bool = False) -> Inference:
     """(factor, info): the Cholesky factor as of :func:`linalg_cholesky`, and for each matrix 0, or the order of the
@@ -50,7 +54,7 @@ def linalg_cholesky_ex(self: Tensor, upper: bool = False, check_errors: bool = F
     return several(by_columns(self.shape, self.dtype, self.device), _infos(self))
 
 
-@op(results=2, grad_fn="LinalgQrBackward0", exposed=(), cost=matrices(1), out=Out.EXACT)
+@op(results=2, grad_fn="LinalgQrBackward0", exposed=(), cost=matrices(1), out=Out.EXACT, autocast=CPU_FLOAT32)
 @gradients(
     "linalg_solve_triangular((r := adjoint(result1)), result @ ((t := triu((i := grad1 @ r"
     " - adjoint(result) @ grad))) + adjoint(t) + diag_embed(diagonal(i))) + grad)"
@@ -79,7 +83,7 @@ def linalg_qr(self: Tensor, mode: str = "reduced") -> Inference:
     return made
 
 
-@op(results=2, exposed=(), batched=True, cost=matrices(1))
+@op(results=2, exposed=(), batched=True, cost=matrices(1), autocast=CPU_FLOAT32)
 def geqrf(self: Tensor) -> Inference:
     """(a, tau): the QR factorization as LAPACK packs it. R is the upper triangle of ``a``, below it are the vectors of
     the elementary reflectors whose factors are ``tau``. Not differentiable: see :func:`linalg_qr`."""
@@ -102,7 +106,7 @@ def _need_reflectors(name: str, self: Meta, tau: Meta) -> None:
         raise ShapeError(f"{name}: {k} factors tau for {n} columns of reflectors")
 
 
-@op(grad_fn="LinalgHouseholderProductBackward0", exposed=(), batched=True, cost=matrices(2))
+@op(grad_fn="LinalgHouseholderProductBackward0", exposed=(), batched=True, cost=matrices(2), autocast=CPU_FLOAT32)
 @gradients(
     self="c if is_empty(self) else cat(grad, self, tau)",
     tau="c if is_empty(self) else add(grad, self, tau)",
@@ -121,7 +125,7 @@ def linalg_householder_product(self: Tensor, tau: Tensor) -> Inference:
     return by_columns(self.shape, self.dtype, common_device(self, tau))
 
 
-@op(grad_fn="OrmqrBackward0", exposed=(), batched=True, cost=solution(), out=Out.EXACT)
+@op(grad_fn="OrmqrBackward0", exposed=(), batched=True, cost=solution(), out=Out.EXACT, autocast=CPU_FLOAT32)
 @gradients(
     self="tril(grad, other, self, tau)",
     tau="add(grad, other, self, tau)",
@@ -165,7 +169,10 @@ def linalg_lu(self: Tensor, pivot: bool = True) -> Inference:
     return _unpacked(self, True, True)
 
 
-@op(results=3, grad_fn="LinalgLuFactorExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT)
+@op(
+    results=3, grad_fn="LinalgLuFactorExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT,
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients(
     "matmul(grad, result) if self.ndim == 2 else matmul.UnsafeViewBackward0(grad, result)", saves="result0 result1"
 )
@@ -206,7 +213,10 @@ def _unpacked(self: Meta, permutation: bool, triangles: bool) -> Inference:
     return several(*[new(shape, self.dtype, self.device) for shape in shapes])
 
 
-@op(grad_fn="LinalgLuSolveBackward0", differentiable=("self", "other"), exposed=(), cost=solution(), out=Out.EXACT)
+@op(
+    grad_fn="LinalgLuSolveBackward0", differentiable=("self", "other"), exposed=(), cost=solution(), out=Out.EXACT,
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients(
     self=(
         "tril((r := c @ -((g @ adjoint(result) if left else adjoint(result) @ g) if not adjoint"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..autocast import CPU_FLOAT32
 from ..costs import matrices, solution
 from ..dtypes import int32, int64
 from ..errors import ArgumentError, ShapeError
@@ -21,7 +22,10 @@ def _as_matrix(operand: str) -> str:
     return f"(unsqueeze({operand}) if {IS_VECTOR} else {operand})"
 
 
-@op(results=2, grad_fn="LinalgInvExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT)
+@op(
+    results=2, grad_fn="LinalgInvExBackward0", exposed=(), batched=True, cost=matrices(1), out=Out.EXACT,
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients("-((s := adjoint(result)) @ grad @ s)")
 def linalg_inv_ex(self: Tensor, check_errors: bool = False) -> Inference:
     """(inverse, info): the inverse of each square matrix, and 0 for each, or where the diagonal of its LU factorization
@@ -31,7 +35,7 @@ def linalg_inv_ex(self: Tensor, check_errors: bool = False) -> Inference:
     return several(by_columns(self.shape, self.dtype, self.device), info)
 
 
-@op(results=2, grad_fn="LinalgSolveExBackward0", exposed=(), cost=solution(), out=Out.EXACT)
+@op(results=2, grad_fn="LinalgSolveExBackward0", exposed=(), cost=solution(), out=Out.EXACT, autocast=CPU_FLOAT32)
 @gradients(**OF_SOLVE, saves="self result0")
 def linalg_solve_ex(self: Tensor, other: Tensor, left: bool = True, check_errors: bool = False) -> Inference:
     """(solution, info): as :func:`linalg_solve`, and 0 for each matrix, or where the diagonal of its LU factorization
@@ -64,7 +68,10 @@ def linalg_solve_triangular(
     return by_columns(shape, self.dtype, common_device(self, other))
 
 
-@op(results=2, grad_fn="TriangularSolveBackward0", exposed=(), cost=solution("A", "self"), out=Out.EXACT)
+@op(
+    results=2, grad_fn="TriangularSolveBackward0", exposed=(), cost=solution("A", "self"), out=Out.EXACT,
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients(
     self="(g := linalg_solve_triangular(conj(A) if transpose else adjoint(A), grad))",
     A=(
@@ -86,7 +93,7 @@ def triangular_solve(
     return several(by_columns(shape, A.dtype, device), copy)
 
 
-@op(grad_fn="CholeskySolveBackward0", cost=solution("input2", "self"))
+@op(grad_fn="CholeskySolveBackward0", cost=solution("input2", "self"), autocast=CPU_FLOAT32)
 @gradients(
     self="(g := cholesky_solve(grad, input2))",
     input2="-((s := (t := g @ adjoint(result)) + adjoint(t)) @ input2 if not upper else input2 @ s)",
@@ -101,7 +108,7 @@ def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Inferen
     return by_columns(shape, self.dtype, common_device(self, input2))
 
 
-@op(grad_fn="CholeskyInverseBackward0", batched=True, cost=matrices(1))
+@op(grad_fn="CholeskyInverseBackward0", batched=True, cost=matrices(1), autocast=CPU_FLOAT32)
 @gradients("-((s := result @ (grad + adjoint(grad)) @ result) @ self if not upper else self @ s)")
 def cholesky_inverse(self: Tensor, upper: bool = False) -> Inference:
     """The inverse of A, where ``self`` is A's Cholesky factor."""
@@ -109,7 +116,7 @@ def cholesky_inverse(self: Tensor, upper: bool = False) -> Inference:
     return by_columns(self.shape, self.dtype, self.device)
 
 
-@op(results=4, constant=(3,), grad_fn="LinalgLstsqBackward0", exposed=(), cost=solution(times=4))
+@op(results=4, constant=(3,), grad_fn="LinalgLstsqBackward0", exposed=(), cost=solution(times=4), autocast=CPU_FLOAT32)
 @gradients(
     self=f"add(grad, grad1, other, result, self) if {_LEAVES_RESIDUALS} else add(grad, other, self)",
     other=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..autocast import CPU_FLOAT32
 from ..costs import matrices
 from ..errors import ArgumentError, DTypeError
 from ..meta import Inference, new, several
@@ -23,7 +24,10 @@ def phase_free(self: Tensor, scale: Tensor) -> Inference:
     return new(self.shape, self.dtype, self.device)
 
 
-@op(results=2, grad_fn="LinalgEighBackward0", exposed=(), batched=True, cost=matrices(10), out=Out.EXACT)
+@op(
+    results=2, grad_fn="LinalgEighBackward0", exposed=(), batched=True, cost=matrices(10), out=Out.EXACT,
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients(
     "result1 @ ((triu((t := (s := adjoint(result1) @ grad1) - adjoint(s))) + tril(t))"
     " / (((v := unsqueeze(result)) - v + c) * c) + diag_embed(grad)) @ adjoint(result1)"
@@ -41,7 +45,7 @@ def linalg_eigh(self: Tensor, UPLO: str = "L") -> Inference:
     return several(values, by_columns(self.shape, self.dtype, self.device))
 
 
-@op(grad_fn="LinalgEighBackward0", exposed=(), batched=True, cost=matrices(4), out=Out.EXACT)
+@op(grad_fn="LinalgEighBackward0", exposed=(), batched=True, cost=matrices(4), out=Out.EXACT, autocast=CPU_FLOAT32)
 @gradients("((s := linalg_eigh(self)[1]) * unsqueeze(grad)) @ adjoint(s)")
 def linalg_eigvalsh(self: Tensor, UPLO: str = "L") -> Inference:
     """The eigenvalues of each symmetric or Hermitian matrix, ascending; see :func:`linalg_eigh`."""
@@ -50,7 +54,7 @@ def linalg_eigvalsh(self: Tensor, UPLO: str = "L") -> Inference:
     return new(self.shape[:-1], self.dtype.to_real(), self.device)
 
 
-@op(results=2, grad_fn="LinalgEigBackward0", exposed=(), batched=True, cost=matrices(25))
+@op(results=2, grad_fn="LinalgEigBackward0", exposed=(), batched=True, cost=matrices(25), autocast=CPU_FLOAT32)
 @gradients("linalg_solve(grad, grad1, result, result1)")
 def linalg_eig(self: Tensor) -> Inference:
     """(eigenvalues, eigenvectors) of each square matrix, complex, in no order; vectors are columns of length 1."""
@@ -59,7 +63,7 @@ def linalg_eig(self: Tensor) -> Inference:
     return several(new(self.shape[:-1], dtype, self.device), by_columns(self.shape, dtype, self.device))
 
 
-@op(grad_fn="LinalgEigBackward0", exposed=(), batched=True, cost=matrices(10))
+@op(grad_fn="LinalgEigBackward0", exposed=(), batched=True, cost=matrices(10), autocast=CPU_FLOAT32)
 @gradients("linalg_solve((s := conj.ConjBackward0(transpose(linalg_eig(self)[1]))), unsqueeze(grad) * s)")
 def linalg_eigvals(self: Tensor) -> Inference:
     """The eigenvalues of each square matrix, complex, in no order."""
@@ -67,7 +71,10 @@ def linalg_eigvals(self: Tensor) -> Inference:
     return new(self.shape[:-1], self.dtype.to_complex(), self.device)
 
 
-@op(results=3, grad_fn="LinalgSvdBackward0", exposed=(), batched=True, cost=matrices(10), out=Out.EXACT)
+@op(
+    results=3, grad_fn="LinalgSvdBackward0", exposed=(), batched=True, cost=matrices(10), out=Out.EXACT,
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients(
     "(matmul((a := (grad, grad1, grad2, result, result1, result2))) if self.ndim == 2"
     " else matmul.UnsafeViewBackward0(a)) if is_square(self) and not is_empty(self) else add(a)"
@@ -87,7 +94,7 @@ def linalg_svd(self: Tensor, full_matrices: bool = True) -> Inference:
     return several(u, values, by_columns((*batch, n if full_matrices else k, n), self.dtype, self.device))
 
 
-@op(grad_fn="LinalgSvdBackward0", exposed=(), batched=True, cost=matrices(4), out=Out.EXACT)
+@op(grad_fn="LinalgSvdBackward0", exposed=(), batched=True, cost=matrices(4), out=Out.EXACT, autocast=CPU_FLOAT32)
 @gradients("((s := linalg_svd(self)) * unsqueeze(grad)) @ s[2]")
 def linalg_svdvals(self: Tensor) -> Inference:
     """The singular values of each matrix, descending."""
@@ -96,7 +103,10 @@ def linalg_svdvals(self: Tensor) -> Inference:
     return new((*batch, smaller(m, n)), self.dtype.to_real(), self.device)
 
 
-@op(grad_fn="LinalgPinvBackward0", differentiable=("self",), underived=("atol", "rtol"), exposed=(), cost=matrices(10))
+@op(
+    grad_fn="LinalgPinvBackward0", differentiable=("self",), underived=("atol", "rtol"), exposed=(), cost=matrices(10),
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients("add(grad, result, self)")
 def linalg_pinv(
     self: Tensor, atol: Tensor | Float | None = None, rtol: Tensor | Float | None = None, hermitian: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ..autocast import CPU_FLOAT32, FLOAT32, GPU_REFUSED
 from ..dtypes import BOOLEAN, FLOATING, DType, float32, int64, uint8
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, IndexOutOfRange, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, meta, new
@@ -38,7 +39,7 @@ def need_float(name: str, elements: Inference) -> None:
         raise Unsupported(f"{name} is not defined on {dtype.name}")
 
 
-@op(grad_fn="MseLossBackward0", exposed=("nn.functional",))
+@op(grad_fn="MseLossBackward0", exposed=("nn.functional",), autocast=FLOAT32)
 @gradients(
     self="(s := (self - target) * (averaged(grad) * 2))", target="-s", saves="self target", broadcasts=("target",)
 )
@@ -55,7 +56,7 @@ def _refuse_bool(name: str, *operands: Meta) -> None:
         raise DTypeError(f"{name}: subtraction is not defined for bools; cast them first")
 
 
-@op(grad_fn="AbsBackward0", exposed=("nn.functional",))
+@op(grad_fn="AbsBackward0", exposed=("nn.functional",), autocast=FLOAT32)
 @gradients("opaque", saves="result1")
 def l1_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference:
     """The absolute difference from the target, elementwise with broadcasting and promotion, then reduced."""
@@ -69,7 +70,7 @@ def l1_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference:
 _PLAIN = {"mean": "MeanBackward0", "sum": "SumBackward0", "none": "AbsBackward0"}
 
 
-@op(grad_fn="SmoothL1LossBackward0", exposed=("nn.functional",))
+@op(grad_fn="SmoothL1LossBackward0", exposed=("nn.functional",), autocast=FLOAT32)
 @gradients(
     self="(s := (sgn(self - target) if beta == 0 else clamp((self - target) / c, c, c)) * averaged(grad))",
     target="-s",
@@ -89,7 +90,7 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: str = "mean", beta: 
     return reduced(elements, reduction)
 
 
-@op(grad_fn="HuberLossBackward0", exposed=("nn.functional",))
+@op(grad_fn="HuberLossBackward0", exposed=("nn.functional",), autocast=CPU_FLOAT32)
 @gradients(
     self="(s := clamp(self - target, c, c) * averaged(grad))", target="-s", saves="self target", broadcasts=("target",)
 )
@@ -111,11 +112,9 @@ def _need_same_shape(name: str, self: Meta, target: Meta) -> None:
 
 
 @op(
-    grad_fn="BinaryCrossEntropyBackward0",
-    differentiable=("self", "target"),
-    underived=("weight",),
-    exposed=("nn.functional",),
-)
+    grad_fn="BinaryCrossEntropyBackward0", differentiable=("self", "target"), underived=("weight",),
+    exposed=("nn.functional",), autocast=GPU_REFUSED,
+)  # fmt: skip
 @gradients(
     self=(
         "(t := (s := averaged(grad)) if weight is None else s * weight) * (self - target) / clamp_min((c"
@@ -149,7 +148,7 @@ def _need_weight(name: str, weight: Meta, shape: Shape) -> None:
 
 @op(
     grad_fn="BinaryCrossEntropyWithLogitsBackward0", differentiable=("self", "target"),
-    underived=("weight", "pos_weight"), exposed=("nn.functional",),
+    underived=("weight", "pos_weight"), exposed=("nn.functional",), autocast=FLOAT32,
 )  # fmt: skip
 @gradients(
     self=(
@@ -177,7 +176,7 @@ def binary_cross_entropy_with_logits(
     return reduced(elements, reduction)
 
 
-@op(grad_fn="SubBackward0", exposed=("nn.functional",))
+@op(grad_fn="SubBackward0", exposed=("nn.functional",), autocast=FLOAT32)
 @gradients(
     self=(
         "-((target if not log_target else exp(target)) * (s := grad / c if reduction == 'batchmean'"
@@ -255,7 +254,10 @@ def _likelihood_node(self: Meta, reduction: str) -> str:
     return "ViewBackward0" if reduction == "none" and self.ndim != 4 else "NllLoss2DBackward0"
 
 
-@op(grad_fn="NllLossBackward0", differentiable=("self",), underived=("weight",), exposed=("nn.functional",))
+@op(
+    grad_fn="NllLossBackward0", differentiable=("self",), underived=("weight",), exposed=("nn.functional",),
+    autocast=FLOAT32,
+)  # fmt: skip
 @gradients("-((unsqueeze(grad) if reduction == 'none' and self.ndim > 1 else grad) * c)", saves="target weight")
 def nll_loss(
     self: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
@@ -275,7 +277,10 @@ def nll_loss(
     return result.named(_likelihood_node(self, reduction))
 
 
-@op(grad_fn="NllLossBackward0", differentiable=("self", "target"), underived=("weight",), exposed=("nn.functional",))
+@op(
+    grad_fn="NllLossBackward0", differentiable=("self", "target"), underived=("weight",), exposed=("nn.functional",),
+    autocast=FLOAT32,
+)  # fmt: skip
 @gradients(
     self=(
         "(s := grad1 + -((g := unsqueeze(grad) if reduction == 'none' and self.ndim > 1 else grad) * (c"

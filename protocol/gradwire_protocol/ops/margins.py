@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..autocast import FLOAT32
 from ..costs import ALL_PAIRS
 from ..dtypes import FLOATING, DType, float32, float64, int64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, Unsupported
@@ -15,7 +16,10 @@ from .matrix import fits
 _REDUCED = {"mean": "MeanBackward0", "sum": "SumBackward0"}
 
 
-@op(grad_fn="SoftMarginLossBackward0", differentiable=("self",), underived=("target",), exposed=("nn.functional",))
+@op(
+    grad_fn="SoftMarginLossBackward0", differentiable=("self",), underived=("target",), exposed=("nn.functional",),
+    autocast=FLOAT32,
+)  # fmt: skip
 @gradients("-(target * sigmoid(-(target * self))) * averaged(grad)")
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> Inference:
     """``log(1 + exp(-target * self))`` for targets 1 and -1, which broadcast to the input; then reduced."""
@@ -33,7 +37,7 @@ def soft_margin_loss(self: Tensor, target: Tensor, reduction: str = "mean") -> I
     return reduced(elements, reduction)
 
 
-@op(grad_fn="AddBackward0", differentiable=("self",), exposed=("nn.functional",))
+@op(grad_fn="AddBackward0", differentiable=("self",), exposed=("nn.functional",), autocast=FLOAT32)
 @gradients("opaque()", saves="result1")
 def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Inference:
     """A distance itself where the target is 1, ``max(0, margin - self)`` where it is -1; with broadcasting, then
@@ -49,7 +53,7 @@ def _with_float(*operands: Meta) -> DType:
     return elementwise(*[meta((), o.dtype, "cpu") for o in operands], promotion=Promote.INT_TO_FLOAT).outs[0].dtype
 
 
-@op(grad_fn="ClampMinBackward0", exposed=("nn.functional",))
+@op(grad_fn="ClampMinBackward0", exposed=("nn.functional",), autocast=FLOAT32)
 @gradients(input1="(s := opaque(target))", input2="s", target="opaque(input1, input2)", saves="result1")
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
@@ -65,7 +69,7 @@ def margin_ranking_loss(
     return reduced(elements, reduction, _REDUCED.get(reduction))
 
 
-@op(grad_fn="AddBackward0", differentiable=("input1", "input2"), exposed=("nn.functional",))
+@op(grad_fn="AddBackward0", differentiable=("input1", "input2"), exposed=("nn.functional",), autocast=FLOAT32)
 @gradients("opaque", saves="input1 input2")
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
@@ -89,7 +93,7 @@ def cosine_embedding_loss(
     return reduced(elements, reduction, _REDUCED.get(reduction))
 
 
-@op(grad_fn="ClampMinBackward0", exposed=("nn.functional",))
+@op(grad_fn="ClampMinBackward0", exposed=("nn.functional",), autocast=FLOAT32)
 @gradients(
     anchor="opaque",
     positive="opaque(anchor, positive) if not swap else opaque",
@@ -133,7 +137,10 @@ def _need_rows(name: str, self: Meta) -> tuple[int, int]:
     return (self.shape[0] if self.ndim == 2 else 1), (self.shape[-1] if self.ndim else 1)
 
 
-@op(grad_fn="MultiMarginLossBackward0", differentiable=("self",), underived=("weight",), exposed=("nn.functional",))
+@op(
+    grad_fn="MultiMarginLossBackward0", differentiable=("self",), underived=("weight",), exposed=("nn.functional",),
+    autocast=FLOAT32,
+)  # fmt: skip
 @gradients(
     "reshape((t := (c if p == 1 else where((c - sum_dim(reshape(self) * c) + reshape(self)) * c, c))"
     " * (s := reshape(grad) * c)) - c * sum_dim(t)) if weight is None"
@@ -177,7 +184,10 @@ def _need_label_lists(name: str, self: Meta, target: Meta) -> tuple[int, int]:
     return rows
 
 
-@op(grad_fn="MultilabelMarginLossBackward0", differentiable=("self",), exposed=("nn.functional",), cost=ALL_PAIRS)
+@op(
+    grad_fn="MultilabelMarginLossBackward0", differentiable=("self",), exposed=("nn.functional",), cost=ALL_PAIRS,
+    autocast=FLOAT32,
+)  # fmt: skip
 @gradients(
     "c * ((unsqueeze(grad) if reduction == 'none' else averaged(grad)) if self.ndim == 2 else grad)",
     saves="self target",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ..autocast import CPU_FLOAT32, GPU_LOWER, GPU_WIDEST, GPU_WIDEST_CPU_LOWER, LOWER
 from ..costs import Cost, numel, product
 from ..dtypes import BOOLEAN, INTEGRAL, DType, int64
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
@@ -73,7 +74,7 @@ def need_expandable(name: str, self: Meta, shape: Shape) -> None:
         raise ShapeError(f"{name}: shape {list(self.shape)} does not expand to {list(shape)}, the product's")
 
 
-@op(grad_fn="MmBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
+@op(grad_fn="MmBackward0", multilinear=True, cost=product("self"), out=Out.EXACT, autocast=LOWER)
 @gradients(
     self=(
         "grad * conj(other) if self.ndim == 1 and other.ndim == 1 else unsqueeze(grad) * conj(other)"
@@ -117,7 +118,7 @@ def _matmul_node(self: Meta, other: Meta) -> str:
     return "UnsafeViewBackward0"
 
 
-@op(grad_fn="MmBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
+@op(grad_fn="MmBackward0", multilinear=True, cost=product("self"), out=Out.EXACT, autocast=LOWER)
 @gradients(self="mm(grad, adjoint(mat2))", mat2="mm(adjoint(self), grad)")
 def mm(self: Tensor, mat2: Tensor) -> Inference:
     """The product of two matrices, without broadcasting."""
@@ -128,7 +129,7 @@ def mm(self: Tensor, mat2: Tensor) -> Inference:
     return new((self.shape[0], mat2.shape[1]), dtype, common_device(self, mat2), compute=dtype)
 
 
-@op(grad_fn="BmmBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
+@op(grad_fn="BmmBackward0", multilinear=True, cost=product("self"), out=Out.EXACT, autocast=LOWER)
 @gradients(self="bmm(grad, adjoint(mat2))", mat2="bmm(adjoint(self), grad)")
 def bmm(self: Tensor, mat2: Tensor) -> Inference:
     """The products of two batches of matrices, one by one: ``(b, n, k)`` times ``(b, k, m)`` is ``(b, n, m)``."""
@@ -146,7 +147,7 @@ def _batched(name: str, a: Meta, b: Meta) -> Shape:
     return (a.shape[0], a.shape[1], b.shape[2])
 
 
-@op(grad_fn="MvBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
+@op(grad_fn="MvBackward0", multilinear=True, cost=product("self"), out=Out.EXACT, autocast=GPU_LOWER)
 @gradients(self="unsqueeze(grad) * unsqueeze(conj(vec))", vec="mv(adjoint(self), grad)")
 def mv(self: Tensor, vec: Tensor) -> Inference:
     """The product of a matrix and a vector."""
@@ -158,14 +159,14 @@ def mv(self: Tensor, vec: Tensor) -> Inference:
     return new((self.shape[0],), dtype, common_device(self, vec), compute=dtype)
 
 
-@op(grad_fn="DotBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
+@op(grad_fn="DotBackward0", multilinear=True, cost=product("self"), out=Out.EXACT, autocast=GPU_WIDEST)
 @gradients(self="grad * conj(tensor)", tensor="grad * conj(self)")
 def dot(self: Tensor, tensor: Tensor) -> Inference:
     """The sum of products of two vectors of equal length, as a 0-dim tensor. Nothing is conjugated."""
     return _dot("dot", self, tensor)
 
 
-@op(grad_fn="VdotBackward0", multilinear=True, cost=product("self"), out=Out.EXACT)
+@op(grad_fn="VdotBackward0", multilinear=True, cost=product("self"), out=Out.EXACT, autocast=GPU_WIDEST)
 @gradients(self="conj(grad) * other", other="grad * self")
 def vdot(self: Tensor, other: Tensor) -> Inference:
     """The dot product of two vectors with ``self`` conjugated."""
@@ -180,7 +181,7 @@ def _dot(name: str, a: Meta, b: Meta) -> Inference:
     return new((), dtype, common_device(a, b), compute=dtype)
 
 
-@op(grad_fn="ViewBackward0", multilinear=True, cost=product("self"))
+@op(grad_fn="ViewBackward0", multilinear=True, cost=product("self"), autocast=GPU_WIDEST_CPU_LOWER)
 @gradients(
     self="grad * conj(other) if other.ndim == 0 or self.ndim == 0 else tensordot(grad, conj(other))",
     other="grad * conj(self) if other.ndim == 0 or self.ndim == 0 else tensordot(permute(grad), conj(self))",
@@ -217,7 +218,7 @@ def outer(self: Tensor, vec2: Tensor) -> Inference:
 
 @op(
     grad_fn="AddmmBackward0", inplace=True, copied=("mat1", "mat2"), keyword_only=("beta", "alpha"),
-    cost=product("mat1"), total=True, out=Out.EXACT,
+    cost=product("mat1"), total=True, out=Out.EXACT, autocast=LOWER,
 )  # fmt: skip
 @gradients(
     self="times_beta(grad)",
@@ -233,8 +234,8 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Factor = 1, alpha: Fac
 
 
 @op(
-    grad_fn="AddmvBackward0", inplace=True, copied=("mat", "vec"), keyword_only=("beta", "alpha"),
-    cost=product("mat"), inplace_function=True, out=Out.EXACT,
+    grad_fn="AddmvBackward0", inplace=True, copied=("mat", "vec"), keyword_only=("beta", "alpha"), cost=product("mat"),
+    inplace_function=True, out=Out.EXACT, autocast=GPU_LOWER,
 )  # fmt: skip
 @gradients(
     self="times_beta(grad)",
@@ -253,7 +254,7 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Factor = 1, alpha: Facto
 @op(
     grad_fn="AddbmmBackward0", inplace=True, copied=("batch1", "batch2"), keyword_only=("beta", "alpha"),
     cost=Cost(lambda c: c.made * numel(c.batch1) // max(c.batch1.shape[-2], 1), product=True),
-    out=Out.EXACT | Out.SILENT,
+    out=Out.EXACT | Out.SILENT, autocast=LOWER,
 )  # fmt: skip
 @gradients(
     self="times_beta(grad)",
@@ -269,7 +270,7 @@ def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Factor = 1, alpha
 
 @op(
     grad_fn="BaddbmmBackward0", inplace=True, copied=("batch1", "batch2"), keyword_only=("beta", "alpha"),
-    cost=product("batch1"), out=Out.EXACT,
+    cost=product("batch1"), out=Out.EXACT, autocast=LOWER,
 )  # fmt: skip
 @gradients(
     self="times_beta(grad)",
@@ -290,7 +291,7 @@ def _added(name: str, self: Meta, a: Meta, b: Meta, shape: Shape) -> Inference:
     return new(shape, dtype, common_device(self, a, b), compute=dtype)
 
 
-@op(grad_fn="AddrBackward0", inplace=True, keyword_only=("beta", "alpha"))
+@op(grad_fn="AddrBackward0", inplace=True, keyword_only=("beta", "alpha"), autocast=GPU_LOWER)
 @gradients(
     self="times_beta(grad)",
     vec1="times_alpha(matmul.MvBackward0(grad, conj(vec2)))",
@@ -336,7 +337,7 @@ def _interleaved(self: Meta, ndim: int, at: int) -> Meta:
     return meta(tuple(shape), self.dtype, self.device, tuple(stride) if self.ndim else None)
 
 
-@op(grad_fn="TraceBackward0", linear=True)
+@op(grad_fn="TraceBackward0", linear=True, autocast=CPU_FLOAT32)
 @gradients("grad * c")
 def trace(self: Tensor) -> Inference:
     """The sum of a matrix's diagonal. Integers sum to int64."""
@@ -346,7 +347,7 @@ def trace(self: Tensor) -> Inference:
     return new((), dtype, self.device, compute=dtype)
 
 
-@op(grad_fn="LinalgCrossBackward0", out=Out.EXACT | Out.APART)
+@op(grad_fn="LinalgCrossBackward0", out=Out.EXACT | Out.APART, autocast=GPU_WIDEST)
 @gradients(self="cross(conj(expand(other)), grad)", other="cross(grad, conj(expand(self)))", broadcasts=("other",))
 def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Inference:
     """The cross product of 3-vectors along ``dim`` (by default the first dimension of extent 3), with broadcasting."""
@@ -367,7 +368,10 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Inference:
     return new(broadcast(self.shape, other.shape), dtype, common_device(self, other), compute=dtype)
 
 
-@op(grad_fn="AddmmBackward0", exposed=("nn.functional",), cost=product("self"), total=True, out=Out.EXACT)
+@op(
+    grad_fn="AddmmBackward0", exposed=("nn.functional",), cost=product("self"), total=True, out=Out.EXACT,
+    autocast=LOWER,
+)  # fmt: skip
 @gradients(
     self=(
         "unsqueeze(grad) * conj(weight) if weight.ndim == 1 else matmul.SqueezeBackward4(grad, conj(weight))"
@@ -420,10 +424,9 @@ def _linear_node(self: Meta, weight: Meta, bias: bool) -> str:
 
 
 @op(
-    grad_fn="ViewBackward0",
-    exposed=("nn.functional",),
-    cost=Cost(lambda c: c.made * prod(c.weight.shape[1:]), product=True),
-)
+    grad_fn="ViewBackward0", exposed=("nn.functional",),
+    cost=Cost(lambda c: c.made * prod(c.weight.shape[1:]), product=True), autocast=GPU_WIDEST,
+)  # fmt: skip
 @gradients(
     input1=(
         "reshape(contract((g := grad if input1.ndim == 2 else reshape(grad)), (y := input2"

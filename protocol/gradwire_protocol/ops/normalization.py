@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ..autocast import GPU_FLOAT32, NORMALIZING
 from ..dtypes import DType, float32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, Unsupported
 from ..meta import UNKNOWN, Inference, Meta, Shape, meta, new
@@ -58,7 +59,7 @@ def _normalized(name: str, self: Meta, shape: Shape, *parameters: Meta | None) -
     return count
 
 
-@op(grad_fn="NativeLayerNormBackward0", exposed=("function", "nn.functional"), total=True)
+@op(grad_fn="NativeLayerNormBackward0", exposed=("function", "nn.functional"), total=True, autocast=NORMALIZING)
 @gradients(
     self=(
         "((s := grad if weight is None else grad * weight) - mean_dim(s) - (v := (t := self - mean_dim(self))"
@@ -109,7 +110,7 @@ def layer_norm_backward(
     return Inference(tuple(outs), statistics)
 
 
-@op(grad_fn="MulBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="MulBackward0", exposed=("function", "nn.functional"), autocast=NORMALIZING)
 @gradients(
     self=(
         "((s := grad if weight is None else grad * weight) - (u := self * (t := rsqrt(mean_dim(self * self)"
@@ -187,11 +188,9 @@ def _batch_result(name: str, self: Meta, *parameters: Meta | None) -> tuple[Meta
 
 
 @op(
-    grad_fn="NativeBatchNormBackward0",
-    differentiable=("self", "weight", "bias"),
-    underived=("running_mean", "running_var"),
-    exposed=("nn.functional",),
-)
+    grad_fn="NativeBatchNormBackward0", differentiable=("self", "weight", "bias"),
+    underived=("running_mean", "running_var"), exposed=("nn.functional",),
+)  # fmt: skip
 @gradients(
     self="opaque(self, weight) if training else opaque(weight)",
     weight="opaque(self)",
@@ -271,11 +270,9 @@ def batch_norm_backward(
 
 
 @op(
-    grad_fn="ViewBackward0",
-    differentiable=("self", "weight", "bias"),
-    underived=("running_mean", "running_var"),
+    grad_fn="ViewBackward0", differentiable=("self", "weight", "bias"), underived=("running_mean", "running_var"),
     exposed=("nn.functional",),
-)
+)  # fmt: skip
 @gradients(
     self="opaque(self, weight) if use_input_stats else opaque(weight)",
     weight="opaque(self)",
@@ -301,7 +298,7 @@ def instance_norm(
 # Groups
 
 
-@op(grad_fn="NativeGroupNormBackward0", exposed=("function", "nn.functional"))
+@op(grad_fn="NativeGroupNormBackward0", exposed=("function", "nn.functional"), autocast=NORMALIZING)
 @gradients(
     self="reshape(grad, self) if weight is None else reshape(grad, self, weight)",
     weight="sum_dim(grad * reshape((s := reshape(self) - mean_dim(reshape(self))) * rsqrt(mean_dim(s * s) + c)))",
@@ -346,7 +343,7 @@ def group_norm_backward(
 # Norms
 
 
-@op(grad_fn="DivBackward0", exposed=("nn.functional",))
+@op(grad_fn="DivBackward0", exposed=("nn.functional",), autocast=GPU_FLOAT32)
 @gradients("opaque")
 def normalize(self: Tensor, p: Real = 2.0, dim: int | tuple[int, ...] = 1, eps: Scalar = 1e-12) -> Inference:
     """Divide by the norm of order ``p`` over ``dim``, or by ``eps`` where that is larger."""
@@ -358,7 +355,7 @@ def normalize(self: Tensor, p: Real = 2.0, dim: int | tuple[int, ...] = 1, eps: 
     return like(self)
 
 
-@op(grad_fn="SumBackward1", exposed=("function", "nn.functional"))
+@op(grad_fn="SumBackward1", exposed=("function", "nn.functional"), autocast=GPU_FLOAT32)
 @gradients("opaque", saves="x1 x2")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: Float = 1e-8) -> Inference:
     """The cosine of the angle between vectors along ``dim``, with broadcasting and promotion: their product divided by

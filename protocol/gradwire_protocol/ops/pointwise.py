@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..accepts import ORDERED, REAL, require
+from ..autocast import CPU_FLOAT32, GPU_FLOAT32, GPU_WIDEST
 from ..dtypes import BOOLEAN, COMPLEX, FLOATING, INTEGRAL, bool_, complex64, float16, float32, float64, uint8
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, view
@@ -102,11 +103,9 @@ def div(self: Tensor, other: Tensor | Scalar, rounding_mode: str | None = None) 
 
 
 @op(
-    grad_fn="NotImplemented",
-    inplace=True,
-    underivable='it has no derivative, div(..., rounding_mode="floor") has one',
+    grad_fn="NotImplemented", inplace=True, underivable='it has no derivative, div(..., rounding_mode="floor") has one',
     elementwise=True,
-)
+)  # fmt: skip
 def floor_divide(self: Tensor | Scalar, other: Tensor | Scalar) -> Inference:
     """The quotient rounded down, as ``//`` in Python. It keeps integers; dividing one by zero is an error.
 
@@ -144,7 +143,7 @@ def _check_exponent(self: object, exponent: int) -> None:
         raise ArgumentError(f"pow: the exponent is {exponent}, which no integer dtype holds")
 
 
-@op(grad_fn="PowBackward1", inplace=True, elementwise=True)
+@op(grad_fn="PowBackward1", inplace=True, elementwise=True, autocast=GPU_FLOAT32)
 @gradients(
     self=(
         "(c if exponent == 0 else grad * conj(self ** c * c)) if is_number(exponent)"
@@ -328,13 +327,9 @@ def _result_of(self: object, other: object) -> Inference:
 
 
 @op(
-    grad_fn="MaskedFillBackward0",
-    differentiable=("self", "value"),
-    inplace=True,
-    copied=("value",),
-    expanded=Expanded.WARNED,
-    elementwise=True,
-)
+    grad_fn="MaskedFillBackward0", differentiable=("self", "value"), inplace=True, copied=("value",),
+    expanded=Expanded.WARNED, elementwise=True,
+)  # fmt: skip
 @gradients(self="masked_fill(grad, c)", value="where(grad, c)", saves={"self": "mask", "value": "mask"})
 def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Element) -> Inference:
     """``self`` with ``value``, a number or a 0-dim tensor, where the bool ``mask`` holds.
@@ -372,14 +367,14 @@ def lerp(self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Inference:
     return elementwise(*operands, grad_fn="LerpBackward1" if weighted else None)
 
 
-@op(grad_fn="AddcmulBackward0", inplace=True, keyword_only=("value",), elementwise=True)
+@op(grad_fn="AddcmulBackward0", inplace=True, keyword_only=("value",), elementwise=True, autocast=GPU_WIDEST)
 @gradients(self="grad", tensor1="times_value(grad * conj(tensor2))", tensor2="times_value(grad * conj(tensor1))")
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Factor = 1) -> Inference:
     """``self + value * tensor1 * tensor2``, with broadcasting and promotion. Not defined on bools alone."""
     return _defined_on("addcmul", elementwise(self, tensor1, tensor2))
 
 
-@op(grad_fn="AddcdivBackward0", inplace=True, keyword_only=("value",), elementwise=True)
+@op(grad_fn="AddcdivBackward0", inplace=True, keyword_only=("value",), elementwise=True, autocast=GPU_WIDEST)
 @gradients(
     self="grad",
     tensor1="times_value(grad / conj(tensor2))",
@@ -395,7 +390,7 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Factor = 1) -
     return elementwise(self, tensor1, tensor2)
 
 
-@op(grad_fn="Atan2Backward0", inplace=True, elementwise=True)
+@op(grad_fn="Atan2Backward0", inplace=True, elementwise=True, autocast=GPU_WIDEST)
 @gradients(
     self="(s := grad * where(c, reciprocal(self * self + other * other))) * other",
     other="s * -self",
@@ -478,7 +473,7 @@ def view_as_real(self: Tensor) -> Inference:
     return Inference((Meta((*self.shape, 2), stride, self.dtype.to_real(), self.device),), None, (0,))
 
 
-@op(grad_fn="ViewAsComplexBackward0", exposed=("function",), linear=True, batched=True, view=True)
+@op(grad_fn="ViewAsComplexBackward0", exposed=("function",), linear=True, batched=True, view=True, autocast=CPU_FLOAT32)
 @gradients("view_as_real(grad)")
 def view_as_complex(self: Tensor) -> Inference:
     """A view of pairs as complex numbers: the last dimension has extent 2, and its elements are adjacent."""
@@ -539,7 +534,7 @@ def complex_(real: Tensor, imag: Tensor) -> Inference:
     return _complex_from("complex", real, imag)
 
 
-@op(grad_fn="PolarBackward0", exposed=("function",), elementwise=True, out=Out.EXACT)
+@op(grad_fn="PolarBackward0", exposed=("function",), elementwise=True, out=Out.EXACT, autocast=CPU_FLOAT32)
 @gradients(abs="grad * conj.ConjBackward0(sgn(result))", angle="grad * conj.ConjBackward0(result * c)")
 def polar(abs: Tensor, angle: Tensor) -> Inference:
     """Complex numbers from magnitude and angle, which broadcast and have one dtype."""

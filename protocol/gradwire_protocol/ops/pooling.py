@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ..autocast import CPU_FLOAT32
 from ..costs import Cost, OpCall
 from ..dtypes import BOOLEAN, INTEGRAL, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError, Unsupported
@@ -111,7 +112,10 @@ def max_pool2d(
     return _max(2, self, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@op(grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function", "nn.functional"), cost=_pooled(3))
+@op(
+    grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function", "nn.functional"), cost=_pooled(3),
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients("max_pool_backward(grad)", saves="self")
 def max_pool3d(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
@@ -141,7 +145,7 @@ def max_pool2d_with_indices(
     return _with_indices(_max(2, self, kernel_size, stride, padding, dilation, ceil_mode))
 
 
-@op(results=2, grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function",), cost=_pooled(3))
+@op(results=2, grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function",), cost=_pooled(3), autocast=CPU_FLOAT32)
 @gradients("reshape(scatter_add(c, reshape(grad)))", saves="self result1")
 def max_pool3d_with_indices(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
@@ -221,7 +225,10 @@ def avg_pool2d(
     return _mean(2, self, kernel_size, stride, padding, ceil_mode, divisor_override)
 
 
-@op(grad_fn="AvgPool3DBackward0", exposed=("nn.functional",), linear=True, cost=_pooled(3), out=Out.EXACT)
+@op(
+    grad_fn="AvgPool3DBackward0", exposed=("nn.functional",), linear=True, cost=_pooled(3), out=Out.EXACT,
+    autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients("avg_pool_backward(grad)")
 def avg_pool3d(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,
@@ -301,7 +308,7 @@ def adaptive_avg_pool2d(self: Tensor, output_size: int | tuple[int | None, ...])
     return _adaptive_mean(2, self, output_size)
 
 
-@op(grad_fn="AdaptiveAvgPool3DBackward0", exposed=("nn.functional",), linear=True)
+@op(grad_fn="AdaptiveAvgPool3DBackward0", exposed=("nn.functional",), linear=True, autocast=CPU_FLOAT32)
 @gradients("adaptive_avg_pool_backward(grad)")
 def adaptive_avg_pool3d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Means over windows that divide volumes into ``output_size``. See :func:`adaptive_avg_pool2d`."""
@@ -341,7 +348,7 @@ def adaptive_max_pool2d(self: Tensor, output_size: int | tuple[int | None, ...])
     return _adaptive_max(2, self, output_size)
 
 
-@op(results=2, grad_fn="AdaptiveMaxPool3DBackward0", exposed=("function",))
+@op(results=2, grad_fn="AdaptiveMaxPool3DBackward0", exposed=("function",), autocast=CPU_FLOAT32)
 @gradients("reshape(scatter_add(c, reshape(grad)))", saves="result1")
 def adaptive_max_pool3d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Maxima over windows that divide volumes into ``output_size``, and their indices in the flattened volume."""

@@ -7,6 +7,7 @@ derivative needs beside its results are further results, which no caller sees.
 
 from __future__ import annotations
 
+from ..autocast import GPU_LOWER, LOWER
 from ..costs import Cost, OpCall, last, numel
 from ..dtypes import DType, float32
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
@@ -98,7 +99,7 @@ def _all_weights(c: OpCall) -> int:
     return rows * (numel(c.w_ih) + numel(c.w_hh))
 
 
-@op(grad_fn="RnnLayerBackward0", results=2, exposed=(), cost=Cost(_all_weights))
+@op(grad_fn="RnnLayerBackward0", results=2, exposed=(), cost=Cost(_all_weights), autocast=LOWER)
 @gradients(
     self="reshape(grad, grad1, w_hh, w_ih) if b_hh is None else reshape(grad, grad1, result, w_hh, w_ih)",
     hx=(
@@ -127,7 +128,7 @@ def rnn_layer(
     return Inference((layer.output(), layer.state(layer.hidden)), layer.compute)
 
 
-@op(grad_fn="LstmLayerBackward0", results=3, exposed=(), cost=Cost(_all_weights))
+@op(grad_fn="LstmLayerBackward0", results=3, exposed=(), cost=Cost(_all_weights), autocast=LOWER)
 @gradients(
     self=(
         "reshape((all := ((b_hh, b_ih) if b_hh is not None else (), cx, grad, grad1, grad2, grad4, hx, result,"
@@ -161,7 +162,7 @@ def lstm_layer(
     return Inference((layer.output(), *states, layer.kept(4 * layer.hidden), layer.kept(layer.hidden)), layer.compute)
 
 
-@op(grad_fn="GruLayerBackward0", results=2, exposed=(), cost=Cost(_all_weights))
+@op(grad_fn="GruLayerBackward0", results=2, exposed=(), cost=Cost(_all_weights), autocast=GPU_LOWER)
 @gradients(
     self="reshape((all := ((b_hh, b_ih) if b_hh is not None else (), grad, grad1, hx, result, self, w_hh, w_ih)))",
     hx="add(all) if batch_sizes is None or not reverse else cat(all)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..autocast import FLOAT32, GPU_FLOAT32
 from ..dtypes import FLOATING, INTEGRAL, DType, bool_, int64, uint8
 from ..errors import ArgumentError, DTypeError, Unsupported
 from ..meta import Inference, Meta, new, several
@@ -46,7 +47,7 @@ def _of_variance(grad: str) -> str:
 _OF_DEVIATION: Final = _of_variance("masked_fill(grad / (result * c), c)")
 
 
-@op(grad_fn="SumBackward0", keyword_only=("dtype",), linear=True, along=True, out=Out.COMPUTED)
+@op(grad_fn="SumBackward0", keyword_only=("dtype",), linear=True, along=True, out=Out.COMPUTED, autocast=GPU_FLOAT32)
 @gradients("spread(grad)")
 def sum(self: Tensor, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Inference:
     """Sum over ``dim`` (an int, several, or all). Bools and integers are summed in int64; ``dtype`` converts first."""
@@ -122,7 +123,7 @@ def std_mean(self: Tensor, dim: Dims = None, correction: Real = 1, keepdim: bool
     return several(spread, reduction(self, dim, keepdim))
 
 
-@op(grad_fn="ProdBackward0", keyword_only=("dtype",), along=True, out=Out.COMPUTED)
+@op(grad_fn="ProdBackward0", keyword_only=("dtype",), along=True, out=Out.COMPUTED, autocast=FLOAT32)
 @gradients(
     "grad if self.ndim == 0 else restored(grad) * conj(shift(cumprod(self))"
     " * flip(shift(cumprod(flip(self))))) if dim is not None else grad * conj(self) if is_empty(self)"
@@ -135,7 +136,7 @@ def prod(self: Tensor, dim: int | None = None, keepdim: bool = False, dtype: DTy
     return reduction(self, dim, keepdim, dtype=result, compute=compute, grad_fn=name)
 
 
-@op(grad_fn="LinalgVectorNormBackward0", along=True, out=Out.EXACT)
+@op(grad_fn="LinalgVectorNormBackward0", along=True, out=Out.EXACT, autocast=GPU_FLOAT32)
 @gradients(
     "c if p == 0 else sgn(self) * (g := restored(grad)) if p == 1"
     " else self * masked_fill(g / (r := masked_fill((n := restored(result)), c)), c) if p == 2"
@@ -193,7 +194,7 @@ def any(self: Tensor, dim: Dims = None, keepdim: bool = False) -> Inference:
 # Sums of exponentials
 
 
-@op(grad_fn="LogsumexpBackward0", along=True)
+@op(grad_fn="LogsumexpBackward0", along=True, autocast=GPU_FLOAT32)
 @gradients("restored(grad) * conj(exp(self - restored(result)))")
 def logsumexp(self: Tensor, dim: Dims, keepdim: bool = False) -> Inference:
     """Logarithm of the sum of exponentials over ``dim``, without overflow. Integers become the default float."""
@@ -209,14 +210,20 @@ def _softmax(name: str, self: Meta, dim: int, dtype: DType | None) -> Inference:
     return new(self.shape, result, self.device, compute=result)
 
 
-@op(grad_fn="SoftmaxBackward0", exposed=("function", "method", "nn.functional"), along=True, out=Out.EXACT)
+@op(
+    grad_fn="SoftmaxBackward0", exposed=("function", "method", "nn.functional"), along=True, out=Out.EXACT,
+    autocast=GPU_FLOAT32,
+)  # fmt: skip
 @gradients("softmax_backward(grad, result)")
 def softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Exponentials along ``dim``, divided by their sum. NaN where all are -inf. ``dtype`` converts first."""
     return _softmax("softmax", self, dim, dtype)
 
 
-@op(grad_fn="LogSoftmaxBackward0", exposed=("function", "method", "nn.functional"), along=True, out=Out.EXACT)
+@op(
+    grad_fn="LogSoftmaxBackward0", exposed=("function", "method", "nn.functional"), along=True, out=Out.EXACT,
+    autocast=GPU_FLOAT32,
+)  # fmt: skip
 @gradients("log_softmax_backward(grad, result)")
 def log_softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Logarithm of :func:`softmax`, computed without its rounding."""

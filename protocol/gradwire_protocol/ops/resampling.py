@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from ..autocast import GPU_WIDEST_CPU_FLOAT32
 from ..dtypes import uint8
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new
@@ -125,7 +126,7 @@ def _need_one_dtype(name: str, self: Meta, grid: Meta) -> None:
         raise Unsupported(f"{name} is not defined on {self.dtype.name}")
 
 
-@op(grad_fn="GridSampler2DBackward0", exposed=())
+@op(grad_fn="GridSampler2DBackward0", exposed=(), autocast=GPU_WIDEST_CPU_FLOAT32)
 @gradients(
     self="grid_spread(grad, grid)",
     grid=(

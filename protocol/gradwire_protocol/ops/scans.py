@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..autocast import GPU_FLOAT32
 from ..dtypes import FLOATING, DType, bool_, int64
 from ..errors import ShapeError, Unsupported
 from ..meta import Inference, Meta, new, several
@@ -24,14 +25,20 @@ def _running(name: str, self: Meta, dim: int, dtype: DType | None) -> Inference:
     return scanned(self, dim, result, compute)
 
 
-@op(grad_fn="CumsumBackward0", inplace=True, keyword_only=("dtype",), linear=True, along=True, out=Out.COMPUTED)
+@op(
+    grad_fn="CumsumBackward0", inplace=True, keyword_only=("dtype",), linear=True, along=True, out=Out.COMPUTED,
+    autocast=GPU_FLOAT32,
+)  # fmt: skip
 @gradients("flip(cumsum(flip(grad))) if self.ndim > 0 else grad")
 def cumsum(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Running sums along ``dim``. Bools and integers are summed in int64; ``dtype`` converts first."""
     return _running("cumsum", self, dim, dtype)
 
 
-@op(grad_fn="CumprodBackward0", inplace=True, keyword_only=("dtype",), along=True, out=Out.COMPUTED)
+@op(
+    grad_fn="CumprodBackward0", inplace=True, keyword_only=("dtype",), along=True, out=Out.COMPUTED,
+    autocast=GPU_FLOAT32,
+)  # fmt: skip
 @gradients("grad if self.ndim == 0 else conj(shift(result)) * linear_recurrence(conj(shift(self)), grad)")
 def cumprod(self: Tensor, dim: int, dtype: DType | None = None) -> Inference:
     """Running products along ``dim``. Bools and integers are multiplied in int64; ``dtype`` converts first."""

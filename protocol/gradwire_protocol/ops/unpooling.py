@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ..autocast import CPU_FLOAT32
 from ..costs import SORTING
 from ..dtypes import BOOLEAN, int64
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
@@ -22,7 +23,7 @@ def _need_planes(name: str, self: Meta, count: int) -> None:
         raise ShapeError(f"{name}: only the first dimension of an input may be empty; its shape is {list(self.shape)}")
 
 
-@op(grad_fn="MaxUnpool2DBackward0", differentiable=("self",), exposed=(), linear=True)
+@op(grad_fn="MaxUnpool2DBackward0", differentiable=("self",), exposed=(), linear=True, autocast=CPU_FLOAT32)
 @gradients("reshape(gather(reshape(grad)))", saves="indices")
 def max_unpool(self: Tensor, indices: Tensor, output_size: tuple[int, ...]) -> Inference:
     """Lay maxima back where a maximum pool found them, with zeros elsewhere: ``(N, C, ...)`` or ``(C, ...)`` with its
@@ -63,13 +64,9 @@ def _need_samples(name: str, self: Meta, samples: Meta, count: int) -> None:
 
 
 @op(
-    results=2,
-    grad_fn="FractionalMaxPool2DBackward0",
-    differentiable=("self",),
-    underived=("samples",),
-    exposed=(),
-    cost=SORTING,
-)
+    results=2, grad_fn="FractionalMaxPool2DBackward0", differentiable=("self",), underived=("samples",), exposed=(),
+    cost=SORTING, autocast=CPU_FLOAT32,
+)  # fmt: skip
 @gradients("reshape(scatter_add(c, reshape(grad)))", saves="result1")
 def fractional_max_pool(
     self: Tensor, samples: Tensor, kernel_size: tuple[int, ...], output_size: tuple[int, ...]

@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 from typing import Any, Final
 
+from gradwire_protocol.autocast import Precision
 from gradwire_protocol.dtypes import DType, bfloat16, float16, float32, float64
 from gradwire_protocol.errors import ArgumentError
 
 from ..context.modes import MODES
 from ..tensor.tensor import Tensor
-from .autocast_policies import FLOAT32, LOWER, POLICIES, REFUSED
 from .dispatch import call
 
 DEFAULTS: Final = {"cuda": float16, "cpu": bfloat16}
@@ -38,8 +38,8 @@ def kind_of(device_type: str) -> str:
         ArgumentError: for any other.
     """
     kind = str(device_type).partition(":")[0]
-    if kind not in POLICIES:
-        raise ArgumentError(f"autocast knows {' and '.join(POLICIES)}, not {device_type!r}")
+    if kind not in DEFAULTS:
+        raise ArgumentError(f"autocast knows {' and '.join(DEFAULTS)}, not {device_type!r}")
     return kind
 
 
@@ -157,27 +157,28 @@ def _tensors(values: list[Any], places: tuple[int, ...]) -> list[Any]:
 
 def before_op(entry: Any, values: list[Any]) -> list[Any]:
     """The values of an operation, cast as autocast wants them."""
-    name = entry.op.name
     first = next((t for t in _tensors(values, entry.tensors) if isinstance(t, Tensor)), None)
     if first is None:
         return values
     kind = first._meta.device.partition(":")[0]
     if not STATE.enabled[kind]:
         return values
-    policy = POLICIES[kind].get(name)
-    if policy is None:
-        return _beside_norm(entry, values) if name in _NORMS else values
-    if policy == REFUSED:
+    precision: Precision = getattr(entry.op.autocast, kind)
+    if precision is Precision.GIVEN:
+        return values
+    if precision is Precision.FIRST:
+        return _as_first(entry, values)
+    if precision is Precision.REFUSED:
         raise ArgumentError(
-            f"{name} is not safe under autocast, its logarithm overflows: use binary_cross_entropy_with_logits, or "
-            "leave autocast around it"
+            f"{entry.op.name} is not safe under autocast, its logarithm overflows: use "
+            "binary_cross_entropy_with_logits, or leave autocast around it"
         )
     wanted = [t for t in _tensors(values, entry.tensors) if _eligible(t, kind)]
     if not wanted:
         return values
-    if policy == LOWER:
+    if precision is Precision.LOWER:
         dtype = STATE.dtypes[kind]
-    elif policy == FLOAT32:
+    elif precision is Precision.FLOAT32:
         dtype = float32
     else:
         found = {t._meta.dtype for t in wanted}
@@ -192,10 +193,7 @@ def before_op(entry: Any, values: list[Any]) -> list[Any]:
     return values
 
 
-_NORMS: Final = frozenset({"layer_norm", "group_norm", "rms_norm"})
-
-
-def _beside_norm(entry: Any, values: list[Any]) -> list[Any]:
+def _as_first(entry: Any, values: list[Any]) -> list[Any]:
     """A normalization that runs in what it is given takes its weights in the same precision."""
     dtype = values[0]._meta.dtype
     if not dtype.is_low_precision:
