@@ -426,7 +426,7 @@ class Tracer:
     def laid_out(self, i: int, raw: Array, data: Array, out: Meta, operands: list[Tensor]) -> None:
         """The ``i``-th result of the kernel that ran last became ``data``."""
         number = self._raws[i]
-        if data is raw and not self._depends_on_numbers():
+        if data is raw and not self._depends_on_numbers(out):
             return
         backend = self.backend
         scalar = backend.xp is np and type(raw) is not np.ndarray and out.shape == ()
@@ -435,10 +435,14 @@ class Tracer:
         same = scalar and isinstance(raw, np.generic) and raw.dtype == data.dtype
         self.program.code.append(Lay(made, number, out, shown, scalar, same))
 
-    def _depends_on_numbers(self) -> bool:
-        """Whether the last call takes a number of the frame that may differ, on which its layout might depend."""
+    def _depends_on_numbers(self, out: Meta) -> bool:
+        """Whether the last call takes a number of the frame that may differ, on which the layout of this result might
+        depend. A total op's depends on it at most where it is not row-major: ``x ** 1`` is a copy, ``x ** 3`` is not.
+        """
         call = self.program.code[-1]
-        return type(call) is KernelCall and not call.total and any(type(arg) is Number for arg in call.args)
+        if type(call) is not KernelCall or (call.total and out.contiguous):
+            return False
+        return any(type(arg) is Number for arg in call.args)
 
     @_noted
     def written(self, target: Array, raw: Array) -> None:
