@@ -23,3 +23,14 @@ def test_every_power_of_a_transposed_tensor_keeps_its_strides(session, dtype) ->
     for exponent in (2.5, 2.5, 2.5, 2.5, 1.0, 3.0, -1.0, 0.0, 1.0):
         expected = [pytest.approx(number**exponent) for number in rows[1]]
         assert (x**exponent).t()[1].tolist() == expected
+
+
+@pytest.mark.parametrize("op", [gw.floor_divide, gw.remainder, gw.fmod])
+def test_a_quotient_of_no_dimension_can_be_written_whatever_the_divisor(session, op) -> None:
+    """Among finite float32 numbers it is computed another way."""
+    x = gw.tensor(7.5)
+    for divisor in (0.0, 0.0, 0.0, 0.0, 2.0, 4.0):
+        y = op(x, gw.tensor(divisor))
+        before = y.item()
+        y.add_(1)
+        assert y.item() == pytest.approx(before + 1, nan_ok=True)

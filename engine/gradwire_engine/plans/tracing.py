@@ -426,10 +426,11 @@ class Tracer:
     def laid_out(self, i: int, raw: Array, data: Array, out: Meta, operands: list[Tensor]) -> None:
         """The ``i``-th result of the kernel that ran last became ``data``."""
         number = self._raws[i]
-        if data is raw and not self._depends_on_numbers(out):
-            return
         backend = self.backend
-        scalar = backend.xp is np and type(raw) is not np.ndarray and out.shape == ()
+        # For other values a kernel may return NumPy's scalar in place of an array of no dimension.
+        scalar = backend.xp is np and out.shape == () and (data is raw or type(raw) is not np.ndarray)
+        if data is raw and not scalar and not self._depends_on_numbers(out):
+            return
         made = self._new(data, None)
         shown = [] if scalar else [self.value(t.array) for t in operands if type(t.array) is backend.array_type]
         same = scalar and isinstance(raw, np.generic) and raw.dtype == data.dtype
