@@ -24,6 +24,7 @@ class Autocast(NamedTuple):
     cpu: Precision = Precision.GIVEN
 
 
+AS_GIVEN: Final = Autocast()
 LOWER: Final = Autocast(Precision.LOWER, Precision.LOWER)
 FLOAT32: Final = Autocast(Precision.FLOAT32, Precision.FLOAT32)
 GPU_LOWER: Final = Autocast(Precision.LOWER)

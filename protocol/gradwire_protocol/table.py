@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any, Final, NamedTuple, get_type_hints
 
 from . import dtypes
-from .autocast import Autocast
+from .autocast import AS_GIVEN, Autocast
 from .costs import Cost
 from .dtypes import DType
 from .errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError, UnknownOp
@@ -68,13 +69,13 @@ class Expanded(Enum):
     NUMBERS = "writes to it, unless there is another tensor among its operands"
 
 
-class Op:
-    """A row of the table.
+@dataclass(kw_only=True, eq=False, repr=False)
+class Facts:
+    """What is declared about an op.
 
     Attributes:
         results: how many tensors it returns; ``None`` if that depends on the arguments.
         differentiable: the names of the tensor parameters that gradients flow to.
-        derivative: what its gradients are made of, as :func:`gradients` declares it; ``None`` without a derivative.
         underived: the names of tensor parameters that the result depends on without a derivative. If one requires grad
             while history is recorded, the op is refused.
         constant: the indices of results that no gradient flows back from, although their dtype could carry one.
@@ -89,9 +90,7 @@ class Op:
         keyword_only: the names of the keyword-only parameters, as in PyTorch; the last ones.
         casts: it casts values of any dtype to a given one: complex numbers may lose their imaginary part, and integer
             results have no history.
-        base: for an in-place form, the op it is derived from.
         control: it acts on the session (graph, names, random state) instead of computing a value.
-        step: it is an optimizer's step: a control op whose name ends in ``_step``.
         after_backward: it uses gradients at once, as a step does, and goes into the frame of the backward before it.
         duplicates: its result is a copy, recorded even of a tensor that was made in inference mode.
         random: it draws from the session's generator.
@@ -107,7 +106,7 @@ class Op:
             ``dim`` may name several, else along the flattened tensor.
         batched: each of its tensors may have an extra leading batch dimension of the same extent; it treats each member
             independently.
-        total: no values of floating point operands make it fail. The default is true for an op that is
+        total: no values of floating point operands make it fail. Without, it is true for an op that is
             ``elementwise``, ``along``, ``linear`` or ``multilinear`` and not ``random``.
         cost: the steps of work of a call (:mod:`.costs`); ``None`` for one per element.
         linear: it is linear in all its differentiable operands together.
@@ -121,46 +120,66 @@ class Op:
         variadic: the parameter that also accepts its ints unpacked (``x.permute(0, 2, 1)``).
     """
 
-    def __init__(self, name: str, rule: Callable[..., Inference], **facts: Any) -> None:
+    grad_fn: str | None = None
+    differentiable: Sequence[str] | None = None
+    underived: Sequence[str] = ()
+    results: int | None = 1
+    constant: Sequence[int] = ()
+    inplace: bool | str = False
+    inplace_function: bool = False
+    control: bool = False
+    after_backward: bool = False
+    duplicates: bool = False
+    random: bool = False
+    dynamic: bool = False
+    internal: bool = False
+    underivable: str | None = None
+    exposed: Sequence[str] = ("function", "method")
+    out: Out = Out.PLAIN
+    autocast: Autocast = AS_GIVEN
+    variadic: str | None = None
+    mutates: int | None = None
+    apart: bool = False
+    copied: Sequence[str] = ()
+    expanded: Expanded = Expanded.REFUSED
+    view: bool = False
+    untracked: bool = False
+    casts: bool = False
+    elementwise: bool = False
+    along: bool = False
+    batched: bool = False
+    total: bool | None = None
+    cost: Cost | None = None
+    wrapped: Sequence[str] = ()
+    linear: bool = False
+    multilinear: bool = False
+    keyword_only: Sequence[str] = ()
+
+
+class Op(Facts):
+    """A row of the table.
+
+    Attributes:
+        derivative: what its gradients are made of, as :func:`gradients` declares it; ``None`` without a derivative.
+        base: for an in-place form, the op it is derived from.
+        step: it is an optimizer's step: a control op whose name ends in ``_step``.
+    """
+
+    def __init__(self, name: str, rule: Callable[..., Inference], declared: Facts, **own: Any) -> None:
+        facts = vars(declared) | own
+        self._differentiable: Sequence[str] | None = facts.pop("differentiable")
+        self.derivative: Derivative | None = None
+        self.base: Op | None = None
+        vars(self).update(facts)
         self.name = name
         self.rule = rule
         self.family: str = rule.__module__.rsplit(".", 1)[-1]
-        self.grad_fn: str | None = facts["grad_fn"]
-        self.differentiable_: Sequence[str] | None = facts["differentiable"]
-        self.derivative: Derivative | None = facts["derivative"]
-        self.results: int | None = facts["results"]
-        self.underived: frozenset[str] = frozenset(facts["underived"])
-        self.constant: tuple[int, ...] = facts["constant"]
-        self.mutates: int | None = facts["mutates"]
-        self.base: Op | None = facts["base"]
-        self.apart: bool = facts["apart"]
-        self.copied: frozenset[str] = frozenset(facts["copied"])
-        self.expanded: Expanded = facts["expanded"]
-        self.view: bool = facts["view"]
-        self.untracked: bool = facts["untracked"]
-        self.casts: bool = facts["casts"]
-        self.control: bool = facts["control"]
         self.step = self.control and name.endswith("_step")
-        self.after_backward: bool = facts["after_backward"]
-        self.duplicates: bool = facts["duplicates"]
-        self.random: bool = facts["random"]
-        self.dynamic: bool = facts["dynamic"]
-        self.internal: bool = facts["internal"]
-        self.underivable: str | None = facts["underivable"]
-        self.elementwise: bool = facts["elementwise"]
-        self.along: bool = facts["along"]
-        self.batched: bool = facts["batched"]
-        self.cost: Cost | None = facts["cost"]
-        self.wrapped: frozenset[str] = frozenset(facts["wrapped"])
-        self.linear: bool = facts["linear"]
-        self.multilinear: bool = facts["multilinear"]
-        total, regular = facts["total"], self.elementwise or self.along or self.linear or self.multilinear
-        self.total: bool = regular and not self.random if total is None else total
-        self.exposed: tuple[str, ...] = () if self.internal else facts["exposed"]
-        self.autocast: Autocast = facts["autocast"]
-        self.out: Out = facts["out"]
-        self.variadic: str | None = facts["variadic"]
-        self.keyword_only: frozenset[str] = frozenset(facts["keyword_only"])
+        if self.total is None:
+            regular = self.elementwise or self.along or self.linear or self.multilinear
+            self.total = regular and not self.random
+        if self.internal:
+            self.exposed = ()
 
     def may_write_expanded(self, tensors: int) -> bool:
         """Whether it may write to an expanded tensor, given the number of tensor operands, the written one included."""
@@ -204,9 +223,9 @@ class Op:
         )
 
     @cached_property
-    def differentiable(self) -> frozenset[str]:
+    def differentiable(self) -> frozenset[str]:  # type: ignore[override]
         tensors = (Kind.TENSOR, Kind.TENSORS, Kind.OPTIONAL_TENSORS, Kind.OPERAND)
-        named = self.differentiable_
+        named = self._differentiable
         takers = [p.name for p in self.params if p.kind in tensors] if named is None else named
         return frozenset(takers if self.grad_fn else ())
 
@@ -402,77 +421,33 @@ def gradients(
     return declare
 
 
-def op(
-    *,
-    grad_fn: str | None = None,
-    differentiable: Sequence[str] | None = None,
-    underived: Sequence[str] = (),
-    results: int | None = 1,
-    constant: Sequence[int] = (),
-    inplace: bool | str = False,
-    inplace_function: bool = False,
-    control: bool = False,
-    after_backward: bool = False,
-    duplicates: bool = False,
-    random: bool = False,
-    dynamic: bool = False,
-    internal: bool = False,
-    underivable: str | None = None,
-    exposed: Sequence[str] = ("function", "method"),
-    out: Out = Out.PLAIN,
-    autocast: Autocast = Autocast(),
-    variadic: str | None = None,
-    name: str | None = None,
-    mutates: int | None = None,
-    apart: bool = False,
-    copied: Sequence[str] = (),
-    expanded: Expanded = Expanded.REFUSED,
-    view: bool = False,
-    untracked: bool = False,
-    casts: bool = False,
-    elementwise: bool = False,
-    along: bool = False,
-    batched: bool = False,
-    total: bool | None = None,
-    cost: Cost | None = None,
-    wrapped: Sequence[str] = (),
-    linear: bool = False,
-    multilinear: bool = False,
-    keyword_only: Sequence[str] = (),
-) -> Callable[[Callable[..., Inference]], Callable[..., Inference]]:
-    """Declare an op; see the module's docstring and :class:`Op` for the facts.
+@dataclass(kw_only=True, eq=False, repr=False)
+class op(Facts):
+    """Declare an op; see the module's docstring and :class:`Facts`.
 
     ``inplace=True`` also declares the form whose name ends in an underscore and which writes to ``self``; a string does
     so too and is that form's node name. ``inplace_function=True`` offers the form as a function where the op is one.
-    ``mutates`` declares an op that only exists in place (``copy_``).
+    ``mutates`` declares an op that only exists in place (``copy_``). ``name`` is needed where the rule's is another.
     """
 
-    def declare(rule: Callable[..., Inference]) -> Callable[..., Inference]:
-        label = name or rule.__name__
-        facts = {
-            "grad_fn": grad_fn, "differentiable": differentiable, "results": results, "mutates": mutates,
-            "derivative": _DERIVATIVES.pop(rule, None),
-            "base": None, "control": control, "after_backward": after_backward, "duplicates": duplicates,
-            "random": random, "dynamic": dynamic,
-            "apart": apart, "copied": copied, "expanded": expanded, "untracked": untracked, "casts": casts,
-            "view": view, "elementwise": elementwise, "along": along, "batched": batched, "total": total, "cost": cost,
-            "linear": linear, "multilinear": multilinear, "wrapped": wrapped,
-            "out": out | Out.WHOLE if elementwise and not inplace else out, "autocast": autocast,
-            "exposed": tuple(exposed), "internal": internal, "variadic": variadic, "underivable": underivable,
-            "underived": tuple(underived), "constant": tuple(constant), "keyword_only": tuple(keyword_only),
-        }  # fmt: skip
-        base = _add(Op(label, rule, **facts))
-        if inplace:
-            own = {"mutates": 0, "base": base, "results": 0, "autocast": Autocast()}
-            own["grad_fn"] = inplace if isinstance(inplace, str) else grad_fn
-            form = Op(label + "_", rule, **(facts | own))
+    name: str | None = None
+
+    def __call__(self, rule: Callable[..., Inference]) -> Callable[..., Inference]:
+        label = self.name or rule.__name__
+        if self.elementwise and not self.inplace:
+            self.out |= Out.WHOLE
+        base = _add(Op(label, rule, self, derivative=_DERIVATIVES.pop(rule, None)))
+        if self.inplace:
+            named = self.inplace if isinstance(self.inplace, str) else self.grad_fn
+            form = Op(
+                label + "_", rule, self, derivative=base.derivative, base=base, mutates=0, results=0, grad_fn=named,
+                autocast=AS_GIVEN,
+            )  # fmt: skip
             form.rule = _inplace_rule(form, rule)
             form.rule.__doc__ = f"In-place form of :func:`{label}`: writes the result into ``self``."
-            form.exposed = tuple(e for e in base.exposed if e != "function" or inplace_function) or ("method",)
+            form.exposed = tuple(e for e in base.exposed if e != "function" or self.inplace_function) or ("method",)
             _add(form)
         return rule
-
-    return declare
 
 
 def _add(entry: Op) -> Op:

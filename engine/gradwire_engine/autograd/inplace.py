@@ -71,7 +71,7 @@ def separate(engine: EngineContext, entry: Row, values: list[Any]) -> list[Any]:
     memory = target.storage.array
     written = Region.of(target.meta, target.offset)
     found = values
-    read_first = entry.op.copied | _filled_with(entry.op, values)
+    read_first = {*entry.op.copied, *_filled_with(entry.op, values)}
     for i in entry.tensor_at:
         value = values[i]
         several = type(value) in (list, tuple)

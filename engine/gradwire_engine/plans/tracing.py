@@ -105,7 +105,7 @@ def _cannot_fail(op: Op, values: list[Any], made: Meta) -> bool:
     """Whether no values of these operands make the op fail: floating point ones, and masks beside them."""
     masked = op.elementwise and made.dtype.carries_gradient
     given = [v.meta.dtype for v in _flat(values) if type(v) is Tensor]
-    return op.total and all(dtype.carries_gradient or (masked and dtype is dtypes.bool_) for dtype in given)
+    return bool(op.total) and all(dtype.carries_gradient or (masked and dtype is dtypes.bool_) for dtype in given)
 
 
 class Tracer:

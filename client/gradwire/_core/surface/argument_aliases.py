@@ -34,7 +34,7 @@ FACTORS: Final = {"alpha", "beta", "value"}
 def takes_factors_first(op: Op) -> bool:
     """Whether an op takes tensors, and such factors alone by name."""
     tensors = (Kind.TENSOR, Kind.OPERAND, Kind.SCALAR)
-    return bool(op.keyword_only) and op.keyword_only <= FACTORS and all(p.kind in tensors for p in op.params)
+    return bool(op.keyword_only) and FACTORS.issuperset(op.keyword_only) and all(p.kind in tensors for p in op.params)
 
 
 def has_older_method(op: Op) -> bool:
@@ -63,7 +63,7 @@ def respelled(
     if spare:
         kwargs = {k: v for k, v in kwargs.items() if k not in spare}
     # PyTorch has these ops for tensors alone, and takes a number for either.
-    number = bool(op.wrapped == {"other"} and args and ScalarKind.of(args[0]) is not None)
+    number = bool(op.wrapped == ("other",) and args and ScalarKind.of(args[0]) is not None)
     if op.name == "copy_" and len(args) > 1 and ScalarKind.of(args[1]) is not None:
         number, args = True, (args[0], tensor_of_number(args[1], args[0]), *args[2:])
     elif number:
