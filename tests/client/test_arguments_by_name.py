@@ -58,6 +58,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "addcmul of a factor in front": lambda t: t.addcmul(t.ones(2), 3, t.ones(2), t.ones(2)).tolist(),
     "addmm of factors in front": lambda t: t.addmm(2, t.ones(1, 1), 3, t.ones(1, 1), t.ones(1, 1)).tolist(),
     "add of two numbers": lambda t: t.add(t.tensor(True), True, True).item(),
+    "a number shifted by a tensor": lambda t: t.bitwise_left_shift(3, t.tensor([1, 2])).tolist(),
+    "a number shifted by a number": lambda t: t.bitwise_left_shift(1, 2),
     "add of a factor in front": lambda t: t.add(t.ones(2), 2, t.ones(2)).tolist(),
     "sub of a factor": lambda t: t.sub(t.ones(2), t.ones(2), 2),
     "div of a rounding mode": lambda t: t.div(t.ones(2), t.ones(2), "floor"),

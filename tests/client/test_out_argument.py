@@ -122,6 +122,18 @@ def what_is_joined_does_not_go_into_a_part_of_it(lib: Any) -> Any:
 
 
 @claims
+def a_truth_does_not_go_into_a_part_of_what_it_is_about(lib: Any) -> Any:
+    x = lib.zeros(8, dtype=lib.bool)
+    return lib.signbit(x[:4], out=x[2:6])
+
+
+@claims
+def the_parts_of_numbers_do_not_go_into_a_part_of_them(lib: Any) -> Any:
+    x = lib.zeros(8)
+    return lib.frexp(x[:4], out=(x[2:6], lib.empty(4, dtype=lib.int32)))
+
+
+@claims
 def parts_of_one_memory_that_do_not_meet_may_be_read_and_written(lib: Any) -> Any:
     x = lib.arange(8.0)
     lib.cat([x[:2], x[2:4]], out=x[4:])
