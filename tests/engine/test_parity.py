@@ -130,7 +130,10 @@ class Trial:
             assert mine.requires_grad == wanted.requires_grad, f"{which}requires_grad is {mine.requires_grad}"
             if wanted.requires_grad and self.samples.grad_fn:
                 given = mine.grad_fn.name if mine.grad_fn is not None else None
-                assert given == node_name(wanted), f"{which}grad_fn {given} instead of {node_name(wanted)}"
+                assert given == node_name(wanted), (
+                    f"{which}grad_fn {given} instead of {node_name(wanted)} (samples of an op that torch lacks: "
+                    "grad_fn=False)"
+                )
             if any(mine.storage.array is t.storage.array for t in ours.leaves):
                 assert shares(wanted, theirs.leaves), f"{which}memory is shared with an operand"
             else:

@@ -40,8 +40,12 @@ HOW_FRAMES_RUN = {"plans"}
 
 def test_every_limit_of_the_engine_is_a_setting_and_of_a_session() -> None:
     names = {field.name for field in fields(Limits)}
-    assert names <= set(Settings.model_fields)
-    assert names - HOW_FRAMES_RUN == set(SessionLimits.model_fields)
+    without = names - set(Settings.model_fields)
+    assert not without, f"Settings needs a field for each of the engine's Limits: {without}"
+    lowered = set(SessionLimits.model_fields)
+    assert names - HOW_FRAMES_RUN == lowered, (
+        f"Limits and SessionLimits must have the same fields; only one has {(names - HOW_FRAMES_RUN) ^ lowered}"
+    )
 
 
 def test_every_setting_is_explained() -> None:

@@ -21,11 +21,22 @@ APP = create_app(Settings(api_keys=("unused",)))
 ROUTES = sorted(walk(APP.routes))
 GUARDED = [(method, path) for method, path in ROUTES if SCOPES.get((method, path), ADMIN) != OPEN]
 REST = [(method, path) for method, path in GUARDED if method != STREAM]
+CHECKED = {part for _, path in ROUTES for part in path.split("/") if part.startswith("{")} - {"{session_id}"}
 OF_A_SESSION = [(method, path) for method, path in REST if "{session_id}" in path]
 
 
 def test_every_route_has_a_scope() -> None:
     assert set(ROUTES) == set(SCOPES)
+
+
+def test_no_checked_parameter_of_another_route_matches_a_path() -> None:
+    """The other route's methods would answer 422 instead of 405. Any text may be a session's id, and gets 404."""
+    paths = {path: path.strip("/").split("/") for _, path in ROUTES}
+    for path, parts in paths.items():
+        for other, pattern in paths.items():
+            if other != path and len(parts) == len(pattern):
+                matched = all(a == b or b in CHECKED for a, b in zip(parts, pattern))
+                assert not matched, f"{path} also matches {other}: give it another name"
 
 
 def test_the_walk_sees_every_route() -> None:
