@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 from gradwire_protocol.errors import ArgumentValueError, ShapeError
 from gradwire_protocol.shapes import broadcast
 
+from .._core.context.argument_types import Shape
+from .._core.tensor.tensor import Tensor
 from . import constraints
 from .distribution import Distribution, Independent
 from .library import gw
 from .outcomes import Categorical
-from .parameters import sum_rightmost
+from .parameters import moment, sum_rightmost
 from .transforms import ComposeTransform, Transform
 
 __all__ = ["MixtureSameFamily", "TransformedDistribution"]
@@ -29,7 +31,12 @@ class TransformedDistribution(Distribution):
     _batched: ClassVar[dict[str, int]] = {}
     _carried: ClassVar[tuple[str, ...]] = ("transforms",)
 
-    def __init__(self, base_distribution: Any, transforms: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        transforms: Transform | list[Transform],
+        validate_args: bool | None = None,
+    ) -> None:
         self.transforms = [transforms] if isinstance(transforms, Transform) else transforms
         if not isinstance(self.transforms, list) or not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError(f"transforms is a Transform or a list of them, not {transforms!r}")
@@ -54,7 +61,7 @@ class TransformedDistribution(Distribution):
         cut = len(forward_shape) - event_dim
         super().__init__(forward_shape[:cut], forward_shape[cut:], validate_args=validate_args)
 
-    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
+    def _expand_inner(self, new: Any, batch_shape: Shape) -> None:
         shape = ComposeTransform(self.transforms).inverse_shape((*batch_shape, *self._event_shape))
         new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
 
@@ -68,21 +75,21 @@ class TransformedDistribution(Distribution):
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Samples without gradients."""
         with gw.no_grad():
             return self._transformed(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """Samples with gradients, where the base distribution has them."""
         return self._transformed(self.base_dist.rsample(sample_shape))
 
-    def _transformed(self, x: Any) -> Any:
+    def _transformed(self, x: Tensor) -> Tensor:
         for transform in self.transforms:
             x = transform(x)
         return x
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The density of the base distribution where the value came from, over the volume it was stretched to."""
         self._check_sample(value)
         event_dim = len(self._event_shape)
@@ -97,21 +104,21 @@ class TransformedDistribution(Distribution):
         base = self.base_dist.log_prob(y)
         return result + sum_rightmost(base, event_dim - len(self.base_dist.event_shape))
 
-    def _monotonize_cdf(self, value: Any) -> Any:
+    def _monotonize_cdf(self, value: Tensor) -> Tensor:
         """The other tail, where the transforms decrease."""
         sign: Any = 1
         for transform in self.transforms:
             sign = sign * transform.sign
         return value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """The base distribution's, where the value came from; of monotonic transforms."""
         self._check_sample(value)
         for transform in reversed(self.transforms):
             value = transform.inv(value)
         return self._monotonize_cdf(self.base_dist.cdf(value))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         """The transformed quantile of the base distribution; of monotonic transforms."""
         return self._transformed(self.base_dist.icdf(self._monotonize_cdf(value)))
 
@@ -132,7 +139,10 @@ class MixtureSameFamily(Distribution):
     _carried: ClassVar[tuple[str, ...]] = ("_num_component", "_event_ndims")
 
     def __init__(
-        self, mixture_distribution: Any, component_distribution: Any, validate_args: bool | None = None
+        self,
+        mixture_distribution: Distribution,
+        component_distribution: Distribution,
+        validate_args: bool | None = None,
     ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise ArgumentValueError("MixtureSameFamily: mixture_distribution must be a Categorical")
@@ -158,7 +168,7 @@ class MixtureSameFamily(Distribution):
         self._event_ndims = len(event_shape)
         super().__init__(batch[:-1], event_shape, validate_args=validate_args)
 
-    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
+    def _expand_inner(self, new: Any, batch_shape: Shape) -> None:
         new._component_distribution = self._component_distribution.expand((*batch_shape, self._num_component))
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
 
@@ -167,46 +177,46 @@ class MixtureSameFamily(Distribution):
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     @property
-    def mixture_distribution(self) -> Any:
+    def mixture_distribution(self) -> Categorical:
         """The distribution that chooses."""
         return self._mixture_distribution
 
     @property
-    def component_distribution(self) -> Any:
+    def component_distribution(self) -> Distribution:
         """The distributions chosen from."""
         return self._component_distribution
 
-    def _pad(self, x: Any) -> Any:
+    def _pad(self, x: Tensor) -> Tensor:
         return x.unsqueeze(-1 - self._event_ndims)
 
-    def _weights(self) -> Any:
+    def _weights(self) -> Tensor:
         """The probabilities, with ones for the event's dimensions."""
         probs = self._mixture_distribution.probs
         return probs.reshape(*tuple(probs.shape), *(1,) * self._event_ndims)
 
-    def _averaged(self, values: Any) -> Any:
+    def _averaged(self, values: Any) -> Tensor:
         return (self._weights() * values).sum(-1 - self._event_ndims)
 
-    mean = property(lambda self: self._averaged(self._component_distribution.mean))
+    mean = moment(lambda self: self._averaged(self._component_distribution.mean))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         within = self._averaged(self._component_distribution.variance)
         between = self._averaged((self._component_distribution.mean - self._pad(self.mean)).pow(2))
         return within + between
 
-    def cdf(self, x: Any) -> Any:
+    def cdf(self, x: Tensor) -> Tensor:
         """The average of the components'."""
         inner = self._component_distribution.cdf(self._pad(x))
         return (inner * self._mixture_distribution.probs).sum(-1)
 
-    def log_prob(self, x: Any) -> Any:
+    def log_prob(self, x: Tensor) -> Tensor:
         """The logarithm of the average of the densities."""
         self._check_sample(x)
         inner = self._component_distribution.log_prob(self._pad(x))
         return (inner + gw.log_softmax(self._mixture_distribution.logits, -1)).logsumexp(-1)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Samples of all components, of which one is chosen each."""
         with gw.no_grad():
             lead = len(tuple(sample_shape)) + len(self._batch_shape)

@@ -34,7 +34,7 @@ class Constraint:
     event_dim: Any = 0
     _bounds: tuple[str, ...] = ()
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         """A mask: for each event, whether it lies in the region."""
         raise NotImplementedError(f"{type(self).__name__} has no check")
 
@@ -68,7 +68,7 @@ class _Dependent(Constraint):
         return self._is_discrete
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         if self._event_dim is NotImplemented:
             raise NotImplementedError(f"{type(self).__name__}.event_dim depends on the instance")
         return self._event_dim
@@ -80,7 +80,7 @@ class _Dependent(Constraint):
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
         )
 
-    def check(self, x: Any) -> Any:
+    def check(self, x: Tensor) -> Any:
         raise ValueError("a constraint that depends on parameters cannot be checked without an instance")
 
 
@@ -118,10 +118,10 @@ class _IndependentConstraint(Constraint):
         return self.base_constraint.is_discrete
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         inside = self.base_constraint.check(value)
         n = self.reinterpreted_batch_ndims
         if inside.ndim < n:
@@ -145,10 +145,10 @@ class MixtureSameFamilyConstraint(Constraint):
         return self.base_constraint.is_discrete
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         return self.base_constraint.event_dim
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         # For each component whether it can give the value: all of them must.
         at = -1 - self.event_dim
         inside = self.base_constraint.check(value.unsqueeze(at))
@@ -161,7 +161,7 @@ class _Boolean(Constraint):
 
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (value == 0) | (value == 1)
 
 
@@ -170,7 +170,7 @@ class _OneHot(Constraint):
 
     is_discrete, event_dim = True, 1
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
 
@@ -206,7 +206,7 @@ class _IntegerInterval(_Bounded):
 
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
@@ -215,49 +215,49 @@ class _IntegerGreaterThan(_BoundedBelow):
 
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (value % 1 == 0) & (value >= self.lower_bound)
 
 
 class _Real(Constraint):
     """All numbers; not NaN."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return value == value
 
 
 class _GreaterThan(_BoundedBelow):
     """Numbers above ``lower_bound``."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_BoundedBelow):
     """Numbers from ``lower_bound`` on."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return self.lower_bound <= value
 
 
 class _LessThan(_BoundedAbove):
     """Numbers below ``upper_bound``."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return value < self.upper_bound
 
 
 class _Interval(_Bounded):
     """Numbers from ``lower_bound`` to ``upper_bound``, both included."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_Bounded):
     """Numbers from ``lower_bound`` up to but without ``upper_bound``."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
@@ -266,7 +266,7 @@ class _Simplex(Constraint):
 
     event_dim = 1
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
@@ -275,7 +275,7 @@ class _Multinomial(_BoundedAbove):
 
     is_discrete, event_dim = True, 1
 
-    def check(self, x: Any) -> Any:
+    def check(self, x: Tensor) -> Any:
         return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
 
 
@@ -284,21 +284,21 @@ class _LowerTriangular(Constraint):
 
     event_dim = 2
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (value.tril() == value).flatten(-2).all(-1)
 
 
 class _LowerCholesky(_LowerTriangular):
     """Lower triangular matrices with a positive diagonal."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return super().check(value) & (value.diagonal(0, -2, -1) > 0).all(-1)
 
 
 class _CorrCholesky(_LowerCholesky):
     """Cholesky factors of correlation matrices: rows of length 1."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         slack = precision(value.dtype)[0] * value.shape[-1] * 10
         length = (value * value).sum(-1).sqrt()
         return ((length - 1).abs() < slack).all(-1) & super().check(value)
@@ -309,7 +309,7 @@ class _Square(Constraint):
 
     event_dim = 2
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         inside = value.shape[-2] == value.shape[-1]
         return gw.full(tuple(value.shape[:-2]), inside, dtype=gw.bool, device=value.device)
 
@@ -317,7 +317,7 @@ class _Square(Constraint):
 class _Symmetric(_Square):
     """Square matrices that equal their transposes, to within 1e-6."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         if value.shape[-2] != value.shape[-1]:
             return super().check(value)
         return gw.isclose(value, value.transpose(-2, -1), atol=1e-6).flatten(-2).all(-1)
@@ -326,7 +326,7 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     """Symmetric matrices without negative eigenvalues."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         symmetric = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return symmetric
@@ -336,7 +336,7 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     """Symmetric matrices whose eigenvalues are positive: those that have a Cholesky factor."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         symmetric = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return symmetric
@@ -354,7 +354,7 @@ class _Joined(Constraint):
         return any(c.is_discrete for c in self.cseq)
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         return max(c.event_dim for c in self.cseq)
 
 
@@ -367,7 +367,7 @@ class _Cat(_Joined):
         if len(self.lengths) != len(self.cseq):
             raise ValueError(f"{len(self.cseq)} constraints need as many lengths, not {len(self.lengths)}")
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         checks, start = [], 0
         for constraint, length in zip(self.cseq, self.lengths, strict=True):
             checks.append(constraint.check(value.narrow(self.dim, start, length)))
@@ -382,11 +382,11 @@ class _Stack(_Joined):
         self.cseq, self.dim = list(cseq), dim
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         most = max(c.event_dim for c in self.cseq)
         return most + 1 if self.dim + most < 0 else most
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         parts = [value.select(self.dim, i) for i in range(value.shape[self.dim])]
         return gw.stack([c.check(part) for part, c in zip(parts, self.cseq, strict=True)], self.dim)
 

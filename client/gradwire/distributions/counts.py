@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from .._core.context.argument_types import Shape
+from .._core.tensor.tensor import Tensor
 from . import constraints
 from .distribution import ExponentialFamily
 from .library import gw
 from .outcomes import Categorical, Outcomes, OutcomeVectors, one_of
-from .parameters import broadcast_all, lazy_property, log1p_exp, number_of
+from .parameters import Values, broadcast_all, lazy_property, log1p_exp, moment, number_of
 from .positive import Gamma
 
 __all__ = ["Binomial", "Multinomial", "NegativeBinomial", "Poisson"]
@@ -17,11 +19,12 @@ __all__ = ["Binomial", "Multinomial", "NegativeBinomial", "Poisson"]
 class Counts(Outcomes):
     """Numbers of trials ``total_count``, which broadcast with the probabilities."""
 
-    total_count: Any
+    total_count: Tensor
 
-    def _count(self, total_count: Any, probs: Any, logits: Any) -> None:
+    def _count(self, total_count: Values, probs: Values | None, logits: Values | None) -> None:
         self._name = one_of(self, probs, logits)
-        count, given = broadcast_all(total_count, logits if probs is None else probs)
+        chosen: Any = logits if probs is None else probs
+        count, given = broadcast_all(total_count, chosen)
         self.total_count = count if count.dtype is given.dtype else count.to(given.dtype)
         setattr(self, self._name, given)
 
@@ -39,7 +42,11 @@ class Binomial(Counts):
     _carried: ClassVar[tuple[str, ...]] = ("_name", "_known_count")
 
     def __init__(
-        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        total_count: Values = 1,
+        probs: Values | None = None,
+        logits: Values | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         self._count(total_count, probs, logits)
         self._known_count = number_of(total_count)
@@ -50,17 +57,17 @@ class Binomial(Counts):
         known = self._known_count
         return constraints.integer_interval(0, self.total_count if known is None else known)
 
-    mean = property(lambda self: self.total_count * self.probs)
-    mode = property(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
-    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
+    mean = moment(lambda self: self.total_count * self.probs)
+    mode = moment(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
+    variance = moment(lambda self: self.total_count * self.probs * (1 - self.probs))
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Counts, in the dtype of the probabilities."""
         with gw.no_grad():
             shape = tuple(self._extended_shape(sample_shape))
             return gw.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the probability."""
         self._check_sample(value)
         n = self.total_count
@@ -78,13 +85,13 @@ class Binomial(Counts):
             self._known_count = int(most)
         return int(self._known_count)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """The sum over all counts."""
         self._trials("entropy")
         logs = self.log_prob(self.enumerate_support(False))
         return -(logs.exp() * logs).sum(0)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """0, 1, ..., the number of trials."""
         return self._counting(1 + self._trials("enumerate_support"), self._param.dtype, expand)
 
@@ -96,7 +103,11 @@ class Multinomial(OutcomeVectors):
     _carried: ClassVar[tuple[str, ...]] = ("total_count",)
 
     def __init__(
-        self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        total_count: int = 1,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("Multinomial takes one number of trials, an int, for the whole batch")
@@ -107,10 +118,10 @@ class Multinomial(OutcomeVectors):
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
 
-    mean = property(lambda self: self.probs * self.total_count)
-    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
+    mean = moment(lambda self: self.probs * self.total_count)
+    variance = moment(lambda self: self.total_count * self.probs * (1 - self.probs))
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Counts, in the dtype of the probabilities."""
         with gw.no_grad():
             drawn = self._categorical.sample((self.total_count, *sample_shape)).movedim(0, -1)
@@ -118,7 +129,7 @@ class Multinomial(OutcomeVectors):
             counts = gw.zeros(tuple(self._extended_shape(sample_shape)), dtype=param.dtype, device=param.device)
             return counts.scatter_add(-1, drawn, gw.ones_like(drawn, dtype=param.dtype))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the probability."""
         self._check_sample(value)
         logits = self.logits
@@ -127,7 +138,7 @@ class Multinomial(OutcomeVectors):
         ways = gw.lgamma(value.sum(-1) + 1) - gw.lgamma(value + 1).sum(-1)
         return ways + (harmless * value).sum(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """From that of one trial and the marginal counts, which are binomial."""
         n = self.total_count
         counts = Binomial(n, self.probs, validate_args=False)
@@ -145,20 +156,20 @@ class Poisson(ExponentialFamily):
     support = constraints.nonnegative_integer
     _batched: ClassVar[dict[str, int]] = {"rate": 0}
 
-    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, rate: Values, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
-    mean = property(lambda self: self.rate)
-    mode = property(lambda self: self.rate.floor())
-    variance = property(lambda self: self.rate)
+    mean = moment(lambda self: self.rate)
+    mode = moment(lambda self: self.rate.floor())
+    variance = moment(lambda self: self.rate)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Counts, in the dtype of the rate."""
         with gw.no_grad():
             return gw.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the probability."""
         self._check_sample(value)
         return gw.xlogy(value, self.rate) - self.rate - gw.lgamma(value + 1)
@@ -167,7 +178,7 @@ class Poisson(ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return (self.rate.log(),)
 
-    def _log_normalizer(self, x: Any) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.exp()
 
 
@@ -184,25 +195,29 @@ class NegativeBinomial(Counts):
     _carried: ClassVar[tuple[str, ...]] = ("_name",)
 
     def __init__(
-        self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        total_count: Values,
+        probs: Values | None = None,
+        logits: Values | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         self._count(total_count, probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    mean = property(lambda self: self.total_count * self.logits.exp())
-    mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0))
-    variance = property(lambda self: self.mean / gw.sigmoid(-self.logits))
+    mean = moment(lambda self: self.total_count * self.logits.exp())
+    mode = moment(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0))
+    variance = moment(lambda self: self.mean / gw.sigmoid(-self.logits))
 
     @lazy_property
     def _gamma(self) -> Any:
         return Gamma(concentration=self.total_count, rate=(-self.logits).exp(), validate_args=False)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Poisson variates whose rates are gamma variates."""
         with gw.no_grad():
             return gw.poisson(self._gamma.sample(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the probability."""
         self._check_sample(value)
         n = self.total_count

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from gradwire_protocol.errors import ArgumentValueError, ShapeError
 from gradwire_protocol.shapes import broadcast
 
+from .._core.context.argument_types import Shape
+from .._core.context.size import Size
 from .._core.tensor.tensor import Tensor
 from . import constraints
 from .library import call, gw
@@ -62,7 +64,7 @@ class Distribution:
             raise ValueError(f"validate_args is True or False, not {value!r}")
         Distribution._validate_args = value
 
-    def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
+    def __init__(self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None) -> None:
         self._batch_shape, self._event_shape = as_size(batch_shape), as_size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
@@ -95,19 +97,19 @@ class Distribution:
     # Shapes
 
     @property
-    def batch_shape(self) -> Any:
+    def batch_shape(self) -> Size:
         """The shape of the batch of distributions."""
         return self._batch_shape
 
     @property
-    def event_shape(self) -> Any:
+    def event_shape(self) -> Size:
         """The shape of one event."""
         return self._event_shape
 
-    def _extended_shape(self, sample_shape: Any = ()) -> Any:
+    def _extended_shape(self, sample_shape: Shape = ()) -> Size:
         return as_size((*sample_shape, *self._batch_shape, *self._event_shape))
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
         """The same distribution with its batch expanded, without copying parameters.
 
         Raises:
@@ -131,7 +133,7 @@ class Distribution:
         new._validate_args = self._validate_args
         return new
 
-    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
+    def _expand_inner(self, new: Any, batch_shape: Shape) -> None:
         """Expand what a distribution keeps beside its parameters."""
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
@@ -157,70 +159,70 @@ class Distribution:
         return NotImplementedError(f"{type(self).__name__} does not define {what}")
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """The mean."""
         raise self._lacks("its mean")
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         """The most likely value."""
         raise self._lacks("its mode")
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """The variance."""
         raise self._lacks("its variance")
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         """The standard deviation."""
         return self.variance.sqrt()
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Samples without gradients, of shape ``sample_shape + batch_shape + event_shape``."""
         with gw.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """Samples through which gradients flow to the parameters."""
         raise self._lacks("rsample")
 
-    def sample_n(self, n: int) -> Any:
+    def sample_n(self, n: int) -> Tensor:
         """``n`` samples; PyTorch's old name of ``sample((n,))``."""
         warnings.warn("sample_n(n) will be deprecated: use sample((n,))", FutureWarning, stacklevel=2)
         return self.sample((n,))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density, or probability, at ``value``."""
         raise self._lacks("log_prob")
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """The probability of a sample up to ``value``."""
         raise self._lacks("cdf")
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         """The quantile of a probability."""
         raise self._lacks("icdf")
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values of a finite support, along a new first dimension."""
         raise self._lacks("enumerate_support")
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """The entropy, in nats."""
         raise self._lacks("entropy")
 
-    def perplexity(self) -> Any:
+    def perplexity(self) -> Tensor:
         """The exponential of the entropy."""
         return gw.exp(self.entropy())
 
     # Checks
 
-    def _check_sample(self, value: Any) -> None:
+    def _check_sample(self, value: Tensor) -> None:
         if self._validate_args:
             self._validate_sample(value)
 
-    def _validate_sample(self, value: Any) -> None:
+    def _validate_sample(self, value: Tensor) -> None:
         """Check a value that a method was given: its shape now, its values on the server.
 
         Raises:
@@ -269,7 +271,7 @@ class ExponentialFamily(Distribution):
     def _natural_params(self) -> tuple[Any, ...]:
         raise self._lacks("_natural_params")
 
-    def _log_normalizer(self, *natural_params: Any) -> Any:
+    def _log_normalizer(self, *natural_params: Any) -> Tensor:
         raise self._lacks("_log_normalizer")
 
     @property
@@ -284,7 +286,7 @@ class ExponentialFamily(Distribution):
             slopes = gw.autograd.grad(normalizer.sum(), params, create_graph=True)
         return params, normalizer, slopes
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """``F(theta) - <theta, F'(theta)> - E k(x)``."""
         carried = self._mean_carrier_measure
         params, normalizer, slopes = self._tangent()
@@ -307,7 +309,7 @@ class Independent(Distribution):
     _carried: ClassVar[tuple[str, ...]] = ("reinterpreted_batch_ndims",)
 
     def __init__(
-        self, base_distribution: Any, reinterpreted_batch_ndims: int, validate_args: bool | None = None
+        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
     ) -> None:
         have = len(base_distribution.batch_shape)
         if reinterpreted_batch_ndims > have:
@@ -318,7 +320,7 @@ class Independent(Distribution):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
+    def _expand_inner(self, new: Any, batch_shape: Shape) -> None:
         inner = self._event_shape[: self.reinterpreted_batch_ndims]
         new.base_dist = self.base_dist.expand((*batch_shape, *inner))
 
@@ -337,34 +339,34 @@ class Independent(Distribution):
         return constraints.independent(found, n) if n else found
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.base_dist.mean
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.base_dist.mode
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.base_dist.variance
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Samples of the base distribution."""
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """Samples of the base distribution, with gradients."""
         return self.base_dist.rsample(sample_shape)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The sum over the event of the base distribution's."""
         return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """The sum over the event of the base distribution's."""
         return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """The base distribution's, where no dimension was taken over.
 
         Raises:

@@ -14,7 +14,7 @@ from .distribution import Distribution, ExponentialFamily, Independent
 from .library import gw
 from .multivariate import LowRankMultivariateNormal, MultivariateNormal, half_log_det, squared_length, trace_of_ratio
 from .outcomes import Bernoulli, Categorical, ContinuousBernoulli, Geometric, OneHotCategorical
-from .parameters import euler_constant, log1p_exp, sum_rightmost
+from .parameters import Values, euler_constant, log1p_exp, sum_rightmost
 from .positive import Exponential, Gamma, HalfNormal, Pareto
 from .real_line import Cauchy, Gumbel, Laplace, Normal, Uniform
 from .unit_interval import Beta, Dirichlet
@@ -68,7 +68,7 @@ def _closest(type_p: type, type_q: type) -> Divergence:
     return _KL_REGISTRY[by_p]
 
 
-def kl_divergence(p: Any, q: Any) -> Tensor:
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """The Kullback-Leibler divergence of p from q, the mean over p of ``log p(x) - log q(x)``, for each of a batch.
 
     Raises:
@@ -81,7 +81,7 @@ def kl_divergence(p: Any, q: Any) -> Tensor:
     return found(p, q)
 
 
-def _times_log(x: Any) -> Any:
+def _times_log(x: Tensor) -> Any:
     return gw.xlogy(x, x)
 
 
@@ -102,7 +102,7 @@ def _mean_log_of_rest(p: Any) -> Any:
     return (_times_log(1 - p.low) - _times_log(1 - p.high)) / (p.high - p.low) - 1
 
 
-def _mean_exp(p: Any, scale: Any) -> Any:
+def _mean_exp(p: Any, scale: Values) -> Any:
     """The mean of ``exp(-x / scale)`` under p."""
     if isinstance(p, Gamma):
         return (1 + 1 / (p.rate * scale)).pow(-p.concentration)
@@ -428,7 +428,7 @@ def _poisson(p: Any, q: Any) -> Any:
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
-def _transformed(p: Any, q: Any) -> Any:
+def _transformed(p: Any, q: Any) -> Tensor:
     if p.transforms != q.transforms or tuple(p.event_shape) != tuple(q.event_shape):
         raise NotImplementedError("distributions transformed in different ways have no KL divergence here")
     base = kl_divergence(p.base_dist, q.base_dist)

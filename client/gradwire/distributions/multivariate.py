@@ -8,16 +8,18 @@ from typing import Any, ClassVar
 from gradwire_protocol.errors import ArgumentValueError, ShapeError
 from gradwire_protocol.shapes import broadcast
 
+from .._core.context.argument_types import Shape
+from .._core.tensor.tensor import Tensor
 from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .library import call, gw
-from .parameters import broadcast_all, filled, lazy_property, noise, number_of, precision
+from .parameters import Values, broadcast_all, filled, lazy_property, moment, noise, number_of, precision
 from .unit_interval import Beta
 
 __all__ = ["LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]
 
 
-def transposed(matrix: Any) -> Any:
+def transposed(matrix: Any) -> Tensor:
     """With the last two dimensions exchanged."""
     return matrix.transpose(-2, -1)
 
@@ -39,7 +41,7 @@ def the_given(owner: Any, **matrices: Any) -> tuple[str, Any]:
     return name, matrix
 
 
-def factor_of(name: str, matrix: Any) -> Any:
+def factor_of(name: str, matrix: Any) -> Tensor:
     """The lower Cholesky factor of the covariance that a matrix says."""
     if name == "scale_tril":
         return matrix
@@ -51,12 +53,12 @@ def factor_of(name: str, matrix: Any) -> Any:
     return gw.linalg.solve_triangular(transposed(upper), eye, upper=False)
 
 
-def half_log_det(factor: Any) -> Any:
+def half_log_det(factor: Any) -> Tensor:
     """Half the logarithm of the determinant of what ``factor`` is a Cholesky factor of."""
     return factor.diagonal(0, -2, -1).log().sum(-1)
 
 
-def squared_length(factor: Any, vector: Any) -> Any:
+def squared_length(factor: Any, vector: Any) -> Tensor:
     """The squared Mahalanobis lengths ``|L^-1 v|**2``; vectors have any dimensions in front of those of the factor."""
     n, batch = factor.shape[-1], tuple(factor.shape)[:-2]
     shape = tuple(vector.shape)[:-1]
@@ -74,7 +76,7 @@ def squared_length(factor: Any, vector: Any) -> Any:
     return solved.square().sum(-2).movedim(-1, 0).reshape(shape)
 
 
-def trace_of_ratio(factor: Any, other: Any) -> Any:
+def trace_of_ratio(factor: Any, other: Any) -> Tensor:
     """``trace(A^-1 B)`` for positive definite matrices with these Cholesky factors."""
     return gw.linalg.solve_triangular(factor, other, upper=False).square().sum((-2, -1))
 
@@ -89,18 +91,18 @@ class FactoredCovariance(Distribution):
         return matrix.expand((*self._batch_shape, n, n))
 
     @lazy_property
-    def scale_tril(self) -> Any:
+    def scale_tril(self) -> Tensor:
         """The lower Cholesky factor of the covariance."""
         return self._square(self._unbroadcasted_scale_tril)
 
     @lazy_property
-    def covariance_matrix(self) -> Any:
+    def covariance_matrix(self) -> Tensor:
         """The covariance."""
         factor = self._unbroadcasted_scale_tril
         return self._square(factor @ transposed(factor))
 
     @lazy_property
-    def precision_matrix(self) -> Any:
+    def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         return self._square(gw.cholesky_inverse(self._unbroadcasted_scale_tril))
 
@@ -121,8 +123,8 @@ class MultivariateNormal(FactoredCovariance):
     _carried: ClassVar[tuple[str, ...]] = ("_unbroadcasted_scale_tril",)
 
     def __init__(
-        self, loc: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
-        validate_args: bool | None = None,
+        self, loc: Tensor, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None, validate_args: bool | None = None,
     ) -> None:  # fmt: skip
         if loc.ndim < 1:
             raise ArgumentValueError("MultivariateNormal: loc must be a vector or a batch of them, this is one number")
@@ -135,14 +137,14 @@ class MultivariateNormal(FactoredCovariance):
         super().__init__(batch_shape, (loc.shape[-1],), validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
-    mean = property(lambda self: self.loc)
-    mode = property(lambda self: self.loc)
+    mean = moment(lambda self: self.loc)
+    mode = moment(lambda self: self.loc)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self._unbroadcasted_scale_tril.pow(2).sum(-1).expand((*self._batch_shape, *self._event_shape))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """The mean plus the Cholesky factor times normal noise."""
         eps = noise(self._extended_shape(sample_shape), self.loc)
         factor = self._unbroadcasted_scale_tril
@@ -150,14 +152,14 @@ class MultivariateNormal(FactoredCovariance):
             return self.loc + eps @ factor.t()
         return self.loc + (factor @ eps.unsqueeze(-1)).squeeze(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density."""
         self._check_sample(value)
         factor = self._unbroadcasted_scale_tril
         away = squared_length(factor, value - self.loc)
         return -0.5 * (away + self._event_shape[0] * log(2 * pi)) - half_log_det(factor)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """Half the logarithm of the determinant of ``2 pi e`` times the covariance."""
         found = half_log_det(self._unbroadcasted_scale_tril) + 0.5 * self._event_shape[0] * (1 + log(2 * pi))
         return found.expand(self._batch_shape) if self._batch_shape else found
@@ -182,7 +184,7 @@ class LowRankMultivariateNormal(Distribution):
     }  # fmt: skip
     _carried: ClassVar[tuple[str, ...]] = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
 
-    def __init__(self, loc: Any, cov_factor: Any, cov_diag: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         if loc.ndim < 1:
             raise ArgumentValueError("LowRankMultivariateNormal: loc must be a vector or a batch of them")
         n = loc.shape[-1]
@@ -213,22 +215,22 @@ class LowRankMultivariateNormal(Distribution):
         n = self._event_shape[0]
         return matrix.expand((*self._batch_shape, n, n))
 
-    mean = property(lambda self: self.loc)
-    mode = property(lambda self: self.loc)
+    mean = moment(lambda self: self.loc)
+    mode = moment(lambda self: self.loc)
 
     @lazy_property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         found = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
         return found.expand((*self._batch_shape, *self._event_shape))
 
     @lazy_property
-    def covariance_matrix(self) -> Any:
+    def covariance_matrix(self) -> Tensor:
         """The covariance."""
         factor = self._unbroadcasted_cov_factor
         return self._square(factor @ transposed(factor) + self._unbroadcasted_cov_diag.diag_embed())
 
     @lazy_property
-    def scale_tril(self) -> Any:
+    def scale_tril(self) -> Tensor:
         """The lower Cholesky factor of the covariance."""
         # Of the covariance scaled to a unit diagonal part, which is better conditioned.
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
@@ -237,12 +239,12 @@ class LowRankMultivariateNormal(Distribution):
         return self._square(root * gw.linalg.cholesky(scaled @ transposed(scaled) + eye))
 
     @lazy_property
-    def precision_matrix(self) -> Any:
+    def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         part = gw.linalg.solve_triangular(self._capacitance_tril, self._weighted_factor(), upper=False)
         return self._square(self._unbroadcasted_cov_diag.reciprocal().diag_embed() - transposed(part) @ part)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """The mean plus noise along the factor's columns and noise of each element's own."""
         shape = tuple(self._extended_shape(sample_shape))
         rank = self.cov_factor.shape[-1]
@@ -251,7 +253,7 @@ class LowRankMultivariateNormal(Distribution):
         spread = (self._unbroadcasted_cov_factor @ along.unsqueeze(-1)).squeeze(-1)
         return self.loc + spread + self._unbroadcasted_cov_diag.sqrt() * own
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density."""
         self._check_sample(value)
         length = self._squared_length(value - self.loc)
@@ -266,7 +268,7 @@ class LowRankMultivariateNormal(Distribution):
     def _log_det(self) -> Any:
         return 2 * half_log_det(self._capacitance_tril) + self._unbroadcasted_cov_diag.log().sum(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """Half the logarithm of the determinant of ``2 pi e`` times the covariance."""
         found = 0.5 * (self._event_shape[0] * (1 + log(2 * pi)) + self._log_det())
         return found.expand(self._batch_shape) if self._batch_shape else found
@@ -285,8 +287,8 @@ class Wishart(FactoredCovariance, ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(
-        self, df: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
-        validate_args: bool | None = None,
+        self, df: Values, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None, validate_args: bool | None = None,
     ) -> None:  # fmt: skip
         name, matrix = the_given(
             self, covariance_matrix=covariance_matrix, precision_matrix=precision_matrix, scale_tril=scale_tril
@@ -294,13 +296,12 @@ class Wishart(FactoredCovariance, ExponentialFamily):
         if matrix.shape[-1] != matrix.shape[-2]:
             raise ArgumentValueError(f"Wishart: {name} must be square: {list(matrix.shape)}")
         known = number_of(df)
-        if known is not None:
-            df = filled(known, (), matrix.dtype, matrix.device)
-        batch_shape = broadcast(tuple(matrix.shape)[:-2], tuple(df.shape))
+        degrees: Any = df if known is None else filled(known, (), matrix.dtype, matrix.device)
+        batch_shape = broadcast(tuple(matrix.shape)[:-2], tuple(degrees.shape))
         event_shape = tuple(matrix.shape)[-2:]
         if known is not None and known <= event_shape[0] - 1:
             raise ArgumentValueError(f"Wishart: df must be above {event_shape[0] - 1}, not {known}")
-        self.df = df.expand(batch_shape) if batch_shape else df
+        self.df = degrees.expand(batch_shape) if batch_shape else degrees
         setattr(self, name, matrix.expand((*batch_shape, *event_shape)))
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
@@ -315,15 +316,15 @@ class Wishart(FactoredCovariance, ExponentialFamily):
     def _df(self, trailing: int) -> Any:
         return self.df.reshape((*self._batch_shape, *(1,) * trailing))
 
-    mean = property(lambda self: self._df(2) * self.covariance_matrix)
+    mean = moment(lambda self: self._df(2) * self.covariance_matrix)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         factor = self._df(2) - (self._event_shape[-1] + 1)
         return gw.where(factor > 0, factor, nan) * self.covariance_matrix
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         matrix = self.covariance_matrix
         diagonal = matrix.diagonal(0, -2, -1)
         return self._df(2) * (matrix.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
@@ -333,7 +334,7 @@ class Wishart(FactoredCovariance, ExponentialFamily):
         n = self._event_shape[-1]
         return half_df.unsqueeze(-1) - gw.arange(n, dtype=half_df.dtype, device=half_df.device) / 2
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """Bartlett's decomposition: roots of chi-squared variates on a diagonal, normal numbers below it."""
         shape = tuple(self._extended_shape(sample_shape))
         squares = 2 * call("standard_gamma", self._halves(self.df / 2).expand(shape[:-1]))
@@ -345,7 +346,7 @@ class Wishart(FactoredCovariance, ExponentialFamily):
         n = self._event_shape[-1]
         return gw.mvlgamma(half_df, n) + half_df * n * log(2)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density, with respect to the lower triangle."""
         self._check_sample(value)
         n, half = self._event_shape[-1], self.df / 2
@@ -356,7 +357,7 @@ class Wishart(FactoredCovariance, ExponentialFamily):
         log_det = gw.linalg.slogdet(value)[1]
         return (half - (n + 1) / 2) * log_det - trace / 2 - self._log_norm(half) - 2 * half * half_log_det(factor)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """From the multivariate gamma and digamma functions of half of df."""
         n, half = self._event_shape[-1], self.df / 2
         digammas = gw.digamma(self._halves(half)).sum(-1)
@@ -367,7 +368,7 @@ class Wishart(FactoredCovariance, ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
 
-    def _log_normalizer(self, x: Any, y: Any) -> Any:
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         half = y + (self._event_shape[-1] + 1) / 2
         return self._log_norm(half) - half * gw.linalg.slogdet(-2 * x)[1]
 
@@ -385,7 +386,7 @@ class LKJCholesky(Distribution):
     _batched: ClassVar[dict[str, int]] = {"concentration": 0}
     _carried: ClassVar[tuple[str, ...]] = ("dim",)
 
-    def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, dim: int, concentration: Values = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
             raise ArgumentValueError(f"LKJCholesky: dim is an int from 2 on, not {dim}")
         self.dim = dim
@@ -401,10 +402,10 @@ class LKJCholesky(Distribution):
         top = like + 0.5 * (self.dim - 2)
         return Beta(0.5 * before + 0.5, top.unsqueeze(-1) - 0.5 * before, validate_args=False)
 
-    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
+    def _expand_inner(self, new: Any, batch_shape: Shape) -> None:
         new._beta = self._beta.expand((*batch_shape, self.dim))
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Factors of correlation matrices."""
         with gw.no_grad():
             squared = self._beta.sample(sample_shape).unsqueeze(-1)
@@ -417,7 +418,7 @@ class LKJCholesky(Distribution):
             diagonal = (1 - rows.square().sum(-1)).clamp(min=tiny).sqrt()
             return rows + diagonal.diag_embed()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density of the factor."""
         self._check_sample(value)
         n, a = self.dim - 1, self.concentration

@@ -5,13 +5,18 @@ from __future__ import annotations
 from math import log, nan, prod
 from typing import Any, ClassVar
 
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentValueError
 from gradwire_protocol.shapes import broadcast
 
+from .._core.context.argument_types import Shape
+from .._core.context.size import Size
+from .._core.tensor.tensor import Tensor
 from . import constraints
 from .distribution import Distribution, ExponentialFamily, require
 from .library import gw
 from .parameters import (
+    Values,
     as_size,
     broadcast_all,
     clamp_probs,
@@ -19,6 +24,7 @@ from .parameters import (
     lazy_property,
     log1p_exp,
     logits_to_probs,
+    moment,
     precision,
     probs_to_logits,
     uniform,
@@ -30,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def one_of(owner: Any, probs: Any, logits: Any) -> str:
+def one_of(owner: Any, probs: Values | None, logits: Values | None) -> str:
     """The name of the one that was given.
 
     Raises:
@@ -51,30 +57,30 @@ class Outcomes(Distribution):
     _binary: ClassVar[bool] = True
     _name: str
 
-    def _take(self, probs: Any, logits: Any) -> None:
+    def _take(self, probs: Values | None, logits: Values | None) -> None:
         """Keep what was given, under its name."""
         self._name = one_of(self, probs, logits)
-        given = logits if probs is None else probs
+        given: Any = logits if probs is None else probs
         setattr(self, self._name, broadcast_all(given)[0])
 
     @lazy_property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Log odds of two outcomes; normalised logarithms of the probabilities of several."""
         return probs_to_logits(self.probs, is_binary=self._binary)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """The probabilities."""
         return logits_to_probs(self.logits, is_binary=self._binary)
 
     _param = property(lambda self: self.__dict__[self._name])
 
     @property
-    def param_shape(self) -> Any:
+    def param_shape(self) -> Size:
         """The shape of the parameter."""
         return as_size(self._param.shape)
 
-    def _counting(self, count: int, dtype: Any, expand: bool) -> Any:
+    def _counting(self, count: int, dtype: DType, expand: bool) -> Any:
         """0, 1, ..., ``count - 1`` along a new first dimension, for each distribution of the batch if ``expand``."""
         values = gw.arange(count, dtype=dtype, device=self._param.device)
         values = values.reshape(-1, *(1,) * len(self._batch_shape))
@@ -84,7 +90,7 @@ class Outcomes(Distribution):
         return self._param.new(*args, **kwargs)
 
 
-def cross_entropy(logits: Any, value: Any) -> Any:
+def cross_entropy(logits: Tensor, value: Tensor) -> Tensor:
     """``-log`` of the probability of a value of 0 or 1 at these log odds; linear between them."""
     return log1p_exp(logits) - logits * value
 
@@ -99,34 +105,36 @@ class Bernoulli(Outcomes, ExponentialFamily):
     _carried: ClassVar[tuple[str, ...]] = ("_name",)
     _mean_carrier_measure = 0
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: Values | None = None, logits: Values | None = None, validate_args: bool | None = None
+    ) -> None:
         self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    mean = property(lambda self: self.probs)
+    mean = moment(lambda self: self.probs)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         likely = (self.probs >= 0.5).to(self.probs.dtype)
         return gw.where(self.probs == 0.5, nan, likely)
 
-    variance = property(lambda self: self.probs * (1 - self.probs))
+    variance = moment(lambda self: self.probs * (1 - self.probs))
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """0 and 1, in the dtype of the probabilities."""
         with gw.no_grad():
             return gw.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the probability."""
         self._check_sample(value)
         return -cross_entropy(self.logits, value)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """The cross entropy with itself."""
         return cross_entropy(self.logits, self.probs)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """0, then 1."""
         return self._counting(2, self._param.dtype, expand)
 
@@ -134,7 +142,7 @@ class Bernoulli(Outcomes, ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return (gw.logit(self.probs),)
 
-    def _log_normalizer(self, x: Any) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return log1p_exp(x)
 
 
@@ -153,7 +161,7 @@ class ContinuousBernoulli(Outcomes, ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(
-        self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501),
+        self, probs: Values | None = None, logits: Values | None = None, lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
         self._take(probs, logits)
@@ -182,29 +190,29 @@ class ContinuousBernoulli(Outcomes, ExponentialFamily):
         return self._chosen(formula, log(2) + (4 / 3 + 104 / 45 * x) * x)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         p = self._cut_probs()
         x = self.probs - 0.5
         series = 0.5 + (1 / 3 + 16 / 45 * x.pow(2)) * x
         return self._chosen(p / (2 * p - 1) + 1 / ((-p).log1p() - p.log()), series)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         p = self._cut_probs()
         x = (self.probs - 0.5).pow(2)
         formula = p * (p - 1) / (1 - 2 * p).pow(2) + 1 / ((-p).log1p() - p.log()).pow(2)
         return self._chosen(formula, 1 / 12 - (1 / 15 - 128 / 945 * x) * x)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """The quantile of a uniform number."""
         return self.icdf(uniform(self._extended_shape(sample_shape), self.probs))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density."""
         self._check_sample(value)
         return self._log_norm() - cross_entropy(self.logits, value)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """The probability up to ``value``."""
         self._check_sample(value)
         p = self._cut_probs()
@@ -212,13 +220,13 @@ class ContinuousBernoulli(Outcomes, ExponentialFamily):
         inner = self._chosen(formula, value)
         return gw.where(value <= 0, 0.0, gw.where(value >= 1, gw.ones_like(inner), inner))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         """The inverse of :meth:`cdf`."""
         p = self._cut_probs()
         formula = ((-p + value * (2 * p - 1)).log1p() - (-p).log1p()) / (p.log() - (-p).log1p())
         return self._chosen(formula, value)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """From the mean, in which the logarithm of the density is linear."""
         none, one = (-self.probs).log1p(), self.probs.log()
         return self.mean * (none - one) - self._log_norm() - none
@@ -227,7 +235,7 @@ class ContinuousBernoulli(Outcomes, ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return (self.logits,)
 
-    def _log_normalizer(self, x: Any) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         low, high = self._lims
         outside = (x <= low - 0.5) | (x > high - 0.5)
         cut = gw.where(outside, x, low - 0.5)
@@ -244,31 +252,33 @@ class Geometric(Outcomes):
     _batched: ClassVar[dict[str, int]] = {"probs": 0, "logits": 0}
     _carried: ClassVar[tuple[str, ...]] = ("_name",)
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: Values | None = None, logits: Values | None = None, validate_args: bool | None = None
+    ) -> None:
         self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
         if self._validate_args and probs is not None:
             require(self.probs, constraints.positive, "Geometric: the parameter probs must be positive")
 
-    mean = property(lambda self: 1 / self.probs - 1)
-    mode = property(lambda self: gw.zeros_like(self.probs))
-    variance = property(lambda self: (1 / self.probs - 1) / self.probs)
+    mean = moment(lambda self: 1 / self.probs - 1)
+    mode = moment(lambda self: gw.zeros_like(self.probs))
+    variance = moment(lambda self: (1 / self.probs - 1) / self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """By inversion."""
         with gw.no_grad():
             tiny = precision(self.probs.dtype)[1]
             u = uniform(self._extended_shape(sample_shape), self.probs).clamp(min=tiny)
             return (u.log() / (-self.probs).log1p()).floor()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """``value * log(1 - p) + log(p)``."""
         self._check_sample(value)
         probs = self.probs
         certain = (probs == 1) & (value == 0)  # 0 times minus infinity
         return value * (-gw.where(certain, 0.0, probs)).log1p() + probs.log()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """That of one trial, over the probability of success."""
         return cross_entropy(self.logits, self.probs) / self.probs
 
@@ -287,15 +297,17 @@ class Categorical(Outcomes):
     _batched: ClassVar[dict[str, int]] = {"probs": 1, "logits": 1}
     _carried: ClassVar[tuple[str, ...]] = ("_name", "_num_events")
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
+    ) -> None:
         self._name = one_of(self, probs, logits)
-        given = logits if probs is None else probs
+        given: Any = logits if probs is None else probs
         if given.ndim < 1:
             raise ArgumentValueError(f"Categorical: {self._name} needs a dimension of outcomes, this is one number")
         if probs is not None:
             self.probs = probs / probs.sum(-1, True)
         else:
-            self.logits = logits - logits.logsumexp(-1, True)
+            self.logits = given - given.logsumexp(-1, True)
         self._num_events = given.shape[-1]
         super().__init__(tuple(given.shape)[:-1], validate_args=validate_args)
 
@@ -306,11 +318,11 @@ class Categorical(Outcomes):
     def _everywhere(self, number: float) -> Any:
         return gw.full(tuple(self._extended_shape()), number, dtype=self._param.dtype, device=self._param.device)
 
-    mean = property(lambda self: self._everywhere(nan))
-    mode = property(lambda self: self._param.argmax(-1))
-    variance = property(lambda self: self._everywhere(nan))
+    mean = moment(lambda self: self._everywhere(nan))
+    mode = moment(lambda self: self._param.argmax(-1))
+    variance = moment(lambda self: self._everywhere(nan))
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Indices, int64."""
         with gw.no_grad():
             count = prod(sample_shape)
@@ -320,7 +332,7 @@ class Categorical(Outcomes):
             rows = self.probs.reshape(-1, self._num_events)
             return gw.multinomial(rows, count, True).t().reshape(shape)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the probability of each index."""
         self._check_sample(value)
         index = value.long()
@@ -328,11 +340,11 @@ class Categorical(Outcomes):
         logits = self.logits.expand((*shape, self._num_events))
         return logits.gather(-1, index.expand(shape).unsqueeze(-1)).squeeze(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """The sum of ``-p log(p)``; what is impossible adds nothing."""
         return -(self.logits.clamp(min=-largest(self.logits.dtype)) * self.probs).sum(-1)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """0, 1, ..., int64."""
         return self._counting(self._num_events, gw.int64, expand)
 
@@ -350,23 +362,23 @@ class OutcomeVectors(Distribution):
     def _validate_parameters(self) -> None:
         Distribution._validate_parameters(self._categorical)
 
-    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
+    def _expand_inner(self, new: Any, batch_shape: Shape) -> None:
         new._categorical = self._categorical.expand(batch_shape)
 
     _param = property(lambda self: self._categorical._param)
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """The probabilities."""
         return self._categorical.probs
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Their logarithms."""
         return self._categorical.logits
 
     @property
-    def param_shape(self) -> Any:
+    def param_shape(self) -> Size:
         """The shape of the parameter."""
         return self._categorical.param_shape
 
@@ -378,31 +390,33 @@ class OneHotCategorical(OutcomeVectors):
     has_enumerate_support = True
     _batched: ClassVar[dict[str, int]] = {}
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
+    ) -> None:
         super().__init__(Categorical(probs, logits, validate_args=False), validate_args)
 
-    mean = property(lambda self: self.probs)
-    mode = property(lambda self: self._one_hot(self._categorical.mode))
-    variance = property(lambda self: self.probs * (1 - self.probs))
+    mean = moment(lambda self: self.probs)
+    mode = moment(lambda self: self._one_hot(self._categorical.mode))
+    variance = moment(lambda self: self.probs * (1 - self.probs))
 
     def _one_hot(self, index: Any) -> Any:
         return gw.nn.functional.one_hot(index, self._event_shape[0]).to(self._param.dtype)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Vectors in the dtype of the probabilities."""
         with gw.no_grad():
             return self._one_hot(self._categorical.sample(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the probability of each vector."""
         self._check_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """That of the index."""
         return self._categorical.entropy()
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """The rows of an identity matrix."""
         n = self._event_shape[0]
         values = gw.eye(n, dtype=self._param.dtype, device=self._param.device)
@@ -415,6 +429,6 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """``sample + (probs - probs.detach())``."""
         return self.sample(sample_shape) + (self.probs - self.probs.detach())

@@ -5,11 +5,13 @@ from __future__ import annotations
 from math import inf, log, nan, pi, sqrt
 from typing import Any, ClassVar
 
+from .._core.context.argument_types import Shape
+from .._core.tensor.tensor import Tensor
 from . import constraints
 from .composed import TransformedDistribution
 from .distribution import Distribution, ExponentialFamily
 from .library import call, gw
-from .parameters import broadcast_all, euler_constant, filled, number_of, precision, uniform
+from .parameters import Values, broadcast_all, euler_constant, filled, moment, number_of, precision, uniform
 from .real_line import Cauchy, Normal
 from .transforms import AbsTransform, AffineTransform, ExpTransform, PowerTransform
 
@@ -28,31 +30,31 @@ class Gamma(ExponentialFamily):
     _batched: ClassVar[dict[str, int]] = {"concentration": 0, "rate": 0}
     _mean_carrier_measure = 0
 
-    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration: Values, rate: Values, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.concentration.shape, validate_args=validate_args)
 
-    mean = property(lambda self: self.concentration / self.rate)
-    mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
-    variance = property(lambda self: self.concentration / self.rate.pow(2))
+    mean = moment(lambda self: self.concentration / self.rate)
+    mode = moment(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
+    variance = moment(lambda self: self.concentration / self.rate.pow(2))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """A variate of rate 1, which follows its concentration at a fixed quantile, over the rate."""
         shape = tuple(self._extended_shape(sample_shape))
         return call("standard_gamma", self.concentration.expand(shape)) / self.rate
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density."""
         self._check_sample(value)
         a, rate = self.concentration, self.rate
         return gw.xlogy(a, rate) + gw.xlogy(a - 1, value) - rate * value - gw.lgamma(a)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """The regularised lower incomplete gamma function."""
         self._check_sample(value)
         return gw.special.gammainc(self.concentration, self.rate * value)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """``a - log(rate) + lgamma(a) + (1 - a) digamma(a)`` for a concentration a."""
         a = self.concentration
         return a - self.rate.log() + gw.lgamma(a) + (1 - a) * gw.digamma(a)
@@ -61,7 +63,7 @@ class Gamma(ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return self.concentration - 1, -self.rate
 
-    def _log_normalizer(self, x: Any, y: Any) -> Any:
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return gw.lgamma(x + 1) - (x + 1) * (-y).log()
 
 
@@ -71,11 +73,11 @@ class Chi2(Gamma):
     arg_constraints: ClassVar[dict[str, Any]] = {"df": constraints.positive}
     _batched: ClassVar[dict[str, int]] = {"concentration": 0, "rate": 0}
 
-    def __init__(self, df: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, df: Values, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
     @property
-    def df(self) -> Any:
+    def df(self) -> Tensor:
         """The degrees of freedom."""
         half = number_of(self.concentration)
         if half is not None:
@@ -86,39 +88,40 @@ class Chi2(Gamma):
 class InverseGamma(TransformedDistribution):
     """The reciprocal of a gamma variate."""
 
+    base_dist: Gamma
     arg_constraints: ClassVar[dict[str, Any]] = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
     has_rsample = True
     _batched: ClassVar[dict[str, int]] = {}
 
-    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration: Values, rate: Values, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
         minus_one = -gw.ones((), dtype=base.rate.dtype, device=base.rate.device)
         super().__init__(base, PowerTransform(minus_one), validate_args=validate_args)
 
     @property
-    def concentration(self) -> Any:
+    def concentration(self) -> Tensor:
         """The concentration of the gamma distribution."""
         return self.base_dist.concentration
 
     @property
-    def rate(self) -> Any:
+    def rate(self) -> Tensor:
         """The rate of the gamma distribution."""
         return self.base_dist.rate
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         a = self.concentration
         return gw.where(a > 1, self.rate / (a - 1), inf)
 
-    mode = property(lambda self: self.rate / (self.concentration + 1))
+    mode = moment(lambda self: self.rate / (self.concentration + 1))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         a = self.concentration
         return gw.where(a > 2, self.rate.square() / ((a - 1).square() * (a - 2)), inf)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """``a + log(rate) + lgamma(a) - (1 + a) digamma(a)`` for a concentration a."""
         a = self.concentration
         return a + self.rate.log() + gw.lgamma(a) - (1 + a) * gw.digamma(a)
@@ -132,24 +135,24 @@ class FisherSnedecor(Distribution):
     has_rsample = True
     _batched: ClassVar[dict[str, int]] = {"df1": 0, "df2": 0}
 
-    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, df1: Values, df2: Values, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)
         super().__init__(self.df1.shape, validate_args=validate_args)
 
-    mean = property(lambda self: gw.where(self.df2 > 2, self.df2 / (self.df2 - 2), nan))
+    mean = moment(lambda self: gw.where(self.df2 > 2, self.df2 / (self.df2 - 2), nan))
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         inner = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
         return gw.where(self.df1 > 2, inner, nan)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         a, b = self.df1, self.df2
         inner = 2 * b.pow(2) * (a + b - 2) / (a * (b - 2).pow(2) * (b - 4))
         return gw.where(b > 4, inner, nan)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """A ratio of gamma variates."""
         shape = tuple(self._extended_shape(sample_shape))
         tiny = precision(self.df2.dtype)[1]
@@ -158,7 +161,7 @@ class FisherSnedecor(Distribution):
         below = call("standard_gamma", half2.expand(shape)) / half2
         return (above / below.clamp(min=tiny)).clamp(min=tiny)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density."""
         self._check_sample(value)
         a, b = self.df1 / 2, self.df2 / 2
@@ -178,34 +181,34 @@ class Exponential(ExponentialFamily):
     _batched: ClassVar[dict[str, int]] = {"rate": 0}
     _mean_carrier_measure = 0
 
-    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, rate: Values, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
-    mean = property(lambda self: self.rate.reciprocal())
-    mode = property(lambda self: gw.zeros_like(self.rate))
-    stddev = property(lambda self: self.rate.reciprocal())
-    variance = property(lambda self: self.rate.pow(-2))
+    mean = moment(lambda self: self.rate.reciprocal())
+    mode = moment(lambda self: gw.zeros_like(self.rate))
+    stddev = moment(lambda self: self.rate.reciprocal())
+    variance = moment(lambda self: self.rate.pow(-2))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """A variate of rate 1, over the rate."""
         return -(-uniform(self._extended_shape(sample_shape), self.rate)).log1p() / self.rate
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density."""
         self._check_sample(value)
         return self.rate.log() - self.rate * value
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """``1 - exp(-rate * value)``."""
         self._check_sample(value)
         return -(-self.rate * value).expm1()
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         """The inverse of :meth:`cdf`."""
         return -(-value).log1p() / self.rate
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """``1 - log(rate)``."""
         return 1 - self.rate.log()
 
@@ -213,7 +216,7 @@ class Exponential(ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return (-self.rate,)
 
-    def _log_normalizer(self, x: Any) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return -(-x).log()
 
 
@@ -224,7 +227,7 @@ class Weibull(TransformedDistribution):
     support = constraints.positive
     _batched: ClassVar[dict[str, int]] = {"scale": 0, "concentration": 0}
 
-    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Values, concentration: Values, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
         super().__init__(
             Exponential(gw.ones_like(self.scale), validate_args=False), self._steps(), validate_args=validate_args
@@ -234,24 +237,24 @@ class Weibull(TransformedDistribution):
         self.concentration_reciprocal = self.concentration.reciprocal()
         return [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)]
 
-    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
+    def _expand_inner(self, new: Any, batch_shape: Shape) -> None:
         super()._expand_inner(new, batch_shape)
         new.transforms = new._steps()
 
-    mean = property(lambda self: self.scale * gw.lgamma(1 + self.concentration_reciprocal).exp())
+    mean = moment(lambda self: self.scale * gw.lgamma(1 + self.concentration_reciprocal).exp())
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         inner = (self.concentration - 1) / self.concentration
         return self.scale * inner.pow(self.concentration_reciprocal)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         first = gw.lgamma(1 + self.concentration_reciprocal)
         second = gw.lgamma(1 + 2 * self.concentration_reciprocal)
         return self.scale.pow(2) * (second.exp() - (2 * first).exp())
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """From Euler's constant and both parameters."""
         inverse = self.concentration_reciprocal
         return euler_constant * (1 - inverse) + (self.scale * inverse).log() + 1
@@ -263,7 +266,7 @@ class Pareto(TransformedDistribution):
     arg_constraints: ClassVar[dict[str, Any]] = {"alpha": constraints.positive, "scale": constraints.positive}
     _batched: ClassVar[dict[str, int]] = {"scale": 0, "alpha": 0}
 
-    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Values, alpha: Values, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
         base = Exponential(self.alpha, validate_args=False)
         steps = [ExpTransform(), AffineTransform(0, self.scale)]
@@ -274,18 +277,18 @@ class Pareto(TransformedDistribution):
         return constraints.greater_than_eq(self.scale)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         a = self.alpha.clamp(min=1)  # infinite up to 1
         return a * self.scale / (a - 1)
 
-    mode = property(lambda self: self.scale)
+    mode = moment(lambda self: self.scale)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         a = self.alpha.clamp(min=2)  # infinite up to 2
         return self.scale.pow(2) * a / ((a - 1).pow(2) * (a - 2))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """``log(scale / alpha) + 1 + 1 / alpha``."""
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
 
@@ -303,7 +306,7 @@ class GeneralizedPareto(Distribution):
     has_rsample = True
     _batched: ClassVar[dict[str, int]] = {"loc": 0, "scale": 0, "concentration": 0}
 
-    def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Values, scale: Values, concentration: Values, validate_args: bool | None = None) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
@@ -318,14 +321,14 @@ class GeneralizedPareto(Distribution):
         top = gw.where(ends, self.loc - self.scale / gw.where(ends, self.concentration, -1.0), inf)
         return constraints.interval(self.loc, top)
 
-    def _z(self, x: Any) -> Any:
+    def _z(self, x: Tensor) -> Any:
         return (x - self.loc) / self.scale
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """The quantile of a uniform number."""
         return self.icdf(uniform(self._extended_shape(sample_shape), self.loc))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density."""
         self._check_sample(value)
         flat, c = self._parts()
@@ -333,41 +336,41 @@ class GeneralizedPareto(Distribution):
         tail = gw.where(flat, z, (1 + 1 / c) * gw.log1p(c * z))
         return -self.scale.log() - tail
 
-    def log_survival_function(self, value: Any) -> Any:
+    def log_survival_function(self, value: Tensor) -> Tensor:
         """The logarithm of the probability beyond ``value``."""
         self._check_sample(value)
         flat, c = self._parts()
         z = self._z(value)
         return gw.where(flat, -z, -gw.log1p(c * z) / c)
 
-    def log_cdf(self, value: Any) -> Any:
+    def log_cdf(self, value: Tensor) -> Tensor:
         """The logarithm of the probability up to ``value``."""
         return (-self.log_survival_function(value).exp()).log1p()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """The probability up to ``value``."""
         return self.log_cdf(value).exp()
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         """The quantile of a probability."""
         flat, c = self._parts()
         beyond = (-value).log1p()
         return self.loc + self.scale * gw.where(flat, -beyond, (-c * beyond).expm1() / c)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return gw.where(self.concentration < 1, self.loc + self.scale / (1 - self.concentration), nan)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         c = self.concentration
         return gw.where(c < 0.5, self.scale.pow(2) / ((1 - c).pow(2) * (1 - 2 * c)), nan)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """``log(scale) + concentration + 1``."""
         return (self.scale.log() + self.concentration + 1).expand(self._batch_shape)
 
-    mode = property(lambda self: self.loc)
+    mode = moment(lambda self: self.loc)
 
 
 class Half(TransformedDistribution):
@@ -376,6 +379,7 @@ class Half(TransformedDistribution):
     It has the ``scale`` of that distribution.
     """
 
+    base_dist: Cauchy | Normal
     arg_constraints: ClassVar[dict[str, Any]] = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
@@ -384,27 +388,27 @@ class Half(TransformedDistribution):
         super().__init__(whole, AbsTransform(), validate_args=validate_args)
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> Tensor:
         """The scale of the whole distribution."""
         return self.base_dist.scale
 
-    mode = property(lambda self: gw.zeros_like(self.scale))
+    mode = moment(lambda self: gw.zeros_like(self.scale))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """Twice the whole density; minus infinity below 0."""
         self._check_sample(value)
         return gw.where(value >= 0, self.base_dist.log_prob(value) + log(2), -inf)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """``2 F(value) - 1`` for the whole distribution's F."""
         self._check_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, prob: Any) -> Any:
+    def icdf(self, prob: Any) -> Tensor:
         """The inverse of :meth:`cdf`."""
         return self.base_dist.icdf((prob + 1) / 2)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """log 2 less than the whole one."""
         return self.base_dist.entropy() - log(2)
 
@@ -414,11 +418,11 @@ class HalfCauchy(Half):
 
     _batched: ClassVar[dict[str, int]] = {}
 
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Values, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
-    mean = property(lambda self: gw.full_like(self.scale, inf))
-    variance = property(lambda self: self.base_dist.variance)
+    mean = moment(lambda self: gw.full_like(self.scale, inf))
+    variance = moment(lambda self: self.base_dist.variance)
 
 
 class HalfNormal(Half):
@@ -426,42 +430,43 @@ class HalfNormal(Half):
 
     _batched: ClassVar[dict[str, int]] = {}
 
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Values, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
-    mean = property(lambda self: self.scale * sqrt(2 / pi))
-    variance = property(lambda self: self.scale.pow(2) * (1 - 2 / pi))
+    mean = moment(lambda self: self.scale * sqrt(2 / pi))
+    variance = moment(lambda self: self.scale.pow(2) * (1 - 2 / pi))
 
 
 class LogNormal(TransformedDistribution):
     """The exponential of a normal number of mean ``loc`` and standard deviation ``scale``."""
 
+    base_dist: Normal
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
     has_rsample = True
     _batched: ClassVar[dict[str, int]] = {}
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Values, scale: Values, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=False), ExpTransform(), validate_args=validate_args)
 
     @property
-    def loc(self) -> Any:
+    def loc(self) -> Tensor:
         """The mean of the logarithm."""
         return self.base_dist.loc
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> Tensor:
         """The standard deviation of the logarithm."""
         return self.base_dist.scale
 
-    mean = property(lambda self: (self.loc + self.scale.pow(2) / 2).exp())
-    mode = property(lambda self: (self.loc - self.scale.square()).exp())
+    mean = moment(lambda self: (self.loc + self.scale.pow(2) / 2).exp())
+    mode = moment(lambda self: (self.loc - self.scale.square()).exp())
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         square = self.scale.pow(2)
         return square.expm1() * (2 * self.loc + square).exp()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """The normal one plus the mean of the logarithm."""
         return self.base_dist.entropy() + self.loc

@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 from gradwire_protocol.errors import ArgumentValueError
 
+from .._core.context.argument_types import Shape
+from .._core.tensor.tensor import Tensor
 from . import constraints
 from .composed import TransformedDistribution
 from .distribution import ExponentialFamily
 from .library import call, gw
-from .parameters import broadcast_all, euler_constant
+from .parameters import Values, broadcast_all, euler_constant, moment
 from .real_line import Normal, Uniform
 from .transforms import AffineTransform, PowerTransform, StickBreakingTransform
 
@@ -27,38 +29,38 @@ class Dirichlet(ExponentialFamily):
     _batched: ClassVar[dict[str, int]] = {"concentration": 1}
     _mean_carrier_measure = 0
 
-    def __init__(self, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.ndim < 1:
             raise ArgumentValueError("Dirichlet: concentration needs a dimension of components, this is one number")
         self.concentration = concentration
         shape = tuple(concentration.shape)
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """Samples that follow the concentrations, each component along the quantiles of its marginal."""
         return call("sample_dirichlet", self.concentration.expand(tuple(self._extended_shape(sample_shape))))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density, with respect to all components but the last."""
         self._check_sample(value)
         a = self.concentration
         return gw.xlogy(a - 1, value).sum(-1) + gw.lgamma(a.sum(-1)) - gw.lgamma(a).sum(-1)
 
-    mean = property(lambda self: self.concentration / self.concentration.sum(-1, True))
+    mean = moment(lambda self: self.concentration / self.concentration.sum(-1, True))
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         above = (self.concentration - 1).clamp(min=0)
         inner = above / above.sum(-1, True)
         corner = gw.nn.functional.one_hot(inner.argmax(-1), self.concentration.shape[-1]).to(inner.dtype)
         return gw.where((self.concentration < 1).all(-1, True), corner, inner)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         total = self.concentration.sum(-1, True)
         return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """From the digammas of the concentrations and of their sum."""
         a = self.concentration
         count, total = a.shape[-1], a.sum(-1)
@@ -71,7 +73,7 @@ class Dirichlet(ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return (self.concentration,)
 
-    def _log_normalizer(self, x: Any) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return gw.lgamma(x).sum(-1) - gw.lgamma(x.sum(-1))
 
 
@@ -87,14 +89,14 @@ class Beta(ExponentialFamily):
     _batched: ClassVar[dict[str, int]] = {"_concentration1": 0, "_concentration0": 0}
     _mean_carrier_measure = 0
 
-    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration1: Values, concentration0: Values, validate_args: bool | None = None) -> None:
         # Kept beside the Dirichlet distribution that has them: numbers are known here, and checked without the server.
         self._concentration1, self._concentration0 = broadcast_all(concentration1, concentration0)
         both = gw.stack([self._concentration1, self._concentration0], -1)
         self._dirichlet = Dirichlet(both, validate_args=False)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
-    def _expand_inner(self, new: Any, batch_shape: Any) -> None:
+    def _expand_inner(self, new: Any, batch_shape: Shape) -> None:
         new._dirichlet = self._dirichlet.expand(batch_shape)
 
     @property
@@ -107,24 +109,24 @@ class Beta(ExponentialFamily):
         """The second concentration: of one less the value."""
         return self._concentration0
 
-    mean = property(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
-    mode = property(lambda self: self._dirichlet.mode.select(-1, 0))
+    mean = moment(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
+    mode = moment(lambda self: self._dirichlet.mode.select(-1, 0))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """The first component of a Dirichlet variate of two."""
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density."""
         self._check_sample(value)
         return self._dirichlet.log_prob(gw.stack([value, 1 - value], -1))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """That of the Dirichlet distribution."""
         return self._dirichlet.entropy()
 
@@ -132,7 +134,7 @@ class Beta(ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return self.concentration1, self.concentration0
 
-    def _log_normalizer(self, x: Any, y: Any) -> Any:
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return gw.lgamma(x) + gw.lgamma(y) - gw.lgamma(x + y)
 
 
@@ -150,7 +152,7 @@ class Kumaraswamy(TransformedDistribution):
     has_rsample = True
     _batched: ClassVar[dict[str, int]] = {"concentration1": 0, "concentration0": 0}
 
-    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration1: Values, concentration0: Values, validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         base = Uniform(gw.zeros_like(self.concentration0), gw.ones_like(self.concentration0), validate_args=False)
         steps = [
@@ -165,17 +167,17 @@ class Kumaraswamy(TransformedDistribution):
         share, b = 1 + n / self.concentration1, self.concentration0
         return (b.log() + gw.lgamma(share) + gw.lgamma(b) - gw.lgamma(share + b)).exp()
 
-    mean = property(lambda self: self._moment(1))
+    mean = moment(lambda self: self._moment(1))
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
         inner = a.reciprocal() * ((a - 1) / (a * b - 1)).log()
         return gw.where((a < 1) | (b < 1), nan, inner.exp())
 
-    variance = property(lambda self: self._moment(2) - self.mean.pow(2))
+    variance = moment(lambda self: self._moment(2) - self.mean.pow(2))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """From the harmonic number of ``concentration0``."""
         a, b = self.concentration1, self.concentration0
         harmonic = gw.digamma(b + 1) + euler_constant
@@ -190,18 +192,23 @@ class LogisticNormal(TransformedDistribution):
     has_rsample = True
     _batched: ClassVar[dict[str, int]] = {}
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Values, scale: Values, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         if not base.batch_shape:
             base = base.expand((1,))
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
     @property
-    def loc(self) -> Any:
-        """The means of the normal numbers."""
-        return self.base_dist.base_dist.loc
+    def _normal(self) -> Any:
+        independent: Any = self.base_dist
+        return independent.base_dist
 
     @property
-    def scale(self) -> Any:
+    def loc(self) -> Tensor:
+        """The means of the normal numbers."""
+        return self._normal.loc
+
+    @property
+    def scale(self) -> Tensor:
         """The standard deviations of the normal numbers."""
-        return self.base_dist.base_dist.scale
+        return self._normal.scale

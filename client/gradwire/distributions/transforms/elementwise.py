@@ -7,10 +7,11 @@ from typing import Any
 
 from gradwire_protocol.shapes import broadcast
 
+from ..._core.context.argument_types import Shape
 from ..._core.tensor.tensor import Tensor
 from .. import constraints
 from ..library import gw
-from ..parameters import as_size, lazy_property, log1p_exp, precision, sum_rightmost
+from ..parameters import Values, as_size, lazy_property, log1p_exp, precision, sum_rightmost
 from .transform import ParameterFree, Transform
 
 
@@ -20,13 +21,13 @@ class ExpTransform(ParameterFree):
     domain, codomain = constraints.real, constraints.positive
     bijective, sign = True, 1
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.exp()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x
 
 
@@ -40,7 +41,7 @@ class PowerTransform(Transform):
         super().__init__(cache_size=cache_size)
         self.exponent: Any = exponent if isinstance(exponent, Tensor) else gw.tensor(exponent)
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)
 
     @lazy_property
@@ -50,16 +51,16 @@ class PowerTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and bool((self.exponent == other.exponent).all())
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.pow(1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.exponent * y / x).abs().log()
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Shape) -> Shape:
         return as_size(broadcast(tuple(shape), tuple(self.exponent.shape)))
 
     inverse_shape = forward_shape
@@ -71,16 +72,16 @@ class SigmoidTransform(ParameterFree):
     domain, codomain = constraints.real, constraints.unit_interval
     bijective, sign = True, 1
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         eps, tiny = precision(x.dtype)
         return gw.sigmoid(x).clamp(tiny, 1 - eps)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         eps, tiny = precision(y.dtype)
         inner = y.clamp(tiny, 1 - eps)
         return inner.log() - (-inner).log1p()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -log1p_exp(-x) - log1p_exp(x)
 
 
@@ -90,13 +91,13 @@ class SoftplusTransform(ParameterFree):
     domain, codomain = constraints.real, constraints.positive
     bijective, sign = True, 1
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return gw.nn.functional.softplus(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return (-y).expm1().neg().log() + y
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -gw.nn.functional.softplus(-x)
 
 
@@ -106,13 +107,13 @@ class TanhTransform(ParameterFree):
     domain, codomain = constraints.real, constraints.interval(-1.0, 1.0)
     bijective, sign = True, 1
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return gw.atanh(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         # 1 - tanh(x)**2 as 4 exp(-2x) / (1 + exp(-2x))**2, which does not cancel.
         return 2 * (log(2) - x - log1p_exp(-2 * x))
 
@@ -122,10 +123,10 @@ class AbsTransform(ParameterFree):
 
     domain, codomain = constraints.real, constraints.positive
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.abs()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y
 
 
@@ -139,12 +140,12 @@ class AffineTransform(Transform):
 
     bijective = True
 
-    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+    def __init__(self, loc: Values, scale: Values, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         return self._event_dim
 
     def _whole(self) -> Any:
@@ -158,7 +159,7 @@ class AffineTransform(Transform):
     def codomain(self) -> Any:
         return self._whole()
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:
             return self
         return AffineTransform(self.loc, self.scale, self._event_dim, cache_size=cache_size)
@@ -172,13 +173,13 @@ class AffineTransform(Transform):
             return self.scale.sign()
         return 1 if self.scale > 0 else -1 if self.scale < 0 else 0
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return self.loc + self.scale * x
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if isinstance(self.scale, Tensor):
             result = self.scale.abs().log()
         else:
@@ -189,7 +190,7 @@ class AffineTransform(Transform):
             shape = shape[: -self._event_dim]
         return result.expand(shape)
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Shape) -> Shape:
         shape = tuple(shape)
         for part in (self.loc, self.scale):
             shape = broadcast(shape, tuple(getattr(part, "shape", ())))
@@ -217,16 +218,16 @@ class CumulativeDistributionTransform(Transform):
     def domain(self) -> Any:
         return self.distribution.support
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:
             return self
         return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return self.distribution.icdf(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)

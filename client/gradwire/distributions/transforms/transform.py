@@ -7,6 +7,8 @@ from math import prod
 from typing import Any
 from weakref import ref
 
+from ..._core.context.argument_types import Shape
+from ..._core.tensor.tensor import Tensor
 from .. import constraints
 from ..parameters import as_size, lazy_property, sum_rightmost
 
@@ -36,14 +38,14 @@ class Transform:
         super().__init__()
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         """How many dimensions one event has, where that is the same on both sides."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError(f"{type(self).__name__} has different event dimensions: use domain.event_dim")
 
     @property
-    def inv(self) -> Any:
+    def inv(self) -> Transform:
         """The inverse transform."""
         found = self._inverse_ref() if self._inverse_ref is not None else None
         if found is None:
@@ -56,7 +58,7 @@ class Transform:
         """1 where it increases, -1 where it decreases."""
         raise NotImplementedError(f"{type(self).__name__} has no sign")
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         """The same transform with another cache."""
         if self._cache_size == cache_size:
             return self
@@ -67,7 +69,7 @@ class Transform:
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         if self._cache_size and x is self._remembered[0]:
             return self._remembered[1]
         y = self._call(x)
@@ -75,7 +77,7 @@ class Transform:
             self._remembered = (x, y)
         return y
 
-    def _inv_call(self, y: Any) -> Any:
+    def _inv_call(self, y: Tensor) -> Tensor:
         if self._cache_size and y is self._remembered[1]:
             return self._remembered[0]
         x = self._inverse(y)
@@ -88,21 +90,21 @@ class Transform:
         state["_inverse_ref"] = None
         return state
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define its value")
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} has no inverse")
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """``log |dy/dx|`` of events ``x`` with values ``y``."""
         raise NotImplementedError(f"{type(self).__name__} has no determinant of a Jacobian")
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Shape) -> Shape:
         """The shape that a value of this shape is given."""
         return shape
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Shape) -> Shape:
         """The shape of what gives a value of this shape."""
         return shape
 
@@ -141,25 +143,25 @@ class _InverseTransform(Transform):
         return self._inv.sign
 
     @property
-    def inv(self) -> Any:
+    def inv(self) -> Transform:
         return self._inv
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self.inv.with_cache(cache_size).inv
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _InverseTransform) and self._inv == other._inv
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Any:
         return self._inv._inv_call(x)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self._inv.log_abs_det_jacobian(y, x)
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Shape) -> Shape:
         return self._inv.inverse_shape(shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Shape) -> Shape:
         return self._inv.forward_shape(shape)
 
     def __repr__(self) -> str:
@@ -208,7 +210,7 @@ class ComposeTransform(Transform):
         return sign
 
     @property
-    def inv(self) -> Any:
+    def inv(self) -> Transform:
         found = self._inverse_ref() if self._inverse_ref is not None else None
         if found is None:
             found = ComposeTransform([p.inv for p in reversed(self.parts)])
@@ -217,15 +219,15 @@ class ComposeTransform(Transform):
             found._forward = self
         return found
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size=cache_size)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Any:
         for part in self.parts:
             x = part(x)
         return x
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
             return x * 0
         values = [x]
@@ -240,12 +242,12 @@ class ComposeTransform(Transform):
             depth += part.codomain.event_dim - part.domain.event_dim
         return total
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Shape) -> Shape:
         for part in self.parts:
             shape = part.forward_shape(shape)
         return shape
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Shape) -> Shape:
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return shape
@@ -266,7 +268,7 @@ class IndependentTransform(Transform):
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:
             return self
         return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
@@ -287,25 +289,25 @@ class IndependentTransform(Transform):
     def sign(self) -> Any:
         return self.base_transform.sign
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         self._check(x, self.domain)
         return self.base_transform(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         self._check(y, self.codomain)
         return self.base_transform.inv(y)
 
-    def _check(self, value: Any, constraint: Any) -> None:
+    def _check(self, value: Tensor, constraint: Any) -> None:
         if value.ndim < constraint.event_dim:
             raise ValueError(f"{self!r}: an event has {constraint.event_dim} dimensions, this value {value.ndim}")
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Shape) -> Shape:
         return self.base_transform.forward_shape(shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Shape) -> Shape:
         return self.base_transform.inverse_shape(shape)
 
     def __repr__(self) -> str:
@@ -331,28 +333,28 @@ class ReshapeTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:
             return self
         return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.reshape(self.forward_shape(x.shape))
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.reshape(self.inverse_shape(y.shape))
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x.new_zeros(tuple(x.shape)[: x.ndim - len(self.in_shape)])
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Shape) -> Shape:
         return _swapped(shape, self.in_shape, self.out_shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Shape) -> Shape:
         return _swapped(shape, self.out_shape, self.in_shape)
 
 
-def _swapped(shape: Any, old: Any, new: Any) -> Any:
+def _swapped(shape: Shape, old: Any, new: Any) -> Any:
     """A shape whose last extents are ``old`` with ``new`` instead."""
     cut = len(shape) - len(old)
     if cut < 0:
