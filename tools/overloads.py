@@ -1,6 +1,7 @@
 """Calls whose result depends on their arguments: what :mod:`tools.stubs` writes in place of their one signature.
 
-A method has the same forms as the function of its name; the function's first argument is its tensor.
+A method has the same forms as the function of its name; the function's first argument is its tensor. A function of
+``torch.nn.functional`` has forms of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,32 @@ _OPTIONS: Final = (
 _NETWORK: Final = (
     "params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool"
 )
+_UNIQUE: Final = (
+    ("", "return_inverse: Literal[False] = False, return_counts: Literal[False] = False", "Tensor"),
+    ("*, ", "return_inverse: Literal[True], return_counts: Literal[False] = False", "tuple[Tensor, Tensor]"),
+    ("*, ", "return_inverse: Literal[False] = False, return_counts: Literal[True]", "tuple[Tensor, Tensor]"),
+    ("*, ", "return_inverse: Literal[True], return_counts: Literal[True]", "tuple[Tensor, Tensor, Tensor]"),
+    ("", "return_inverse: bool = False, return_counts: bool = False", "Tensor | tuple[Tensor, ...]"),
+)
+_WINDOWS: Final = (
+    "kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, "
+    "dilation: int | Sequence[int] = 1, ceil_mode: bool = False"
+)
+_FRACTIONS: Final = (
+    "kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, "
+    "output_ratio: float | Sequence[float] | None = None"
+)
+
+
+def _with_indices(arguments: str, rest: str = "") -> tuple[str, ...]:
+    """A pool that returns also where its maxima were, if asked to."""
+    return (
+        f"(input: Tensor, {arguments}, return_indices: Literal[False] = False{rest}) -> Tensor",
+        f"(input: Tensor, {arguments}, *, return_indices: Literal[True]{rest}) -> tuple[Tensor, Tensor]",
+        f"(input: Tensor, {arguments}, return_indices: bool = False{rest}) -> Tensor | tuple[Tensor, Tensor]",
+    )
+
+
 _FORMS: Final = {
     "max min": (*_ALONG, "(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor"),
     "median nanmedian": _ALONG,
@@ -47,6 +74,33 @@ _FORMS: Final = {
             ("lstm", "Sequence[Tensor]", "tuple[Tensor, Tensor, Tensor]"),
         )
     },
+    "unique": tuple(
+        f"(input: Tensor, sorted: bool = True, {star}{wanted}, dim: int | None = None) -> {found}"
+        for star, wanted, found in _UNIQUE
+    ),
+    "unique_consecutive": tuple(
+        f"(input: Tensor, {star}{wanted}, dim: int | None = None) -> {found}" for star, wanted, found in _UNIQUE
+    ),
+    "atleast_1d atleast_2d atleast_3d": (
+        "(tensors: Tensor) -> Tensor", "(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]",
+        "(first: Tensor, second: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]",
+    ),
+    "lu": (
+        "(A: Tensor, pivot: bool = True, get_infos: Literal[False] = False, *, "
+        "out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]",
+        "(A: Tensor, pivot: bool = True, *, get_infos: Literal[True], "
+        "out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]",
+    ),
+    **{f"nn.functional.max_pool{n}d": _with_indices(_WINDOWS) for n in (1, 2, 3)},
+    **{
+        f"nn.functional.adaptive_max_pool{n}d": _with_indices("output_size: int | Sequence[int | None]")
+        for n in (1, 2, 3)
+    },
+    **{
+        f"nn.functional.fractional_max_pool{n}d": _with_indices(_FRACTIONS, ", _random_samples: Tensor | None = None")
+        for n in (2, 3)
+    },
+    "Tensor.__iter__": ("(self) -> Iterator[Tensor]",),
     "Tensor.__new__": ("(cls, *args: Any, device: device | str | int | None = None) -> Self",),
     "Tensor.to": (
         "(self, dtype: dtype, non_blocking: bool = False, copy: bool = False, *, "

@@ -21,6 +21,7 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 import gradwire
+from gradwire._core.context import argument_types
 from gradwire._core.context.late_signatures import Annotation
 from gradwire._core.surface.module_aliases import ALIASES
 from gradwire._core.surface.unsupported import AbsentAttribute
@@ -40,7 +41,7 @@ WITH_ALIASES: Final = ("gradwire.distributions", "gradwire.nn.modules", "gradwir
 
 WORDS: Final = {
     "Any": "typing", "Literal": "typing", "Self": "typing", "Sequence": "collections.abc",
-    "Callable": "collections.abc",
+    "Callable": "collections.abc", "Iterator": "collections.abc",
     "Tensor": "gradwire._core.tensor.tensor",
     "dtype": "gradwire_protocol.dtypes:DType", "device": "gradwire._core.context.size",
     "layout": "gradwire._core.context.layouts", "memory_format": "gradwire._core.context.layouts",
@@ -53,10 +54,11 @@ CHANGES_OBJECT: Final = {"__eq__", "__ne__"}
 
 
 class Stub:
-    """The text of one ``.pyi`` file, and the names that it imports."""
+    """The text of one ``.pyi`` file, of a module if one is named, and the names that it imports."""
 
-    def __init__(self, defined: Mapping[str, Any]) -> None:
+    def __init__(self, defined: Mapping[str, Any], module: str = "") -> None:
         self.defined = defined
+        self.module = module
         self.imports: dict[str, set[str]] = {}
         self.body: list[str] = []
 
@@ -113,7 +115,7 @@ class Stub:
         written = inspect.unwrap(function)
         near = written if isinstance(written, FunctionType) else None
         shown = inspect.signature(function)
-        forms = [*forms_of(name if first is None else f"Tensor.{name}", shown)]
+        forms = [*forms_of(f"{self.module}.{name}" if first is None else f"Tensor.{name}", shown)]
         for at, form in enumerate(forms):
             if len(forms) > 1:
                 self.body.append(f"{indent}@{self.imported('typing', 'overload')}")
@@ -186,8 +188,9 @@ def _meant(name: str, near: FunctionType | None) -> tuple[str, str] | None:
         if isinstance(value, ModuleType):
             parent, _, last = value.__name__.rpartition(".")
             return parent, last
-        if getattr(typing, name, None) is value:
-            return "typing", name
+        for home in (typing, argument_types):
+            if getattr(home, name, None) is value:
+                return home.__name__, name
         return module, name
     if near is not None and (found := _for_types_only(near.__module__).get(name)):
         return found
@@ -231,7 +234,9 @@ def first_paragraph(function: Any) -> str:
 
 def forms_of(name: str, shown: Signature) -> Iterator[Signature]:
     """How a function may be called: as a table says, and with sizes as one sequence or as ints in a row."""
-    known = OVERLOADS.get(name) or OVERLOADS.get(name.removeprefix("Tensor."))
+    plain = name.rpartition(".")[2]
+    elsewhere = name.startswith("nn.functional.")  # where functions of the same names take other arguments
+    known = OVERLOADS.get(name) or (None if elsewhere else OVERLOADS.get(plain))
     if known:
         yield from known
         return
@@ -251,7 +256,7 @@ def forms_of(name: str, shown: Signature) -> Iterator[Signature]:
 def namespace(module: ModuleType) -> str:
     """The stub of a module: its public names, each as it is there."""
     members = public(module)
-    stub = Stub(members)
+    stub = Stub(members, module.__name__.removeprefix("gradwire."))
     for name, value in sorted(members.items()):
         if isinstance(value, ModuleType):
             parent, _, last = value.__name__.rpartition(".")

@@ -174,12 +174,27 @@ def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Inverse hyperbolic tangent: NaN outside -1 to 1; integers become floats."""
 def atanh_(input: Tensor) -> Tensor:
     """In-place form of :func:`atanh`: writes the result into ``self``."""
-def atleast_1d(*tensors: Any) -> Any:
+@overload
+def atleast_1d(tensors: Tensor) -> Tensor:
     """Viewed with at least 1 dimensions."""
-def atleast_2d(*tensors: Any) -> Any:
+@overload
+def atleast_1d(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
+@overload
+def atleast_1d(first: Tensor, second: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def atleast_2d(tensors: Tensor) -> Tensor:
     """Viewed with at least 2 dimensions."""
-def atleast_3d(*tensors: Any) -> Any:
+@overload
+def atleast_2d(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
+@overload
+def atleast_2d(first: Tensor, second: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def atleast_3d(tensors: Tensor) -> Tensor:
     """Viewed with at least 3 dimensions."""
+@overload
+def atleast_3d(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
+@overload
+def atleast_3d(first: Tensor, second: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]: ...
 def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True, *, out: Tensor | None = None) -> Tensor:
     """The mean of every window along the last dimension of ``(N, C, L)`` or ``(C, L)``. See :func:`avg_pool2d`."""
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _complex = 1, alpha: _complex = 1, out: Tensor | None = None) -> Tensor:
@@ -627,8 +642,11 @@ def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_bias
 def lstm(data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor, Tensor]: ...
 def lt(input: Tensor, other: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """``self < other``, after promotion. Complex numbers have no order."""
-def lu(A: Tensor, pivot: _bool = True, get_infos: _bool = False, *, out: Sequence[Tensor] | None = None) -> Any:
+@overload
+def lu(A: Tensor, pivot: _bool = True, get_infos: Literal[False] = False, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """(LU, pivots), with ``get_infos`` (LU, pivots, infos); see :func:`gradwire.linalg.lu_factor`."""
+@overload
+def lu(A: Tensor, pivot: _bool = True, *, get_infos: Literal[True], out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The solution of ``A @ X == b`` from A's packed LU factorization."""
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unpack_pivots: _bool = True, *, out: Sequence[Tensor] | None = None) -> _lu_unpack:
@@ -1052,10 +1070,28 @@ def unflatten(input: Tensor, dim: _int, sizes: Sequence[_int], *, out: Tensor | 
     """One dimension split into several of the given extents, one of which may be -1."""
 def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Tensor | None = None) -> Tensor:
     """What :func:`unfold` shows, in new memory."""
-def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+@overload
+def unique(input: Tensor, sorted: _bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None) -> Tensor:
     """The distinct elements in ascending order; with their places and counts on request."""
-def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+@overload
+def unique(input: Tensor, sorted: _bool = True, *, return_inverse: Literal[True], return_counts: Literal[False] = False, dim: _int | None = None) -> tuple[Tensor, Tensor]: ...
+@overload
+def unique(input: Tensor, sorted: _bool = True, *, return_inverse: Literal[False] = False, return_counts: Literal[True], dim: _int | None = None) -> tuple[Tensor, Tensor]: ...
+@overload
+def unique(input: Tensor, sorted: _bool = True, *, return_inverse: Literal[True], return_counts: Literal[True], dim: _int | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Tensor | tuple[Tensor, ...]: ...
+@overload
+def unique_consecutive(input: Tensor, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None) -> Tensor:
     """The elements without repetitions of the one before; with their places and counts on request."""
+@overload
+def unique_consecutive(input: Tensor, *, return_inverse: Literal[True], return_counts: Literal[False] = False, dim: _int | None = None) -> tuple[Tensor, Tensor]: ...
+@overload
+def unique_consecutive(input: Tensor, *, return_inverse: Literal[False] = False, return_counts: Literal[True], dim: _int | None = None) -> tuple[Tensor, Tensor]: ...
+@overload
+def unique_consecutive(input: Tensor, *, return_inverse: Literal[True], return_counts: Literal[True], dim: _int | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Tensor | tuple[Tensor, ...]: ...
 def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
     """:func:`chunk` without autograd's knowledge that the parts share memory: they may be changed in place."""
 def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from gradwire._core.composed.matrices import diagonal as diagonal
 from gradwire._core.tensor.tensor import Tensor
-from gradwire.return_types import linalg_cholesky_ex, linalg_eig, linalg_eigh, linalg_inv_ex, linalg_ldl_factor, linalg_ldl_factor_ex, linalg_lstsq, linalg_lu, linalg_lu_factor, linalg_lu_factor_ex, linalg_qr, linalg_slogdet, linalg_solve_ex, linalg_svd
+from gradwire.return_types import linalg_cholesky_ex, linalg_eig, linalg_eigh, linalg_inv_ex, linalg_ldl_factor, linalg_ldl_factor_ex, linalg_lstsq, linalg_lu_factor, linalg_lu_factor_ex, linalg_qr, linalg_slogdet, linalg_solve_ex, linalg_svd
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import LinAlgError as LinAlgError
-from typing import Any
+from typing import Any, Literal, overload
 
 def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """The lower triangular ``L`` with ``L @ L.mH == A`` for Hermitian, positive definite ``A``; its adjoint with
@@ -42,8 +42,11 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False,
     """The solution of ``A @ X == B`` from A's packed LDL factorization."""
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None, out: Sequence[Tensor] | None = None) -> linalg_lstsq:
     """(solution, residuals, rank, singular_values) of ``A @ X == B`` in least squares."""
-def lu(A: Tensor, *, pivot: bool = True, out: Sequence[Tensor] | None = None) -> linalg_lu:
+@overload
+def lu(A: Tensor, pivot: bool = True, get_infos: Literal[False] = False, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """(P, L, U) with ``P @ L @ U == A``: a permutation, a unit lower triangle and an upper triangle."""
+@overload
+def lu(A: Tensor, pivot: bool = True, *, get_infos: Literal[True], out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Sequence[Tensor] | None = None) -> linalg_lu_factor:
     """(LU, pivots): the factorization packed for :func:`lu_solve` and :func:`gradwire.lu_unpack`. A singular matrix
     raises :class:`LinAlgError` when the result is read."""

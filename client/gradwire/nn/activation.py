@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
+from .._core.context.argument_types import Device
 from .._core.modules.module import Module
 from .._core.modules.parameter import Parameter
 from .._core.surface.creation import full
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 from .variants import Variant
 
@@ -20,7 +23,7 @@ class _Activation(Variant):
     options: ClassVar[tuple[str, ...]] = ()
     inplace: bool = False
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function; the shape stays."""
         chosen = [getattr(self, name) for name in self.options]
         if self.inplace:
@@ -228,7 +231,7 @@ class GLU(_Activation, function="glu"):
 class Softmax2d(Module):
     """:class:`Softmax` over the channels of ``(N, C, H, W)`` or ``(C, H, W)``, at each place of the image."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The softmax over channels; the shape stays."""
         if input.ndim not in (3, 4):
             raise ArgumentValueError(f"Softmax2d takes 3 or 4 dimensions, the input's shape is {list(input.shape)}")
@@ -244,7 +247,7 @@ class RReLU(Module):
         self.upper = upper
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function; the shape stays."""
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
@@ -255,7 +258,9 @@ class RReLU(Module):
 class PReLU(Module):
     """``x`` where positive, else a trained slope times ``x``: one slope, or one per channel."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Device = None, dtype: DType | None = None
+    ) -> None:
         super().__init__()
         if num_parameters < 1:
             raise ArgumentError(f"PReLU has at least one slope, not {num_parameters}")
@@ -263,7 +268,7 @@ class PReLU(Module):
         self.init = init
         self.weight = Parameter(full((num_parameters,), float(init), device=device, dtype=dtype))
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function; the shape stays."""
         return F.prelu(input, self.weight)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentValueError
 
+from .._core.context.argument_types import Device
 from .._core.dispatch.dispatch import call
 from .._core.modules.module import Module
 from .._core.modules.parameter import Parameter
 from .._core.surface.creation import empty
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 from . import init
 from .linear import NonDynamicallyQuantizableLinear
@@ -32,15 +35,15 @@ class MultiheadAttention(Module):
         AssertionError: when ``embed_dim`` cannot be divided.
     """
 
-    in_proj_weight: Any
-    in_proj_bias: Any
-    bias_k: Any
-    bias_v: Any
+    in_proj_weight: Parameter | None
+    in_proj_bias: Parameter | None
+    bias_k: Parameter | None
+    bias_v: Parameter | None
 
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, add_bias_kv: bool = False,
         add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False,
-        device: Any = None, dtype: Any = None,
+        device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         if embed_dim <= 0 or num_heads <= 0:
             raise ArgumentValueError(f"embed_dim and num_heads must be positive, they are {embed_dim} and {num_heads}")
@@ -83,9 +86,10 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(parameter)
 
     def forward(
-        self, query: Any, key: Any, value: Any, key_padding_mask: Any = None, need_weights: bool = True,
-        attn_mask: Any = None, average_attn_weights: bool = True, is_causal: bool = False,
-    ) -> tuple[Any, Any]:  # fmt: skip
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+        need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """Attend from ``query`` to ``key`` and ``value``.
 
         Args:

@@ -39,7 +39,7 @@ class _Numbered(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
     def __setitem__(self, index: int, module: Module) -> None:
@@ -78,7 +78,7 @@ class _Numbered(Module):
             del entries[position(index, len(entries))]
         self._refill(entries)
 
-    def pop(self, index: Any = -1) -> Any:
+    def pop(self, index: Any = -1) -> Module:
         """Take out a module and return it."""
         found = list(self)[position(index, len(self))]
         del self[index]
@@ -169,7 +169,7 @@ class ModuleDict(Module):
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> Module:
         return self._modules[key]
 
     def __setitem__(self, key: str, module: Module) -> None:
@@ -191,7 +191,7 @@ class ModuleDict(Module):
         """Remove all modules."""
         self._modules.clear()
 
-    def pop(self, key: str) -> Any:
+    def pop(self, key: str) -> Module:
         """Take out a module and return it."""
         return self._modules.pop(key)
 
@@ -199,11 +199,11 @@ class ModuleDict(Module):
         """The names, in order."""
         return self._modules.keys()
 
-    def items(self) -> Iterable[tuple[str, Any]]:
+    def items(self) -> Iterable[tuple[str, Module]]:
         """The names and modules, in order."""
         return self._modules.items()
 
-    def values(self) -> Iterable[Any]:
+    def values(self) -> Iterable[Module]:
         """The modules, in order."""
         return self._modules.values()
 

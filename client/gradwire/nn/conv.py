@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentValueError
 
+from .._core.context.argument_types import Device, Extents
 from .._core.modules.parameter import Parameter
 from .._core.surface.creation import empty
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 from . import init
 from .sizes import per_dimension
@@ -20,12 +24,14 @@ PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 class _ConvNd(Variant):
     """What all convolutions have in common: their arguments, parameters and text."""
 
+    bias: Parameter | None
     dimensions: ClassVar[int]
     transposed: ClassVar[bool] = False
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
-        groups: int, bias: bool, padding_mode: str, device: Any, dtype: Any, output_padding: Any = 0,
+        self, in_channels: int, out_channels: int, kernel_size: Extents, stride: Extents, padding: str | Extents,
+        dilation: Extents, groups: int, bias: bool, padding_mode: str, device: Device, dtype: DType | None,
+        output_padding: Extents = 0,
     ) -> None:  # fmt: skip
         super().__init__()
         if groups <= 0:
@@ -74,14 +80,14 @@ class _ConvNd(Variant):
                 sides += [self.padding[i]] * 2
         return tuple(sides)
 
-    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         function = getattr(F, f"conv{self.dimensions}d")
         if self.padding_mode == "zeros":
             return function(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
         padded = F.pad(input, self._surround(), mode=self.padding_mode)
         return function(padded, weight, bias, self.stride, 0, self.dilation, self.groups)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """``(N, in_channels, ...)`` or ``(in_channels, ...)`` to the same with ``out_channels``."""
         return self._conv_forward(input, self.weight, self.bias)
 
@@ -103,9 +109,9 @@ class _ConvNd(Variant):
 
 class _Forward(_ConvNd):
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
-        dtype: Any = None,
+        self, in_channels: int, out_channels: int, kernel_size: Extents, stride: Extents = 1,
+        padding: str | Extents = 0, dilation: Extents = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
@@ -128,9 +134,9 @@ class _ConvTransposeNd(_ConvNd):
     transposed = True
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-        output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros",
-        device: Any = None, dtype: Any = None,
+        self, in_channels: int, out_channels: int, kernel_size: Extents, stride: Extents = 1, padding: Extents = 0,
+        output_padding: Extents = 0, groups: int = 1, bias: bool = True, dilation: Extents = 1,
+        padding_mode: str = "zeros", device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         if padding_mode != "zeros":
             raise ArgumentValueError(f"a transposed convolution pads with zeros only, not {padding_mode!r}")
@@ -139,7 +145,7 @@ class _ConvTransposeNd(_ConvNd):
             dtype, output_padding,
         )  # fmt: skip
 
-    def forward(self, input: Any, output_size: Any = None) -> Any:
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """The transposed convolution; ``output_size`` picks one of the sizes that a stride leaves open."""
         function = getattr(F, f"conv_transpose{self.dimensions}d")
         extra = self.output_padding if output_size is None else self._missing(input, tuple(output_size))

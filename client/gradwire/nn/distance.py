@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._core.modules.module import Module
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 
 
@@ -17,7 +16,7 @@ class PairwiseDistance(Module):
         self.eps = eps
         self.keepdim = keepdim
 
-    def forward(self, x1: Any, x2: Any) -> Any:
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """``(..., D)`` twice to ``(...)``."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
@@ -30,6 +29,6 @@ class CosineSimilarity(Module):
         self.dim = dim
         self.eps = eps
 
-    def forward(self, x1: Any, x2: Any) -> Any:
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Two tensors to one without dimension ``dim``."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

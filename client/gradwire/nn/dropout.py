@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from gradwire_protocol.errors import ArgumentValueError
 
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 from .variants import Variant
 
@@ -20,7 +21,7 @@ class _DropoutNd(Variant):
         self.p = p
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Drop elements in training; in evaluation return the input."""
         return getattr(F, self.function)(input, self.p, self.training, self.inplace)
 
@@ -47,7 +48,7 @@ class Dropout3d(_DropoutNd, function="dropout3d"):
 class AlphaDropout(_DropoutNd, function="alpha_dropout"):
     """Set elements to what :class:`SELU` has far below zero, with probability ``p``; mean and variance stay."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Drop elements in training; in evaluation return the input."""
         return F.alpha_dropout(input, self.p, self.training)
 
@@ -55,6 +56,6 @@ class AlphaDropout(_DropoutNd, function="alpha_dropout"):
 class FeatureAlphaDropout(_DropoutNd, function="feature_alpha_dropout"):
     """:class:`AlphaDropout` of whole channels."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Drop channels in training; in evaluation return the input."""
         return F.feature_alpha_dropout(input, self.p, self.training)

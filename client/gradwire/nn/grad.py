@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from gradwire_protocol.errors import ShapeError
 
@@ -17,7 +16,7 @@ Extents = int | Sequence[int]
 def _input(
     count: int, input_size: Sequence[int], weight: Tensor, grad_output: Tensor, stride: Extents, padding: Extents,
     dilation: Extents, groups: int,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     name, size = f"conv{count}d_input", tuple(input_size)
     _need_batches(name, count, size, grad_output.shape)
     strides, paddings, dilations = (per_dimension(value, count) for value in (stride, padding, dilation))
@@ -41,7 +40,7 @@ def _input(
 def _weight(
     count: int, input: Tensor, weight_size: Sequence[int], grad_output: Tensor, stride: Extents, padding: Extents,
     dilation: Extents, groups: int,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     name, size = f"conv{count}d_weight", tuple(weight_size)
     _need_batches(name, count, input.shape, grad_output.shape)
     batch, channels, *extents = input.shape
@@ -75,7 +74,7 @@ def _need_batches(name: str, count: int, *shapes: Sequence[int]) -> None:
 def conv1d_input(
     input_size: Sequence[int], weight: Tensor, grad_output: Tensor, stride: Extents = 1, padding: Extents = 0,
     dilation: Extents = 1, groups: int = 1,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """The gradient of ``conv1d`` for an input of shape ``input_size``, from that of its result."""
     return _input(1, input_size, weight, grad_output, stride, padding, dilation, groups)
 
@@ -83,7 +82,7 @@ def conv1d_input(
 def conv1d_weight(
     input: Tensor, weight_size: Sequence[int], grad_output: Tensor, stride: Extents = 1, padding: Extents = 0,
     dilation: Extents = 1, groups: int = 1,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """The gradient of ``conv1d`` for a weight of shape ``weight_size``, from that of its result."""
     return _weight(1, input, weight_size, grad_output, stride, padding, dilation, groups)
 
@@ -91,7 +90,7 @@ def conv1d_weight(
 def conv2d_input(
     input_size: Sequence[int], weight: Tensor, grad_output: Tensor, stride: Extents = 1, padding: Extents = 0,
     dilation: Extents = 1, groups: int = 1,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """The gradient of ``conv2d`` for an input of shape ``input_size``, from that of its result."""
     return _input(2, input_size, weight, grad_output, stride, padding, dilation, groups)
 
@@ -99,7 +98,7 @@ def conv2d_input(
 def conv2d_weight(
     input: Tensor, weight_size: Sequence[int], grad_output: Tensor, stride: Extents = 1, padding: Extents = 0,
     dilation: Extents = 1, groups: int = 1,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """The gradient of ``conv2d`` for a weight of shape ``weight_size``, from that of its result."""
     return _weight(2, input, weight_size, grad_output, stride, padding, dilation, groups)
 
@@ -107,7 +106,7 @@ def conv2d_weight(
 def conv3d_input(
     input_size: Sequence[int], weight: Tensor, grad_output: Tensor, stride: Extents = 1, padding: Extents = 0,
     dilation: Extents = 1, groups: int = 1,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """The gradient of ``conv3d`` for an input of shape ``input_size``, from that of its result."""
     return _input(3, input_size, weight, grad_output, stride, padding, dilation, groups)
 
@@ -115,6 +114,6 @@ def conv3d_input(
 def conv3d_weight(
     input: Tensor, weight_size: Sequence[int], grad_output: Tensor, stride: Extents = 1, padding: Extents = 0,
     dilation: Extents = 1, groups: int = 1,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """The gradient of ``conv3d`` for a weight of shape ``weight_size``, from that of its result."""
     return _weight(3, input, weight_size, grad_output, stride, padding, dilation, groups)

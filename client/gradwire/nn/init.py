@@ -19,7 +19,7 @@ from .._core.context.late_signatures import show_as
 from .._core.context.modes import no_grad
 from .._core.dispatch.dispatch import call
 from .._core.surface.creation import tensor as make_tensor
-from .._core.surface.generator import drawing_from
+from .._core.surface.generator import Generator, drawing_from
 from .._core.tensor.tensor import Tensor
 
 _PLAIN_GAINS = {
@@ -76,7 +76,7 @@ def skipped() -> Iterator[None]:
         _SKIPPING.reset(token)
 
 
-def _fill(tensor: Tensor, generator: Any, op: str, *numbers: Any) -> Tensor:
+def _fill(tensor: Tensor, generator: Generator | None, op: str, *numbers: Any) -> Tensor:
     if _SKIPPING.get():
         return tensor
     with no_grad(), nullcontext() if generator is None else drawing_from(generator):
@@ -84,18 +84,23 @@ def _fill(tensor: Tensor, generator: Any, op: str, *numbers: Any) -> Tensor:
     return tensor
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Numbers uniform between ``a`` and ``b``."""
     return _fill(tensor, generator, "uniform_", float(a), float(b))
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal numbers of this mean and standard deviation."""
     return _fill(tensor, generator, "normal_", float(mean), float(std))
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Normal numbers, none of them outside ``a`` to ``b``."""
     if mean < a - 2 * std or mean > b + 2 * std:
@@ -158,13 +163,13 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return _write(tensor, values)
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform numbers of variance ``gain ** 2 * 2 / (fan_in + fan_out)``."""
     bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return _fill(tensor, generator, "uniform_", -bound, bound)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal numbers of variance ``gain ** 2 * 2 / (fan_in + fan_out)``."""
     std = gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return _fill(tensor, generator, "normal_", 0.0, std)
@@ -175,7 +180,11 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
     """Uniform numbers of variance ``gain ** 2 / fan``, where the gain is that of the function that follows.
 
@@ -190,7 +199,11 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
     """Normal numbers of variance ``gain ** 2 / fan``; the arguments are those of :func:`kaiming_uniform_`."""
     if _warn_if_empty(tensor):
@@ -205,7 +218,7 @@ def _warn_if_empty(tensor: Tensor) -> bool:
     return False
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """A random matrix with orthonormal rows or columns, whichever are fewer, times ``gain``.
 
     Dimensions after the first count as one. The matrix is factored in the client, at the cost of a round trip.
@@ -224,7 +237,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     return _write(tensor, gain * (q if rows >= columns else q.T).reshape(shape))
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Normal numbers in a matrix of which each column has a share ``sparsity`` of zeros, at random places."""
     if tensor.ndim != 2:
         raise ArgumentValueError(f"sparse_ fills a matrix, the shape is {list(tensor.shape)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 from gradwire_protocol.dtypes import DType
@@ -80,7 +81,7 @@ class _Shapeless:
             memo[id(self)] = type(self)(**self.__dict__["_wanted"])
         return memo[id(self)]
 
-    def share_memory_(self) -> Any:
+    def share_memory_(self) -> Self:
         """Refused: there is no memory yet.
 
         Raises:
@@ -88,7 +89,9 @@ class _Shapeless:
         """
         raise ArgumentError(f"this {type(self).__name__} has no memory to share yet: call the module once")
 
-    def materialize(self, shape: Any, device: Any = None, dtype: DType | None = None) -> None:
+    def materialize(
+        self, shape: Sequence[int], device: Device | str | int | None = None, dtype: DType | None = None
+    ) -> None:
         """Become an ordinary tensor of this shape, with memory whose values are arbitrary."""
         wanted = self.__dict__.pop("_wanted")
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -107,7 +110,9 @@ class UninitializedParameter(_Shapeless, Parameter):  # type: ignore[misc]  # it
     __slots__ = ()
     _FINAL = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: DType | None = None) -> Any:
+    def __new__(
+        cls, requires_grad: bool = True, device: Device | str | int | None = None, dtype: DType | None = None
+    ) -> Any:
         made = object.__new__(cls)
         made._node, made._slot, made._base_tensor, made._versions = None, 0, None, None
         made._describe(requires_grad, device, dtype)
@@ -137,7 +142,11 @@ class UninitializedBuffer(_Shapeless, Tensor):  # type: ignore[misc]
     requires_grad = False
 
     def __new__(
-        cls, requires_grad: bool = False, device: Any = None, dtype: DType | None = None, persistent: bool = True
+        cls,
+        requires_grad: bool = False,
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+        persistent: bool = True,
     ) -> Any:
         made: Any = object.__new__(cls)
         made._node, made._slot, made._base_tensor, made._versions = None, 0, None, None

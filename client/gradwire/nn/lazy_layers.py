@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
+from .._core.context.argument_types import Device, Extents
 from .._core.context.modes import no_grad
 from .._core.surface.creation import tensor
+from .._core.tensor.tensor import Tensor
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .lazy import LazyModuleMixin, UninitializedBuffer, UninitializedParameter
 from .linear import Linear
@@ -20,19 +23,19 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     cls_to_become = Linear
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, out_features: int, bias: bool = True, device: Device = None, dtype: DType | None = None) -> None:
         super().__init__(0, 0, False, device, dtype)
-        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.weight: Any = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features
         if bias:
-            self.bias = UninitializedParameter(device=device, dtype=dtype)
+            self.bias: Any = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         """Draw new initial values, if there is something to draw."""
         if not self.has_uninitialized_params() and self.in_features:
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Any) -> None:
+    def initialize_parameters(self, input: Tensor) -> None:
         """Take ``in_features`` from the input's last extent."""
         features = input.shape[-1]
         if self.has_uninitialized_params():
@@ -87,7 +90,7 @@ class _LazyConvolution(LazyModuleMixin):
             )
         return channels
 
-    def initialize_parameters(self, input: Any, *args: Any, **kwargs: Any) -> None:
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Take ``in_channels`` from the input."""
         channels = self._channels_of(input)
         if self.has_uninitialized_params():
@@ -110,8 +113,9 @@ class _LazyForward(_LazyConvolution):
     """Made with the arguments of a convolution but ``in_channels``."""
 
     def __init__(
-        self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-        groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+        self, out_channels: int, kernel_size: Extents, stride: Extents = 1, padding: Extents = 0, dilation: Extents = 1,
+        groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Device = None,
+        dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
         self._await_channels(out_channels, bias, device, dtype)
@@ -133,9 +137,9 @@ class _LazyTransposed(_LazyConvolution):
     """Made with the arguments of a transposed convolution but ``in_channels``; they come in another order."""
 
     def __init__(
-        self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-        groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", device: Any = None,
-        dtype: Any = None,
+        self, out_channels: int, kernel_size: Extents, stride: Extents = 1, padding: Extents = 0,
+        output_padding: Extents = 0, groups: int = 1, bias: bool = True, dilation: Extents = 1,
+        padding_mode: str = "zeros", device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
@@ -166,7 +170,7 @@ class _LazyNorm(LazyModuleMixin):
 
     def __init__(
         self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
-        device: Any = None, dtype: Any = None, *, bias: bool = True,
+        device: Device = None, dtype: DType | None = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(0, eps, momentum, False, False, device, dtype)
         self.affine = affine
@@ -178,14 +182,14 @@ class _LazyNorm(LazyModuleMixin):
         if track_running_stats:
             self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
-            self.num_batches_tracked = tensor(0, dtype=dtypes.int64, device=device)
+            self.num_batches_tracked: Tensor | None = tensor(0, dtype=dtypes.int64, device=device)
 
     def reset_parameters(self) -> None:
         """Forget the batches, and back to no scale and no shift, if there is something to reset."""
         if not self.has_uninitialized_params() and self.num_features:
             super().reset_parameters()  # type: ignore[misc]
 
-    def initialize_parameters(self, input: Any) -> None:
+    def initialize_parameters(self, input: Tensor) -> None:
         """Take ``num_features`` from the input's second extent."""
         if not self.has_uninitialized_params():
             return

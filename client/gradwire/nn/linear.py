@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentValueError
 
+from .._core.context.argument_types import Device
 from .._core.modules.module import Module
 from .._core.modules.parameter import Parameter
 from .._core.surface.creation import empty
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 from . import init
 
@@ -32,8 +35,10 @@ class Linear(Module):
     plus and minus ``1 / sqrt(in_features)``.
     """
 
+    bias: Parameter  # None without one, which PyTorch does not declare either
+
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self, in_features: int, out_features: int, bias: bool = True, device: Device = None, dtype: DType | None = None
     ) -> None:
         super().__init__()
         self.in_features = in_features
@@ -50,7 +55,7 @@ class Linear(Module):
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """``(..., in_features)`` to ``(..., out_features)``."""
         return F.linear(input, self.weight, self.bias)
 
@@ -65,9 +70,11 @@ class NonDynamicallyQuantizableLinear(Linear):
 class Bilinear(Module):
     """``x1 @ weight[o] @ x2 + bias[o]`` for each output ``o``, on the last dimensions of two inputs."""
 
+    bias: Parameter
+
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
-        dtype: Any = None,
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Device = None,
+        dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         if in1_features <= 0:
@@ -87,7 +94,7 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input1: Any, input2: Any) -> Any:
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """``(..., in1_features)`` and ``(..., in2_features)`` to ``(..., out_features)``."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 

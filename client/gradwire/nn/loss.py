@@ -8,11 +8,13 @@ from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
-from gradwire_protocol.dtypes import int64
+from gradwire_protocol.dtypes import DType, int64
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, ShapeError
 
+from .._core.context.argument_types import Device
 from .._core.dispatch.dispatch import call
 from .._core.modules.module import Module
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 from .container import ModuleList, Sequential
 from .functional.losses import current_spelling
@@ -24,7 +26,7 @@ class _Loss(Module):
 
     reduction: str
 
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
         legacy = size_average is not None or reduce is not None
         self.reduction = current_spelling(size_average, reduce) if legacy else reduction
@@ -34,17 +36,21 @@ class _WeightedLoss(_Loss):
     """A loss with a weight per class or element, which is kept as a buffer."""
 
     def __init__(
-        self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
-        self.weight: Any
+        self.weight: Tensor | None
 
 
 class L1Loss(_Loss):
     """Absolute differences."""
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """``|input - target|``, reduced."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
@@ -52,7 +58,7 @@ class L1Loss(_Loss):
 class MSELoss(_Loss):
     """Squared differences."""
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """``(input - target) ** 2``, reduced."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
@@ -61,12 +67,12 @@ class SmoothL1Loss(_Loss):
     """Squared differences where they are below ``beta``, absolute ones above."""
 
     def __init__(
-        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss, reduced."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
@@ -80,7 +86,7 @@ class HuberLoss(_Loss):
             raise ArgumentTypeError(f"HuberLoss: delta is a number, not {type(delta).__name__}")
         self.delta = delta
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss, reduced."""
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
@@ -89,12 +95,16 @@ class KLDivLoss(_Loss):
     """The Kullback-Leibler divergence of log-probabilities from probabilities (or, with ``log_target``, their logs)."""
 
     def __init__(
-        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss, reduced; ``reduction="batchmean"`` is the mathematical one."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
@@ -102,7 +112,7 @@ class KLDivLoss(_Loss):
 class BCELoss(_WeightedLoss):
     """Binary cross entropy of probabilities."""
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of probabilities ``input``, reduced."""
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
@@ -111,14 +121,14 @@ class BCEWithLogitsLoss(_Loss):
     """Binary cross entropy of logits; ``pos_weight`` weighs the positive answers."""
 
     def __init__(
-        self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-        pos_weight: Any = None,
+        self, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
+        reduction: str = "mean", pos_weight: Tensor | None = None,
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of logits ``input``, reduced."""
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
@@ -129,13 +139,13 @@ class NLLLoss(_WeightedLoss):
     """The negative log-probability of the right class: ``(N, C, ...)`` with classes ``(N, ...)``."""
 
     def __init__(
-        self, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
-        reduction: str = "mean",
+        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+        reduce: bool | None = None, reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of log-probabilities ``input``, reduced."""
         return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
@@ -144,14 +154,14 @@ class CrossEntropyLoss(_WeightedLoss):
     """Cross entropy of logits ``(N, C, ...)`` with classes ``(N, ...)`` or class probabilities ``(N, C, ...)``."""
 
     def __init__(
-        self, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
-        reduction: str = "mean", label_smoothing: float = 0.0,
+        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+        reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of logits ``input``, reduced."""
         return F.cross_entropy(
             input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
@@ -163,8 +173,8 @@ class NLLLoss2d(NLLLoss):
     """PyTorch's former name of :class:`NLLLoss` for images."""
 
     def __init__(
-        self, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
-        reduction: str = "mean",
+        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+        reduce: bool | None = None, reduction: str = "mean",
     ) -> None:  # fmt: skip
         warnings.warn("NLLLoss2d is NLLLoss now", FutureWarning, stacklevel=2)
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
@@ -174,15 +184,15 @@ class PoissonNLLLoss(_Loss):
     """Minus the log-probability of counts under Poisson distributions whose rates, or their logarithms, come in."""
 
     def __init__(
-        self, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
-        reduce: Any = None, reduction: str = "mean",
+        self, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: float = 1e-8,
+        reduce: bool | None = None, reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         self.log_input = log_input
         self.full = full
         self.eps = eps
 
-    def forward(self, log_input: Any, target: Any) -> Any:
+    def forward(self, log_input: Any, target: Tensor) -> Tensor:
         """The loss of rates (or their logarithms) for counts, reduced."""
         return F.poisson_nll_loss(
             log_input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction
@@ -197,7 +207,7 @@ class GaussianNLLLoss(_Loss):
         self.full = full
         self.eps = eps
 
-    def forward(self, input: Any, target: Any, var: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor, var: Tensor) -> Tensor:
         """The loss of means ``input`` and variances ``var``, reduced."""
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
@@ -210,7 +220,13 @@ class CTCLoss(_Loss):
         self.blank = blank
         self.zero_infinity = zero_infinity
 
-    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+    def forward(
+        self,
+        log_probs: Tensor,
+        targets: Tensor,
+        input_lengths: Tensor | Sequence[int],
+        target_lengths: Tensor | Sequence[int],
+    ) -> Tensor:
         """The loss of log-probabilities ``(T, N, C)``, reduced."""
         return F.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
@@ -220,7 +236,7 @@ class CTCLoss(_Loss):
 class SoftMarginLoss(_Loss):
     """``log(1 + exp(-target * input))`` for targets 1 and -1."""
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of scores, reduced."""
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
@@ -229,12 +245,12 @@ class HingeEmbeddingLoss(_Loss):
     """Distances themselves where the target is 1, what they lack to ``margin`` where it is -1."""
 
     def __init__(
-        self, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+        self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of distances, reduced."""
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
@@ -243,12 +259,12 @@ class MarginRankingLoss(_Loss):
     """Which of two inputs should be the larger: the first for a target of 1, the second for -1."""
 
     def __init__(
-        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """The loss of two scores, reduced."""
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
@@ -257,12 +273,12 @@ class CosineEmbeddingLoss(_Loss):
     """Whether two vectors should point the same way (a target of 1) or not (-1)."""
 
     def __init__(
-        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """The loss of vectors ``(N, D)`` with targets ``(N,)``, reduced."""
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
@@ -271,8 +287,8 @@ class MultiMarginLoss(_WeightedLoss):
     """By how much other classes' scores come closer to the right one's than a margin."""
 
     def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None, reduce: Any = None,
-        reduction: str = "mean",
+        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average: bool | None = None,
+        reduce: bool | None = None, reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
@@ -282,7 +298,7 @@ class MultiMarginLoss(_WeightedLoss):
         self.p = p
         self.margin = margin
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of scores ``(N, C)`` with classes ``(N,)``, reduced."""
         return F.multi_margin_loss(
             input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
@@ -292,7 +308,7 @@ class MultiMarginLoss(_WeightedLoss):
 class MultiLabelMarginLoss(_Loss):
     """:class:`MultiMarginLoss` for several right classes, named up to the first -1 of each row."""
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of scores ``(N, C)`` with labels ``(N, C)``, reduced."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
@@ -300,7 +316,7 @@ class MultiLabelMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """Binary cross entropy of each class's score, averaged over classes."""
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of scores ``(N, C)`` with zeros and ones, reduced."""
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
@@ -309,8 +325,8 @@ class TripletMarginLoss(_Loss):
     """A positive example should be closer to the anchor than a negative one, by a margin."""
 
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average: Any = None,
-        reduce: Any = None, reduction: str = "mean",
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+        size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
@@ -320,7 +336,7 @@ class TripletMarginLoss(_Loss):
         self.eps = eps
         self.swap = swap
 
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """The loss of vectors ``(N, D)``, reduced."""
         return F.triplet_margin_loss(
             anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps, swap=self.swap,
@@ -342,7 +358,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         self.margin = margin
         self.swap = swap
 
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """The loss, reduced."""
         return F.triplet_margin_with_distance_loss(
             anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap,
@@ -355,7 +371,7 @@ class LinearCrossEntropyOptions:
 
     def __init__(
         self, allow_retain_graph: bool = False, batch_chunk_size: int | None = None,
-        chunking_method: str | None = "auto", acc_policy: str = "auto", acc_dtype: Any = None,
+        chunking_method: str | None = "auto", acc_policy: str = "auto", acc_dtype: DType | None = None,
     ) -> None:  # fmt: skip
         self.allow_retain_graph = allow_retain_graph
         self.batch_chunk_size = batch_chunk_size
@@ -380,7 +396,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     def __init__(
         self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
-        device: Any = None, dtype: Any = None, reduction: str = "mean", weight: Any = None,
+        device: Device = None, dtype: DType | None = None, reduction: str = "mean", weight: Tensor | None = None,
         ignore_index: int | None = None, label_smoothing: float = 0.0,
         options: LinearCrossEntropyOptions | None = None,
     ) -> None:  # fmt: skip
@@ -396,7 +412,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.options = options
         self.linear = Linear(in_features, num_classes * prod(self.out_features), bias=bias, device=device, dtype=dtype)
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of the layer's scores, reduced."""
         shape = (self.num_classes, *self.out_features)
         bias = self.linear.bias
@@ -416,8 +432,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class _ASMoutput(NamedTuple):
-    output: Any
-    loss: Any
+    output: Tensor
+    loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
@@ -433,7 +449,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def __init__(
         self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0,
-        head_bias: bool = False, device: Any = None, dtype: Any = None,
+        head_bias: bool = False, device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         chosen = list(cutoffs)
@@ -461,11 +477,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
         self.head.reset_parameters()
-        for first, second in self.tail:
+        tail: Any = self.tail
+        for first, second in tail:
             first.reset_parameters()
             second.reset_parameters()
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> _ASMoutput:
         """Each sample's log-probability of its class, and the mean of their negatives.
 
         ``(N, in_features)`` with classes ``(N,)``, or ``(in_features,)`` with a class ``()``. A class outside the range
@@ -498,7 +515,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             output = call("index_add", output, 0, chosen, own)
         return _ASMoutput(output, call("mean", call("neg", output)))
 
-    def log_prob(self, input: Any) -> Any:
+    def log_prob(self, input: Tensor) -> Tensor:
         """The log-probabilities of all classes: ``(N, in_features)`` to ``(N, n_classes)``."""
         head = F.log_softmax(self.head(input), dim=1)
         parts = [call("slice", head, 1, 0, self.shortlist_size, 1)]
@@ -508,6 +525,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             parts.append(call("add", cluster, call("slice", head, 1, at, at + 1, 1)))
         return call("cat", parts, 1)
 
-    def predict(self, input: Any) -> Any:
+    def predict(self, input: Tensor) -> Tensor:
         """Each sample's most probable class: ``(N, in_features)`` to ``(N,)``."""
         return call("argmax", self.log_prob(input), 1)

@@ -6,12 +6,15 @@ import warnings
 from typing import Any, ClassVar
 
 from gradwire_protocol import dtypes
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentValueError, Unsupported
 
+from .._core.context.argument_types import Device, Extents
 from .._core.context.call_sites import user_depth
 from .._core.modules.module import Module
 from .._core.modules.parameter import Parameter
 from .._core.surface.creation import empty, ones, tensor, zeros
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 from . import init
 from .sizes import as_shape
@@ -25,9 +28,12 @@ class LayerNorm(Module):
     ``bias=False`` the shift.
     """
 
+    weight: Parameter
+    bias: Parameter
+
     def __init__(
-        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
-        device: Any = None, dtype: Any = None,
+        self, normalized_shape: Extents, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
+        device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape = as_shape(normalized_shape)
@@ -43,7 +49,7 @@ class LayerNorm(Module):
         """Back to no scale and no shift."""
         _reset_affine(self)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """``(..., *normalized_shape)`` to the same shape."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
@@ -57,9 +63,11 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """Divide by the root of the mean square over the last dimensions, then scale each element."""
 
+    weight: Parameter
+
     def __init__(
-        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None,
-        dtype: Any = None,
+        self, normalized_shape: Extents, eps: float | None = None, elementwise_affine: bool = True,
+        device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape = as_shape(normalized_shape)
@@ -74,7 +82,7 @@ class RMSNorm(Module):
         if self.weight is not None:
             init.ones_(self.weight)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         """``(..., *normalized_shape)`` to the same shape."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
@@ -85,9 +93,12 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """Normalise each sample over groups of channels, then scale and shift each channel."""
 
+    weight: Parameter
+    bias: Parameter
+
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
-        dtype: Any = None, *, bias: bool = True,
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Device = None,
+        dtype: DType | None = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         if num_channels % num_groups:
@@ -105,7 +116,7 @@ class GroupNorm(Module):
         """Back to no scale and no shift."""
         _reset_affine(self)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """``(N, num_channels, ...)`` to the same shape."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
@@ -122,12 +133,17 @@ class _NormBase(Variant):
     averages all batches equally, which costs a round trip per batch to learn their number.
     """
 
+    weight: Parameter
+    bias: Parameter
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
     dimensions: ClassVar[tuple[int, ...]]
     _version = 2  # the first one did not count batches
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
+        track_running_stats: bool = True, device: Device = None, dtype: DType | None = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_features = num_features
@@ -159,9 +175,10 @@ class _NormBase(Variant):
     def reset_running_stats(self) -> None:
         """Forget the batches seen so far."""
         if self.track_running_stats:
-            init.zeros_(self.running_mean)
-            init.ones_(self.running_var)
-            init.zeros_(self.num_batches_tracked)
+            tracked: Any = self  # with tensors, that is
+            init.zeros_(tracked.running_mean)
+            init.ones_(tracked.running_var)
+            init.zeros_(tracked.num_batches_tracked)
 
     def reset_parameters(self) -> None:
         """Forget the batches, and back to no scale and no shift."""
@@ -175,7 +192,7 @@ class _NormBase(Variant):
                 f"{type(self).__name__} takes {expected} dimensions, the input's shape is {list(input.shape)}"
             )
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """``(N, num_features, ...)`` to the same shape."""
         self._check_input_dim(input)
         weight_of_newest = self.momentum
@@ -226,8 +243,8 @@ class SyncBatchNorm(_BatchNorm):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
-        bias: bool = True,
+        track_running_stats: bool = True, process_group: Any = None, device: Device = None, dtype: DType | None = None,
+        *, bias: bool = True,
     ) -> None:  # fmt: skip
         if process_group is not None:
             raise Unsupported("SyncBatchNorm: there are no process groups in gradwire, one server computes everything")
@@ -264,14 +281,14 @@ class _InstanceNorm(_NormBase):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
         *,
         bias: bool = True,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """``(N, num_features, ...)`` or ``(num_features, ...)`` to the same shape."""
         self._check_input_dim(input)
         self._check_channels(input)
@@ -334,7 +351,7 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """``(N, C, ...)`` to the same shape."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
@@ -349,7 +366,7 @@ class CrossMapLRN2d(LocalResponseNorm):
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """``(N, C, H, W)`` to the same shape."""
         if input.ndim != 4:
             raise ArgumentValueError(f"CrossMapLRN2d takes 4 dimensions, the input's shape is {list(input.shape)}")

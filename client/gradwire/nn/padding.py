@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from gradwire_protocol.errors import ArgumentValueError
 
+from .._core.context.argument_types import Extents
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 from .sizes import per_dimension
 from .variants import Variant
@@ -17,11 +19,11 @@ class _Pad(Variant):
     dimensions: ClassVar[int]
     mode: ClassVar[str] = "constant"
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: Extents) -> None:
         super().__init__()
         self.padding = per_dimension(padding, 2 * self.dimensions)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The input with its last dimensions extended."""
         return F.pad(input, self.padding, self.mode)
 
@@ -30,11 +32,11 @@ class _Pad(Variant):
 
 
 class _ConstantPad(_Pad):
-    def __init__(self, padding: Any, value: float) -> None:
+    def __init__(self, padding: Extents, value: float) -> None:
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The input with its last dimensions extended."""
         return F.pad(input, self.padding, "constant", self.value)
 
@@ -51,7 +53,7 @@ class _ReplicationPad(_Pad, mode="replicate"):
 
 
 class _CircularPad(_Pad, mode="circular"):
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The input with its last dimensions extended."""
         count = self.dimensions
         if input.ndim not in (count + 1, count + 2):

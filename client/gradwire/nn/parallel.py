@@ -7,6 +7,7 @@ from typing import Any
 
 from gradwire_protocol.errors import Unsupported
 
+from .._core.context.argument_types import Device
 from .._core.context.pytree import tree_map
 from .._core.modules.module import Module
 from .._core.tensor.tensor import Tensor
@@ -22,7 +23,9 @@ class DataParallel(Module):
         Unsupported: where more than one device is named.
     """
 
-    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+    def __init__(
+        self, module: Module, device_ids: Sequence[int | str] | None = None, output_device: Device = None, dim: int = 0
+    ) -> None:
         super().__init__()
         if device_ids is not None and len(device_ids) > 1:
             raise Unsupported(f"DataParallel runs on one device, not on {list(device_ids)}: a batch is not split")
@@ -51,8 +54,8 @@ def _chosen(device_ids: Sequence[Any] | None) -> list[int]:
 
 
 def data_parallel(
-    module: Module, inputs: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0,
-    module_kwargs: dict[str, Any] | None = None,
+    module: Module, inputs: Any, device_ids: Sequence[int | str] | None = None, output_device: Device = None,
+    dim: int = 0, module_kwargs: dict[str, Any] | None = None,
 ) -> Any:  # fmt: skip
     """Call a module as :class:`DataParallel` does."""
     arguments = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from gradwire_protocol.errors import ArgumentValueError
 
+from .._core.context.argument_types import Extents
 from .._core.modules.module import Module
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 from .sizes import per_dimension
 from .variants import Variant
@@ -16,8 +19,8 @@ class _MaxPoolNd(Variant):
     dimensions: ClassVar[int]
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
-        ceil_mode: bool = False,
+        self, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0, dilation: Extents = 1,
+        return_indices: bool = False, ceil_mode: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         self.kernel_size = kernel_size
@@ -27,7 +30,7 @@ class _MaxPoolNd(Variant):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """The largest element of each window; with ``return_indices`` also where it was."""
         function = getattr(F, f"max_pool{self.dimensions}d")
         return function(
@@ -57,7 +60,7 @@ class AvgPool1d(Module):
     """The mean of each window along the last dimension: ``(N, C, L)`` gives ``(N, C, L')``."""
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        self, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0, ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -67,7 +70,7 @@ class AvgPool1d(Module):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The mean of each window."""
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
@@ -79,7 +82,7 @@ class _AvgPool(Variant):
     dimensions: ClassVar[int]
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        self, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -90,7 +93,7 @@ class _AvgPool(Variant):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The mean of each window."""
         function = getattr(F, f"avg_pool{self.dimensions}d")
         return function(
@@ -113,11 +116,11 @@ class AvgPool3d(_AvgPool, dimensions=3):
 class _AdaptivePool(Variant):
     function: ClassVar[str]
 
-    def __init__(self, output_size: Any) -> None:
+    def __init__(self, output_size: int | Sequence[int | None]) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Pool with windows that give ``output_size``."""
         return getattr(F, self.function)(input, self.output_size)
 
@@ -138,11 +141,11 @@ class AdaptiveAvgPool3d(_AdaptivePool, function="adaptive_avg_pool3d"):
 
 
 class _AdaptiveMaxPool(_AdaptivePool):
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+    def __init__(self, output_size: int | Sequence[int | None], return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Pool with windows that give ``output_size``; with ``return_indices`` also where each maximum was."""
         return getattr(F, self.function)(input, self.output_size, self.return_indices)
 
@@ -167,8 +170,9 @@ class _FractionalMaxPool(Variant):
     dimensions: ClassVar[int]
 
     def __init__(
-        self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
-        _random_samples: Any = None,
+        self, kernel_size: Extents, output_size: Sequence[int] | None = None,
+        output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
+        _random_samples: Tensor | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         count, name = self.dimensions, type(self).__name__
@@ -183,7 +187,7 @@ class _FractionalMaxPool(Variant):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ArgumentValueError(f"{name}: output_ratio is between 0 and 1, not {output_ratio}")
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The largest element of each window; with ``return_indices`` also where it was."""
         function = getattr(F, f"fractional_max_pool{self.dimensions}d")
         return function(
@@ -204,14 +208,16 @@ class FractionalMaxPool3d(_FractionalMaxPool, dimensions=3):
 class _LPPool(Variant):
     dimensions: ClassVar[int]
 
-    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+    def __init__(
+        self, norm_type: float, kernel_size: Extents, stride: Extents | None = None, ceil_mode: bool = False
+    ) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The root of the sum of powers of each window."""
         function = getattr(F, f"lp_pool{self.dimensions}d")
         return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
@@ -238,14 +244,14 @@ class LPPool3d(_LPPool, dimensions=3):
 class _MaxUnpool(Variant):
     dimensions: ClassVar[int]
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+    def __init__(self, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0) -> None:
         super().__init__()
         count = self.dimensions
         self.kernel_size = per_dimension(kernel_size, count)
         self.stride = per_dimension(kernel_size if stride is None else stride, count)
         self.padding = per_dimension(padding, count)
 
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """The maxima at their places, zeros elsewhere; ``output_size`` picks a size that the stride leaves open."""
         function = getattr(F, f"max_unpool{self.dimensions}d")
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)

@@ -11,6 +11,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentV
 
 from .._core.composed import recurrent
 from .._core.composed.recurrent import all_layers
+from .._core.context.argument_types import Device
 from .._core.context.call_sites import user_depth
 from .._core.context.late_signatures import called_as
 from .._core.dispatch.autocasting import is_autocast_enabled
@@ -46,7 +47,7 @@ class RNNBase(Module):
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
         batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
-        device: Any = None, dtype: Any = None,
+        device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         _check_type("input_size", input_size, int)
@@ -185,7 +186,7 @@ class RNNBase(Module):
         self.check_forward_args(input, hx, sizes)
         return [hx]
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> tuple[Any, Any]:
         """(outputs of every step, the last states of all layers and directions).
 
         Args:
@@ -357,7 +358,13 @@ class RNNCellBase(Module):
     bias_hh: Any
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
         self.input_size = input_size
@@ -425,13 +432,13 @@ class RNNCell(RNNCellBase):
     """``h = tanh(W_ih x + b_ih + W_hh h + b_hh)``, with ``nonlinearity="relu"`` ReLU instead."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
-        dtype: Any = None,
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Device = None,
+        dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """``(batch, input_size)`` and a state ``(batch, hidden_size)``, or both without batch: the next state."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise ArgumentError(f"nonlinearity is 'tanh' or 'relu', not {self.nonlinearity!r}")
@@ -442,11 +449,11 @@ class LSTMCell(RNNCellBase):
     """One step of :class:`~gradwire.nn.LSTM`."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Device = None, dtype: DType | None = None
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """``(batch, input_size)`` and (output, cell), each ``(batch, hidden_size)``, or all without batch: the next
         pair."""
         x, states = self._prepared(input, hx, 2)
@@ -458,10 +465,10 @@ class GRUCell(RNNCellBase):
     """One step of :class:`~gradwire.nn.GRU`."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Device = None, dtype: DType | None = None
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """``(batch, input_size)`` and a state ``(batch, hidden_size)``, or both without batch: the next state."""
         return self._next(recurrent.gru_cell, input, hx)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError
 
+from .._core.context.argument_types import Extents
 from .._core.modules.module import Module
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 
 
@@ -14,7 +17,12 @@ class Fold(Module):
     """Add columns up where their windows lie: ``(N, C * KH * KW, windows)`` gives ``(N, C, *output_size)``."""
 
     def __init__(
-        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+        self,
+        output_size: Extents,
+        kernel_size: Extents,
+        dilation: Extents = 1,
+        padding: Extents = 0,
+        stride: Extents = 1,
     ) -> None:
         super().__init__()
         self.output_size = output_size
@@ -23,9 +31,10 @@ class Fold(Module):
         self.padding = padding
         self.stride = stride
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The images."""
-        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+        size: Any = self.output_size
+        return F.fold(input, size, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}, {_geometry(self)}"
@@ -34,14 +43,14 @@ class Fold(Module):
 class Unfold(Module):
     """The windows of images as columns: ``(N, C, H, W)`` gives ``(N, C * KH * KW, windows)``."""
 
-    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+    def __init__(self, kernel_size: Extents, dilation: Extents = 1, padding: Extents = 0, stride: Extents = 1) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.dilation = dilation
         self.padding = padding
         self.stride = stride
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The columns."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
@@ -60,7 +69,7 @@ class PixelShuffle(Module):
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The larger images."""
         return F.pixel_shuffle(input, self.upscale_factor)
 
@@ -75,7 +84,7 @@ class PixelUnshuffle(Module):
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The smaller images."""
         return F.pixel_unshuffle(input, self.downscale_factor)
 
@@ -90,7 +99,7 @@ class ChannelShuffle(Module):
         super().__init__()
         self.groups = groups
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The interleaved channels."""
         return F.channel_shuffle(input, self.groups)
 
@@ -106,7 +115,7 @@ class Flatten(Module):
         self.start_dim = start_dim
         self.end_dim = end_dim
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The input with those dimensions merged."""
         return input.flatten(self.start_dim, self.end_dim)
 
@@ -117,7 +126,7 @@ class Flatten(Module):
 class Unflatten(Module):
     """Split dimension ``dim`` into several; one of ``unflattened_size`` may be -1."""
 
-    def __init__(self, dim: int, unflattened_size: Any) -> None:
+    def __init__(self, dim: int, unflattened_size: int | Sequence[int | tuple[str, int]]) -> None:
         super().__init__()
         if not isinstance(dim, int):
             raise ArgumentTypeError(f"dim is an int, not {type(dim).__name__}: named dimensions are not supported")
@@ -126,7 +135,7 @@ class Unflatten(Module):
         self.dim = dim
         self.unflattened_size = unflattened_size
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The input with that dimension split."""
         return input.unflatten(self.dim, tuple(self.unflattened_size))
 
@@ -139,8 +148,8 @@ class Upsample(Module):
     :func:`~gradwire.nn.functional.interpolate`."""
 
     def __init__(
-        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
-        recompute_scale_factor: bool | None = None,
+        self, size: Extents | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+        align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.name = type(self).__name__
@@ -148,12 +157,12 @@ class Upsample(Module):
         if isinstance(scale_factor, (tuple, list)):
             self.scale_factor: Any = tuple(float(factor) for factor in scale_factor)
         else:
-            self.scale_factor = float(scale_factor) if scale_factor else None
+            self.scale_factor = float(scale_factor) if scale_factor else None  # type: ignore[arg-type]  # a number
         self.mode = mode
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The resized input."""
         return F.interpolate(
             input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
@@ -168,12 +177,12 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """:class:`Upsample` of images with ``mode="nearest"``."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(self, size: Extents | None = None, scale_factor: float | Sequence[float] | None = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """:class:`Upsample` of images with ``mode="bilinear"`` and ``align_corners=True``."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(self, size: Extents | None = None, scale_factor: float | Sequence[float] | None = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, Unsupported
 
+from .._core.context.argument_types import Device
 from .._core.context.modes import no_grad
 from .._core.dispatch.dispatch import call
 from .._core.modules.module import Module
 from .._core.modules.parameter import Parameter
 from .._core.surface.creation import empty
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 from . import init
 
@@ -23,8 +24,8 @@ class Embedding(Module):
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
-        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Any = None,
-        _freeze: bool = False, device: Any = None, dtype: Any = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None,
+        _freeze: bool = False, device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         if sparse:
@@ -50,7 +51,7 @@ class Embedding(Module):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None,
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None,
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
     ) -> Embedding:  # fmt: skip
         """A table with the rows of a matrix; not trained unless ``freeze=False``."""
@@ -69,7 +70,7 @@ class Embedding(Module):
             with no_grad():
                 call("fill_", call("select", self.weight, 0, self.padding_idx), 0)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The rows that integers name: ``(...)`` to ``(..., embedding_dim)``."""
         return F.embedding(
             input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
@@ -94,8 +95,9 @@ class EmbeddingBag(Module):
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Any = None,
-        include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None,
+        include_last_offset: bool = False, padding_idx: int | None = None, device: Device = None,
+        dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         if sparse:
@@ -122,7 +124,7 @@ class EmbeddingBag(Module):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Any, freeze: bool = True, max_norm: float | None = None, norm_type: float = 2.0,
+        cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None, norm_type: float = 2.0,
         scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:  # fmt: skip
@@ -144,7 +146,7 @@ class EmbeddingBag(Module):
             with no_grad():
                 call("fill_", call("select", self.weight, 0, self.padding_idx), 0)
 
-    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         """One row for each bag of integers."""
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ShapeError
 
+from .._core.context.argument_types import Device
 from .._core.dispatch.dispatch import call
 from .._core.modules.module import Module
 from .._core.surface.creation import full
+from .._core.tensor.tensor import Tensor
 from . import functional as F
 from .attention import MultiheadAttention
 from .container import ModuleList
@@ -24,7 +27,7 @@ from .normalization import LayerNorm
 Activation = str | Callable[[Any], Any]
 
 
-def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
+def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
     """Minus infinity above the diagonal, 0 elsewhere: no position looks at a later one."""
     return call("triu", full((sz, sz), -math.inf, device=device, dtype=dtype), 1)
 
@@ -55,9 +58,9 @@ class Transformer(Module):
 
     def __init__(
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
-        dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = F.relu,
-        custom_encoder: Any = None, custom_decoder: Any = None, layer_norm_eps: float = 1e-5,
-        batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
+        dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = F.relu, custom_encoder: Any = None,
+        custom_decoder: Any = None, layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
+        bias: bool = True, device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         made: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
@@ -78,10 +81,11 @@ class Transformer(Module):
         self.batch_first = batch_first
 
     def forward(
-        self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None, memory_mask: Any = None,
-        src_key_padding_mask: Any = None, tgt_key_padding_mask: Any = None, memory_key_padding_mask: Any = None,
+        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
         src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Encode ``src`` ``(S, N, E)`` and decode ``tgt`` ``(T, N, E)`` with it, to ``(T, N, E)``."""
         batch = 0 if self.batch_first else 1
         if src.ndim == 3 and src.shape[batch] != tgt.shape[batch]:
@@ -96,7 +100,7 @@ class Transformer(Module):
         )  # fmt: skip
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
+    def generate_square_subsequent_mask(sz: int, device: Device = None, dtype: DType | None = None) -> Tensor:
         """The mask ``(sz, sz)`` with which no position looks at a later one: minus infinity above the diagonal."""
         return _generate_square_subsequent_mask(sz, device, dtype)
 
@@ -125,8 +129,12 @@ class TransformerEncoder(Module):
         self.mask_check = mask_check
 
     def forward(
-        self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
-    ) -> Any:
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
         """Pass ``src`` through the layers. ``is_causal`` is a hint that ``mask`` is the causal one."""
         padding = as_bias(src_key_padding_mask, "src_key_padding_mask", src.dtype, mask)
         mask = as_bias(mask, "mask", src.dtype)
@@ -145,9 +153,10 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(
-        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
         """Pass ``tgt`` through the layers, which look at ``memory``. The hints say that a mask is the causal one."""
         for layer in self.layers:
             tgt = layer(
@@ -164,7 +173,7 @@ class _Layer(Module):
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int, dropout: float, activation: Activation,
         layer_norm_eps: float, batch_first: bool, norm_first: bool, bias: bool, attentions: tuple[str, ...],
-        device: Any, dtype: Any,
+        device: Device, dtype: DType | None,
     ) -> None:  # fmt: skip
         super().__init__()
         made: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
@@ -181,13 +190,13 @@ class _Layer(Module):
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
 
-    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
         found = self.self_attn(
             x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
         )
         return self.dropout1(found[0])
 
-    def _fed_forward(self, x: Any) -> Any:
+    def _fed_forward(self, x: Any) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
@@ -197,14 +206,20 @@ class TransformerEncoderLayer(_Layer):
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
         activation: Activation = F.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
+        norm_first: bool = False, bias: bool = True, device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
             ("self_attn",), device, dtype,
         )  # fmt: skip
 
-    def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
         """``(L, N, E)`` to the same shape. ``is_causal`` is a hint that ``src_mask`` is the causal one."""
         padding = as_bias(src_key_padding_mask, "src_key_padding_mask", src.dtype, src_mask)
         mask = as_bias(src_mask, "src_mask", src.dtype)
@@ -214,7 +229,7 @@ class TransformerEncoderLayer(_Layer):
         src = self.norm1(src + self._sa_block(src, mask, padding, is_causal=is_causal))
         return self.norm2(src + self._ff_block(src))
 
-    def _ff_block(self, x: Any) -> Any:
+    def _ff_block(self, x: Any) -> Tensor:
         return self.dropout2(self._fed_forward(x))
 
 
@@ -225,7 +240,7 @@ class TransformerDecoderLayer(_Layer):
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
         activation: Activation = F.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
+        norm_first: bool = False, bias: bool = True, device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
@@ -233,9 +248,10 @@ class TransformerDecoderLayer(_Layer):
         )  # fmt: skip
 
     def forward(
-        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None, tgt_is_causal: bool = False, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
         """``tgt`` ``(T, N, E)`` and ``memory`` ``(S, N, E)`` to ``(T, N, E)``."""
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = (memory_mask, memory_key_padding_mask, memory_is_causal)
@@ -247,11 +263,11 @@ class TransformerDecoderLayer(_Layer):
         tgt = self.norm2(tgt + self._mha_block(tgt, memory, *other))
         return self.norm3(tgt + self._ff_block(tgt))
 
-    def _mha_block(self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+    def _mha_block(self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
         found = self.multihead_attn(
             x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
         )
         return self.dropout2(found[0])
 
-    def _ff_block(self, x: Any) -> Any:
+    def _ff_block(self, x: Any) -> Tensor:
         return self.dropout3(self._fed_forward(x))

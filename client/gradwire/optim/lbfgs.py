@@ -9,7 +9,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
 from .._core.context.modes import enable_grad, no_grad
 from .._core.dispatch.dispatch import call
-from .._core.optimizers.optimizer import Optimizer
+from .._core.optimizers.optimizer import Loss, Optimizer, Params, Rate
 from .._core.optimizers.options import check_rate, number
 from .._core.surface.creation import ones
 from .._core.tensor.tensor import Tensor
@@ -59,8 +59,8 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        lr: Any = 1,
+        params: Params,
+        lr: Rate = 1,
         max_iter: int = 20,
         max_eval: int | None = None,
         tolerance_grad: float = 1e-7,
@@ -83,7 +83,7 @@ class LBFGS(Optimizer):
         found: list[Any] = self.param_groups[0]["params"]
         return found
 
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Loss]) -> Loss:  # type: ignore[override]
         """Minimise what ``closure`` computes, which clears the gradients, calls backward and returns the loss.
 
         Returns the loss before the first change.

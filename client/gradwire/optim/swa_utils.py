@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
+from .._core.context.argument_types import Device
 from .._core.context.modes import no_grad
 from .._core.dispatch.dispatch import call
 from .._core.modules.module import Module
@@ -101,7 +102,7 @@ class AveragedModel(Module):
     n_averaged: Any
 
     def __init__(
-        self, model: Module, device: Any = None, avg_fn: Callable[..., Any] | None = None,
+        self, model: Module, device: Device = None, avg_fn: Callable[..., Any] | None = None,
         multi_avg_fn: Callable[..., None] | None = None, use_buffers: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -152,7 +153,7 @@ class AveragedModel(Module):
         self._count += 1
 
 
-def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+def update_bn(loader: Iterable[Any], model: Module, device: Device = None) -> None:
     """Compute the running statistics of a model's batch norms anew, from one pass over ``loader``.
 
     Each entry of ``loader`` is a batch, or a list or tuple whose first entry is one.
@@ -184,8 +185,8 @@ class SWALR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos",
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, swa_lr: float | Sequence[float], anneal_epochs: int = 10,
+        anneal_strategy: str = "cos", last_epoch: int = -1,
     ) -> None:  # fmt: skip
         if not isinstance(optimizer, Optimizer):
             raise ArgumentTypeError(f"a schedule is for an optimizer, not for {type(optimizer).__name__}")

@@ -1,15 +1,19 @@
 """``torch.utils``: checkpointing, hook handles, and data sets."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import checkpoint, hooks
 
 __all__ = ["checkpoint", "data", "hooks"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "data":  # not every program has data sets
-        from importlib import import_module
+if TYPE_CHECKING:
+    from . import data as data
+else:
 
-        return import_module("gradwire.utils.data")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name == "data":  # not every program has data sets
+            from importlib import import_module
+
+            return import_module("gradwire.utils.data")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -261,7 +261,7 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Tensor, ...]:
     """The gradients of ``outputs`` with respect to ``inputs``, leaving every ``.grad`` alone.
 
     With ``is_grads_batched`` the first dimension of each gradient in ``grad_outputs`` is mapped over, and the results
@@ -332,7 +332,7 @@ def grad(
             roots, gradients, asked, levels, keep, create_graph, unused_allowed or not all(hits),
         )  # fmt: skip
         found = dict(zip(reached, _gradients(called, nodes, passed, lambda: arrivals), strict=False))
-    results = []
+    results: list[Any] = []  # tensors, and None for inputs that nothing depends on
     for i, (tensor, hit) in enumerate(zip(sources, hits, strict=True)):
         made = found[i] if hit else None
         if made is not None:

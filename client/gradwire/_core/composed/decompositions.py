@@ -97,7 +97,7 @@ def triangular_solve(
     return TriangularSolve(*call("triangular_solve", b, A, upper, transpose, unitriangular))
 
 
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """(LU, pivots), with ``get_infos`` (LU, pivots, infos); see :func:`gradwire.linalg.lu_factor`."""
     found = call("linalg_lu_factor_ex", A, pivot, not get_infos)
     return tuple(found) if get_infos else tuple(found[:2])

@@ -35,7 +35,7 @@ def _at_least(x: Tensor, ndim: int) -> Tensor:
 
 
 def _atleast(name: str, ndim: int) -> None:
-    def function(*tensors: Any) -> Any:
+    def function(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
         found = [_at_least(x, ndim) for x in tensors_of(tensors)]
         return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else tuple(found)
 

@@ -126,7 +126,7 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The distinct elements in ascending order; with their places and counts on request."""
     found = call("unique", input, return_inverse=return_inverse, return_counts=return_counts, dim=dim)
     return found if return_inverse or return_counts else found[0]
@@ -134,7 +134,7 @@ def unique(
 
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The elements without repetitions of the one before; with their places and counts on request."""
     found = call("unique_consecutive", input, return_inverse=return_inverse, return_counts=return_counts, dim=dim)
     return found if return_inverse or return_counts else found[0]

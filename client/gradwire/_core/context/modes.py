@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from itertools import count
 from types import TracebackType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast, overload
 
 from gradwire_protocol.ops.control import ANOMALY_MODE, GRAD_MODE, INFERENCE_MODE
 
@@ -151,6 +151,11 @@ class _Mode:
 class no_grad(_Mode):
     """Do not record operations. A context manager, and a decorator with or without parentheses."""
 
+    @overload
+    def __new__(cls, function: None = None) -> Self: ...
+    @overload
+    def __new__(cls, function: Function) -> Function: ...  # type: ignore[misc]  # as a decorator
+
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)
 
@@ -160,6 +165,11 @@ class no_grad(_Mode):
 
 class enable_grad(_Mode):
     """Record operations, also inside ``no_grad``."""
+
+    @overload
+    def __new__(cls, function: None = None) -> Self: ...
+    @overload
+    def __new__(cls, function: Function) -> Function: ...  # type: ignore[misc]  # as a decorator
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)
@@ -188,7 +198,12 @@ class set_grad_enabled(_Mode):
 class inference_mode(_Mode):
     """Like ``no_grad``, and what is made inside can never take part in backward."""
 
-    def __new__(cls, mode: Any = True) -> Any:
+    @overload
+    def __new__(cls, mode: bool = True) -> Self: ...
+    @overload
+    def __new__(cls, mode: Function) -> Function: ...  # type: ignore[misc]  # as a decorator
+
+    def __new__(cls, mode: bool | Callable[..., Any] = True) -> Any:
         return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
 
     def __init__(self, mode: bool = True) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
+from ..context.argument_types import Device
 from ..context.late_signatures import called_as, show_as
+from ..context.layouts import memory_format
 from ..context.modes import no_grad
 from ..dispatch.dispatch import call
 from ..surface.creation import empty, place
@@ -332,7 +335,17 @@ class Module(Hooked, Stateful):
                     self._buffers[name] = fn(buffer)
         return self
 
-    @called_as(to_form)
+    @overload
+    def to(
+        self, device: Device = None, dtype: DType | None = None, non_blocking: bool = False, *,
+        memory_format: memory_format | None = None,
+    ) -> Self: ...  # fmt: skip
+    @overload
+    def to(self, dtype: DType, non_blocking: bool = False, *, memory_format: memory_format | None = None) -> Self: ...
+    @overload
+    def to(self, tensor: Tensor, non_blocking: bool = False, *, memory_format: memory_format | None = None) -> Self: ...
+
+    @called_as(to_form)  # type: ignore[misc]  # whose arguments it takes apart
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device and/or floating point dtype, or those of a tensor. Integer members keep their dtype."""
         target, dtype, copy = to_arguments("Module.to()", args, kwargs)
@@ -345,13 +358,13 @@ class Module(Hooked, Stateful):
         where = None if target is None else place(target)
         return self._apply(lambda t: _converted(t, dtype if t.dtype.category >= dtypes.FLOATING else None, where))
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+    def to_empty(self, *, device: Device, recurse: bool = True) -> Self:
         """Move to a device without copying: the values are lost."""
         owner = self if recurse else _Shallow(self)
         owner._apply(lambda t: empty(tuple(t.shape), dtype=t.dtype, device=device))
         return self
 
-    def type(self, dst_type: Any) -> Self:
+    def type(self, dst_type: DType | str | builtins.type[Tensor]) -> Self:
         """Cast all parameters and buffers, integer ones too; to a dtype or a type like ``torch.DoubleTensor``."""
         return self._apply(lambda t: t.type(dst_type))
 
@@ -378,7 +391,7 @@ class Module(Hooked, Stateful):
         """Move to the server's CPU."""
         return self.to("cpu")
 
-    def cuda(self, device: Any = None) -> Self:
+    def cuda(self, device: Device = None) -> Self:
         """Move to a GPU of the server."""
         return self.to("cuda" if device is None else device)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from gradwire_protocol.errors import ArgumentTypeError
 from gradwire_protocol.table import TABLE
@@ -53,7 +53,7 @@ class Parameter(Tensor):
 
     __torch_function__: Any = classmethod(refuses_overrides)
 
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
             data = empty(0)
         if not isinstance(data, Tensor):
@@ -66,7 +66,7 @@ class Parameter(Tensor):
     def __repr__(self) -> str:
         return format_parameter(super().__repr__())
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A parameter with a copy of the values, and no gradient."""
         if id(self) not in memo:
             with no_grad():
@@ -77,6 +77,12 @@ class Parameter(Tensor):
         return memo[id(self)]
 
 
+if TYPE_CHECKING:
+    _Made = Tensor  # so is what the class makes, which itself has nothing of it
+else:
+    _Made = object
+
+
 class _BufferType(type):
     """Lets ``isinstance(x, Buffer)`` recognise the plain tensors that :class:`Buffer` makes."""
 
@@ -84,14 +90,16 @@ class _BufferType(type):
         return isinstance(instance, Tensor) and "_is_buffer" in instance.__dict__
 
 
-class Buffer(metaclass=_BufferType):
+class Buffer(_Made, metaclass=_BufferType):
     """``Buffer(data, persistent=True)``: a tensor that a module registers as a buffer when it is assigned.
 
     Buffers move and are saved with the module, but are not trained. A buffer that is not persistent is left out
     of the state dict. The result is an ordinary tensor that shares memory with ``data``.
     """
 
-    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Self:
         made = alias_as(Tensor, empty(0) if data is None else data)
         made._is_buffer = True
         made.persistent = persistent

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from ..tensor.tensor import NO_GRAD, Tensor
 from .differentiable import STEPS, Step, step_recorded
 
 Closure = Callable[[], Any]
+Loss = TypeVar("Loss")
+Params: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+"""What an optimizer is made for: parameters, with their names or not, or groups of them with options."""
+Rate: TypeAlias = float | Tensor
 
 
 class _Required:
@@ -68,14 +72,14 @@ class Optimizer:
         if "step" in vars(cls):
             cls.step = _with_hooks(vars(cls)["step"])  # type: ignore[method-assign]
 
-    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+    def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
             raise ArgumentTypeError("params is an iterable of tensors or of dictionaries, not one tensor")
         self.defaults = defaults
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         self._make_hooks()
-        groups = list(params)
+        groups: list[Any] = list(params)
         if not groups:
             raise ArgumentValueError("an optimizer needs at least one parameter, the list is empty")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
@@ -141,7 +145,12 @@ class Optimizer:
 
     # Steps
 
-    def step(self, closure: Closure | None = None) -> Any:
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], Loss]) -> Loss: ...
+
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
         """Change all parameters that have a gradient. Does not wait for the server.
 
         Args:

@@ -166,7 +166,7 @@ def name_after(namespace: str, members: Mapping[str, Any]) -> None:
 def _extreme(name: str, named: Any) -> Callable[..., Any]:
     def function(
         input: Tensor, dim: Tensor | int | None = None, keepdim: bool = False, *, other: Tensor | None = None
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, Tensor]:
         if isinstance(dim, Tensor) or other is not None:
             return call(named[0], input, dim if other is None else other)
         if dim is None:
@@ -240,7 +240,7 @@ def _with_dim(name: str) -> None:
     everything = function_of(TABLE[name])
     along, result = function_of(TABLE[f"{name}_dim"]), named_result(name, "values", "indices")
 
-    def function(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    def function(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         return everything(input) if dim is None else result(*along(input, dim, keepdim))
 
     function.__name__, function.__doc__ = name, everything.__doc__

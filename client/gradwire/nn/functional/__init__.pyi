@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from gradwire._core.composed.layers import conv_tbc as conv_tbc, native_channel_shuffle as native_channel_shuffle
+from gradwire._core.context.argument_types import Extents
 from gradwire._core.surface.methods import name_after as name_after
 from gradwire._core.tensor.tensor import Tensor
 from gradwire.nn import grad as grad
@@ -11,7 +12,7 @@ from gradwire.nn.functional.layers import alpha_dropout as alpha_dropout, biline
 from gradwire.nn.functional.losses import binary_cross_entropy as binary_cross_entropy, binary_cross_entropy_with_logits as binary_cross_entropy_with_logits, cosine_embedding_loss as cosine_embedding_loss, cross_entropy as cross_entropy, ctc_loss as ctc_loss, gaussian_nll_loss as gaussian_nll_loss, hinge_embedding_loss as hinge_embedding_loss, huber_loss as huber_loss, kl_div as kl_div, l1_loss as l1_loss, linear_cross_entropy as linear_cross_entropy, margin_ranking_loss as margin_ranking_loss, mse_loss as mse_loss, multi_margin_loss as multi_margin_loss, multilabel_margin_loss as multilabel_margin_loss, multilabel_soft_margin_loss as multilabel_soft_margin_loss, nll_loss as nll_loss, poisson_nll_loss as poisson_nll_loss, smooth_l1_loss as smooth_l1_loss, soft_margin_loss as soft_margin_loss, triplet_margin_loss as triplet_margin_loss, triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
 from gradwire.nn.functional.resampling import affine_grid as affine_grid, grid_sample as grid_sample, interpolate as interpolate, upsample as upsample, upsample_bilinear as upsample_bilinear, upsample_nearest as upsample_nearest
 from gradwire.nn.functional.tables import embedding as embedding, embedding_bag as embedding_bag, one_hot as one_hot
-from typing import Any
+from typing import Literal, overload
 
 TYPE_CHECKING: bool
 def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None], *, out: Tensor | None = None) -> Tensor:
@@ -21,17 +22,32 @@ def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None], 
     (``None`` keeps an extent); windows overlap where the extents do not divide. Floating point only."""
 def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None], *, out: Tensor | None = None) -> Tensor:
     """Means over windows that divide volumes into ``output_size``. See :func:`adaptive_avg_pool2d`."""
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int | None], return_indices: Literal[False] = False) -> Tensor:
     """Maxima over windows that divide the last 1 dimensions into ``output_size``; with ``return_indices`` also where each was."""
-def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int | None], *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
+@overload
+def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]: ...
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """:func:`adaptive_max_pool1d` and where each maximum was."""
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool2d(input: Tensor, output_size: int | Sequence[int | None], return_indices: Literal[False] = False) -> Tensor:
     """Maxima over windows that divide the last 2 dimensions into ``output_size``; with ``return_indices`` also where each was."""
-def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool2d(input: Tensor, output_size: int | Sequence[int | None], *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
+@overload
+def adaptive_max_pool2d(input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]: ...
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """:func:`adaptive_max_pool2d` and where each maximum was."""
-def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool3d(input: Tensor, output_size: int | Sequence[int | None], return_indices: Literal[False] = False) -> Tensor:
     """Maxima over windows that divide the last 3 dimensions into ``output_size``; with ``return_indices`` also where each was."""
-def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool3d(input: Tensor, output_size: int | Sequence[int | None], *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
+@overload
+def adaptive_max_pool3d(input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]: ...
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """:func:`adaptive_max_pool3d` and where each maximum was."""
 def avg_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True, *, out: Tensor | None = None) -> Tensor:
     """The mean of every window along the last dimension of ``(N, C, L)`` or ``(C, L)``. See :func:`avg_pool2d`."""
@@ -67,13 +83,23 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False, *, out: Tensor
     """``self`` where positive, else ``alpha * (exp(self) - 1)``."""
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """In-place form of :func:`elu`: writes the result into ``self``."""
-def fractional_max_pool2d(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
+@overload
+def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: Literal[False] = False, _random_samples: Tensor | None = None) -> Tensor:
     """Maxima over windows at random places of the last 2 dimensions, which become ``output_size``, or ``output_ratio`` of what they were; with ``return_indices`` also where each maximum was."""
-def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
+@overload
+def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, *, return_indices: Literal[True], _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+@overload
+def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]: ...
+def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: Extents, output_size: Extents | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """:func:`fractional_max_pool2d` and where each maximum was."""
-def fractional_max_pool3d(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
+@overload
+def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: Literal[False] = False, _random_samples: Tensor | None = None) -> Tensor:
     """Maxima over windows at random places of the last 3 dimensions, which become ``output_size``, or ``output_ratio`` of what they were; with ``return_indices`` also where each maximum was."""
-def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
+@overload
+def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, *, return_indices: Literal[True], _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+@overload
+def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]: ...
+def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: Extents, output_size: Extents | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """:func:`fractional_max_pool3d` and where each maximum was."""
 def gelu(input: Tensor, approximate: str = 'none', *, out: Tensor | None = None) -> Tensor:
     """``self`` times the normal distribution's probability of a smaller value."""
@@ -107,29 +133,44 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     """``self @ weight.T + bias``: ``(..., in)`` and a weight of ``(out, in)`` give ``(..., out)``."""
 def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``log(sigmoid(self))`` without underflow on the way."""
-def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Extents, stride: Extents | None = None, ceil_mode: bool = False) -> Tensor:
     """The root of order ``norm_type`` of the sum of powers of every window over the last 1 dimensions."""
-def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Extents, stride: Extents | None = None, ceil_mode: bool = False) -> Tensor:
     """The root of order ``norm_type`` of the sum of powers of every window over the last 2 dimensions."""
-def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Extents, stride: Extents | None = None, ceil_mode: bool = False) -> Tensor:
     """The root of order ``norm_type`` of the sum of powers of every window over the last 3 dimensions."""
-def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
+@overload
+def max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The maximum of every window over the last 1 dimensions; with ``return_indices`` also where each was."""
+@overload
+def max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
+@overload
+def max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]: ...
 def max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """:func:`max_pool1d`, and the index of each maximum along the last dimension."""
-def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
+@overload
+def max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The maximum of every window over the last 2 dimensions; with ``return_indices`` also where each was."""
+@overload
+def max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
+@overload
+def max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]: ...
 def max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """:func:`max_pool2d`, and the index of each maximum in its flattened image."""
-def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
+@overload
+def max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The maximum of every window over the last 3 dimensions; with ``return_indices`` also where each was."""
+@overload
+def max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
+@overload
+def max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]: ...
 def max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """:func:`max_pool3d`, and the index of each maximum in its flattened volume."""
-def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0, output_size: Sequence[int] | None = None) -> Tensor:
     """Lay the maxima of a pool over the last 1 dimensions back to their ``indices``, with zeros elsewhere. ``output_size`` picks one of the sizes that a stride leaves open."""
-def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0, output_size: Sequence[int] | None = None) -> Tensor:
     """Lay the maxima of a pool over the last 2 dimensions back to their ``indices``, with zeros elsewhere. ``output_size`` picks one of the sizes that a stride leaves open."""
-def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0, output_size: Sequence[int] | None = None) -> Tensor:
     """Lay the maxima of a pool over the last 3 dimensions back to their ``indices``, with zeros elsewhere. ``output_size`` picks one of the sizes that a stride leaves open."""
 def mish(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
     """``self * tanh(softplus(self))``."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 from gradwire_protocol.dtypes import DType, complex128
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
+from ..._core.context.argument_types import Extents
 from ..._core.context.modes import no_grad
 from ..._core.dispatch.dispatch import call
 from ..._core.surface.creation import empty
@@ -84,7 +86,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return call("cosine_similarity", x1, x2, dim, eps)
 
 
-def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
     """Divide by the root of the mean square over the last dimensions, which are ``normalized_shape``; then multiply by
     ``weight``. ``eps``, by default the dtype's smallest step from 1, is added to the mean square. Of complex numbers
     the squares are complex, too.
@@ -122,13 +126,20 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     return call("div", input, divisor)
 
 
-def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+def unfold(
+    input: Tensor, kernel_size: Extents, dilation: Extents = 1, padding: Extents = 0, stride: Extents = 1
+) -> Tensor:
     """The windows of ``(N, C, H, W)`` or ``(C, H, W)`` as columns: ``(N, C * KH * KW, windows)``."""
     return call("im2col", input, kernel_size, dilation, padding, stride)
 
 
 def fold(
-    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    input: Tensor,
+    output_size: Sequence[int],
+    kernel_size: Extents,
+    dilation: Extents = 1,
+    padding: Extents = 0,
+    stride: Extents = 1,
 ) -> Tensor:
     """Columns added up where their windows lie: ``(N, C * KH * KW, windows)`` gives ``(N, C, *output_size)``.
 

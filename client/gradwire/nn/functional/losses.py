@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def current_spelling(size_average: Any, reduce: Any, stacklevel: int = 3) -> str:
+def current_spelling(size_average: bool | None, reduce: bool | None, stacklevel: int = 3) -> str:
     """What ``reduction`` says in place of ``size_average`` and ``reduce``, of which one is given. Warns."""
     if reduce is not None and not reduce:
         found = "none"
@@ -38,7 +38,7 @@ def current_spelling(size_average: Any, reduce: Any, stacklevel: int = 3) -> str
     return found
 
 
-def chosen_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
+def chosen_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """The reduction that a loss was called with, in whichever of PyTorch's spellings.
 
     Raises:
@@ -90,8 +90,8 @@ def _weighted(losses: Any, weight: Tensor, input: Tensor) -> Any:
 
 
 def l1_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-    weight: Tensor | None = None,
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Absolute differences of two tensors of one shape, reduced; with ``weight`` a weighted mean of them."""
     reduction = chosen_reduction(size_average, reduce, reduction)
@@ -103,8 +103,8 @@ def l1_loss(
 
 
 def mse_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-    weight: Tensor | None = None,
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Squared differences of two tensors of one shape, reduced; with ``weight`` a weighted mean of them."""
     reduction = chosen_reduction(size_average, reduce, reduction)
@@ -116,8 +116,8 @@ def mse_loss(
 
 
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-    beta: float = 1.0,
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", beta: float = 1.0,
 ) -> Tensor:  # fmt: skip
     """``d**2 / (2 * beta)`` for differences ``d`` below ``beta``, else ``|d| - beta / 2``, reduced."""
     reduction = chosen_reduction(size_average, reduce, reduction)
@@ -139,8 +139,8 @@ def huber_loss(
 
 
 def kl_div(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-    log_target: bool = False,
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", log_target: bool = False,
 ) -> Tensor:  # fmt: skip
     """``target * (log(target) - input)``, reduced: how far log-probabilities are from probabilities.
 
@@ -168,8 +168,8 @@ def _need_one_shape(name: str, input: Tensor, target: Tensor) -> None:
 
 
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """``-(target * log(input) + (1 - target) * log(1 - input))``, reduced; the logarithms are cut at -100."""
     reduction = chosen_reduction(size_average, reduce, reduction)
@@ -178,8 +178,8 @@ def binary_cross_entropy(
 
 
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean", pos_weight: Tensor | None = None,
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """:func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow; ``pos_weight`` weighs its first term."""
     reduction = chosen_reduction(size_average, reduce, reduction)
@@ -190,8 +190,8 @@ def binary_cross_entropy_with_logits(
 
 
 def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100,
-    reduce: Any = None, reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """The negative log-probability of the right class: ``(N, C, ...)`` or ``(C,)`` with classes ``(N, ...)`` or ``()``.
 
@@ -204,8 +204,8 @@ def nll_loss(
 
 
 def cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100,
-    reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0,
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
     """:func:`nll_loss` of ``log_softmax(input)``. The target may also hold a probability for each class.
 
@@ -284,8 +284,8 @@ def linear_cross_entropy(
 
 
 def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Any = None,
-    eps: float = 1e-8, reduce: Any = None, reduction: str = "mean",
+    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None,
+    eps: float = 1e-8, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """Minus the log-probability of counts ``target`` under Poisson distributions with rates ``exp(input)``.
 
@@ -298,7 +298,7 @@ def poisson_nll_loss(
 
 
 def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """Minus the log-density of ``target`` under normal distributions with means ``input`` and variances ``var``.
 
@@ -321,8 +321,8 @@ def gaussian_nll_loss(
 
 
 def ctc_loss(
-    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
-    reduction: str = "mean", zero_infinity: bool = False,
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int], target_lengths: Tensor | Sequence[int],
+    blank: int = 0, reduction: str = "mean", zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
     """Minus the log-probability of sequences of labels, summed over all ways to align them with the input.
 
@@ -364,14 +364,14 @@ def _lengths(name: str, given: Any) -> Tensor:
 
 
 def soft_margin_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """``log(1 + exp(-target * input))`` for targets 1 and -1, reduced."""
     return call("soft_margin_loss", input, target, chosen_reduction(size_average, reduce, reduction))
 
 
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, size_average: Any = None, reduce: Any = None,
+    input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1, reduced."""
@@ -379,8 +379,8 @@ def hinge_embedding_loss(
 
 
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean",
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """``max(0, -target * (input1 - input2) + margin)``, reduced: a target of 1 says that the first ranks higher."""
     reduction = chosen_reduction(size_average, reduce, reduction)
@@ -388,8 +388,8 @@ def margin_ranking_loss(
 
 
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean",
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """``1 - cos`` of the angle between vectors where the target is 1, ``max(0, cos - margin)`` where it is -1,
     reduced: ``(N, D)`` twice with a target ``(N,)``, or ``(D,)`` twice with a target ``()``."""
@@ -399,7 +399,7 @@ def cosine_embedding_loss(
 
 def multi_margin_loss(
     input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-    size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """By how much the other classes' scores come closer to the right one's than ``margin``, to the power of ``p``
     (1 or 2), summed and divided by the number of classes; reduced. ``(N, C)`` with classes ``(N,)``."""
@@ -408,7 +408,7 @@ def multi_margin_loss(
 
 
 def multilabel_margin_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """:func:`multi_margin_loss` for several right classes: ``(N, C)`` with labels ``(N, C)``, of which those before
     the first -1 count."""
@@ -416,8 +416,8 @@ def multilabel_margin_loss(
 
 
 def multilabel_soft_margin_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """The binary cross entropy of scores ``(N, C)`` with targets 0 and 1, averaged over classes, reduced."""
     reduction = chosen_reduction(size_average, reduce, reduction)
@@ -426,7 +426,7 @@ def multilabel_soft_margin_loss(
 
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
-    swap: bool = False, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    swap: bool = False, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with ``d`` of :func:`pairwise_distance`, reduced.
 

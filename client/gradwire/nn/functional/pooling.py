@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
+from ..._core.context.argument_types import Extents
 from ..._core.dispatch.dispatch import call
 from ..._core.surface.creation import rand
 from ..._core.tensor.tensor import Tensor
@@ -25,9 +26,9 @@ def _max_pool(count: int) -> Callable[..., Any]:
     name = f"max_pool{count}d"
 
     def function(
-        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        input: Tensor, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0, dilation: Extents = 1,
         ceil_mode: bool = False, return_indices: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
         chosen = name + "_with_indices" if return_indices else name
         # An empty stride is the kernel size, as None is.
         return call(chosen, input, kernel_size, None if stride in ((), []) else stride, padding, dilation, ceil_mode)
@@ -42,13 +43,17 @@ def _max_pool(count: int) -> Callable[..., Any]:
 def _adaptive_max_pool(count: int) -> Callable[..., Any]:
     name = f"adaptive_max_pool{count}d"
 
-    def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    def function(
+        input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
         values, indices = call(name, input, output_size)
         return (values, indices) if return_indices else values
 
     function.__name__ = function.__qualname__ = name
 
-    def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    def with_indices(
+        input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False
+    ) -> tuple[Tensor, Tensor]:
         return tuple(call(name, input, output_size))
 
     with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
@@ -104,7 +109,12 @@ def _max_unpool(count: int) -> Callable[..., Any]:
     name = f"max_unpool{count}d"
 
     def function(
-        input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: Extents,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        output_size: Sequence[int] | None = None,
     ) -> Tensor:
         kernel = _each(name, "kernel_size", kernel_size, count)
         steps = kernel if stride is None or stride == () or stride == [] else _each(name, "stride", stride, count)
@@ -126,8 +136,9 @@ def _fractional_max_pool(count: int) -> Callable[..., Any]:
     name = f"fractional_max_pool{count}d"
 
     def with_indices(
-        input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-        return_indices: bool = False, _random_samples: Tensor | None = None,
+        input: Tensor, kernel_size: Extents, output_size: Extents | None = None,
+        output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
+        _random_samples: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         if output_size is None:
             if output_ratio is None:
@@ -142,9 +153,10 @@ def _fractional_max_pool(count: int) -> Callable[..., Any]:
         return call("fractional_max_pool", input, _random_samples, kernel, size)
 
     def function(
-        input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-        return_indices: bool = False, _random_samples: Tensor | None = None,
-    ) -> Any:  # fmt: skip
+        input: Tensor, kernel_size: Extents, output_size: Extents | None = None,
+        output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
         values, indices = with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
         return (values, indices) if return_indices else values
 
@@ -172,7 +184,7 @@ def _lp_pool(count: int) -> Callable[..., Any]:
     name = f"lp_pool{count}d"
 
     def function(
-        input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+        input: Tensor, norm_type: float, kernel_size: Extents, stride: Extents | None = None, ceil_mode: bool = False
     ) -> Tensor:
         kernel = _each(name, "kernel_size", kernel_size, count, ArgumentValueError)
         powers = call("pow", input, norm_type)

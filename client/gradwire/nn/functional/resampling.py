@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, Unsupported
 
+from ..._core.context.argument_types import Extents
 from ..._core.dispatch.dispatch import call
 from ..._core.tensor.tensor import Tensor
 
@@ -54,8 +56,9 @@ def _scaled(extent: int, factor: float) -> int:
 
 
 def interpolate(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None, antialias: bool = False,
+    input: Tensor, size: Extents | None = None, scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Tensor:  # fmt: skip
     """Resize the spatial dimensions of ``(N, C, ...)``, of which there are one to three.
 
@@ -97,20 +100,28 @@ def interpolate(
 
 
 def upsample(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+    input: Tensor,
+    size: Extents | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
 ) -> Tensor:
     """The former name of :func:`interpolate`."""
     warnings.warn("upsample is called interpolate now", UserWarning, stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_nearest(
+    input: Tensor, size: Extents | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """:func:`interpolate` with ``mode="nearest"``."""
     warnings.warn("upsample_nearest is interpolate(mode='nearest') now", UserWarning, stacklevel=2)
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_bilinear(
+    input: Tensor, size: Extents | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """:func:`interpolate` with ``mode="bilinear"`` and ``align_corners=True``."""
     warnings.warn("upsample_bilinear is interpolate(mode='bilinear', align_corners=True) now", UserWarning, 2)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
@@ -142,7 +153,7 @@ def grid_sample(
     return call("grid_sampler", input, grid, mode, padding_mode, bool(align_corners))
 
 
-def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The grid that an affine map makes of an image's points, for :func:`grid_sample`.
 
     Matrices ``(N, 2, 3)`` with a size ``(N, C, H, W)`` give ``(N, H, W, 2)``, ``(N, 3, 4)`` with ``(N, C, D, H, W)``

@@ -26,7 +26,7 @@ class _WeightNorm(Module):
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Any:
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
         """The weight of length ``weight_g`` in the direction of ``weight_v``."""
         return normed(weight_v, weight_g, self.dim)
 
@@ -74,7 +74,7 @@ class _SpectralNorm(Module):
             self.register_buffer("_v", direction(matrix.shape[1], weight, eps))
             power_iteration(matrix, self._u, self._v, 15, eps)
 
-    def forward(self, weight: Tensor) -> Any:
+    def forward(self, weight: Tensor) -> Tensor:
         """The weight divided by its largest singular value."""
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
@@ -133,7 +133,7 @@ class _Orthogonal(Module):
         if use_trivialization:
             self.register_buffer("base", None)
 
-    def forward(self, X: Any) -> Any:
+    def forward(self, X: Any) -> Tensor:
         """The orthogonal matrix that belongs to any matrix."""
         wide = X.shape[-2] < X.shape[-1]
         if wide:

@@ -19,7 +19,7 @@ from ..._core.tensor.tensor import Tensor
 from .spectral_normalization import hook_of
 
 
-def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Any:
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The ``pow``-norms of a tensor over all dimensions but one, which stays; ``dim=-1`` leaves none, and gives a
     number."""
     if dim == -1:
@@ -43,7 +43,7 @@ class WeightNorm:
         self.name = name
         self.dim = -1 if dim is None else dim
 
-    def compute_weight(self, module: Any) -> Any:
+    def compute_weight(self, module: Any) -> Tensor:
         """The weight from its direction and length."""
         return normed(getattr(module, f"{self.name}_v"), getattr(module, f"{self.name}_g"), self.dim)
 

@@ -54,7 +54,7 @@ class LRScheduler:
         """The learning rates that were set last."""
         return self._last_lr
 
-    def step(self, epoch: Any = None) -> None:
+    def step(self, epoch: float | None = None) -> None:
         """Go on by one and set the learning rates; or, which is deprecated, go to ``epoch``, by the closed form of the
         schedule where it has one."""
         if self._step_count == 1:
@@ -263,8 +263,8 @@ class ReduceLROnPlateau(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
-        threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: Any = 0, eps: float = 1e-8,
+        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
+        threshold_mode: str = "rel", cooldown: int = 0, min_lr: float | Sequence[float] = 0, eps: float = 1e-8,
     ) -> None:  # fmt: skip
         if factor >= 1.0:
             raise ArgumentValueError(f"factor must be below 1, not {factor}")
@@ -306,12 +306,12 @@ class ReduceLROnPlateau(LRScheduler):
             return measured < (best * (1 - self.threshold) if self.threshold_mode == "rel" else best - self.threshold)
         return measured > (best * (1 + self.threshold) if self.threshold_mode == "rel" else best + self.threshold)
 
-    def step(self, metrics: Any, epoch: Any = None) -> None:  # type: ignore[override]
+    def step(self, metrics: Tensor | float, epoch: float | None = None) -> None:  # type: ignore[override]
         """Take a measurement of this epoch, a number or a tensor of one element, into account."""
         measured = float(metrics)
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch  # type: ignore[assignment]
         if self.is_better(measured, self.best):
             self.best, self.num_bad_epochs = measured, 0
         else:

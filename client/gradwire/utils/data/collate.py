@@ -26,7 +26,7 @@ class CollatedArray:
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.array = array
 
-    def send(self) -> Any:
+    def send(self) -> Tensor:
         """The tensor of it."""
         return tensor(self.array)
 
@@ -47,7 +47,7 @@ def _check_shapes(shapes: list[tuple[int, ...]]) -> None:
             )
 
 
-def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Mapping[Any, Collate] | None = None) -> Tensor:
     """Tensors, stacked."""
     _check_shapes([tuple(t.shape) for t in batch])
     return call("stack", list(batch), 0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import get_ident
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 from weakref import ref
 
 from gradwire_protocol.errors import ArgumentValueError
@@ -17,7 +17,7 @@ from ..._core.dispatch.dispatch import call
 from ..._core.session.current_session import current_session
 from ..._core.session.profile_ranges import record_function
 from ..._core.surface.creation import tensor
-from ..._core.surface.generator import default_generator
+from ..._core.surface.generator import Generator, default_generator
 from .collate import default_collate, default_convert, gather, sent
 from .dataset import Dataset, IterableDataset, _many, rows_on_server
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -58,11 +58,11 @@ class DataLoader(Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset[T_co] | Sequence[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
-        sampler: Any = None,
-        batch_sampler: Any = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[Sequence[Any]] | Iterable[Sequence[Any]] | None = None,
         num_workers: int = 0,
         collate_fn: Callable[[Any], Any] | None = None,
         pin_memory: bool = False,
@@ -70,7 +70,7 @@ class DataLoader(Generic[T_co]):
         timeout: float = 0,
         worker_init_fn: Callable[[int], None] | None = None,
         multiprocessing_context: Any = None,
-        generator: Any = None,
+        generator: Generator | None = None,
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
@@ -87,7 +87,7 @@ class DataLoader(Generic[T_co]):
             raise ArgumentValueError(f"prefetch_factor is at least 0, not {prefetch_factor}")
         if persistent_workers and num_workers == 0:
             raise ArgumentValueError("persistent_workers needs num_workers above 0")
-        self.dataset = dataset
+        self.dataset: Any = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.pin_memory = pin_memory
@@ -113,15 +113,16 @@ class DataLoader(Generic[T_co]):
         elif batch_size is None and drop_last:
             raise ArgumentValueError("drop_last needs a batch_size")
         if sampler is None and not self._is_stream:
-            sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+            sized: Any = dataset
+            sampler = RandomSampler(sized, generator=generator) if shuffle else SequentialSampler(sized)
         if batch_size is not None and batch_sampler is None and not self._is_stream:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+            batch_sampler = BatchSampler(cast(Any, sampler), batch_size, drop_last)
         if self._is_stream and batch_size is not None:
             BatchSampler([], batch_size, drop_last)  # checks both
         self.batch_size = batch_size
         self.drop_last = drop_last
-        self.sampler = sampler
-        self.batch_sampler = batch_sampler
+        self.sampler: Any = sampler
+        self.batch_sampler: Any = batch_sampler
         self._batches = batch_size is not None or batch_sampler is not None
         self.collate_fn: Callable[[Any], Any] = collate_fn or (default_collate if self._batches else default_convert)
         self._initialized = True

@@ -14,6 +14,7 @@ from ..._core.surface.generator import Generator, default_generator
 from ..._core.tensor.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
+Entry = TypeVar("Entry")
 
 
 class Dataset(Generic[T_co]):
@@ -38,20 +39,20 @@ class IterableDataset(Dataset[T_co]):
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__} defines no __iter__()")
 
-    def __add__(self, other: Dataset[Any]) -> Any:
+    def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, cast(Any, other)])
 
 
-class TensorDataset(Dataset[tuple[Any, ...]]):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Rows of tensors of equal length. They are on the server, which also makes the batches."""
 
-    def __init__(self, *tensors: Any) -> None:
+    def __init__(self, *tensors: Tensor) -> None:
         lengths = {len(t) for t in tensors}
         if len(lengths) > 1:
             raise AssertionError(f"tensors of a data set have equally many rows, these have {sorted(lengths)}")
         self.tensors = tensors
 
-    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(t[index] for t in self.tensors)
 
     def __len__(self) -> int:
@@ -63,13 +64,14 @@ class StackDataset(Dataset[Any]):
 
     datasets: Any
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
         if args and kwargs:
             raise ArgumentValueError("data sets are all positional (tuples come out) or all named (dictionaries do)")
         if not args and not kwargs:
             raise ArgumentValueError("StackDataset needs at least one data set")
         self.datasets = args or kwargs
-        lengths = {len(d) for d in (args or kwargs.values())}
+        given: Any = args or kwargs.values()
+        lengths = {len(d) for d in given}
         if len(lengths) > 1:
             raise ArgumentValueError(f"stacked data sets are equally long, these have {sorted(lengths)} entries")
         self._length = lengths.pop()
@@ -105,18 +107,18 @@ def _many(dataset: Any, indices: Sequence[Any]) -> list[Any]:
 class ConcatDataset(Dataset[T_co]):
     """Several data sets, one after the other."""
 
-    def __init__(self, datasets: Iterable[Any]) -> None:
+    def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("ConcatDataset needs at least one data set")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
             raise AssertionError("a data set that is iterated has no length: ChainDataset joins such ones")
-        self.cumulative_sizes = list(accumulate(len(d) for d in self.datasets))
+        self.cumulative_sizes = list(accumulate(len(cast(Any, d)) for d in self.datasets))
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int) -> T_co:
         if index < 0:
             if -index > len(self):
                 raise ArgumentValueError(f"index {index} is out of range for {len(self)} entries")
@@ -128,13 +130,13 @@ class ConcatDataset(Dataset[T_co]):
 class ChainDataset(IterableDataset[Any]):
     """Several data sets that are iterated, one after the other."""
 
-    def __init__(self, datasets: Iterable[Any]) -> None:
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = datasets
 
     def __iter__(self) -> Iterator[Any]:
         for dataset in self.datasets:
             _check_iterable(dataset)
-            yield from dataset
+            yield from cast(Any, dataset)
 
     def __len__(self) -> int:
         total = 0
@@ -152,7 +154,7 @@ def _check_iterable(dataset: Any) -> None:
 class Subset(Dataset[T_co]):
     """The entries of a data set at some indices."""
 
-    def __init__(self, dataset: Any, indices: Sequence[Any]) -> None:
+    def __init__(self, dataset: Dataset[T_co], indices: Sequence[Any]) -> None:
         self.dataset = dataset
         self.indices = indices
 
@@ -170,8 +172,8 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(
-    dataset: Any, lengths: Sequence[float], generator: Generator | None = default_generator
-) -> list[Subset[Any]]:
+    dataset: Dataset[Entry], lengths: Sequence[float], generator: Generator | None = default_generator
+) -> list[Subset[Entry]]:
     """Disjoint random subsets of these lengths, or of these shares of the whole, which add up to 1.
 
     What shares leave over goes to the first subsets, one entry each. No round trip.
@@ -179,7 +181,7 @@ def random_split(
     Raises:
         ArgumentValueError: when the lengths do not add up.
     """
-    size = len(dataset)
+    size = len(cast(Any, dataset))
     if isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, share in enumerate(lengths):
             if not 0 <= share <= 1:

@@ -10,7 +10,8 @@ from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
 from ..._core.dispatch.dispatch import call
 from ..._core.surface.creation import as_tensor
-from ..._core.surface.generator import default_generator
+from ..._core.surface.generator import Generator, default_generator
+from ..._core.tensor.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -47,7 +48,11 @@ class RandomSampler(Sampler[int]):
     """
 
     def __init__(
-        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Any = None
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Generator | None = None,
     ) -> None:
         if not isinstance(replacement, bool):
             raise ArgumentTypeError(f"replacement is a bool, not {replacement!r}")
@@ -82,7 +87,7 @@ class RandomSampler(Sampler[int]):
 class SubsetRandomSampler(Sampler[int]):
     """Some indices, in random order."""
 
-    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
         self.generator = generator
 
@@ -97,7 +102,13 @@ class SubsetRandomSampler(Sampler[int]):
 class WeightedRandomSampler(Sampler[int]):
     """Indices drawn with probabilities proportional to weights. One round trip a pass: the server draws."""
 
-    def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None) -> None:
+    def __init__(
+        self,
+        weights: Sequence[float] | Tensor,
+        num_samples: int,
+        replacement: bool = True,
+        generator: Generator | None = None,
+    ) -> None:
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ArgumentValueError(f"num_samples is an int above 0, not {num_samples!r}")
         if not isinstance(replacement, bool):
