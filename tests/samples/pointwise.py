@@ -135,6 +135,13 @@ def remainder_of_a_number(make: Make) -> Samplings:
     yield Sample(7.5, make(4, low=1))
 
 
+@samples("floor_divide", "remainder", "fmod", dtypes=("int64", *FLOATS), grad_fn=False, gradgrad=False, grad=False)
+def quotients_of_numbers_that_float32_rounds(make: Make) -> Samplings:
+    whole = torch.tensor([1, 2, 7, -1, -30]).to(make.dtype)
+    for number in (0.1, 0.001, 0.7, -0.1, 1e300):
+        yield Sample(whole, number)
+
+
 @samples("pow", tol=(2e-5, 1e-5))
 def pow_(make: Make) -> Samplings:
     low = 0.2 if make.is_float else 0

@@ -19,10 +19,11 @@ _EXACT_BELOW: Final = float(1 << 28)
 
 
 def _wide(xp: Namespace, x: Array | float, y: Array | float, below: float) -> tuple[Array, Array, Array] | None:
-    """Both operands and their quotient in float64, where they are finite and it is ``below``; else ``None``."""
+    """Both operands and their quotient in float64, where they are finite and it is ``below``; else ``None``. A Python
+    number is rounded to float32 first, as that is the dtype of the operation."""
     if xp is not np or any(hasattr(v, "dtype") and v.dtype.char != "f" for v in (x, y)):
         return None
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    x, y = (np.asarray(v, np.float32).astype(np.float64) for v in (x, y))
     quotient = x / y
     settled = np.isfinite(y).all() and (np.abs(quotient) < below).all()
     return (x, y, quotient) if settled else None
