@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 from ._core.compiling.function import compile, forget_all
 
@@ -22,7 +23,13 @@ def is_dynamo_compiling() -> bool:
     return False
 
 
-def disable(fn: Any = None, recursive: bool = True, **_: Any) -> Any:
+@overload
+def disable(fn: None = None, recursive: bool = True, **_: Any) -> Callable[[Anything], Anything]: ...
+@overload
+def disable(fn: Anything, recursive: bool = True, **_: Any) -> Anything: ...
+
+
+def disable(fn: Any = None, recursive: bool = True, **_: Any) -> object:
     """The function, unchanged: what it does is recorded as part of what calls it."""
     return (lambda function: function) if fn is None else fn
 

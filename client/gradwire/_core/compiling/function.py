@@ -6,7 +6,7 @@ import functools
 import random
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 from weakref import WeakSet
 
 import numpy as np
@@ -26,7 +26,12 @@ from .state import CONSTANTS, MOST_ARRAY_BYTES, NotReplayable, ReachableState, a
 from .variant import MISS, Variant
 
 if TYPE_CHECKING:
+    from ..modules.module import Module
     from ..session.session import Session
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned", covariant=True)
+SomeModule = TypeVar("SomeModule", bound="Module")
 
 VARIANTS: Final = 8
 """Kinds of calls that a function is kept for, as in PyTorch's ``recompile_limit``."""
@@ -39,7 +44,7 @@ _LOOKS: Final = frozenset({"param_groups", "get_last_lr", "get_lr"})
 _FLEETING: Final = frozenset({"_version", "data_ptr"})
 
 
-class CompiledFunction:
+class CompiledFunction(Generic[Given, Returned]):
     """A function of which calls are replayed.
 
     It does what the function does. A call of a kind that was recorded is sent as it was then, with the tensors, numbers
@@ -51,7 +56,7 @@ class CompiledFunction:
         strict: raise an error instead of running a body that cannot be replayed.
     """
 
-    def __init__(self, function: Callable[..., Any], limit: int = VARIANTS, strict: bool = False) -> None:
+    def __init__(self, function: Callable[Given, Returned], limit: int = VARIANTS, strict: bool = False) -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self._limit = limit
@@ -73,7 +78,7 @@ class CompiledFunction:
     def __get__(self, owner: Any, cls: type | None = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
         session = current_session()
         reason = _occasion(session)
         if reason is None:
@@ -191,7 +196,7 @@ class CompiledFunction:
         return f"<compiled {self._name}>"
 
 
-_all: WeakSet[CompiledFunction] = WeakSet()
+_all: WeakSet[CompiledFunction[..., Any]] = WeakSet()
 
 
 def forget_all() -> None:
@@ -301,17 +306,46 @@ def _alike(found: Any, before: Any) -> bool:
     return bool(np.array_equal(found[0], before[0])) and tuple(found[1:]) == tuple(before[1:])
 
 
+class Compiling(Protocol):
+    """What :func:`compile` returns without a function: a decorator."""
+
+    @overload
+    def __call__(self, function: SomeModule, /) -> SomeModule: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[Given, Returned], /) -> CompiledFunction[Given, Returned]: ...
+
+
+@overload
+def compile(  # type: ignore[overload-overlap]
+    model: SomeModule, *, fullgraph: bool = False, dynamic: bool | None = None, backend: str = "inductor",
+    mode: str | None = None, options: dict[str, Any] | None = None, disable: bool = False,
+    recompile_limit: int = VARIANTS,
+) -> SomeModule: ...  # fmt: skip
+@overload
 def compile(
-    model: Any = None,
+    model: Callable[Given, Returned], *, fullgraph: bool = False, dynamic: bool | None = None,
+    backend: str = "inductor", mode: str | None = None, options: dict[str, Any] | None = None, disable: bool = False,
+    recompile_limit: int = VARIANTS,
+) -> CompiledFunction[Given, Returned]: ...  # fmt: skip
+@overload
+def compile(
+    model: None = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: str = "inductor",
+    mode: str | None = None, options: dict[str, Any] | None = None, disable: bool = False,
+    recompile_limit: int = VARIANTS,
+) -> Compiling: ...  # fmt: skip
+
+
+def compile(
+    model: Callable[..., Any] | None = None,
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: Any = "inductor",
+    backend: str = "inductor",
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
     recompile_limit: int = VARIANTS,
-) -> Any:
+) -> Callable[..., Any]:
     """A function or module whose calls are replayed without running the Python body. Also a decorator.
 
     Args:

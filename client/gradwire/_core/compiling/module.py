@@ -13,7 +13,7 @@ class CompiledModule(Module):
 
     _orig_mod: Module
 
-    def __init__(self, module: Module, call: CompiledFunction) -> None:
+    def __init__(self, module: Module, call: CompiledFunction[..., Any]) -> None:
         super().__init__()
         self._orig_mod = module
         object.__setattr__(self, "_compiled", call)
