@@ -60,10 +60,11 @@ shadow: $(FULL)  ## run tests on the tape and by plans, and compare the sessions
 soak: $(FULL)  ## run the long tests: make soak ARGS='cuts --seconds 600'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.soak $(ARGS)
 
-lint: $(FULL)  ## check style, types, import contracts and freshness of derived files
+lint: $(FULL)  ## check style, types (also of examples and documents), import contracts and freshness of derived files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tools.typed_documents
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.import_circles
 	$(BIN)/python -m tools.derive --check

@@ -1,4 +1,4 @@
-"""Code blocks of Markdown pages, and the output that their comments announce.
+"""The output that comments in code blocks of Markdown pages announce.
 
 A comment after a ``print(...)``, and comments on the lines that follow at once, are its expected output, up to
 whitespace; ``...`` in it matches anything::
@@ -7,8 +7,6 @@ whitespace; ``...`` in it matches anything::
     print(x.grad)
     # tensor([[1., 2.],
     #         [3., 4.]])
-
-A fence with ``no-run`` after the language marks a block that is not run.
 """
 
 from __future__ import annotations
@@ -18,39 +16,6 @@ import io
 import re
 import tokenize
 from dataclasses import dataclass
-from pathlib import Path
-
-_FENCE = re.compile(r"^( *)```(\S+)([^\n]*)\n(.*?)^\1```\s*$", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Block:
-    """A block of code: ``line`` is that of its first line in the page."""
-
-    language: str
-    code: str
-    line: int
-
-
-def blocks(page: Path, language: str) -> list[Block]:
-    """The blocks of a page in this language that are to be run."""
-    text = page.read_text(encoding="utf-8")
-    found = []
-    for fence in _FENCE.finditer(text):
-        indent, named, rest, code = fence.groups()
-        if named == language and "no-run" not in rest.split():
-            lines = [line.removeprefix(indent) for line in code.splitlines()]
-            found.append(Block(language, "\n".join(lines) + "\n", text[: fence.start()].count("\n") + 2))
-    return found
-
-
-def script(parts: list[Block]) -> str:
-    """The blocks as one program, in which each line has the number that it has in the page."""
-    lines: list[str] = []
-    for part in parts:
-        lines += [""] * (part.line - 1 - len(lines))
-        lines += part.code.splitlines()
-    return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True)

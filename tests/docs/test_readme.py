@@ -9,15 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.documents import blocks, pages, script
 
-from tests.docs.blocks import Expectation, blocks, expectations, script
-from tests.live_server import ROOT, SOURCES, server_process
-
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+from tests.docs.blocks import Expectation, expectations
+from tests.live_server import SOURCES, server_process
 
 
 def pages_with(language: str) -> list[Path]:
-    return [page for page in PAGES if page.exists() and blocks(page, language)]
+    return [page for page in pages() if page.exists() and blocks(page, language)]
 
 
 def environment(**more: str) -> dict[str, str]:
