@@ -84,11 +84,11 @@ coverage: $(FULL)  ## measure all entries of torch's databases and write the rec
 
 docs: derive  ## same as derive (includes the generated pages under docs/)
 
-bench: $(FULL)  ## run the benchmarks: make bench ARGS='mlp gpt --rounds 9'
+bench: $(FULL) kernels  ## run the benchmarks: make bench ARGS='mlp gpt --rounds 9'
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # Installs each under build/peers in its own environment: about 3 GB in all.
-bench-peers: $(FULL)  ## compare with other remote tensor libraries
+bench-peers: $(FULL) kernels  ## compare with other remote tensor libraries
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 # Uses the GPU machine's own Python with CuPy: no .venv, no network.

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.recorded_state import node_of
 
 import gradwire as gw
 from gradwire._core.context.biased_lock import NOBODY
 from gradwire._core.context.modes import MODES
-from gradwire._core.dispatch import control_fast_path, fast_path, signatures
+from gradwire._core.dispatch import dispatch, fast_path, signatures
 from gradwire._core.session.frame_builder import FrameBuilder
 
 F = gw.nn.functional
@@ -137,19 +138,9 @@ def left_by(program: Callable[..., Any], session: Any, monkeypatch: Any, signatu
         results = program(x, w)
         session.flush()
     first = session.builder.first
-    described = [
-        (r._id - first, r._meta, r._slot, r.requires_grad, r.is_leaf, r._is_view(), node_of(r._node, first))
-        for r in results
-    ]
-    return sent, described, [r.tolist() for r in results]
-
-
-def node_of(node: Any, first: int) -> Any:
-    if node is None:
-        return None
-    kept = [(c is None, v, at, number and number - first, meta) for c, v, at, number, meta in node.saved or ()]
-    edges = [None if e is None else (e[0].name(), e[1], node_of(e[0], first)) for e in node.edges]
-    return node.name(), node.outs, node.line, node.numbers, kept, edges
+    nodes = [node_of(r._node, lambda number: number - first) for r in results]
+    described = [(r._id - first, r._meta, r._slot, r.requires_grad, r.is_leaf, r._is_view()) for r in results]
+    return sent, described, nodes, [r.tolist() for r in results]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -170,7 +161,7 @@ def test_a_repeated_op_does_not_work_out_anything_anew(alone, monkeypatch) -> No
     for _ in range(3):
         ops()
     ways = []
-    monkeypatch.setattr(gw._core.dispatch.dispatch, "_run", lambda entry, values, form: ways.append(entry.op.name))
+    monkeypatch.setattr(dispatch, "_run", lambda entry, values, form: ways.append(entry.op.name))
     ops()
     assert ways == []
 
@@ -219,54 +210,43 @@ def test_a_thread_that_comes_late_does_not_end_the_turn_of_another(alone) -> Non
     signatures._signatures.clear()
     x = gw.ones(11, 13, requires_grad=True)  # of a shape that no function remembers from elsewhere
     for _ in range(2):
-        gw.relu(x) + x.sum(0)
+        x.grad = None
+        (gw.relu(x) + x.sum(0)).sum().backward()
+        _ = x.grad
+        gw.cat([x, x])
     lock, key = alone.lock, MODES.key
-    for signature in signatures._signatures.values():
-        operands = [x, x][: 1 + signature.both]
-        take = fast_path.record_unary if signature.single else fast_path.record_binary
-        for way in (
-            lambda: take(signature, alone, *operands, key),  # noqa: B023
-            lambda: fast_path.record_any(signature, alone, operands, key),  # noqa: B023
-        ):
-            recorded = alone.recorded
-            lock.ready, lock.busy = key + 2, True  # another thread has begun to record since
-            try:
-                assert way() is fast_path.NOT_APPLICABLE
-                assert lock.busy and lock.ready == key + 2
-            finally:
-                lock.ready, lock.busy = NOBODY, False
-            assert alone.recorded == recorded
-    assert len(signatures._signatures) == 3
-    recorded = alone.recorded
-    lock.ready, lock.joins, lock.busy = key + 2, key + 2, True
-    try:
-        assert not control_fast_path.tell(x, "set_grad", [])
-        assert all(
-            control_fast_path.record_control(signature, alone, [x, x], key) < 0
-            for signature in signatures._signatures.values()
-        )
-        assert lock.busy
-    finally:
-        lock.ready, lock.joins, lock.busy = NOBODY, NOBODY, False
-    assert alone.recorded == recorded
+    calls = [
+        (signature, [[x, x] if i in signature.lists else x for i in range(len(signature.entry.op.params))])
+        for signature in [*signatures._signatures.values(), *dispatch._tellers.values()]
+    ]
+    assert len(calls) >= 7 and {signature.joins for signature, _ in calls} == {True, False}
+    for signature, operands in calls:
+        recorded = alone.recorded
+        lock.ready = lock.joins = key + 2  # another thread has begun to record since
+        lock.busy = True
+        try:
+            assert signature.record(signature, alone, key, *operands) is fast_path.NOT_APPLICABLE
+            assert lock.busy and lock.ready == lock.joins == key + 2
+        finally:
+            lock.ready, lock.joins, lock.busy = NOBODY, NOBODY, False
+        assert alone.recorded == recorded
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        fast_path.record_unary,
-        fast_path.record_binary,
-        fast_path.record_any,
-        control_fast_path.tell,
-        control_fast_path.record_control,
-    ],
-)
-def test_no_other_thread_can_come_between_the_look_and_the_turn(way) -> None:
-    steps = list(dis.get_instructions(way))
-    busy = next(at for at, step in enumerate(steps) if step.opname == "STORE_ATTR" and step.argval == "busy")
-    look = max(at for at, step in enumerate(steps[:busy]) if step.argval == "ready")
-    changes = [step.opname for step in steps[look:busy] if "CALL" in step.opname or "BACKWARD" in step.opname]
-    assert not changes, "the interpreter may change threads here"
+def test_no_other_thread_can_come_in_where_nobody_may(alone) -> None:
+    x, w = gw.ones(3, 3), gw.ones(3, 3, requires_grad=True)
+    for _ in range(3):
+        for program in PROGRAMS:
+            program(x, w)
+    assert len(fast_path._functions) > 15
+    for source, way in fast_path._functions.items():
+        steps = list(dis.get_instructions(way))
+        changes = [at for at, step in enumerate(steps) if "CALL" in step.opname or "BACKWARD" in step.opname]
+        busy = [at for at, step in enumerate(steps) if step.opname == "STORE_ATTR" and step.argval == "busy"]
+        look = max(at for at, step in enumerate(steps[: busy[0]]) if step.argval in ("ready", "joins"))
+        assert not any(look < at < busy[0] for at in changes), f"between the look and the turn:\n{source}"
+        look = max(at for at, step in enumerate(steps) if step.opname == "LOAD_ATTR" and step.argval == "busy")
+        counted = max(at for at, step in enumerate(steps) if step.opname == "STORE_ATTR" and step.argval == "next_id")
+        assert not any(look < at < counted for at in changes), f"while the record is written down:\n{source}"
 
 
 def test_a_form_is_not_taken_for_another_of_equal_numbers(alone) -> None:

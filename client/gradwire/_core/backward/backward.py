@@ -12,7 +12,7 @@ from gradwire_protocol.ops.control import INFERENCE_MODE, check_gradient, gradie
 from gradwire_protocol.table import TABLE
 
 from ..context.modes import MODES, no_grad
-from ..dispatch.control_fast_path import tell
+from ..dispatch.dispatch import tell
 from ..dispatch.mapped_tensors import unbatch
 from ..graph.forward_levels import OPEN, inherit
 from ..graph.graph_mirror import AccumulateGrad, Edge, Node, arrivals_of, edge_of, receiving_leaves, retaining
@@ -37,19 +37,6 @@ from .gradients import find_grad  # noqa: F401  (and Tensor.grad with it)
 from .predicted_history import Histories, attach, play
 
 Tensors = Tensor | Sequence[Tensor]
-
-
-class _Plain:
-    """The record of a backward with nothing but roots, ready but for the references to them."""
-
-    __slots__ = ("template",)
-
-    references: tuple[int, ...] = ()
-    numbers: tuple[int, ...] = ()
-    lists = (0,)
-
-    def __init__(self, roots: int) -> None:
-        self.template: list[Any] = [None, [None] * roots]
 
 
 def _roots(tensors: list[Tensor], gradients: list[Tensor | None]) -> list[Edge]:
@@ -96,8 +83,7 @@ def _backward(roots: list[Tensor], nodes: list[Node], leaves: list[Tensor]) -> N
     if MODES.inference_gradients or MODES.flags & INFERENCE_MODE:
         prepare_inference(leaves, False)
     try:
-        if not tell(roots[0], "backward", [[None]], listed=True):
-            session.builder.record(TABLE["backward"], [roots, [None], None, False, False], 0, _Plain(1))
+        tell("backward", [roots, [None], None, None, False])
         for leaf in leaves:
             arrives(leaf, False)
         for node in nodes:
@@ -233,8 +219,10 @@ def backward(
     records = create_graph and not inferring
     histories: Histories = play(roots, gradients, nodes, targets)[1] if records else {}
     plain = inputs is None and not keep and not create_graph and grad_tensors is None
-    values = [roots, gradients, inputs, keep, create_graph]
-    session.builder.record(TABLE["backward"], values, 0, _Plain(len(roots)) if plain else None)
+    if plain:
+        tell("backward", [roots, gradients, None, None, False])
+    else:
+        session.builder.record(TABLE["backward"], [roots, gradients, inputs, keep, create_graph], 0)
     arrivals = cache(lambda: arrivals_of(starts, passed))
     reached = (
         nodes if targets is None else [node for node, slot in dict.fromkeys(targets) if (node, slot) in arrivals()]

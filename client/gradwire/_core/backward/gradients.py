@@ -10,8 +10,7 @@ from gradwire_protocol.ops.control import check_assigned_grad
 from gradwire_protocol.table import TABLE
 
 from ..context.modes import MODES
-from ..dispatch.control_fast_path import tell
-from ..dispatch.dispatch import grad_of
+from ..dispatch.dispatch import grad_of, tell
 from ..tensor.tensor import NO_GRAD, PRESENT, UNKNOWN_GRAD, Tensor
 from .predicted_history import attach
 
@@ -65,8 +64,7 @@ def _grad(self: Tensor) -> Tensor | None:
 def _set_grad(self: Tensor, value: Tensor | None) -> None:
     if value is None:
         if self._grad_state != NO_GRAD:
-            if not tell(self, "set_grad", []):
-                self._session.record(TABLE["set_grad"], [self, None], 0)
+            tell("set_grad", [self, None])
         self._grad_proxy, self._grad_state = None, NO_GRAD
         if self._grad_history is not None:
             self._grad_history = None

@@ -9,7 +9,7 @@ from typing import Any, Final
 from gradwire_protocol import promotion
 from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, LimitExceeded
-from gradwire_protocol.meta import Meta
+from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.ops.control import INFERENCE_MODE
 from gradwire_protocol.promotion import ScalarKind, fits
 from gradwire_protocol.records import too_large, wrong_type
@@ -30,8 +30,7 @@ from ..session.session import Session
 from ..tensor.saved_tensors import pack
 from ..tensor.tensor import GRAD_ONLY, Tensor
 from . import mapped_tensors, overrides
-from .control_fast_path import record_control
-from .fast_path import NOT_APPLICABLE, record_any, record_unary
+from .fast_path import NOT_APPLICABLE, prepare
 from .known_rows import shift
 from .signatures import Signature, key_of, known, learn
 
@@ -63,21 +62,29 @@ def run(entry: OpBinding, values: list[Any]) -> Any:
     if signature is None:
         return _run(entry, values, form)
     session = signature.session_of(values)
-    if signature.tells:
-        out = signature.out
-        number = record_control(signature, session, values, mode)
-        if number < 0:
-            number = session.builder.record(entry.op, values, 0 if out is None else 1, signature.recipe)
-        return () if out is None else Tensor._make(session, number, out)
-    if session.lock.ready == mode:
-        made = (
-            record_unary(signature, session, values[0], mode)
-            if signature.single
-            else record_any(signature, session, values, mode)
-        )
+    if (session.lock.joins if signature.joins else session.lock.ready) == mode:
+        made = signature.record(signature, session, mode, *values)
         if made is not NOT_APPLICABLE:
             return made
     return _run(entry, values, None)
+
+
+_tellers: dict[str, Signature] = {}
+"""Signatures of ops without results, by name: what their records look like does not depend on metas."""
+
+
+def tell(name: str, values: list[Any]) -> None:
+    """Record an op that only tells the server something. Its calls pass tensors, lists and constants at the same places
+    each time."""
+    signature = _tellers.get(name)
+    if signature is None:
+        entry = entry_of(TABLE[name])
+        recipe = RecordedCall(entry, [None] * len(values), Inference(()), values)  # it outlives these values
+        signature = _tellers[name] = Signature(entry, recipe, prepare)
+    session = signature.session_of(values)
+    key = MODES.key
+    if session.lock.ready != key or signature.record(signature, session, key, *values) is NOT_APPLICABLE:
+        session.builder.record(signature.entry.op, values, 0, signature.recipe)
 
 
 _GRAD_OF: Final = entry_of(TABLE["grad_of"])
@@ -90,9 +97,11 @@ def grad_of(tensor: Tensor) -> Any:
     if values[1] is None and not OPEN:
         signature = _grads.get(tensor._meta)
         if signature is not None:
-            number = record_control(signature, tensor._session, values, MODES.key)
-            if number >= 0:
-                return Tensor._make(tensor._session, number, signature.out)
+            session, key = tensor._session, MODES.key
+            if session.lock.joins == key:
+                made = signature.record(signature, session, key, tensor)
+                if made is not NOT_APPLICABLE:
+                    return made
         elif (signature := known(key_of(_GRAD_OF, values))) is not None:
             if len(_grads) >= GRADS_KEPT:
                 _grads.clear()
@@ -120,7 +129,7 @@ def _run(entry: OpBinding, values: list[Any], form: Any) -> Any:
     if warns:
         form = None  # each time, so that it is never learnt
     if form is not None and session.default_dtype is DEFAULT_DTYPE:
-        learn(form, entry, recipe)
+        learn(form, entry, recipe, prepare)
     inferred = recipe.inferred
     if inferred.check is not None:
         inferred.check(*values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from gradwire_protocol.dtypes import DType
@@ -24,65 +25,69 @@ _DEFAULT: Final = object()
 """Stands in a key for an argument that was left out."""
 _NUMBERS: Final = frozenset({bool, int, float})
 _PLAIN: Final = frozenset({str, type(None), DType})
-BOTH, LEFT, RIGHT = (0, 1), (0,), (1,)
+
+Recorder = Callable[..., Any]
 
 
 class Signature:
     """What is known of a form of call.
 
     Attributes:
-        name, template: of the record; references go where ``references`` says, numbers from where ``numbers`` says.
-        tells: whether nothing comes of it: it only tells the server something.
+        entry, recipe: what is known of the op, and of a call of this form.
+        name, template: of the record; references go where ``references`` says, those to several tensors where ``lists``
+            says, and ``numbers`` are the positions of what goes to the table of scalars.
+        control: whether it computes nothing: it tells the server something, or asks for what there is.
         joins: whether it belongs to a frame that is due to end.
-        visible, out: the metas of the results that the program gets, and the first of them. ``counted`` are those of an
-            op whose record says how many they are; ``floating`` are the places of those that can have a history.
+        visible, out: the metas of the results that the program gets, and the first of them. ``alone``: it gets one
+            tensor, and no tuple. ``counted``: the record says how many there are. ``floating`` are the places of those
+            that can have a history.
+        largest: bytes of the largest result that is new memory.
         recorded: whether there is a node where some operand requires a gradient.
+        node: what all nodes of such calls have in common.
         differentiable: positions of the operands that gradients flow to.
-        kept: places of what its derivative keeps; ``None`` where that depends on which operands require a gradient.
+        keeping: what the derivative keeps.
+        asked: the numbers that the derivative asks for, as they were in one call; ``None`` for what is no number.
+        caller: the code that made the latest call, if it is the program's own.
         view, with_history: whether the result shares the first operand's memory, and is a view for autograd.
-        both, kind: of an op of two operands: whether the second is a tensor, else the kind of the number that it is.
-        asked: of such an op, the numbers that its derivative may ask for, where these are defaults; else ``None``.
+        record: the function that records such calls: ``record(signature, session, key, *values)``, with the key of the
+            caller's modes. Values that are defaults, at the end, may be left out. It returns what the call makes, or
+            ``NOT_APPLICABLE``, and then has done nothing.
     """
 
     __slots__ = (
-        "alone", "asked", "both", "counted", "differentiable", "entry", "floating", "joins", "keeping", "kept", "kind",
-        "largest", "lists", "name", "node", "numbers", "out", "outs", "recipe", "recorded", "references", "single",
-        "tells", "template", "view", "visible", "with_history",
+        "alone", "asked", "caller", "control", "counted", "differentiable", "entry", "floating", "joins", "keeping", "largest",
+        "lists", "name", "node", "numbers", "out", "recipe", "record", "recorded", "references", "template", "view",
+        "visible", "with_history",
     )  # fmt: skip
 
-    def __init__(self, entry: OpBinding, recipe: RecordedCall) -> None:
+    def __init__(self, entry: OpBinding, recipe: RecordedCall, record: Recorder) -> None:
         op = entry.op
         self.entry = entry
         self.recipe = recipe
+        self.record = record
         self.name = op.name
         self.template: list[Any] = recipe.template or []
         self.references = recipe.references
         self.lists = recipe.lists
         self.numbers = recipe.numbers
-        self.outs = recipe.inferred.outs
-        self.node = recipe.node
-        self.tells = op.control
+        self.control = op.control
         self.joins = joins(op)
-        self.out: Any = self.outs[0] if self.outs else None
         self.alone = op.results == 1
         self.counted = op.results is None
-        self.visible = self.outs if self.counted else self.outs[: op.results]
+        self.visible = recipe.inferred.outs if self.counted else recipe.inferred.outs[: op.results]
+        self.out: Any = self.visible[0] if self.visible else None
         self.floating = frozenset(
             i for i, out in enumerate(self.visible) if out.dtype.carries_gradient and i not in op.constant
         )
+        self.largest = recipe.largest
         self.recorded = op.grad_fn is not None and recipe.carries
+        self.node = recipe.node
         self.differentiable = entry.differentiable
         self.keeping = entry.keeping
-        self.kept: Any = self.keeping.whole
+        self.asked: tuple[Any, ...] = ()
+        self.caller: Any = None
         self.view = recipe.inferred.offsets is not None and not op.untracked
         self.with_history = op.grad_fn is not None
-        self.largest = recipe.largest
-        self.single = self.is_single
-        self.both = len(self.references) == 2
-        self.kind: str = self.template[1] if not self.both and len(self.template) == 2 else ""
-        asked = self.keeping.numbers
-        defaults = [None, None, *entry.defaults[2:]]
-        self.asked = self.keeping.numbers_of(defaults) if asked and asked[0] > 1 and self.is_pair else None
 
     def session_of(self, values: list[Any]) -> Session:
         """The session of the first operand."""
@@ -91,33 +96,6 @@ class Signature:
         else:
             found = next(t for i in self.lists for t in values[i] if t is not None)._session
         return found
-
-    def receivers(self, values: list[Any]) -> list[Any]:
-        """The arguments that gradients flow to, with those of lists one by one."""
-        if not self.lists:
-            return [values[i] for i in self.differentiable]
-        found: list[Any] = []
-        for i in self.differentiable:
-            value = values[i]
-            if type(value) is list or type(value) is tuple:
-                found.extend(value)
-            else:
-                found.append(value)
-        return found
-
-    @property
-    def is_single(self) -> bool:
-        """Whether it is of one tensor, and all else is part of the form."""
-        return (
-            self.references == LEFT and not self.numbers and not self.lists and self.differentiable in ((), LEFT)
-            and not self.keeping.numbers and self.alone
-        )  # fmt: skip
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether it is of two operands, the first one a tensor, and of nothing else."""
-        ours = self.references == BOTH or (self.references == LEFT and self.numbers == RIGHT)
-        return ours and len(self.template) == 2 and not self.view and self.alone and self.differentiable in ((), BOTH)
 
 
 _signatures: dict[Any, Signature] = {}
@@ -183,12 +161,12 @@ def _is_within(x: Any, dim: Any, index: int) -> bool:
     return -shape[dim] <= index < shape[dim]
 
 
-def learn(key: Any, entry: OpBinding, recipe: RecordedCall) -> None:
+def learn(key: Any, entry: OpBinding, recipe: RecordedCall, record: Recorder) -> None:
     """Remember a form of call, if its records are made of references, numbers and nothing else that is new."""
     op = entry.op
-    tells = op.control and (op.results == 0 or op.name in LOOKS)
+    tells = op.results == 0 or op.name in LOOKS
     if (
-        not (tells or (op.results != 0 and not op.control)) or op.mutates is not None
+        tells != op.control or op.mutates is not None
         or recipe.template is None or not (recipe.references or recipe.lists) or recipe.nowhere or recipe.shifts
         or recipe.inferred.check is not None or (recipe.missing is not None and recipe.carries)
     ):  # fmt: skip
@@ -199,4 +177,4 @@ def learn(key: Any, entry: OpBinding, recipe: RecordedCall) -> None:
                 return
     if len(_signatures) >= SIGNATURES_KEPT:
         _signatures.clear()
-    _signatures[key] = Signature(entry, recipe)
+    _signatures[key] = Signature(entry, recipe, record)

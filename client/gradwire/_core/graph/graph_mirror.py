@@ -153,18 +153,22 @@ class Node:
 class AccumulateGrad(Node):
     """Where a gradient arrives at a leaf."""
 
-    __slots__ = ("variable",)
+    __slots__ = ("_leaf_meta", "variable")
     __module__ = "builtins"  # where PyTorch's node classes seem to be
 
     def __init__(self, leaf: Handle) -> None:
         # Not by way of Node: one is made for each parameter in each step.
-        self.signature = NodeSignature("AccumulateGrad", (leaf._meta,))
+        self._leaf_meta = leaf._meta
         self.edges = ()
         self.line = self.inner = self.retained = None
         self.saved = self.numbers = ()
         self.seq = next_seq()
         self.part = leaf._part
         self.variable: Any = leaf
+
+    @property
+    def signature(self) -> NodeSignature:  # type: ignore[override]  # made where it is asked for: few programs do
+        return NodeSignature("AccumulateGrad", (self._leaf_meta,))
 
 
 _named: dict[tuple[type[Node], str], type[Node]] = {}

@@ -31,9 +31,11 @@ KEPT: Saved = (None, 0, 0, 0, None)
 """Something that is kept where no write changes it."""
 MISSING: Final[Saved] = ([1], 0, 0, 0, None)
 """Stands among what is kept by a node without derivative: memory that is never at the version that was kept."""
-_NO_TENSOR: Final = frozenset({bool, int, float, complex, list, type(None)})
+NO_TENSOR: Final = frozenset({bool, int, float, complex, list, type(None)})
+"""Types of arguments that are kept as they are."""
 _LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
-_Places = tuple[tuple[int, ...], tuple[int, ...]]
+Places = tuple[tuple[int, ...], tuple[int, ...]]
+"""The positions of the operands that are kept, and the numbers of the results."""
 
 
 class SavePolicy:
@@ -43,23 +45,24 @@ class SavePolicy:
         at: positions of the parameters that gradients flow to.
         numbers: positions of the parameters whose value, if a number, decides how the derivative goes.
         whole: what is kept whichever operands receive a gradient; ``None`` where that matters.
+        wrapped: positions of the parameters whose numbers PyTorch makes tensors of, so that they count as kept.
     """
 
-    __slots__ = ("_op", "_wrapped", "at", "facts", "numbers", "whole")
+    __slots__ = ("_op", "at", "facts", "numbers", "whole", "wrapped")
 
     def __init__(self, op: Op) -> None:
         self._op = op
         self.facts: DerivativeFacts | None = facts_of(op)
         self.at = tuple(i for i, parameter in enumerate(op.params) if parameter.name in op.differentiable)
-        self.whole: _Places | None = None
+        self.whole: Places | None = None
         saves = self.facts.saves if self.facts is not None else {}
         if "" in saves or not saves or len(self.at) < 2 or any(op.params[i].kind in _LISTS for i in self.at):
             self.whole = self._sorted(name for names in saves.values() for name in names)
-        self._wrapped = frozenset(op.positions[name] for name in op.wrapped)
+        self.wrapped = frozenset(op.positions[name] for name in op.wrapped)
         asked = self.facts.numbers if self.facts is not None else ()
         self.numbers = tuple(i for i, parameter in enumerate(op.params) if parameter.name in asked)
 
-    def places(self, edges: tuple[Any, ...], recipe: RecordedCall | None) -> _Places:
+    def places(self, edges: tuple[Any, ...], recipe: RecordedCall | None) -> Places:
         """The positions of the operands that are kept, and the numbers of the results: ``whole``, if that is set."""
         if self.whole is not None:
             return self.whole
@@ -83,7 +86,7 @@ class SavePolicy:
             found.extend(always if edge is None else names)
         return found
 
-    def _sorted(self, names: Iterable[str]) -> _Places:
+    def _sorted(self, names: Iterable[str]) -> Places:
         unique = dict.fromkeys(names)
         positions = self._op.positions
         return (
@@ -91,7 +94,7 @@ class SavePolicy:
             tuple(int(n.removeprefix("result") or 0) for n in unique if n not in positions),
         )
 
-    def held(self, places: _Places, values: Sequence[Any], overwritten: Any = KEPT) -> tuple[Saved, ...]:
+    def held(self, places: Places, values: Sequence[Any], overwritten: Any = KEPT) -> tuple[Saved, ...]:
         """What a node keeps of its operands. What is about to be overwritten is kept as a copy.
 
         Raises:
@@ -100,7 +103,7 @@ class SavePolicy:
         if len(places[0]) == 1:
             at = places[0][0]
             value = values[at]
-            if type(value) not in _NO_TENSOR and value is not overwritten:
+            if type(value) not in NO_TENSOR and value is not overwritten:
                 cell = value._versions or value._kept_cell()
                 return ((cell, cell[0], at, value._id, value._meta),)
         saved: list[Saved] = []
@@ -113,7 +116,7 @@ class SavePolicy:
             elif hasattr(value, "_meta"):
                 cell = value._versions or value._kept_cell()
                 saved.append((cell, cell[0], at, value._id, value._meta))
-            elif at in self._wrapped and value is not None:
+            elif at in self.wrapped and value is not None:
                 saved.append(KEPT)
         return tuple(saved)
 
@@ -134,10 +137,10 @@ class SavePolicy:
 
     def numbers_of(self, values: list[Any]) -> tuple[Any, ...]:
         """Those numbers; ``None`` for a tensor in the place of one."""
-        return tuple([value if type(value := values[i]) in _NO_TENSOR else None for i in self.numbers])
+        return tuple([value if type(value := values[i]) in NO_TENSOR else None for i in self.numbers])
 
     @staticmethod
-    def keep_results(node: Node, places: _Places, results: Sequence[Handle]) -> None:
+    def keep_results(node: Node, places: Places, results: Sequence[Handle]) -> None:
         """Note what a node keeps of its results. Those beyond what the program gets stay on the server."""
         kept = [_watched(results[i], -1 - i) if i < len(results) else KEPT for i in places[1]]
         node.saved = (*(node.saved or ()), *kept)

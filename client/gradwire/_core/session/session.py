@@ -83,6 +83,7 @@ class Session:
         self.link = link
         self.builder = FrameBuilder(self, link, bool(client))
         self.lock = self.builder.lock
+        self.dropped = self.builder.dropped
         self.kept_uploads = UploadCache(min(int(kept_uploads), most))
         self.reader = ValueReader(self.builder, self.kept_uploads)
         self.url = url

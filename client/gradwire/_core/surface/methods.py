@@ -25,7 +25,7 @@ from ..context.default_device import PLACES
 from ..context.late_signatures import Annotation, called_as, show_as
 from ..context.modes import MODES
 from ..dispatch.dispatch import call, run
-from ..dispatch.fast_path import NOT_APPLICABLE, record_unary
+from ..dispatch.fast_path import NOT_APPLICABLE
 from ..dispatch.out_argument import accepts_out, computed_in, into
 from ..dispatch.overrides import PUBLIC, left_to_others, register_maker
 from ..dispatch.signatures import Signature, key_of, known
@@ -59,7 +59,7 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
     def single(x: Tensor) -> Signature | None:
         """What is known of a call with this tensor alone, from now on at once; ``None`` where that does not do."""
         signature = known(key_of(entry, bind((x,), {}))) if len(op.params) >= 1 >= op.required else None
-        if signature is None or not signature.single or _placed(op):
+        if signature is None or signature.control or _placed(op):
             return None
         if len(singles) >= SINGLES_KEPT:
             singles.clear()
@@ -74,7 +74,7 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
                 if session.lock.ready == key and not OPEN:
                     signature = singles.get(x._meta) or single(x)
                     if signature is not None:
-                        made = record_unary(signature, session, x, key)
+                        made = signature.record(signature, session, key, x)
                         if made is not NOT_APPLICABLE:
                             return made
         else:

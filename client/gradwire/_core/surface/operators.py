@@ -12,7 +12,7 @@ from gradwire_protocol.table import TABLE
 
 from ..context.modes import MODES
 from ..dispatch.dispatch import call, run
-from ..dispatch.fast_path import NOT_APPLICABLE, record_binary
+from ..dispatch.fast_path import NOT_APPLICABLE
 from ..dispatch.signatures import key_of, known
 from ..graph.forward_levels import OPEN
 from ..graph.recorded_call import entry_of
@@ -44,10 +44,10 @@ def _binary(name: str, op: str) -> None:
             form = (self._meta, other._meta if isinstance(other, Tensor) else type(other))
             signature = pairs.get(form)
             if signature is not None:
-                made = record_binary(signature, session, self, other, key)
+                made = signature.record(signature, session, key, self, other)
                 if made is not NOT_APPLICABLE:
                     return made
-            elif (signature := known(key_of(entry, [self, other, *defaults]))) is not None and signature.is_pair:
+            elif (signature := known(key_of(entry, [self, other, *defaults]))) is not None:
                 if len(pairs) >= PAIRS_KEPT:
                     pairs.clear()
                 pairs[form] = signature

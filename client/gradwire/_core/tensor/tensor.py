@@ -104,7 +104,7 @@ class Tensor(Readable, Attached):
 
     def __del__(self) -> None:
         try:
-            self._session.builder.dropped.append(self._id)
+            self._session.dropped.append(self._id)
         except AttributeError:
             pass  # it was never made, or the interpreter is ending
 
