@@ -254,6 +254,7 @@ def test_a_training_step_is_one_round_trip(round_trips):
 
 def test_a_repeated_step_travels_as_a_hash(session):
     x, weight = gradwire.ones(8, 8), gradwire.ones(8, 8, requires_grad=True)
+    reconnects = session.stats()["reconnects"]
 
     def step():
         before = session.stats()["bytes_sent"]
@@ -268,7 +269,7 @@ def test_a_repeated_step_travels_as_a_hash(session):
     sizes = [step() for _ in range(4)]
     # The least of them: on a busy machine a frame may be cut early, since the program seems quiet.
     assert min(sizes[1:]) < sizes[0] / 2 and min(sizes[1:]) < 400
-    assert session.stats()["reconnects"] == 0
+    assert session.stats()["reconnects"] == reconnects
 
 
 def test_introspection_needs_no_round_trip(round_trips):

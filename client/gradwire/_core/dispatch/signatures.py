@@ -55,9 +55,9 @@ class Signature:
     """
 
     __slots__ = (
-        "alone", "asked", "caller", "control", "counted", "differentiable", "entry", "floating", "joins", "keeping", "largest",
-        "lists", "name", "node", "numbers", "out", "recipe", "record", "recorded", "references", "template", "view",
-        "visible", "with_history",
+        "alone", "asked", "caller", "control", "counted", "differentiable", "entry", "floating", "joins", "keeping",
+        "largest", "lists", "name", "node", "numbers", "out", "recipe", "record", "recorded", "references", "template",
+        "view", "visible", "with_history",
     )  # fmt: skip
 
     def __init__(self, entry: OpBinding, recipe: RecordedCall, record: Recorder) -> None:
