@@ -120,7 +120,9 @@ def kl_div(make):
     for reduction in (*REDUCTIONS, "batchmean"):
         yield Sample(make(2, 3), _probabilities(make, 2, 3), reduction)
         yield Sample(make(2, 3), make(2, 3), reduction, True)
-    yield Sample(make(2, 3), _probabilities(make, 3), "none")
+        yield Sample(make(2, 3), _probabilities(make, 3), reduction)
+        yield Sample(make(3), _probabilities(make, 2, 3), reduction)
+        yield Sample(make(2, 3), make(3), reduction, True)
     yield Sample(make(2, 3), torch.zeros(2, 3, dtype=make.dtype), "sum")
     yield Sample(make(2, 3, dtype="int64"), make(2, 3)).fails()
 

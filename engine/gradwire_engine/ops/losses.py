@@ -200,7 +200,7 @@ def kl_div_gradient(s: Saved, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     else:
         g = _spread(g, _elements(s), s.reduction)
     p = F.exp(target) if s.log_target else target
-    g_x = -(p * g) if s.needs("self") else None
+    g_x = F.expand(-(p * g), broadcast(x.shape, target.shape)) if s.needs("self") else None
     if not s.needs("target"):
         return g_x, None
     if s.log_target:

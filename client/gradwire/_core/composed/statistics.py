@@ -100,10 +100,12 @@ def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> T
 
 
 def norm_except_dim(v: Tensor, pow: float = 2, dim: int = 0) -> Tensor:
-    """The norms of the slices along ``dim``, of all for -1; other dimensions are kept with extent 1."""
+    """The ``pow``-norms of a tensor over all dimensions but one, which stays; ``dim=-1`` leaves none, and gives a
+    number."""
     if dim == -1:
-        return call("norm", v, pow)
-    return call("norm", v, pow, tuple(i for i in range(v.ndim) if i != dim % v.ndim), True)
+        return call("norm", v, float(pow))
+    others = tuple(d for d in range(v.ndim) if d != dim % v.ndim)
+    return call("norm", v, float(pow), others, True) if others else call("abs", v)
 
 
 offer(dist)

@@ -296,7 +296,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Tensor | tupl
     """Elements of ``input`` where ``condition`` holds, of ``other`` elsewhere. With the condition alone, the indices
     of its true elements, one tensor per dimension."""
     if input is None and other is None:
-        return tuple(call("unbind", call("nonzero", condition), 1))
+        return nonzero(condition, as_tuple=True)
     if isinstance(condition, Tensor) and condition.dtype is dtypes.uint8:
         warnings.warn("where: a uint8 condition is taken as a mask: convert it with bool()", stacklevel=2)
     return call("where", condition, input, other)
@@ -316,9 +316,12 @@ attach("where", _where)
 
 @offer
 def nonzero(input: Any, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """The indices of elements that are not zero: one row each, or one tensor per dimension with ``as_tuple``."""
-    found = call("nonzero", input)
-    return tuple(call("unbind", found, 1)) if as_tuple else found
+    """The indices of elements that are not zero: one row each, or one tensor per dimension with ``as_tuple``, where a
+    0-dim tensor counts as one of one element."""
+    if not as_tuple:
+        return call("nonzero", input)
+    lined = call("unsqueeze", input, 0) if isinstance(input, Tensor) and not input.ndim else input
+    return tuple(call("unbind", call("nonzero", lined), 1))
 
 
 @offer

@@ -11,24 +11,12 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
+from ..._core.composed.statistics import norm_except_dim
 from ..._core.context.call_sites import user_depth
 from ..._core.dispatch.dispatch import call
 from ..._core.modules.parameter import Parameter
-from ..._core.surface.methods import offer
 from ..._core.tensor.tensor import Tensor
 from .spectral_normalization import hook_of
-
-
-def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """The ``pow``-norms of a tensor over all dimensions but one, which stays; ``dim=-1`` leaves none, and gives a
-    number."""
-    if dim == -1:
-        return call("norm", v, float(pow))
-    others = tuple(d for d in range(v.ndim) if d != dim % v.ndim)
-    return call("norm", v, float(pow), others, True) if others else call("abs", v)
-
-
-offer(norm_except_dim, method=False)
 
 
 def normed(v: Tensor, g: Tensor, dim: int) -> Any:
