@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from subprocess import run
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from .documents import REPOSITORY, pages, programs, script
+from . import documents
+from .documents import REPOSITORY, pages, script
 
 PACKAGES: Final = (REPOSITORY / "client", REPOSITORY / "protocol")
 _TORCH: Final = re.compile(r"^(\s*)(?:import torch$|(import|from) torch(?=[. ]))", re.MULTILINE)
@@ -29,18 +30,23 @@ def with_gradwire(program: str) -> str:
 def sources() -> Iterator[tuple[str, Path, str]]:
     """The programs to check: name, the file that each comes from, text. Lines have the numbers that they have there."""
     for page in pages():
-        for program in programs(page):
+        for program in documents.programs(page):
             yield f"{page.stem.replace('-', '_')}_{program[0].line}", page, script(program)
     for example in sorted((REPOSITORY / "examples").rglob("*.py")):  # under their names, by which some import others
         yield example.stem, example, with_gradwire(example.read_text(encoding="utf-8"))
 
 
-def check() -> tuple[int, str]:
-    """mypy's exit status, and its messages with the places in the repository's files."""
+def shown(path: Path) -> str:
+    """A path as messages name it."""
+    return str(path.relative_to(REPOSITORY) if path.is_relative_to(REPOSITORY) else path.name)
+
+
+def check(programs: Iterable[tuple[str, Path, str]]) -> tuple[int, str]:
+    """mypy's exit status for programs such as :func:`sources` gives, and its messages with places in their files."""
     with TemporaryDirectory() as folder:
         origins = {}
-        for name, origin, text in sources():
-            origins[name] = str(origin.relative_to(REPOSITORY))
+        for name, origin, text in programs:
+            origins[name] = shown(origin)
             Path(folder, f"{name}.py").write_text(text, encoding="utf-8")
         command = [
             sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=",
@@ -53,6 +59,6 @@ def check() -> tuple[int, str]:
 
 
 if __name__ == "__main__":
-    status, messages = check()
+    status, messages = check(sources())
     print(messages, end="")
     sys.exit(status)

@@ -15,6 +15,7 @@ from gradwire._core.composed.searching import is_nonzero as is_nonzero, isclose 
 from gradwire._core.composed.spectral import istft as istft, stft as stft
 from gradwire._core.composed.statistics import corrcoef as corrcoef, cov as cov, cumulative_trapezoid as cumulative_trapezoid, dist as dist, gradient as gradient, native_batch_norm as native_batch_norm, native_group_norm as native_group_norm, native_layer_norm as native_layer_norm, trapezoid as trapezoid, trapz as trapz
 from gradwire._core.composed.vmap import vmap as vmap
+from gradwire._core.context.argument_types import Device
 from gradwire._core.context.layouts import layout as layout, memory_format as memory_format
 from gradwire._core.context.modes import enable_grad as enable_grad, inference_mode as inference_mode, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from gradwire._core.context.size import Size as Size, device as device
@@ -104,7 +105,7 @@ def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """What :func:`alias` shows, in new memory."""
 def all(input: Tensor, dim: Sequence[_int] | _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """Whether all elements differ from zero; bool (uint8 for uint8). True where there is none."""
-def alpha_dropout(input: Tensor, p: _float, train: _bool) -> Any:
+def alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
     """:func:`gradwire.nn.functional.alpha_dropout` with all arguments given."""
 def alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
     """In-place form of :func:`alpha_dropout`."""
@@ -230,7 +231,7 @@ def broadcast_to(input: Tensor, size: Sequence[_int], *, out: Tensor | None = No
     """Same as :meth:`expand`, as a function."""
 @overload
 def broadcast_to(input: Tensor, *size: _int, out: Tensor | None = None) -> Tensor: ...
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False, out: Tensor | None = None) -> Tensor:
+def bucketize(input: Tensor | _float, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False, out: Tensor | None = None) -> Tensor:
     """The number of the interval between sorted ``boundaries`` that each value falls into."""
 def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after the other along a dimension. Dtypes are promoted; empty vectors fit everything."""
@@ -366,11 +367,11 @@ def divide(input: Tensor, other: Tensor | _complex, *, rounding_mode: str | None
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of products of two vectors of equal length, as a 0-dim tensor. Nothing is conjugated."""
 double: dtype
-def dropout(input: Tensor, p: _float, train: _bool) -> Any:
+def dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
     """:func:`gradwire.nn.functional.dropout` with all arguments given."""
 def dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
     """In-place form of :func:`dropout`."""
-def dsplit(input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: _int | None = None) -> tuple[Any, ...]:
+def dsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
     """Views along dimension 2: so many of equal extent, or cut there."""
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Joined along the third dimension."""
@@ -419,7 +420,7 @@ def expm1_(input: Tensor) -> Tensor:
     """In-place form of :func:`expm1`: writes the result into ``self``."""
 def eye(n: _int, m: _int | None = None, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """Ones on the diagonal, zeros elsewhere."""
-def feature_alpha_dropout(input: Tensor, p: _float, train: _bool) -> Any:
+def feature_alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
     """:func:`gradwire.nn.functional.feature_alpha_dropout` with all arguments given."""
 def feature_alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
     """In-place form of :func:`feature_alpha_dropout`."""
@@ -459,7 +460,7 @@ def frac_(input: Tensor) -> Tensor:
 def frexp(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _frexp:
     """(mantissa, int32 exponent), where ``self`` is ``mantissa * 2 ** exponent`` and the mantissa's size is from 0.5 to
     1, or 0. Floating point only."""
-def frobenius_norm(input: Tensor, dim: Any = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+def frobenius_norm(input: Tensor, dim: _int | Sequence[_int] = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """The norm of order 2, of all elements or over the dimensions of matrices."""
 def full(size: _int | Sequence[_int], fill_value: _complex | Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """One value everywhere. The dtype follows the value unless it is given."""
@@ -510,7 +511,7 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
     """(hist, bin_edges): how many elements, or how much ``weight``, falls into each interval."""
 def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> _histogramdd:
     """(hist, bin_edges) of points whose coordinates are in the last dimension; ``bin_edges`` has one vector for each."""
-def hsplit(input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: _int | None = None) -> tuple[Any, ...]:
+def hsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
     """Views along dimension 1: so many of equal extent, or cut there."""
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Joined along the second dimension, along the first for 1-D tensors."""
@@ -551,7 +552,7 @@ def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse of each square matrix."""
 def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether an element is neither NaN nor infinite."""
-def isin(elements: Any, test_elements: Any, *, assume_unique: _bool = False, invert: _bool = False, out: Tensor | None = None) -> Tensor:
+def isin(elements: Tensor | _float, test_elements: Tensor | _float, *, assume_unique: _bool = False, invert: _bool = False, out: Tensor | None = None) -> Tensor:
     """Which elements occur among the others."""
 def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether an element is infinite; of a complex number, whether either part is."""
@@ -768,15 +769,16 @@ def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ..
 def nonzero_static(input: Tensor, *, size: _int, fill_value: _int = -1, out: Tensor | None = None) -> Tensor:
     """The indices of the first ``size`` elements that are not zero, a row each; rows beyond hold ``fill_value``.
     Unlike that of :func:`nonzero`, the result's shape does not depend on data."""
-def norm(input: Tensor, p: Any = 'fro', dim: Any = None, keepdim: _bool = False, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
+def norm(input: Tensor, p: _float | str = 'fro', dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: dtype | None = None, *, out: Tensor | None = None) -> Tensor:
     """The vector norm of all elements or along dimensions; ``"fro"`` is the norm of order 2."""
 def norm_except_dim(v: Tensor, pow: _float = 2, dim: _int = 0) -> Tensor:
-    """The norms of the slices along ``dim``, of all for -1; other dimensions are kept with extent 1."""
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None, generator: Generator | None = None) -> Tensor:
+    """The ``pow``-norms of a tensor over all dimensions but one, which stays; ``dim=-1`` leaves none, and gives a
+    number."""
+def normal(mean: _float | Tensor = 0.0, std: _float | Tensor = 1.0, size: Sequence[_int] | None = None, *, dtype: dtype | None = None, device: Device = None, requires_grad: _bool = False, layout: layout | None = None, pin_memory: _bool = False, out: Tensor | None = None, generator: Generator | None = None) -> Tensor:
     """Normal random numbers: of tensors of means and deviations, or of numbers and a size."""
 def not_equal(input: Tensor, other: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """Whether two elements differ, after promotion. NaN differs from everything."""
-def nuclear_norm(input: Tensor, dim: Any = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+def nuclear_norm(input: Tensor, dim: _int | Sequence[_int] = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """The sum of the singular values of matrices."""
 @overload
 def ones(size: Sequence[_int], *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
@@ -874,7 +876,7 @@ def remainder(input: Tensor | _complex, other: Tensor | _complex, *, out: Tensor
 def renorm(input: Tensor, p: _float, dim: _int, maxnorm: _float, *, out: Tensor | None = None) -> Tensor:
     """Slices along ``dim`` whose norm of order ``p`` is above ``maxnorm``, scaled down to that norm; others as they
     are. ``p`` is positive, ``maxnorm`` not negative."""
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: _int | None = None, *, output_size: Any = None) -> Tensor:
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
     """Each element repeated, so many times each or as often as a tensor says."""
 @overload
 def reshape(input: Tensor, shape: Sequence[_int], *, out: Tensor | None = None) -> Tensor:
@@ -916,7 +918,7 @@ def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Te
     """A copy with the elements of ``src`` added at the places along ``dim`` that ``index`` names."""
 def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True, out: Tensor | None = None) -> Tensor:
     """A copy in which the elements of ``src`` that ``index`` sends to one place are combined there."""
-def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: _bool = False, right: _bool = False, side: str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+def searchsorted(sorted_sequence: Tensor, input: Tensor | _float, *, out_int32: _bool = False, right: _bool = False, side: str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
     """Where each value would have to be inserted to keep the last dimension of ``sorted_sequence`` in order."""
 def select(input: Tensor, dim: _int, index: _int, *, out: Tensor | None = None) -> Tensor:
     """A view of one index along a dimension, which disappears."""
@@ -970,9 +972,9 @@ def split(input: Tensor, split_size_or_sections: Sequence[_int] | _int, dim: _in
     """Views of consecutive parts along a dimension: of one size (the last may be smaller), or of given sizes."""
 def split_copy(input: Tensor, split_size_or_sections: Sequence[_int] | _int, dim: _int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
     """What :func:`split` shows, in new memory."""
-def split_with_sizes(input: Tensor, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
     """Views of the given extents along a dimension."""
-def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: _int = 0, *, out: Sequence[Tensor] | None = None) -> Any:
+def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Sequence[Tensor] | None = None) -> Any:
     """Copies of the given extents along a dimension."""
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root: NaN below 0, an infinite gradient at 0; integers become floats."""
@@ -1023,7 +1025,7 @@ def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Hyperbolic tangent; integers become floats."""
 def tanh_(input: Tensor) -> Tensor:
     """In-place form of :func:`tanh`: writes the result into ``self``."""
-def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: _int = 0, *, indices: Any = None, sections: _int | None = None) -> tuple[Any, ...]:
+def tensor_split(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, dim: _int = 0, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
     """Views along a dimension: so many of nearly equal extent, or cut before the given positions."""
 def tensordot(input: Tensor, other: Tensor, dims: _int | Sequence[Sequence[_int]] = 2, *, out: Tensor | None = None) -> Tensor:
     """Sum products over pairs of dimensions: ``dims`` is how many of the last of ``self`` and first of ``other``, or
@@ -1096,7 +1098,7 @@ def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ..
     """:func:`chunk` without autograd's knowledge that the parts share memory: they may be changed in place."""
 def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
     """:func:`split` without autograd's knowledge that the parts share memory: they may be changed in place."""
-def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
     """:func:`unsafe_split` into parts of the given extents."""
 def unsqueeze(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor:
     """A view with a dimension of extent 1 inserted at ``dim``."""
@@ -1121,7 +1123,7 @@ def view_copy(input: Tensor, size: Sequence[_int], *, out: Tensor | None = None)
     """What :func:`view` shows, in new memory."""
 @overload
 def view_copy(input: Tensor, *size: _int, out: Tensor | None = None) -> Tensor: ...
-def vsplit(input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: _int | None = None) -> tuple[Any, ...]:
+def vsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
     """Views along dimension 0: so many of equal extent, or cut there."""
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Joined along the first dimension; 1-D tensors count as rows."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
 from . import cpu, cuda
 from ._core.context.default_device import PLACES
@@ -54,12 +53,12 @@ def current_device_index() -> int:
     return gpu_index()
 
 
-def set_device_index(device: Any) -> None:
+def set_device_index(device: Device | str | int | None) -> None:
     """Let ``cuda`` mean another GPU in this thread, from here on."""
     PLACES.cuda = gpu_index(device)
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: Device | str | int | None = None) -> Stream:
     """The one stream of a GPU."""
     return Stream(device)
 
@@ -72,7 +71,7 @@ current_device_idx = current_device_index
 set_device_idx = set_device_index
 
 
-def get_device_module(device: Any = None) -> ModuleType:
+def get_device_module(device: Device | str | int | None = None) -> ModuleType:
     """``torch.cuda`` or ``torch.cpu``, by the kind of a device."""
     kind = get_default_device().type if device is None else Device(device).type
     return cuda if kind == "cuda" else cpu

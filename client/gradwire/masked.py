@@ -7,6 +7,7 @@ A normalisation's result at masked positions is undefined, as in torch.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from gradwire_protocol import dtypes
@@ -66,7 +67,12 @@ def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | N
 
 
 def sum(
-    input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The sum of the unmasked elements; 0 without any."""
     x = _accumulated(input, dtype)
@@ -74,7 +80,12 @@ def sum(
 
 
 def prod(
-    input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The product of the unmasked elements; 1 without any."""
     x = _filled(_accumulated(input, dtype), mask, 1)
@@ -102,7 +113,12 @@ def _cast(input: Tensor, dtype: DType | None) -> Tensor:
 
 
 def amax(
-    input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The greatest unmasked element; the dtype's lowest value without any."""
     x = _cast(input, dtype)
@@ -110,7 +126,12 @@ def amax(
 
 
 def amin(
-    input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The least unmasked element; the dtype's highest value without any."""
     x = _cast(input, dtype)
@@ -136,7 +157,12 @@ def argmin(
 
 
 def mean(
-    input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The mean of the unmasked elements; NaN without any."""
     x = _accumulated(input, dtype)
@@ -154,8 +180,8 @@ def median(
 
 
 def norm(
-    input: Tensor, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
+    input: Tensor, ord: float | None = 2.0, dim: int | Sequence[int] | None = None, *, keepdim: bool = False,
+    dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The vector norm of the unmasked elements."""
     x = _cast(input, dtype)
@@ -187,16 +213,16 @@ def _deviations(
 
 
 def var(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
-    keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None,
+    input: Tensor, dim: int | Sequence[int] | None = None, unbiased: bool | None = None, *,
+    correction: float | None = None, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The variance of the unmasked elements, by default unbiased."""
     return _deviations(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 def std(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
-    keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None,
+    input: Tensor, dim: int | Sequence[int] | None = None, unbiased: bool | None = None, *,
+    correction: float | None = None, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The standard deviation of the unmasked elements, by default unbiased."""
     return call("sqrt", _deviations(input, dim, unbiased, correction, keepdim, dtype, mask))
@@ -240,7 +266,12 @@ def logaddexp(
 
 
 def logsumexp(
-    input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The logarithm of the sum of exponentials of the unmasked elements; minus infinity without any."""
     x = _cast(input, dtype)

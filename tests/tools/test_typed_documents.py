@@ -55,9 +55,8 @@ def test_a_program_for_pytorch_is_read_with_gradwire_in_its_place(line, wanted) 
 
 
 def test_a_wrong_type_is_named_with_its_place_in_the_page(page, monkeypatch) -> None:
-    monkeypatch.setattr(typed_documents, "REPOSITORY", page.parent)
     monkeypatch.setattr(typed_documents, "pages", lambda: [page])
-    status, messages = typed_documents.check()
+    status, messages = typed_documents.check(pair for pair in typed_documents.sources() if pair[1] == page)
     assert status == 1
     assert "some-page.md:18: error: Incompatible types in assignment" in messages
     assert messages.count("error:") == 1

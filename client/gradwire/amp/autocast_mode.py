@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar, overload
 
 import numpy as np
 
@@ -110,6 +110,17 @@ def _converted(value: Any, kind: str, dtype: DType) -> Any:
     return value
 
 
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+@overload
+def custom_fwd(
+    fwd: None = None, *, device_type: str, cast_inputs: DType | None = None
+) -> Callable[[Decorated], Decorated]: ...
+@overload
+def custom_fwd(fwd: Decorated, *, device_type: str, cast_inputs: DType | None = None) -> Decorated: ...
+
+
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: DType | None = None) -> Any:
     """Decorate the ``forward`` of a custom Function, so that its ``backward`` finds the same autocast state.
 
@@ -133,6 +144,12 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: DType | None =
             return fwd(*_converted(args, kind, cast_inputs), **_converted(kwargs, kind, cast_inputs))
 
     return forward
+
+
+@overload
+def custom_bwd(bwd: None = None, *, device_type: str) -> Callable[[Decorated], Decorated]: ...
+@overload
+def custom_bwd(bwd: Decorated, *, device_type: str) -> Decorated: ...
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from enum import Enum
 from inspect import signature
-from typing import Any
+from typing import Any, overload
 
 from gradwire_protocol.dtypes import float16, float32, int32
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
@@ -77,6 +77,15 @@ class GradScaler:
 
     # An iteration
 
+    @overload
+    def scale(self, outputs: Tensor) -> Tensor: ...
+    @overload
+    def scale(self, outputs: list[Tensor]) -> list[Tensor]: ...
+    @overload
+    def scale(self, outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]: ...
+    @overload
+    def scale(self, outputs: Iterable[Tensor]) -> Iterable[Tensor]: ...
+
     def scale(self, outputs: Any) -> Any:
         """A tensor, or all within an iterable, times the scale."""
         if not self._enabled:
@@ -102,7 +111,7 @@ class GradScaler:
     def _account(self, optimizer: Any) -> _Account:
         return self._accounts.setdefault(id(optimizer), _Account(optimizer))
 
-    def unscale_(self, optimizer: Any) -> None:
+    def unscale_(self, optimizer: Optimizer) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, to look at them or to clip them.
 
         :meth:`step` does so where it was not done. It does not wait.
@@ -131,7 +140,7 @@ class GradScaler:
                 param._grad_proxy._bump()
         return found
 
-    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """Unscale if need be, and let the optimizer step unless a gradient is infinite or NaN.
 
         An optimizer of gradwire's without hooks is skipped on the server, and nothing is read. Others, whose step is

@@ -84,7 +84,7 @@ class dual_level(_Mode):
         return made
 
 
-def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Any:
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A dual tensor: a view of ``tensor`` whose tangent is ``tangent``, a tensor of the same shape.
 
     Raises:

@@ -177,7 +177,11 @@ _HESSIAN = "the second derivative for input {i} does not depend on the inputs"
 
 
 def vjp(
-    func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Function,
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """The outputs of ``func`` and the product of a vector with its Jacobian.
 
@@ -212,7 +216,11 @@ def vjp(
 
 
 def jvp(
-    func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Function,
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """The outputs of ``func`` and the product of its Jacobian with a vector.
 
@@ -268,7 +276,11 @@ def _first_gradients(
 
 
 def vhp(
-    func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Function,
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """The value of ``func`` and the product of a vector with its Hessian. One round trip when it is read.
 
@@ -296,7 +308,11 @@ def vhp(
 
 
 def hvp(
-    func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Function,
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """The value of ``func`` and the product of its Hessian with a vector. One round trip when it is read.
 
@@ -338,7 +354,7 @@ def _check_strategy(name: str, option: str, strategy: str) -> None:
 
 def jacobian(
     func: Function,
-    inputs: Any,
+    inputs: Tensor | tuple[Tensor, ...],
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
@@ -425,7 +441,7 @@ def _rows(i: int, output: Any, sources: Tensors, create_graph: bool, strict: boo
 
 def hessian(
     func: Function,
-    inputs: Any,
+    inputs: Tensor | tuple[Tensor, ...],
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .._core.context.argument_types import Device
 from .._core.session.current_session import current_session
 from . import amp as amp
 
@@ -23,6 +22,6 @@ def current_device() -> str:
     return "cpu"
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: Device = None) -> None:
     """Wait until everything recorded so far is done. One round trip."""
     current_session().synchronize()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from gradwire_protocol.errors import OutOfMemory as OutOfMemoryError
 
+from .._core.context.argument_types import Device
 from .._core.context.default_device import PLACES
 from .._core.surface.generator import default_generator
 from .._core.surface.server_devices import OnDevice, facts, gpu_count, gpu_index, synchronize
@@ -91,7 +92,7 @@ def current_device() -> int:
     return gpu_index()
 
 
-def set_device(device: Any) -> None:
+def set_device(device: Device) -> None:
     """Let ``cuda`` mean another GPU in this thread, from here on.
 
     Raises:
@@ -100,18 +101,18 @@ def set_device(device: Any) -> None:
     PLACES.cuda = gpu_index(device)
 
 
-def get_device_name(device: Any = None) -> str:
+def get_device_name(device: Device = None) -> str:
     """The vendor's name of a GPU."""
     return str(facts(device)["model"])
 
 
-def get_device_capability(device: Any = None) -> tuple[int, int]:
+def get_device_capability(device: Device = None) -> tuple[int, int]:
     """The compute capability of a GPU, (major, minor)."""
     major, minor = facts(device)["capability"]
     return int(major), int(minor)
 
 
-def get_device_properties(device: Any = None) -> DeviceProperties:
+def get_device_properties(device: Device = None) -> DeviceProperties:
     """Name, compute capability, memory and multiprocessors of a GPU."""
     found = facts(device)
     major, minor = found["capability"]
@@ -123,7 +124,7 @@ def get_arch_list() -> list[str]:
     return []
 
 
-def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+def can_device_access_peer(device: Device, peer_device: Device) -> bool:
     """Whether two GPUs share memory: tensors go from one to another through the host, so no."""
     gpu_index(device)
     gpu_index(peer_device)
@@ -173,7 +174,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-def get_rng_state(device: Any = "cuda") -> Tensor:
+def get_rng_state(device: Device = "cuda") -> Tensor:
     """The state of the session's random numbers."""
     gpu_index(device)
     return default_generator.get_state()
@@ -184,7 +185,7 @@ def get_rng_state_all() -> list[Any]:
     return [default_generator.get_state() for _ in range(gpu_count())]
 
 
-def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+def set_rng_state(new_state: Any, device: Device = "cuda") -> None:
     """Go on from a state that :func:`get_rng_state` gave."""
     gpu_index(device)
     default_generator.set_state(new_state)

@@ -6,35 +6,34 @@ round trip, and is zero where the server has no GPU.
 
 from __future__ import annotations
 
-from typing import Any
-
+from .._core.context.argument_types import Device
 from .._core.session.current_session import current_session
 from .._core.surface.server_devices import facts, gpu_count, held
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device: Device = None) -> int:
     """Bytes that the session's tensors and graph hold."""
     return held()["live_bytes"]
 
 
-def max_memory_allocated(device: Any = None) -> int:
+def max_memory_allocated(device: Device = None) -> int:
     """The most that :func:`memory_allocated` would have told since the session began, or since the last reset."""
     return held()["peak_bytes"]
 
 
-def memory_reserved(device: Any = None) -> int:
+def memory_reserved(device: Device = None) -> int:
     """Bytes that the session's tensors hold, and those that the server keeps in reserve for tensors to come."""
     found = held()
     return found["live_bytes"] + found["pooled_bytes"]
 
 
-def max_memory_reserved(device: Any = None) -> int:
+def max_memory_reserved(device: Device = None) -> int:
     """The largest of the peak of what was held and of what is reserved now."""
     found = held()
     return max(found["peak_bytes"], found["live_bytes"] + found["pooled_bytes"])
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
+def reset_peak_memory_stats(device: Device = None) -> None:
     """Let the peak be what is held once everything recorded so far is done."""
     if gpu_count():
         current_session().reset_peak_memory()
@@ -43,7 +42,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 reset_max_memory_allocated = reset_peak_memory_stats
 
 
-def mem_get_info(device: Any = None) -> tuple[int, int]:
+def mem_get_info(device: Device = None) -> tuple[int, int]:
     """Free bytes and all bytes of a GPU, whoever uses them.
 
     Raises:
@@ -53,7 +52,7 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     return int(found["free_bytes"]), int(found["total_bytes"])
 
 
-def memory_stats(device: Any = None) -> dict[str, int]:
+def memory_stats(device: Device = None) -> dict[str, int]:
     """The figures that gradwire has, under PyTorch's names."""
     found = held()
     reserved = found["live_bytes"] + found["pooled_bytes"]
@@ -65,7 +64,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     }
 
 
-def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
     """The figures as a small table."""
     rows = memory_stats(device)
     width = max(map(len, rows))
@@ -79,7 +78,7 @@ def empty_cache() -> None:
         current_session().flush()
 
 
-def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+def set_per_process_memory_fraction(fraction: float, device: Device = None) -> None:
     """Refused: the limits of a session are the server's settings.
 
     Raises:

@@ -23,7 +23,7 @@ class Stream:
         DeviceError: when the server has no such GPU.
     """
 
-    def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
+    def __init__(self, device: Device | str | int | None = None, priority: int = 0, **_: Any) -> None:
         self.device = Device("cuda", gpu_index(device))
         self.device_index = self.device.index
         self.priority = priority
@@ -127,12 +127,12 @@ def stream(stream: Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: Device | str | int | None = None) -> Stream:
     """The one stream of a GPU."""
     return Stream(device)
 
 
-def default_stream(device: Any = None) -> Stream:
+def default_stream(device: Device | str | int | None = None) -> Stream:
     """The one stream of a GPU."""
     return Stream(device)
 

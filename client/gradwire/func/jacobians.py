@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
@@ -19,6 +19,7 @@ from .reverse import Argnums, chosen, replaced, split_aux, tensors_of, vjp
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
 Function = Callable[..., Any]
+Given = ParamSpec("Given")
 
 
 def _all_real(name: str, what: str, tensors: list[Any]) -> None:
@@ -47,9 +48,9 @@ def _one_by_one(row: Function, vectors: list[Any]) -> list[Any]:
 
 
 def jacrev(
-    func: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None,
+    func: Callable[Given, Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
-) -> Function:  # fmt: skip
+) -> Callable[Given, Any]:  # fmt: skip
     """A function that computes the Jacobian of ``func``, a row at a time: reverse mode, for few outputs.
 
     Args:
@@ -72,7 +73,7 @@ def jacrev(
         raise ArgumentValueError(f"jacrev: chunk_size is None or positive, not {chunk_size}")
 
     @functools.wraps(func, updated=())
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
+    def jacobian(*args: Given.args, **kwargs: Given.kwargs) -> Any:
         point = chosen(args, argnums)
         leaves, spec = tree_flatten(point)
         _all_real("jacrev", "arguments", leaves)
@@ -104,7 +105,9 @@ def jacrev(
     return jacobian
 
 
-def jacfwd(func: Function, argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error") -> Function:
+def jacfwd(
+    func: Callable[Given, Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[Given, Any]:
     """A function that computes the Jacobian of ``func``, a column at a time: forward mode, for few inputs.
 
     Args:
@@ -122,7 +125,7 @@ def jacfwd(func: Function, argnums: Argnums = 0, has_aux: bool = False, *, rando
     """
 
     @functools.wraps(func, updated=())
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
+    def jacobian(*args: Given.args, **kwargs: Given.kwargs) -> Any:
         point = chosen(args, argnums)
         leaves, spec = tensors_of("jacfwd: the arguments", point)
         for leaf in leaves:
@@ -156,7 +159,7 @@ def jacfwd(func: Function, argnums: Argnums = 0, has_aux: bool = False, *, rando
     return jacobian
 
 
-def hessian(func: Function, argnums: Argnums = 0) -> Function:
+def hessian(func: Callable[Given, Any], argnums: Argnums = 0) -> Callable[Given, Any]:
     """A function that computes the Hessian of ``func``: forward over reverse mode.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 from gradwire_protocol.errors import ArgumentError, GraphError
 
@@ -18,6 +18,7 @@ from .._core.tensor.tensor import Tensor
 __all__ = ["grad", "grad_and_value", "vjp"]
 
 Function = Callable[..., Any]
+Given = ParamSpec("Given")
 Argnums = int | tuple[int, ...]
 
 
@@ -117,7 +118,7 @@ def gradients(
     return [released(g, create_graph) for g in found]
 
 
-def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def grad(func: Callable[Given, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[Given, Any]:
     """A function that computes the gradient of ``func``.
 
     Args:
@@ -136,19 +137,19 @@ def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
     """
 
     @functools.wraps(func, updated=())
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: Given.args, **kwargs: Given.kwargs) -> Any:
         found, (_, aux) = _grad_and_output("grad", func, argnums, has_aux, args, kwargs)
         return (found, aux) if has_aux else found
 
     return gradient
 
 
-def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def grad_and_value(func: Callable[Given, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[Given, Any]:
     """A function that computes the gradient of ``func`` and its value: ``(gradient, value)``, or
     ``(gradient, (value, aux))`` with ``has_aux``. See :func:`grad`."""
 
     @functools.wraps(func, updated=())
-    def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
+    def gradient_and_value(*args: Given.args, **kwargs: Given.kwargs) -> Any:
         found, (value, aux) = _grad_and_output("grad_and_value", func, argnums, has_aux, args, kwargs)
         return (found, (value, aux)) if has_aux else (found, value)
 

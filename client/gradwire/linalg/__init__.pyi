@@ -6,14 +6,14 @@ from gradwire._core.tensor.tensor import Tensor
 from gradwire.return_types import linalg_cholesky_ex, linalg_eig, linalg_eigh, linalg_inv_ex, linalg_ldl_factor, linalg_ldl_factor_ex, linalg_lstsq, linalg_lu_factor, linalg_lu_factor_ex, linalg_qr, linalg_slogdet, linalg_solve_ex, linalg_svd
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import LinAlgError as LinAlgError
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """The lower triangular ``L`` with ``L @ L.mH == A`` for Hermitian, positive definite ``A``; its adjoint with
     ``upper``. Another matrix raises :class:`LinAlgError` when the result is read."""
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Sequence[Tensor] | None = None) -> linalg_cholesky_ex:
     """(L, info): :func:`cholesky` with an error code per matrix, 0 for success, in place of an error."""
-def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
+def cond(A: Tensor, p: float | str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The condition number: the quotient of the largest and the smallest singular value for ``p`` None, 2 or -2, the
     product of the norms of order ``p`` of the matrix and its inverse for others. Infinite for singular matrices."""
 def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
@@ -58,19 +58,19 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     """The matrix product."""
 def matrix_exp(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix exponential."""
-def matrix_norm(A: Tensor, ord: Any = 'fro', dim: Any = ..., keepdim: bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
+def matrix_norm(A: Tensor, ord: float | str = 'fro', dim: int | Sequence[int] = ..., keepdim: bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
     """The norm of each matrix in the dimensions ``dim``: "fro", "nuc", or 1, 2, inf and their negatives."""
 def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """``A`` multiplied by itself ``n`` times; for negative ``n``, its inverse."""
-def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Tensor | None = None) -> Tensor:
+def matrix_rank(A: Tensor, tol: float | Tensor | None = None, hermitian: bool = False, *, atol: float | Tensor | None = None, rtol: float | Tensor | None = None, out: Tensor | None = None) -> Tensor:
     """How many singular values (eigenvalues, with ``hermitian``) are larger than ``max(atol, rtol * largest)``."""
 def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The product of two or more matrices in the order that takes least multiplications. The first and the last may be
     vectors."""
-def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
+def norm(A: Tensor, ord: float | str | None = None, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
     """:func:`vector_norm` where ``dim`` is one dimension, :func:`matrix_norm` where it is two; without ``dim`` as many
     as the tensor has. Without an ``ord``, the 2-norm of all elements (of those in ``dim``)."""
-def pinv(A: Tensor, rcond: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False, out: Tensor | None = None) -> Tensor:
+def pinv(A: Tensor, rcond: float | Tensor | None = None, *, atol: float | Tensor | None = None, rtol: float | Tensor | None = None, hermitian: bool = False, out: Tensor | None = None) -> Tensor:
     """The pseudo-inverse: singular values up to ``max(atol, rtol * largest)`` count as 0. ``rcond`` is an older name of
     ``rtol``, and the only one by position."""
 def qr(A: Tensor, mode: str = 'reduced', *, out: Sequence[Tensor] | None = None) -> linalg_qr:
@@ -96,6 +96,6 @@ def vander(x: Tensor, *, N: int | None = None, out: Tensor | None = None) -> Ten
     """The powers 0 to ``N - 1`` of each element, in a new last dimension; ``N`` is by default the last extent."""
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Dot products of vectors along ``dim``, the first conjugated, with broadcasting."""
-def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
+def vector_norm(x: Tensor, ord: float | str = 2, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
     """``sum(abs(x) ** ord) ** (1 / ord)`` over ``dim``, by default over all elements."""
 __all__ = ['LinAlgError', 'cholesky', 'cholesky_ex', 'cond', 'cross', 'det', 'diagonal', 'eig', 'eigh', 'eigvals', 'eigvalsh', 'householder_product', 'inv', 'inv_ex', 'ldl_factor', 'ldl_factor_ex', 'ldl_solve', 'lstsq', 'lu', 'lu_factor', 'lu_factor_ex', 'lu_solve', 'matmul', 'matrix_exp', 'matrix_norm', 'matrix_power', 'matrix_rank', 'multi_dot', 'norm', 'pinv', 'qr', 'slogdet', 'solve', 'solve_ex', 'solve_triangular', 'svd', 'svdvals', 'tensorinv', 'tensorsolve', 'vander', 'vecdot', 'vector_norm']

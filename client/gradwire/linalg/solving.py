@@ -61,7 +61,14 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     return Lstsq(*call("linalg_lstsq", A, B, rcond, driver))
 
 
-def pinv(A: Tensor, rcond: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
+def pinv(
+    A: Tensor,
+    rcond: float | Tensor | None = None,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+    hermitian: bool = False,
+) -> Tensor:
     """The pseudo-inverse: singular values up to ``max(atol, rtol * largest)`` count as 0. ``rcond`` is an older name of
     ``rtol``, and the only one by position."""
     return call("linalg_pinv", A, atol, rtol if rcond is None else rcond, hermitian)

@@ -6,7 +6,7 @@ import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, IndexOutOfRange
 
@@ -91,13 +91,14 @@ class _Numbered(Module):
 class Sequential(_Numbered):
     """Modules applied one after the other, given as arguments or as one mapping from names to modules."""
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Module | Mapping[str, Module]) -> None:
         super().__init__()
-        if len(args) == 1 and isinstance(args[0], Mapping):
-            for name, module in args[0].items():
+        given: Any = args
+        if len(given) == 1 and isinstance(given[0], Mapping):
+            for name, module in given[0].items():
                 self.add_module(name, module)
         else:
-            for i, module in enumerate(args):
+            for i, module in enumerate(given):
                 self.add_module(str(i), module)
 
     def forward(self, input: Any) -> Any:
@@ -106,7 +107,12 @@ class Sequential(_Numbered):
             input = module(input)
         return input
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+
+    def __getitem__(self, index: int | slice) -> Module | Self:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
         return list(self)[position(index, len(self))]
@@ -137,7 +143,12 @@ class ModuleList(_Numbered):
         if modules is not None:
             self.extend(modules)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+
+    def __getitem__(self, index: int | slice) -> Module | Self:
         if isinstance(index, slice):
             return type(self)(list(self)[index])
         return list(self)[position(index, len(self))]

@@ -21,6 +21,7 @@ from .._core.context.layouts import layout as Layout
 from .._core.context.layouts import strided
 from .._core.session.current_session import current_session
 from .._core.surface.creation import upload
+from .._core.tensor.tensor import Tensor
 
 __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
@@ -50,7 +51,7 @@ class _Window:
         """How many steps one period has."""
         self.at = np.arange(self.length, dtype=np.float64)
 
-    def made(self, values: Any) -> Any:
+    def made(self, values: Any) -> Tensor:
         """The tensor; a window of one element is 1."""
         if self.length == 1:
             values = np.ones(1)
@@ -63,7 +64,7 @@ def _options(
     return dtype, layout, device, requires_grad
 
 
-def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **options: Any) -> Any:
+def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **options: Any) -> Tensor:
     """``exp(-|k - center| / tau)``; the centre may be chosen for periodic windows only.
 
     Raises:
@@ -78,13 +79,13 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
     return window.made(np.exp(-np.abs(window.at - middle) / tau))
 
 
-def cosine(M: int, *, sym: bool = True, **options: Any) -> Any:
+def cosine(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """Half a period of a sine: ``sin(pi * (k + 0.5) / M)``."""
     window = _Window("cosine", M, sym, *_options(**options))
     return window.made(np.sin((window.at + 0.5) * (math.pi / (window.span + 1))))
 
 
-def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> Any:
+def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> Tensor:
     """A bell curve of standard deviation ``std``.
 
     Raises:
@@ -96,7 +97,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> A
     return window.made(np.exp(-0.5 * ((window.at - window.span / 2) / std) ** 2))
 
 
-def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> Any:
+def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> Tensor:
     """Kaiser's window, made of the modified Bessel function of order 0; ``beta`` shapes it.
 
     Raises:
@@ -108,7 +109,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> A
     return window.made(formulas.kaiser(beta)(window.at, window.span))
 
 
-def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: Any) -> Any:
+def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: Any) -> Tensor:
     """``sum((-1) ** i * a[i] * cos(2 * pi * i * k / span))``.
 
     Raises:
@@ -128,32 +129,32 @@ def _cosines(name: str, M: Any, a: Any, sym: bool, options: dict[str, Any]) -> A
     return window.made(formulas.cosines(*weights)(window.at, window.span))
 
 
-def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options: Any) -> Any:
+def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options: Any) -> Tensor:
     """``alpha - (1 - alpha) * cos(2 * pi * k / span)``."""
     return _cosines("general_hamming", M, [alpha, 1 - alpha], sym, options)
 
 
-def hamming(M: int, *, sym: bool = True, **options: Any) -> Any:
+def hamming(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """Hamming's window: :func:`general_hamming` with 0.54."""
     return _cosines("hamming", M, [0.54, 0.46], sym, options)
 
 
-def hann(M: int, *, sym: bool = True, **options: Any) -> Any:
+def hann(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """Hann's window: :func:`general_hamming` with 0.5, a raised cosine."""
     return _cosines("hann", M, [0.5, 0.5], sym, options)
 
 
-def blackman(M: int, *, sym: bool = True, **options: Any) -> Any:
+def blackman(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """Blackman's window, of three cosines."""
     return _cosines("blackman", M, [0.42, 0.5, 0.08], sym, options)
 
 
-def nuttall(M: int, *, sym: bool = True, **options: Any) -> Any:
+def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """Nuttall's window of four cosines, minimal in its highest side lobe."""
     return _cosines("nuttall", M, [0.3635819, 0.4891775, 0.1365995, 0.0106411], sym, options)
 
 
-def bartlett(M: int, *, sym: bool = True, **options: Any) -> Any:
+def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """Bartlett's window, a triangle with zeros at its ends."""
     window = _Window("bartlett", M, sym, *_options(**options))
     return window.made(formulas.triangle(window.at, window.span))

@@ -11,6 +11,7 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
+from .._core.context.argument_types import Device
 from .._core.context.modes import no_grad
 from .._core.dispatch.dispatch import call
 from .._core.surface.creation import empty, randint
@@ -48,7 +49,7 @@ def _bounds(dtype: DType, low: float | None, high: float | None) -> tuple[Any, A
 def make_tensor(
     *shape: Any,
     dtype: DType,
-    device: Any,
+    device: Device,
     low: float | None = None,
     high: float | None = None,
     requires_grad: bool = False,

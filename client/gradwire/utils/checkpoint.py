@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from gradwire_protocol.errors import ArgumentValueError, CheckpointError, GraphError
 from gradwire_protocol.table import TABLE
@@ -39,6 +39,9 @@ def noop_context_fn() -> Contexts:
     return nullcontext(), nullcontext()
 
 
+Returned = TypeVar("Returned")
+
+
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     """Accepted for PyTorch's sake: the second run always goes to the function's end."""
@@ -52,7 +55,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 
 def checkpoint(
-    function: Callable[..., Any],
+    function: Callable[..., Returned],
     *args: Any,
     use_reentrant: bool | None = None,
     context_fn: Callable[[], Contexts] = noop_context_fn,
@@ -61,7 +64,7 @@ def checkpoint(
     early_stop: bool = True,
     preserve_rng_state: bool = True,
     **kwargs: Any,
-) -> Any:
+) -> Returned:
     """Call ``function`` without keeping what its operations save for backward; backward calls it again.
 
     Args:

@@ -141,7 +141,7 @@ def _anomalies(session: Session, before: Iterable[tuple[Any, int]], create_graph
 
 def backward(
     tensors: Tensors,
-    grad_tensors: Any = None,
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     grad_variables: Any = None,
@@ -242,7 +242,7 @@ def backward(
 def grad(
     outputs: Tensors,
     inputs: Tensors,
-    grad_outputs: Any = None,
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,

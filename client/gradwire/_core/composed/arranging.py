@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from gradwire_protocol.shapes import broadcast, canonical_dim
 from gradwire_protocol.table import TABLE
 
 from ..context.late_signatures import show_as
-from ..context.layouts import check_order, contiguous_format
+from ..context.layouts import check_order, contiguous_format, memory_format
 from ..context.size import Size
 from ..dispatch.dispatch import call, run
 from ..dispatch.out_argument import resize_, resize_as_
@@ -110,7 +110,9 @@ def diff(
     return input
 
 
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: Any = None) -> Tensor:
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Each element repeated, so many times each or as often as a tensor says.
 
     Raises:
@@ -136,7 +138,7 @@ for _function in (flatten, positive, ravel, fliplr, flipud, diagflat, repeat_int
 offer(diff, out=Out.EXACT | Out.WHOLE)
 
 
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinates of a grid: one tensor per axis, expanded to the shape of the grid.
 
     Raises:
@@ -168,7 +170,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
     return tuple(grids)
 
 
-def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Expanded to their common shape, without copying."""
     given = tensors_of(tensors)
     shape = broadcast(*[tuple(x.shape) for x in given])
@@ -193,8 +195,13 @@ def _cuts(name: str, either: Any, indices: Any, sections: int | None) -> Any:
 
 
 def tensor_split(
-    input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: int | None = None
-) -> tuple[Any, ...]:
+    input: Tensor,
+    indices_or_sections: int | Sequence[int] | Tensor | None = None,
+    dim: int = 0,
+    *,
+    indices: Sequence[int] | Tensor | None = None,
+    sections: int | None = None,
+) -> tuple[Tensor, ...]:
     """Views along a dimension: so many of nearly equal extent, or cut before the given positions.
 
     Raises:
@@ -217,15 +224,19 @@ def tensor_split(
         small, larger = divmod(extent, count)
         cuts = [i * small + min(i, larger) for i in range(1, count)]
     else:
-        cuts = list(indices_or_sections)
+        cuts = list(indices_or_sections)  # type: ignore[arg-type]  # no tensor any more
     bounds = zip([0, *cuts], [*cuts, extent], strict=True)
     return tuple(call("slice", input, dim, start, max(stop, start) if stop >= 0 else stop, 1) for start, stop in bounds)
 
 
 def _split_along(name: str, dim: int) -> None:
     def function(
-        input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: int | None = None
-    ) -> tuple[Any, ...]:
+        input: Tensor,
+        indices_or_sections: int | Sequence[int] | Tensor | None = None,
+        *,
+        indices: Sequence[int] | Tensor | None = None,
+        sections: int | None = None,
+    ) -> tuple[Tensor, ...]:
         indices_or_sections = _cuts(name, indices_or_sections, indices, sections)
         along = 0 if name == "hsplit" and input.ndim == 1 else dim
         if input.ndim <= along:
@@ -259,7 +270,7 @@ COPIED: Final = {
 
 
 @offer
-def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
     """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
     check_order(memory_format, input.ndim)
     if memory_format is contiguous_format and not input.is_contiguous():
@@ -293,12 +304,12 @@ for _how, _views in COPIED.items():
         offer(copying(_name, _view_of(_name)), method=_name == "narrow", out=_how)
 
 
-def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Views of the given extents along a dimension."""
     return call("split", input, tuple(split_sizes), dim)
 
 
-def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
+def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Any:
     """Copies of the given extents along a dimension."""
     return tuple(call("clone", part).contiguous() for part in split_with_sizes(input, split_sizes, dim))
 
@@ -318,7 +329,7 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     return call("unsafe_split", input, split_size, dim)
 
 
-def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """:func:`unsafe_split` into parts of the given extents."""
     return call("unsafe_split", input, tuple(split_sizes), dim)
 
@@ -334,7 +345,7 @@ _as_strided_scatter = FUNCTIONS["as_strided_scatter"]
 
 
 @offer
-def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """A view of the tensor's memory with any size and strides, both in elements.
 
     ``storage_offset`` counts from the beginning of the memory, not of the tensor, which is the default.
@@ -351,7 +362,9 @@ offer(copying("as_strided", as_strided), method=False, out=Out.EXACT)
 
 
 @offer
-def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """A copy of the tensor with ``src`` written into the part that :func:`as_strided` shows. One round trip where an
     offset is given.
 
@@ -362,7 +375,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
     return _as_strided_scatter(input, src, size, stride, begin)
 
 
-def empty_strided(size: Any, stride: Any, *, requires_grad: bool = False, **options: Any) -> Tensor:
+def empty_strided(size: Sequence[int], stride: Sequence[int], *, requires_grad: bool = False, **options: Any) -> Tensor:
     """Uninitialised, of a size, with the given strides (in elements).
 
     Raises:
@@ -375,7 +388,7 @@ def empty_strided(size: Any, stride: Any, *, requires_grad: bool = False, **opti
     return finish(shown.detach(), requires_grad)
 
 
-def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
+def empty_permuted(size: Sequence[int], physical_layout: Any, **options: Any) -> Tensor:
     """Uninitialised, dense, with the dimensions in memory in the order ``physical_layout``, the outermost first.
 
     Raises:
@@ -390,7 +403,7 @@ def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
     return empty_strided(tuple(size), tuple(stride), **options)
 
 
-def new_empty_strided(self: Tensor, size: Any, stride: Any, **options: Any) -> Tensor:
+def new_empty_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], **options: Any) -> Tensor:
     """:func:`empty_strided`, of the dtype and on the device of a tensor unless others are given."""
     options.setdefault("dtype", self.dtype)
     options.setdefault("device", self.device)

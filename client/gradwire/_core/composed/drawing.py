@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Sequence
 from typing import Any, Final
 
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
+from ..context.argument_types import Device
+from ..context.layouts import layout
 from ..dispatch.dispatch import call
 from ..dispatch.out_argument import accepts_out
 from ..surface.creation import finish, place
@@ -17,8 +21,9 @@ from ..tensor.tensor import Tensor
 
 
 def normal(
-    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
+    mean: float | Tensor = 0.0, std: float | Tensor = 1.0, size: Sequence[int] | None = None, *,
+    dtype: DType | None = None, device: Device = None, requires_grad: bool = False, layout: layout | None = None,
+    pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Normal random numbers: of tensors of means and deviations, or of numbers and a size.
 

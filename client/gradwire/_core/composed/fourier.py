@@ -180,19 +180,25 @@ def _complex_nd(name: str, input: Tensor, s: Any, dim: Any, norm: Any, forward: 
 
 
 @accepts_out
-def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def fftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """:func:`fft` along several dimensions, all by default; ``s`` has the number of points of each."""
     return _complex_nd("fftn", input, s, dim, norm, True)
 
 
 @accepts_out
-def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def ifftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """The inverse of :func:`fftn`."""
     return _complex_nd("ifftn", input, s, dim, norm, False)
 
 
 @accepts_out
-def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def rfftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """:func:`fftn` of real numbers: the last dimension has only the frequencies that are not negative."""
     x = _prepared("rfftn", input, "real")
     dims, sizes = _dims_and_sizes("rfftn", x, s, dim)
@@ -212,14 +218,18 @@ def _to_real_nd(name: str, input: Tensor, s: Any, dim: Any) -> tuple[Tensor, lis
 
 
 @accepts_out
-def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def irfftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """The inverse of :func:`rfftn`, real; ``s[-1]`` tells an odd number of points from an even one."""
     x, dims, last = _to_real_nd("irfftn", input, s, dim)
     return call("fft_c2r", x, tuple(dims), _scale(norm, False), last)
 
 
 @accepts_out
-def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def hfftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """:func:`fftn` of numbers of which the last dimension holds one half, the other being the conjugates: real."""
     x, dims, last = _to_real_nd("hfftn", input, s, dim)
     scale = _scale(norm, True)
@@ -229,7 +239,9 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 
 @accepts_out
-def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def ihfftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """The inverse of :func:`hfftn`: half of the last dimension."""
     x = _prepared("ihfftn", input, "real")
     dims, sizes = _dims_and_sizes("ihfftn", x, s, dim)
@@ -240,7 +252,14 @@ def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 
 
 def _planar(name: str, whole: Callable[..., Any]) -> Callable[..., Any]:
-    def plane(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Any:
+    def plane(
+        input: Tensor,
+        s: Sequence[int] | None = None,
+        dim: int | Sequence[int] = (-2, -1),
+        norm: str | None = None,
+        *,
+        out: Tensor | None = None,
+    ) -> Tensor:
         return whole(input, s, dim, norm, out=out)
 
     plane.__name__ = plane.__qualname__ = name
@@ -264,12 +283,12 @@ def _rolled(name: str, input: Tensor, dim: Any, up: int) -> Any:
     return call("roll", input, tuple((input.shape[d] + up) // 2 for d in dims), dims)
 
 
-def fftshift(input: Tensor, dim: Any = None) -> Tensor:
+def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Frequency 0 moved to the middle of each dimension, or of those given."""
     return _rolled("fftshift", input, dim, 0)
 
 
-def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
+def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of :func:`fftshift`."""
     return _rolled("ifftshift", input, dim, 1)
 

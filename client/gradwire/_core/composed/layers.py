@@ -22,7 +22,7 @@ FUNCTIONAL: Final[dict[str, Callable[..., Any]]] = {}
 def _of_training(name: str) -> None:
     """Offer a dropout of ``nn.functional`` with its arguments in a row, and its form that writes into the input."""
 
-    def function(input: Tensor, p: float, train: bool) -> Any:
+    def function(input: Tensor, p: float, train: bool) -> Tensor:
         return FUNCTIONAL[name](input, p, train)
 
     def in_place(input: Tensor, p: float, train: bool) -> Tensor:

@@ -140,7 +140,12 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
 
 def vector_norm(
-    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None
+    x: Tensor,
+    ord: float | str = 2,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
 ) -> Tensor:
     """``sum(abs(x) ** ord) ** (1 / ord)`` over ``dim``, by default over all elements.
 
@@ -175,7 +180,12 @@ def _check_dtype(name: str, x: Tensor, dtype: DType | None) -> None:
 
 
 def matrix_norm(
-    A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: DType | None = None
+    A: Tensor,
+    ord: float | str = "fro",
+    dim: int | Sequence[int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
 ) -> Tensor:
     """The norm of each matrix in the dimensions ``dim``: "fro", "nuc", or 1, 2, inf and their negatives.
 
@@ -229,7 +239,14 @@ def _kept(x: Tensor, rows: int, columns: int, keepdim: bool) -> Tensor:
     return x
 
 
-def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+def norm(
+    A: Tensor,
+    ord: float | str | None = None,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Tensor:
     """:func:`vector_norm` where ``dim`` is one dimension, :func:`matrix_norm` where it is two; without ``dim`` as many
     as the tensor has. Without an ``ord``, the 2-norm of all elements (of those in ``dim``).
 
@@ -251,7 +268,7 @@ def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, 
     return vector_norm(A, ord, dim, keepdim, dtype=dtype)
 
 
-def cond(A: Tensor, p: Any = None) -> Tensor:
+def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number: the quotient of the largest and the smallest singular value for ``p`` None, 2 or -2, the
     product of the norms of order ``p`` of the matrix and its inverse for others. Infinite for singular matrices."""
     if A.ndim < 2:
@@ -273,7 +290,14 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
     return call("where", call("ne", info, 0), inf, found)
 
 
-def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
+def matrix_rank(
+    A: Tensor,
+    tol: float | Tensor | None = None,
+    hermitian: bool = False,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+) -> Tensor:
     """How many singular values (eigenvalues, with ``hermitian``) are larger than ``max(atol, rtol * largest)``.
 
     ``rtol`` is by default the dtype's epsilon times the larger extent, 0 where an ``atol`` above 0 is given. ``tol`` is

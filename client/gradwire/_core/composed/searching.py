@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwire_protocol import dtypes
@@ -25,8 +25,8 @@ _isclose = FUNCTIONS["isclose"]
 
 
 def searchsorted(
-    sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
-    sorter: Tensor | None = None,
+    sorted_sequence: Tensor, input: Tensor | float, *, out_int32: bool = False, right: bool = False,
+    side: str | None = None, sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Where each value would have to be inserted to keep the last dimension of ``sorted_sequence`` in order.
 
@@ -52,7 +52,7 @@ def searchsorted(
     return call("searchsorted", sorted_sequence, input, out_int32, right)
 
 
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(input: Tensor | float, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The number of the interval between sorted ``boundaries`` that each value falls into."""
     return call("bucketize", input, boundaries, out_int32, right)
 
@@ -62,7 +62,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, 
     return _nonzero(call("reshape", input, (1,)) if as_tuple and input.ndim == 0 else input, as_tuple=as_tuple)
 
 
-def unravel_index(indices: Tensor, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Any, ...]:
     """The coordinates in a tensor of ``shape`` of elements given by their number in row-major order.
 
     Raises:
@@ -140,7 +140,9 @@ def unique_consecutive(
     return found if return_inverse or return_counts else found[0]
 
 
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+def isin(
+    elements: Tensor | float, test_elements: Tensor | float, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
     """Which elements occur among the others."""
     pool = test_elements if isinstance(test_elements, Tensor) else tensor(test_elements)
     asked = elements if isinstance(elements, Tensor) else tensor(elements)

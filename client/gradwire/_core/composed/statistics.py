@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.dtypes import BOOLEAN, INTEGRAL, float32
+from gradwire_protocol.dtypes import BOOLEAN, INTEGRAL, DType, float32
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, Unsupported
 from gradwire_protocol.out import Out
 from gradwire_protocol.shapes import canonical_dim
@@ -77,7 +77,13 @@ offer(histogram, out=Out.EXACT)
 offer(histogramdd, method=False)
 
 
-def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+def norm(
+    input: Tensor,
+    p: float | str = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+) -> Tensor:
     """The vector norm of all elements or along dimensions; ``"fro"`` is the norm of order 2."""
     if p == "nuc":
         return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
@@ -89,12 +95,12 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return call("norm", call("sub", input, other), p)
 
 
-def frobenius_norm(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+def frobenius_norm(input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False) -> Tensor:
     """The norm of order 2, of all elements or over the dimensions of matrices."""
     return call("norm", input, 2, dim, keepdim)
 
 
-def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+def nuclear_norm(input: Tensor, dim: int | Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
     """The sum of the singular values of matrices."""
     return norm(input, "nuc", dim, keepdim)
 
@@ -273,7 +279,7 @@ def _operands(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
     return canonical_dim(dim, y.ndim)
 
 
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """The integral along a dimension by the trapezoid rule: of values at points ``x``, or at a distance ``dx`` (1).
 
     Raises:
@@ -290,7 +296,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     return call("div", call("sum", call("mul", _widths("trapezoid", y, x, dim), heights), (dim,)), 2.0)
 
 
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """The integrals from the first point to each further one, by the trapezoid rule: see :func:`trapezoid`."""
     dim = _operands("cumulative_trapezoid", y, x, dx, dim)
     heights = call("add", _part(y, dim, 1), _part(y, dim, 0, -1))
@@ -300,7 +306,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
     return call("div", call("cumsum", call("mul", widths, heights), dim), 2.0)
 
 
-def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """:func:`trapezoid`, by its older name."""
     return trapezoid(y, x, dx=dx, dim=dim)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 from gradwire_protocol.ops.batching import RANDOMNESS
@@ -23,16 +23,18 @@ from ..tensor.tensor import Tensor
 __all__ = ["materialize", "vmap"]
 
 Dim = int | None
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
 
 
 def vmap(
-    func: Callable[..., Any],
+    func: Callable[Given, Returned],
     in_dims: Any = 0,
     out_dims: Any = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[Given, Returned]:
     """A function that maps ``func`` over a dimension of its arguments.
 
     Args:

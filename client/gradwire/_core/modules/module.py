@@ -6,7 +6,7 @@ import builtins
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Self, overload
+from typing import Any, Self, TypeVar, overload
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
@@ -25,6 +25,7 @@ from .hooked import Hooked
 from .parameter import Buffer, Parameter, clear_gradients
 from .state import Stateful
 
+SomeModule = TypeVar("SomeModule", bound="Module")
 _TABLES = ("_parameters", "_buffers", "_modules")
 
 

@@ -68,11 +68,11 @@ class Generator:
         """The seed that it was started with last."""
         return self._seed % (1 << 64)
 
-    def get_state(self) -> Any:
+    def get_state(self) -> Tensor:
         """The state, a uint8 tensor of 16 elements. No round trip."""
         return call("clone", self._there())
 
-    def set_state(self, new_state: Any) -> Generator:
+    def set_state(self, new_state: Tensor) -> Generator:
         """Go on from a state that :meth:`get_state` gave. Returns itself."""
         self._state = call("clone", checked_state(new_state))
         return self
@@ -149,10 +149,10 @@ class _SessionsOwn(Generator):
         """The seed that the session was started with last. One round trip."""
         return int(np.asarray(self.get_state().tolist(), np.uint8).view(np.uint64)[0])
 
-    def get_state(self) -> Any:
+    def get_state(self) -> Tensor:
         return call("get_rng_state")
 
-    def set_state(self, new_state: Any) -> Generator:
+    def set_state(self, new_state: Tensor) -> Generator:
         call("set_rng_state", checked_state(new_state))
         return self
 

@@ -12,6 +12,7 @@ import numpy as np
 from gradwire_protocol.dtypes import DType, bfloat16
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
+from ..context.argument_types import Device
 from ..context.numpy_dtypes import NUMPY_DTYPES
 from ..dispatch.dispatch import call
 from ..tensor.tensor import Tensor
@@ -20,7 +21,12 @@ from .methods import attach
 
 
 def asarray(
-    obj: Any, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any,
+    *,
+    dtype: DType | None = None,
+    device: Device = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A tensor of a tensor, an array of any library, a buffer, a number or nested sequences of numbers.
 
@@ -99,7 +105,7 @@ class _Capsule:
         return 1, 0
 
 
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
     """A tensor of an array that speaks DLPack, or of a capsule of one, in the host's memory. It is copied.
 
     Raises:

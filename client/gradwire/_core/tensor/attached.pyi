@@ -198,11 +198,11 @@ class Attached:
         """The indices that :func:`sort` gives."""
     def argwhere(self, *, out: Tensor | None = None) -> Tensor:
         """Same as :func:`nonzero`."""
-    def as_strided(self, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
+    def as_strided(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         """A view of the tensor's memory with any size and strides, both in elements."""
     def as_strided_(self, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
         """Lay another shape and strides over the tensor's memory: see :func:`as_strided`."""
-    def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
+    def as_strided_scatter(self, src: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         """A copy of the tensor with ``src`` written into the part that :func:`as_strided` shows. One round trip where an
     offset is given."""
     def as_subclass(self, cls: _type[Tensor]) -> Tensor:
@@ -315,7 +315,7 @@ class Attached:
         """Cut the values to the range from ``min`` to ``max``; either may be left out, not both."""
     def clip_(self, min: Tensor | complex | None = None, max: Tensor | complex | None = None) -> Tensor:
         """In-place form of :func:`clamp`: writes the result into ``self``."""
-    def clone(self, *, memory_format: Any = None) -> Tensor:
+    def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
         """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
     def combinations(self, r: _int = 2, with_replacement: _bool = False) -> Tensor:
         """The combinations of ``r`` elements of a vector, a row each, in lexicographic order of their places."""
@@ -406,7 +406,7 @@ class Attached:
         """The sum of products of two vectors of equal length, as a 0-dim tensor. Nothing is conjugated."""
     def double(self, memory_format: memory_format | None = None) -> Tensor:
         """In dtype float64."""
-    def dsplit(self, indices_or_sections: Any = None, *, indices: Any = None, sections: _int | None = None) -> tuple[Any, ...]:
+    def dsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
         """Views along dimension 2: so many of equal extent, or cut there."""
     def einsum(self, *operands: Any) -> Tensor:
         """Products of tensors summed over repeated letters: ``einsum("ij,jk->ik", a, b)``; or over repeated numbers from 0
@@ -551,7 +551,7 @@ class Attached:
     the tensor. If both are 0 (or equal), they are the extremes of the elements. What is outside does not count."""
     def histogram(self, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> _histogram:
         """(hist, bin_edges): how many elements, or how much ``weight``, falls into each interval."""
-    def hsplit(self, indices_or_sections: Any = None, *, indices: Any = None, sections: _int | None = None) -> tuple[Any, ...]:
+    def hsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
         """Views along dimension 1: so many of equal extent, or cut there."""
     def hypot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """``sqrt(self**2 + other**2)`` without overflow on the way. Floating point only."""
@@ -646,7 +646,7 @@ class Attached:
         """Whether ``|input - other| <= atol + rtol * |other|``, element by element."""
     def isfinite(self, *, out: Tensor | None = None) -> Tensor:
         """Whether an element is neither NaN nor infinite."""
-    def isin(self, test_elements: Any, *, assume_unique: _bool = False, invert: _bool = False) -> Tensor:
+    def isin(self, test_elements: Tensor | _float, *, assume_unique: _bool = False, invert: _bool = False) -> Tensor:
         """Which elements occur among the others."""
     def isinf(self, *, out: Tensor | None = None) -> Tensor:
         """Whether an element is infinite; of a complex number, whether either part is."""
@@ -885,7 +885,7 @@ class Attached:
         """Like gradwire.empty, with this tensor's dtype and device."""
     @overload
     def new_empty(self, *size: _int, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...
-    def new_empty_strided(self, size: Any, stride: Any, **options: Any) -> Tensor:
+    def new_empty_strided(self, size: Sequence[_int], stride: Sequence[_int], **options: Any) -> Tensor:
         """:func:`empty_strided`, of the dtype and on the device of a tensor unless others are given."""
     def new_full(self, size: _int | Sequence[_int], fill_value: complex | Tensor, *, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
         """Like gradwire.full, with this tensor's dtype and device."""
@@ -913,7 +913,7 @@ class Attached:
     def nonzero_static(self, *, size: _int, fill_value: _int = -1, out: Tensor | None = None) -> Tensor:
         """The indices of the first ``size`` elements that are not zero, a row each; rows beyond hold ``fill_value``.
     Unlike that of :func:`nonzero`, the result's shape does not depend on data."""
-    def norm(self, p: Any = 'fro', dim: Any = None, keepdim: _bool = False, dtype: Any = None) -> Tensor:
+    def norm(self, p: _float | str = 'fro', dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: DType | None = None) -> Tensor:
         """The vector norm of all elements or along dimensions; ``"fro"`` is the norm of order 2."""
     def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with normal numbers of this mean and standard deviation."""
@@ -994,7 +994,7 @@ class Attached:
         """In-place form of :func:`renorm`: writes the result into ``self``."""
     def repeat(self, *sizes: Any, repeats: Any = ...) -> Tensor:
         """The tensor repeated along each dimension."""
-    def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *, output_size: Any = None) -> Tensor:
+    def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
         """Each element repeated, so many times each or as often as a tensor says."""
     @overload
     def reshape(self, shape: Sequence[_int], *, out: Tensor | None = None) -> Tensor:
@@ -1083,7 +1083,7 @@ class Attached:
         """(the values in order along ``dim``, the indices they came from)."""
     def split(self, split_size_or_sections: Sequence[_int] | _int, dim: _int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
         """Views of consecutive parts along a dimension: of one size (the last may be smaller), or of given sizes."""
-    def split_with_sizes(self, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+    def split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         """Views of the given extents along a dimension."""
     def sqrt(self, *, out: Tensor | None = None) -> Tensor:
         """The square root: NaN below 0, an infinite gradient at 0; integers become floats."""
@@ -1146,7 +1146,7 @@ class Attached:
         """Hyperbolic tangent; integers become floats."""
     def tanh_(self) -> Tensor:
         """In-place form of :func:`tanh`: writes the result into ``self``."""
-    def tensor_split(self, indices_or_sections: Any = None, dim: _int = 0, *, indices: Any = None, sections: _int | None = None) -> tuple[Any, ...]:
+    def tensor_split(self, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, dim: _int = 0, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
         """Views along a dimension: so many of nearly equal extent, or cut before the given positions."""
     @overload
     def tile(self, dims: Sequence[_int], *, out: Tensor | None = None) -> Tensor:
@@ -1227,7 +1227,7 @@ class Attached:
         """:func:`chunk` without autograd's knowledge that the parts share memory: they may be changed in place."""
     def unsafe_split(self, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """:func:`split` without autograd's knowledge that the parts share memory: they may be changed in place."""
-    def unsafe_split_with_sizes(self, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+    def unsafe_split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         """:func:`unsafe_split` into parts of the given extents."""
     def unsqueeze(self, dim: _int, *, out: Tensor | None = None) -> Tensor:
         """A view with a dimension of extent 1 inserted at ``dim``."""
@@ -1248,7 +1248,7 @@ class Attached:
     def view(self, *size: _int) -> Tensor: ...
     def view_as(self, other: Tensor) -> Tensor:
         """Viewed with the shape of another tensor."""
-    def vsplit(self, indices_or_sections: Any = None, *, indices: Any = None, sections: _int | None = None) -> tuple[Any, ...]:
+    def vsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
         """Views along dimension 0: so many of equal extent, or cut there."""
     def where(self, condition: Tensor, other: Tensor | complex) -> Tensor:
         """Elements of the tensor where ``condition`` holds, of ``other`` elsewhere."""

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from ..._core.dispatch.dispatch import call
+from ..._core.modules.module import Module, SomeModule
 from ..._core.modules.parameter import Parameter
 from ..._core.surface.creation import ones_like, zeros_like
 from ..._core.tensor.tensor import Tensor
@@ -18,7 +19,7 @@ def _evaluating(layer: Any, bn: Any) -> None:
         raise AssertionError("a batch normalization without running statistics cannot be fused")
 
 
-def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
+def fuse_conv_bn_eval(conv: SomeModule, bn: Module, transpose: bool = False) -> SomeModule:
     """A copy of a convolution that also does what the batch normalization after it does.
 
     Args:
@@ -39,7 +40,7 @@ def fuse_conv_bn_weights(
     return _fused(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 1 if transpose else 0)
 
 
-def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
+def fuse_linear_bn_eval(linear: SomeModule, bn: Module) -> SomeModule:
     """A copy of a linear layer that also does what the batch normalization after it does.
 
     Raises:

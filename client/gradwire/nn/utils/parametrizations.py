@@ -9,7 +9,7 @@ from gradwire_protocol.errors import ArgumentValueError, IndexOutOfRange, Unsupp
 from ..._core.composed.decompositions import geqrf
 from ..._core.context.modes import no_grad
 from ..._core.dispatch.dispatch import call
-from ..._core.modules.module import Module
+from ..._core.modules.module import Module, SomeModule
 from ..._core.surface.creation import eye, randn, zeros, zeros_like
 from ..._core.tensor.tensor import Tensor
 from .. import functional as F
@@ -35,7 +35,7 @@ class _WeightNorm(Module):
         return norm_except_dim(weight, 2, self.dim), weight
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+def weight_norm(module: SomeModule, name: str = "weight", dim: int | None = 0) -> SomeModule:
     """Train a weight as its length, ``original0``, and its direction, ``original1``; returns the module.
 
     Salimans and Kingma, "Weight Normalization" (2016). State dicts of :func:`gradwire.nn.utils.weight_norm` fit.
@@ -91,8 +91,8 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(
-    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
-) -> Any:
+    module: SomeModule, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> SomeModule:
     """Divide a weight by its largest singular value, which power iteration follows; returns the module.
 
     Miyato et al., "Spectral Normalization for Generative Adversarial Networks" (2018).
@@ -133,7 +133,7 @@ class _Orthogonal(Module):
         if use_trivialization:
             self.register_buffer("base", None)
 
-    def forward(self, X: Any) -> Tensor:
+    def forward(self, X: Tensor) -> Tensor:
         """The orthogonal matrix that belongs to any matrix."""
         wide = X.shape[-2] < X.shape[-1]
         if wide:
@@ -164,7 +164,7 @@ class _Orthogonal(Module):
         found = call("linalg_householder_product", reflectors, tau)
         return found * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
-    def right_inverse(self, Q: Any) -> Any:
+    def right_inverse(self, Q: Tensor) -> Any:
         """What gives this matrix, made orthogonal where it is not."""
         if tuple(Q.shape) != self.shape:
             raise ArgumentValueError(f"the weight has shape {list(self.shape)}, not {list(Q.shape)}")
@@ -206,8 +206,8 @@ def _orthonormal(A: Any) -> Any:
 
 
 def orthogonal(
-    module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
-) -> Any:
+    module: SomeModule, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+) -> SomeModule:
     """Keep a weight orthogonal, its rows or columns orthonormal whichever are fewer; returns the module.
 
     Args:

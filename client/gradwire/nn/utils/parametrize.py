@@ -13,7 +13,7 @@ from typing import Any
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
 from ..._core.context.modes import no_grad
-from ..._core.modules.module import Module
+from ..._core.modules.module import Module, SomeModule
 from ..._core.modules.parameter import Parameter
 from ..._core.tensor.tensor import Tensor
 from ..container import ModuleDict, ModuleList
@@ -139,7 +139,7 @@ class ParametrizationList(ModuleList):
             _need_like(f"what right_inverse gives as number {i}", part, original, shape=False)
             _replace(original, part)
 
-    def forward(self) -> Any:
+    def forward(self) -> Tensor:
         """The value of the parametrized tensor."""
         first, *others = list(self)
         if self.is_tensor:
@@ -167,7 +167,9 @@ def _property(name: str) -> property:
     return property(value, assign)
 
 
-def register_parametrization(module: Any, tensor_name: str, parametrization: Any, *, unsafe: bool = False) -> Any:
+def register_parametrization(
+    module: SomeModule, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> SomeModule:
     """Let a parameter or buffer be computed by a module from an original; returns the module.
 
     Its ``forward`` takes the original and gives the value. With a method ``right_inverse`` the tensor can be assigned,
@@ -213,7 +215,7 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Any
     return module
 
 
-def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Whether a tensor of the module is parametrized; without a name, whether any is."""
     listed = module.__dict__.get("_modules", {}).get("parametrizations")
     if not isinstance(listed, ModuleDict):
@@ -221,7 +223,7 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
     return len(listed) > 0 if tensor_name is None else tensor_name in listed
 
 
-def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
+def remove_parametrizations(module: SomeModule, tensor_name: str, leave_parametrized: bool = True) -> SomeModule:
     """Make a parametrized tensor an ordinary one again; returns the module.
 
     Args:
@@ -252,12 +254,14 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
     return module
 
 
-def type_before_parametrizations(module: Any) -> type:
+def type_before_parametrizations(module: Module) -> type:
     """The module's class, disregarding parametrizations."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
-def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
     """Give another module the parametrizations of one, with their originals; returns that other.
 
     Args:

@@ -7,13 +7,14 @@ before each forward ``name`` is set to their product.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, IndexOutOfRange
 
 from ..._core.dispatch.dispatch import call
+from ..._core.modules.module import Module, SomeModule
 from ..._core.surface.creation import ones_like, rand, rand_like, zeros_like
 from ..._core.tensor.tensor import Tensor
 from .vector import parameters_to_vector
@@ -27,20 +28,22 @@ class BasePruningMethod(ABC):
     PRUNING_TYPE: ClassVar[str]
     _tensor_name: str
 
-    def __call__(self, module: Any, inputs: Any) -> None:
+    def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask for a tensor of importances ``t``: ``default_mask`` with zeros for what is pruned."""
 
-    def apply_mask(self, module: Any) -> Any:
+    def apply_mask(self, module: Module) -> Tensor:
         """The pruned parameter of a module."""
         mask, original = (getattr(module, self._tensor_name + part) for part in ("_mask", "_orig"))
         return mask.to(original.dtype) * original
 
     @classmethod
-    def apply(cls, module: Any, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any) -> Any:
+    def apply(
+        cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
+    ) -> BasePruningMethod:
         """Prune a parameter, further than it may be pruned already.
 
         Args:
@@ -69,12 +72,12 @@ class BasePruningMethod(ABC):
         module.register_forward_pre_hook(container)
         return container
 
-    def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
+    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
         """A tensor with zeros for what is pruned, judged by itself unless there are other importances."""
         scores = _scores(importance_scores, t)
         return t * self.compute_mask(scores, default_mask=ones_like(t) if default_mask is None else default_mask)
 
-    def remove(self, module: Any) -> None:
+    def remove(self, module: Module) -> None:
         """Make the parameter an ordinary one again. What is zero stays zero."""
         name = self._tensor_name
         weight = self.apply_mask(module).detach()
@@ -108,7 +111,7 @@ class PruningContainer(BasePruningMethod):
                 self._tensor_name = method._tensor_name
             self.add_pruning_method(method)
 
-    def add_pruning_method(self, method: Any) -> None:
+    def add_pruning_method(self, method: BasePruningMethod | None) -> None:
         """Prune further.
 
         Raises:
@@ -124,13 +127,13 @@ class PruningContainer(BasePruningMethod):
     def __len__(self) -> int:
         return len(self._pruning_methods)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[BasePruningMethod]:
         return iter(self._pruning_methods)
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int) -> BasePruningMethod:
         return self._pruning_methods[idx]
 
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask with what the last method prunes of what is left."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(t.dtype)
@@ -140,7 +143,7 @@ class PruningContainer(BasePruningMethod):
         return mask
 
     @staticmethod
-    def _left(method: Any, t: Any, mask: Any) -> Any:
+    def _left(method: Any, t: Any, mask: Any) -> tuple[Any, ...]:
         if method.PRUNING_TYPE == "unstructured":
             return mask == 1
         everything = [slice(None)] * t.ndim
@@ -187,7 +190,7 @@ class Identity(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask as it is."""
         return default_mask
 
@@ -195,10 +198,10 @@ class Identity(BasePruningMethod):
 class _Unstructured(_Amount):
     PRUNING_TYPE = "unstructured"
 
-    def _ranks(self, t: Any) -> Any:
+    def _ranks(self, t: Any) -> Tensor:
         raise NotImplementedError
 
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Zeros for the elements that rank lowest."""
         count = self._count(t.numel())
         mask = default_mask.clone()
@@ -211,14 +214,14 @@ class _Unstructured(_Amount):
 class RandomUnstructured(_Unstructured):
     """Prunes elements at random: ``amount`` of them, or that share."""
 
-    def _ranks(self, t: Any) -> Any:
+    def _ranks(self, t: Any) -> Tensor:
         return rand_like(t)
 
 
 class L1Unstructured(_Unstructured):
     """Prunes the elements of least magnitude: ``amount`` of them, or that share."""
 
-    def _ranks(self, t: Any) -> Any:
+    def _ranks(self, t: Any) -> Tensor:
         return t.abs()
 
 
@@ -229,10 +232,10 @@ class _Structured(_Amount):
         super().__init__(amount)
         self.dim = dim
 
-    def _ranks(self, t: Any, dim: int) -> Any:
+    def _ranks(self, t: Any, dim: int) -> Tensor:
         raise NotImplementedError
 
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Zeros for the slices that rank lowest."""
         size = self._slices(t, self.dim)
         count = self._count(size)
@@ -248,18 +251,18 @@ class _Structured(_Amount):
 class RandomStructured(_Structured):
     """Prunes slices along ``dim`` at random: ``amount`` of them, or that share."""
 
-    def _ranks(self, t: Any, dim: int) -> Any:
+    def _ranks(self, t: Any, dim: int) -> Tensor:
         return rand(t.shape[dim], device=t.device)
 
 
 class LnStructured(_Structured):
     """Prunes the slices along ``dim`` of the least ``n``-norm: ``amount`` of them, or that share."""
 
-    def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
+    def __init__(self, amount: float, n: float | str, dim: int = -1) -> None:
         super().__init__(amount, dim)
         self.n = n
 
-    def _ranks(self, t: Any, dim: int) -> Any:
+    def _ranks(self, t: Any, dim: int) -> Tensor:
         return t.norm(p=self.n, dim=[d for d in range(t.ndim) if d != dim])
 
 
@@ -268,10 +271,10 @@ class CustomFromMask(BasePruningMethod):
 
     PRUNING_TYPE = "global"
 
-    def __init__(self, mask: Any) -> None:
+    def __init__(self, mask: Tensor) -> None:
         self.mask = mask
 
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Both masks."""
         return default_mask * self.mask.to(default_mask.dtype)
 
@@ -279,44 +282,51 @@ class CustomFromMask(BasePruningMethod):
 # The functions
 
 
-def identity(module: Any, name: str) -> Any:
+def identity(module: SomeModule, name: str) -> SomeModule:
     """Have a parameter pruned, by nothing yet; returns the module."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module: Any, name: str, amount: float) -> Any:
+def random_unstructured(module: SomeModule, name: str, amount: float) -> SomeModule:
     """Prune elements of a parameter at random; returns the module."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
-def l1_unstructured(module: Any, name: str, amount: float, importance_scores: Any = None) -> Any:
+def l1_unstructured(
+    module: SomeModule, name: str, amount: float, importance_scores: Tensor | None = None
+) -> SomeModule:
     """Prune the elements of a parameter that have the least magnitude; returns the module."""
     L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
     return module
 
 
-def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
+def random_structured(module: SomeModule, name: str, amount: float, dim: int) -> SomeModule:
     """Prune slices of a parameter along a dimension at random; returns the module."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
-def ln_structured(module: Any, name: str, amount: float, n: Any, dim: int, importance_scores: Any = None) -> Any:
+def ln_structured(
+    module: SomeModule, name: str, amount: float, n: float | str, dim: int, importance_scores: Tensor | None = None
+) -> SomeModule:
     """Prune the slices of a parameter along a dimension that have the least ``n``-norm; returns the module."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module: Any, name: str, mask: Any) -> Any:
+def custom_from_mask(module: SomeModule, name: str, mask: Tensor) -> SomeModule:
     """Prune what a mask says; returns the module."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def global_unstructured(
-    parameters: Iterable[tuple[Any, str]], pruning_method: Any, importance_scores: Any = None, **kwargs: Any
+    parameters: Iterable[tuple[Any, str]],
+    pruning_method: type[BasePruningMethod],
+    importance_scores: dict[tuple[Module, str], Tensor] | None = None,
+    **kwargs: Any,
 ) -> None:
     """Prune several parameters, (module, name) each, as if they were one.
 
@@ -350,7 +360,7 @@ def global_unstructured(
         start = stop
 
 
-def remove(module: Any, name: str) -> Any:
+def remove(module: SomeModule, name: str) -> SomeModule:
     """Make a pruned parameter an ordinary one again, with its zeros; returns the module.
 
     Raises:
@@ -364,6 +374,6 @@ def remove(module: Any, name: str) -> Any:
     raise ArgumentValueError(f"{name!r} of {type(module).__name__} is not pruned")
 
 
-def is_pruned(module: Any) -> bool:
+def is_pruned(module: Module) -> bool:
     """Whether any parameter of a module or of those below it is pruned."""
     return any(isinstance(hook, BasePruningMethod) for m in module.modules() for hook in m._forward_pre_hooks.values())

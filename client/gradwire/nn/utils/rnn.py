@@ -38,7 +38,11 @@ class PackedSequence(_Fields):
     """What batch_sizes holds, where that is known without asking the server."""
 
     def __new__(
-        cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
+        cls,
+        data: Any,
+        batch_sizes: Any = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
     ) -> Self:
         if batch_sizes is None:
             if not isinstance(data, (list, tuple)) or len(data) != 2:
@@ -121,14 +125,16 @@ class PackedSequence(_Fields):
         return found
 
 
-def packed(data: Any, sizes: tuple[int, ...], sorted_indices: Any = None, unsorted_indices: Any = None) -> Any:
+def packed(
+    data: Tensor, sizes: tuple[int, ...], sorted_indices: Tensor | None = None, unsorted_indices: Tensor | None = None
+) -> PackedSequence:
     """A packed sequence whose steps' numbers of rows are known here."""
     made = PackedSequence(data, tensor(sizes, dtype=dtypes.int64), sorted_indices, unsorted_indices)
     made._sizes = sizes
     return made
 
 
-def like(sequence: PackedSequence, data: Any) -> PackedSequence:
+def like(sequence: PackedSequence, data: Tensor) -> PackedSequence:
     """A packed sequence of other data, with the same steps and order."""
     made = PackedSequence(data, sequence.batch_sizes, sequence.sorted_indices, sequence.unsorted_indices)
     made._sizes = sequence._sizes
@@ -243,7 +249,7 @@ def pad_sequence(
     return call("pad_sequence", list(sequences), batch_first, padding_value, padding_side)
 
 
-def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Any]:
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
     """The sequences in a padded tensor, each of its own length."""
     if not batch_first:
         padded_sequences = call("transpose", padded_sequences, 0, 1)
@@ -258,7 +264,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The sequences of a packed one, in the order they were given in."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

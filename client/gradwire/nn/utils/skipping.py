@@ -7,11 +7,11 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError
 
-from ..._core.modules.module import Module
+from ..._core.modules.module import Module, SomeModule
 from .. import init
 
 
-def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+def skip_init(module_cls: type[SomeModule], *args: Any, **kwargs: Any) -> SomeModule:
     """Make a module whose parameters hold whatever the memory held; nothing is drawn.
 
     Args:

@@ -13,6 +13,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
 from ..._core.context.modes import no_grad
 from ..._core.dispatch.dispatch import call
+from ..._core.modules.module import Module, SomeModule
 from ..._core.modules.parameter import Parameter
 from ..._core.surface.creation import randn
 from ..._core.tensor.tensor import Tensor
@@ -20,14 +21,14 @@ from .. import functional as F
 from ..conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 
 
-def as_matrix(weight: Tensor, dim: int) -> Any:
+def as_matrix(weight: Tensor, dim: int) -> Tensor:
     """A weight as a matrix with a row for each index of ``dim``."""
     if dim != 0:
         weight = call("permute", weight, (dim, *(d for d in range(weight.ndim) if d != dim)))
     return call("reshape", weight, (weight.shape[0], -1))
 
 
-def direction(size: int, like: Tensor, eps: float) -> Any:
+def direction(size: int, like: Tensor, eps: float) -> Tensor:
     """A random unit vector of the dtype and on the device of a weight."""
     with no_grad():
         return F.normalize(randn(size, dtype=like.dtype, device=like.device), dim=0, eps=eps)
@@ -54,7 +55,7 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
         self.eps = eps
 
-    def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
         """The normalized weight; with ``do_power_iteration`` the singular vectors make a step first."""
         weight, u, v = (getattr(module, self.name + part) for part in ("_orig", "_u", "_v"))
         matrix = as_matrix(weight, self.dim)
@@ -98,8 +99,8 @@ class SpectralNorm:
 
 
 def spectral_norm(
-    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
-) -> Any:
+    module: SomeModule, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> SomeModule:
     """Divide a weight by its largest singular value before each forward; returns the module.
 
     ``{name}_orig`` is trained in its place; ``{name}_u`` and ``{name}_v`` are the singular vectors.
@@ -139,7 +140,7 @@ def hook_of(module: Any, kind: type[Any], name: str) -> int | None:
     return next((i for i, hook in hooks.items() if isinstance(hook, kind) and hook.name == name), None)
 
 
-def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
+def remove_spectral_norm(module: SomeModule, name: str = "weight") -> SomeModule:
     """Make the weight an ordinary parameter again, with its normalized value; returns the module.
 
     Raises:

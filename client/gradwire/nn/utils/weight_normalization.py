@@ -14,12 +14,13 @@ from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 from ..._core.composed.statistics import norm_except_dim
 from ..._core.context.call_sites import user_depth
 from ..._core.dispatch.dispatch import call
+from ..._core.modules.module import Module, SomeModule
 from ..._core.modules.parameter import Parameter
 from ..._core.tensor.tensor import Tensor
 from .spectral_normalization import hook_of
 
 
-def normed(v: Tensor, g: Tensor, dim: int) -> Any:
+def normed(v: Tensor, g: Tensor, dim: int) -> Tensor:
     """``v`` with its norms, all over but one dimension, made ``g``."""
     return call("mul", v, call("div", g, norm_except_dim(v, 2, dim)))
 
@@ -31,7 +32,7 @@ class WeightNorm:
         self.name = name
         self.dim = -1 if dim is None else dim
 
-    def compute_weight(self, module: Any) -> Tensor:
+    def compute_weight(self, module: Module) -> Tensor:
         """The weight from its direction and length."""
         return normed(getattr(module, f"{self.name}_v"), getattr(module, f"{self.name}_g"), self.dim)
 
@@ -39,7 +40,7 @@ class WeightNorm:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+def weight_norm(module: SomeModule, name: str = "weight", dim: int | None = 0) -> SomeModule:
     """Train a weight as its length ``{name}_g`` and its direction ``{name}_v``; returns the module.
 
     Args:
@@ -62,7 +63,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     return module
 
 
-def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+def remove_weight_norm(module: SomeModule, name: str = "weight") -> SomeModule:
     """Make the weight one parameter again; returns the module.
 
     Raises:
