@@ -179,12 +179,12 @@ def binary_cross_entropy_with_logits(
 @op(grad_fn="SubBackward0", exposed=("nn.functional",), autocast=FLOAT32)
 @gradients(
     self=(
-        "-((target if not log_target else exp(target)) * (s := grad / c if reduction == 'batchmean'"
-        " else averaged(grad)))"
+        "expand(-((target if not log_target else exp(target)) * (s := grad / c if reduction == 'batchmean'"
+        " else averaged(grad))))"
     ),
     target="s * (log(target) + 1 - self) if not log_target else s * exp(target) * (target - self + 1)",
     saves="self target",
-    broadcasts=("target",),
+    broadcasts=("self", "target"),
 )
 def kl_div(self: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Inference:
     """The divergence of distributions: ``target * (log(target) - self)`` for log-probabilities ``self``, with
