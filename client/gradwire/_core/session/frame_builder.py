@@ -59,9 +59,6 @@ class FrameBuilder:
         travel: what a profile notes of the frame.
     """
 
-    # It has 30 attributes, and no more: CPython keeps those of an instance beside it up to that number, and finds them
-    # faster there. Most are read for each op.
-
     def __init__(self, session: Any, link: Link, resumed: bool) -> None:
         self.session = session
         self.link = link

@@ -67,7 +67,8 @@ class Session:
         link: makes frames arrive.
         builder: records ops, and cuts frames.
         reader: waits for values and errors.
-        lock: the builder's: whose turn it is to record.
+        lock, dropped: the builder's, here too since they are used for each tensor: whose turn it is to record, and the
+            ids of tensors that are gone.
     """
 
     def __init__(
@@ -252,15 +253,11 @@ class Session:
         ``acknowledged`` is the number of the last frame that is known to be applied; ``unanswered`` frames, of
         ``unanswered_bytes``, are on their way or wait for the server; ``resent`` counts frames that were sent again.
         """
-        link, builder = self.link, self.builder
-        structures = {f"structure_{name}": count for name, count in link.structures.items()}
+        builder, kept, link = self.builder, self.kept_uploads, self.link.stats()
         return {
-            "frames": builder.sent_frames, "ops": builder.sent_ops, "round_trips": link.round_trips,
-            "bytes_sent": link.bytes_sent, "bytes_received": link.bytes_received, "reconnects": link.reconnects,
-            "acknowledged": link.acknowledged, "unanswered": link.unanswered, "unanswered_bytes": link.unanswered_bytes,
-            "resent": link.resent, "uploads_skipped": self.kept_uploads.skipped,
-            "upload_bytes_skipped": self.kept_uploads.skipped_bytes, "uploads_kept": len(self.kept_uploads),
-            "bytes_per_frame": link.bytes_sent // max(builder.sent_frames, 1), **structures,
+            "frames": builder.sent_frames, "ops": builder.sent_ops, **link,
+            "bytes_per_frame": link["bytes_sent"] // max(builder.sent_frames, 1),
+            "uploads_skipped": kept.skipped, "upload_bytes_skipped": kept.skipped_bytes, "uploads_kept": len(kept),
         }  # fmt: skip
 
     def round_trip_report(self) -> Report:

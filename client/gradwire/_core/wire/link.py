@@ -122,19 +122,15 @@ class Link:
     def bytes_sent(self) -> int:
         return self._way.bytes_sent
 
-    @property
-    def bytes_received(self) -> int:
-        return self._way.bytes_received
-
-    @property
-    def structures(self) -> dict[str, int]:
-        """How many structures were sent as a hash, and how many in full, by reason."""
-        return {"hits": self._outgoing.hits, **self._outgoing.misses}
-
-    @property
-    def acknowledged(self) -> int:
-        """The last frame whose reply has arrived: it and all before it are applied."""
-        return self._window.answered
+    def stats(self) -> dict[str, int]:
+        """The link's part of the session's ``stats()``."""
+        way, window, structures = self._way, self._window, self._outgoing
+        return {
+            "round_trips": self.round_trips, "bytes_sent": way.bytes_sent, "bytes_received": way.bytes_received,
+            "reconnects": self.reconnects, "acknowledged": window.answered, "unanswered": len(window),
+            "unanswered_bytes": window.held, "resent": self.resent, "structure_hits": structures.hits,
+            **{f"structure_{reason}": count for reason, count in structures.misses.items()},
+        }  # fmt: skip
 
     @property
     def next_frame(self) -> int:
@@ -160,11 +156,6 @@ class Link:
     def doubtful(self) -> str:
         """A description of the frames that may or may not have been applied."""
         return self._window.describe()
-
-    @property
-    def unanswered_bytes(self) -> int:
-        """The approximate memory of the unanswered frames."""
-        return self._window.held
 
     def close(self, settle: bool = False) -> None:
         """Close the connection. With ``settle``, first wait until everything sent is applied.
@@ -366,11 +357,15 @@ class Link:
         if self._written == seq - 1:
             self._written = seq
             self._write(connection, sent)
-            return
-        for each in self._window:
-            if self._written < each.frame.seq:
-                self._written = each.frame.seq
-                self._write(connection, each)
+        else:
+            self._write_rest(connection)
+
+    def _write_rest(self, connection: Connection) -> None:
+        """Write the frames that this connection does not carry yet, in order."""
+        for sent in self._window:
+            if self._written < sent.frame.seq:
+                self._written = sent.frame.seq
+                self._write(connection, sent)
 
     def _write(self, connection: Connection, sent: SentFrame) -> None:
         self._way.check(connection)
@@ -428,7 +423,7 @@ class Link:
             sent.malformed += 1
             if sent.malformed < MALFORMED_AT_MOST:
                 raise
-            reply, gathered = self._without_values(sent, error), []
+            reply, gathered = sent.without_values(error), []
         answer = Answer(reply, gathered, sent.lines, sent.refusal)
         if self._window.first is not sent:
             return  # it was answered meanwhile, on another connection
@@ -475,7 +470,7 @@ class Link:
             self._outgoing.forget("forgotten")
         elif problem.code == "reply_forgotten":
             # The bounds of the window should prevent this.
-            self._answer(connection, self._without_values(sent, error), [])
+            self._answer(connection, sent.without_values(error), [])
             return
         elif problem.code in _THROTTLED:
             asked = problem.extra.get("retry_after_s", 0)
@@ -487,12 +482,6 @@ class Link:
             raise error  # even the empty frame is refused: retrying would never end
         for later in [s for s in self._window if s.frame.seq >= reply.seq]:
             self._write(connection, later)
-
-    @staticmethod
-    def _without_values(sent: SentFrame, error: GradwireError) -> Reply:
-        """The reply to a frame that was applied and whose values are lost: its reads raise ``error``."""
-        sent.refusal, sent.reads = error, 0
-        return Reply(seq=sent.frame.seq)
 
     # Connecting
 
@@ -589,16 +578,9 @@ class Link:
         self.client, self.epoch, self.durability = welcome.client, welcome.epoch, welcome.durability
         self.reconnects += 1
         self._patience.tries += self.reconnects > 0  # not a success until a frame is answered
-        self._way.use(self._resend)
+        self.resent += len(self._window)
+        self._way.use(self._write_rest)
         return welcome
-
-    def _resend(self, connection: Connection) -> None:
-        """Send the unanswered frames again."""
-        for sent in self._window:
-            if self._written < sent.frame.seq:
-                self._written = sent.frame.seq
-                self.resent += 1
-                self._write(connection, sent)
 
     # Ends
 

@@ -64,6 +64,11 @@ class SentFrame:
     note: FrameTravel | None = None
     wanted: bool = False
 
+    def without_values(self, error: GradwireError) -> Reply:
+        """The reply to a frame that was applied and whose values are lost: its reads raise ``error``."""
+        self.refusal, self.reads = error, 0
+        return Reply(seq=self.frame.seq)
+
 
 class SendLock(Protocol):
     """A caller's turn to record: ``busy`` becomes false when another caller takes over."""
