@@ -763,7 +763,8 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     """The next floating point number after ``self`` in the direction of ``other``. Floating point only."""
 @overload
 def nonzero(input: Tensor, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor:
-    """The indices of elements that are not zero: one row each, or one tensor per dimension with ``as_tuple``."""
+    """The indices of elements that are not zero: one row each, or one tensor per dimension with ``as_tuple``, where a
+    0-dim tensor counts as one of one element."""
 @overload
 def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 def nonzero_static(input: Tensor, *, size: _int, fill_value: _int = -1, out: Tensor | None = None) -> Tensor:

@@ -19,7 +19,6 @@ from .arranging import ravel
 
 _function: Callable[..., Any]
 
-_nonzero = FUNCTIONS["nonzero"]
 _narrow = FUNCTIONS["narrow"]
 _isclose = FUNCTIONS["isclose"]
 
@@ -55,11 +54,6 @@ def searchsorted(
 def bucketize(input: Tensor | float, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The number of the interval between sorted ``boundaries`` that each value falls into."""
     return call("bucketize", input, boundaries, out_int32, right)
-
-
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """The indices of elements that are not zero: one row each, or one tensor per dimension with ``as_tuple``."""
-    return _nonzero(call("reshape", input, (1,)) if as_tuple and input.ndim == 0 else input, as_tuple=as_tuple)
 
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Any, ...]:
@@ -114,7 +108,6 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 
 for _function in (narrow, isclose):
     offer(_function)
-offer(nonzero, out=Out.PLAIN)
 offer(unravel_index, method=False)
 for _plain in (searchsorted, bucketize):
     offer(_plain, method=False, out=Out.PLAIN)

@@ -314,14 +314,16 @@ def _where(self: Tensor, condition: Tensor, other: Tensor | complex) -> Tensor:
 attach("where", _where)
 
 
-@offer
-def nonzero(input: Any, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """The indices of elements that are not zero: one row each, or one tensor per dimension with ``as_tuple``, where a
     0-dim tensor counts as one of one element."""
     if not as_tuple:
         return call("nonzero", input)
     lined = call("unsqueeze", input, 0) if isinstance(input, Tensor) and not input.ndim else input
     return tuple(call("unbind", call("nonzero", lined), 1))
+
+
+offer(nonzero, out=Out.PLAIN)
 
 
 @offer

@@ -907,7 +907,8 @@ class Attached:
         """In-place form of :func:`nextafter`: writes the result into ``self``."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor:
-        """The indices of elements that are not zero: one row each, or one tensor per dimension with ``as_tuple``."""
+        """The indices of elements that are not zero: one row each, or one tensor per dimension with ``as_tuple``, where a
+    0-dim tensor counts as one of one element."""
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
     def nonzero_static(self, *, size: _int, fill_value: _int = -1, out: Tensor | None = None) -> Tensor:
