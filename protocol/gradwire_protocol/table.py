@@ -67,6 +67,7 @@ class Expanded(Enum):
     REFUSED = "refuses it"
     WARNED = "writes to it, and warns"
     NUMBERS = "writes to it, unless there is another tensor among its operands"
+    ITSELF = "refuses it, unless its other operand is the same view, so that nothing changes"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -181,9 +182,16 @@ class Op(Facts):
         if self.internal:
             self.exposed = ()
 
-    def may_write_expanded(self, tensors: int) -> bool:
-        """Whether it may write to an expanded tensor, given the number of tensor operands, the written one included."""
-        return self.expanded is Expanded.WARNED or (self.expanded is Expanded.NUMBERS and tensors == 1)
+    def may_write_expanded(self, tensors: int, itself: bool) -> bool:
+        """Whether it may write to an expanded tensor.
+
+        Args:
+            tensors: the number of tensor operands, the written one included.
+            itself: whether the other operand is the same view of the same memory.
+        """
+        if self.expanded is Expanded.NUMBERS:
+            return tensors == 1
+        return itself if self.expanded is Expanded.ITSELF else self.expanded is Expanded.WARNED
 
     # Lazy, because reading a signature is the most expensive part of a declaration, and a program uses few ops.
 

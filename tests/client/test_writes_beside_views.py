@@ -62,6 +62,9 @@ PLACES: dict[str, Views] = {
     "a part of it by data": _of((5,), lambda m: m[:4], lambda m: m.data[1:]),
     "an expanded tensor": _of((8,), lambda m: m[:1].expand(4), lambda m: m[4:]),
     "an expanded matrix": _of((8,), lambda m: m[:4].expand(4, 4), lambda m: m[4:]),
+    "the same expanded view": _of((8,), lambda m: m[2:3].expand(4), lambda m: m[2:3].expand(4)),
+    "the same expanded matrix": _of((4,), lambda m: m.expand(4, 4), lambda m: m.expand(4, 4)),
+    "two elements, expanded alike": _of((8,), lambda m: m[2:3].expand(4), lambda m: m[3:4].expand(4)),
     "an expanded operand": _of((8,), lambda m: m[4:], lambda m: m[:1].expand(4)),
     "an empty part": _of((4,), lambda m: m[2:2], lambda m: m[2:2]),
 }
@@ -131,6 +134,10 @@ WRITES: dict[str, Write] = {name: (lambda n: lambda lib, x, o: getattr(x, n)(o))
 REFUSED_BY_DESIGN = {
     ("addmv_", "an expanded tensor"): "adds up what it has written, so that the sum depends on the order",
     ("addmv_", "an expanded matrix"): "the same",
+    ("addmv_", "the same expanded view"): "the same",
+    ("addmv_", "the same expanded matrix"): "the same",
+    ("addmv_", "two elements, expanded alike"): "the same",
+    ("baddbmm_", "the same expanded matrix"): "the same",
     ("index_fill_", "an empty part"): "both refuse; PyTorch's class depends on how much memory lies behind the part",
 }
 

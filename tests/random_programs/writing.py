@@ -520,7 +520,9 @@ class Writer:
             if not x.is_inference():  # torch saves it by the way of out=
                 options.append("abs()")
         elif self.draw.random() < 0.2:
-            options = ["long()", "bool()", "to(torch.int32)"]
+            # A gradient that is zero on paper may be 1e-17 in one of the two, which is True.
+            rounded = "round(decimals=5)." if x.is_floating_point() else ""
+            options = [f"{rounded}{cast}" for cast in ("long()", "bool()", "to(torch.int32)")]
         return f"{self.name()} = {t}.{self.draw.choice(options)}"
 
     def out(self) -> str | None:

@@ -482,7 +482,7 @@ class Engine:
         requires = self.grad_enabled and entry.has_derivative and any_requires_grad(entry, values)
         if entry.op.casts and not target.meta.dtype.carries_gradient:
             requires = False
-        inplace.check_writable(target, entry.op, len(tensors), self, requires)
+        inplace.check_writable(entry.op, values, len(tensors), self, requires)
         readable = inplace.separate(self, entry, values) if len(tensors) > 1 else values
         node = None
         if requires:

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from .engine_context import EngineContext
 
 
-def check_writable(target: Tensor, op: Op, tensors: int, engine: EngineContext, requires: bool) -> None:
+def check_writable(op: Op, values: list[Any], tensors: int, engine: EngineContext, requires: bool) -> None:
     """Check that autograd and memory allow an in-place write.
 
     Args:
+        values: the arguments; the first one is the tensor that is written to.
         tensors: how many operands are tensors, the written one included.
         requires: whether the write will be recorded.
 
@@ -37,8 +38,8 @@ def check_writable(target: Tensor, op: Op, tensors: int, engine: EngineContext, 
         GraphError: for a leaf that requires grad, a view of one, and views that cannot take part in history.
         ArgumentError: when several elements share one place in memory.
     """
-    name = op.name
-    if repeats(target.meta) and not op.may_write_expanded(tensors):
+    name, target = op.name, values[0]
+    if repeats(target.meta) and not op.may_write_expanded(tensors, tensors == 2 and _is_same_view(target, values[1])):
         raise ArgumentError(
             f"{name}: the {list(target.shape)} tensor is expanded, so its elements share memory; clone it first"
         )
@@ -55,6 +56,15 @@ def check_writable(target: Tensor, op: Op, tensors: int, engine: EngineContext, 
             raise GraphError(f"{name}: a view of a leaf that requires grad cannot be modified in place; use no_grad")
     elif target.requires_grad_flag and target.is_leaf:
         raise GraphError(f"{name}: a leaf that requires grad cannot be modified in place; use no_grad, or clone it")
+
+
+def _is_same_view(target: Tensor, operand: Any) -> bool:
+    return (
+        type(operand) is Tensor
+        and operand.storage.array is target.storage.array
+        and operand.offset == target.offset
+        and operand.meta == target.meta
+    )
 
 
 def separate(engine: EngineContext, entry: Row, values: list[Any]) -> list[Any]:

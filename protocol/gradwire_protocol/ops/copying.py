@@ -44,7 +44,10 @@ def to(self: Tensor, dtype: DType | None = None, device: str | None = None, copy
     return new(self.shape, dtype or self.dtype, device or self.device, stride=_order_of(self))
 
 
-@op(grad_fn="CopyBackwards", mutates=0, results=0, exposed=("method",), casts=True, total=True)
+@op(
+    grad_fn="CopyBackwards", mutates=0, results=0, exposed=("method",), casts=True, total=True,
+    expanded=Expanded.ITSELF,
+)  # fmt: skip
 @gradients(self="c", src="grad", broadcasts=("src",))
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Inference:
     """Write the values of ``src`` into ``self``: it broadcasts, and is cast to the dtype and device of ``self``."""

@@ -11,9 +11,10 @@ from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, LimitExceeded
 from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.ops.control import INFERENCE_MODE
+from gradwire_protocol.overlap import repeats
 from gradwire_protocol.promotion import ScalarKind, fits
 from gradwire_protocol.records import too_large, wrong_type
-from gradwire_protocol.table import DEFAULT_DTYPE, FLOAT, TABLE, Kind, Op, Param, attribute_matches
+from gradwire_protocol.table import DEFAULT_DTYPE, FLOAT, TABLE, Expanded, Kind, Op, Param, attribute_matches
 
 from ..context.call_sites import user_line
 from ..context.modes import MODES, no_grad
@@ -109,6 +110,17 @@ def grad_of(tensor: Tensor) -> Any:
     return run(_GRAD_OF, values)
 
 
+def _is_itself(expanded: Tensor, operand: Tensor) -> bool:
+    """Whether an expanded tensor and another are the same view of the same memory. The server is asked where they begin
+    if all else is equal."""
+    if not repeats(expanded._meta) or expanded._meta != operand._meta:
+        return False
+    if expanded is operand:
+        return True
+    shared = expanded._versions is not None and expanded._versions is operand._versions
+    return shared and expanded.storage_offset() == operand.storage_offset()
+
+
 def _run(entry: OpBinding, values: list[Any], form: Any) -> Any:
     """The long way. The form of the call, where it has one, is learnt by it."""
     op = entry.op
@@ -145,7 +157,7 @@ def _run(entry: OpBinding, values: list[Any], form: Any) -> Any:
     if target is not None:
         if op.casts and not target._meta.dtype.carries_gradient:
             requires = False
-        check_inplace(op, values, requires)
+        check_inplace(op, values, requires, op.expanded is Expanded.ITSELF and _is_itself(target, values[1]))
         if MODES.mutations is not None:
             MODES.mutations.before_change(target)
     if warns:

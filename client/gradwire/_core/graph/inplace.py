@@ -31,12 +31,13 @@ Path = tuple[tuple[str, Meta], ...]
 """Names of the nodes between a base and a view, with what each shows; see ``Tensor.path`` of the engine."""
 
 
-def check_inplace(op: Op, values: list[Any], requires: bool) -> None:
+def check_inplace(op: Op, values: list[Any], requires: bool, itself: bool = False) -> None:
     """Check that autograd and memory allow an in-place write, as the engine will.
 
     Args:
         values: the arguments; the first one is the tensor that is written to.
         requires: whether the write will be recorded.
+        itself: whether the second argument is the same view of the same memory.
 
     Raises:
         GraphError: for a leaf that requires grad, a view of one, and views that cannot take part in history.
@@ -45,7 +46,7 @@ def check_inplace(op: Op, values: list[Any], requires: bool) -> None:
     target: Handle = values[0]
     expanded = repeats(target._meta)
     if expanded:
-        check_expanded(target, op.name, op.may_write_expanded(sum(hasattr(value, "_meta") for value in values)))
+        check_expanded(target, op.name, op.may_write_expanded(sum(hasattr(value, "_meta") for value in values), itself))
     _check_history(op.name, target, requires)
     if expanded and op.expanded is Expanded.WARNED:
         warnings.warn(
