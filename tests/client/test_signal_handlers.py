@@ -22,7 +22,7 @@ PLACES = [
     (FrameBuilder, "_end_frame"), (FrameBuilder, "hand_over"), (FrameBuilder, "_cut"), (FrameBuilder, "_renew"),
     (FrameBuilder, "_try"), (FrameBuilder, "append"), (FrameBuilder, "_let_through"), (Link, "submit"),
     (Link, "wait"), (Link, "_write"), (Link, "_take_in"),
-    (Link, "_answer"), (Link, "_attempt"), (Link, "_resend"), (Link, "make_room"),
+    (Link, "_answer"), (Link, "_attempt"), (Link, "_write_rest"), (Link, "make_room"),
     (SendWindow, "add"), (SendWindow, "answer"), (FrameEncoder, "pack"), (FrameEncoder, "message"), (RecentLines,
     "keep"), (ServerClock, "__init__"), (Connection, "__init__"), (Connection, "send"), (Connection, "_handshake"),
     (Connection, "_await_welcome"), (Connection, "_readable"), (Connection, "_take_in"),
