@@ -212,6 +212,26 @@ def derivatives_of_any_order_go_through(lib: Any) -> Any:
 
 
 @claim
+def a_saved_result_keeps_its_history_when_the_program_takes_it_away(lib: Any) -> Any:
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x.tanh()
+        ctx.save_for_backward(y)
+        return y
+
+    def backward(ctx: Any, g: Any) -> Any:
+        (y,) = ctx.saved_tensors
+        return g * (1 - y * y)
+
+    x = lib.tensor(0.5, requires_grad=True)
+    y = make(lib, forward, backward).apply(x)
+    z = y * 3
+    y.detach_()
+    (g,) = lib.autograd.grad(z, x, create_graph=True)
+    (h,) = lib.autograd.grad(g, x)
+    return g, g.requires_grad, h, y.requires_grad
+
+
+@claim
 def once_differentiable_is_that(lib: Any) -> Any:
     once = submodule(lib, "autograd.function").once_differentiable
     x = lib.tensor(2.0, requires_grad=True)

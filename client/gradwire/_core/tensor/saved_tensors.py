@@ -107,8 +107,9 @@ class SavedTensor:
             )
         if self._own is None:
             return self._rejoined(self._kept, self._node)
-        alive = self._seen()
-        return alive if alive is not None else self._rejoined(self._kept, self._own())
+        alive, node = self._seen(), self._own()
+        made_here = alive is not None and (edge := edge_of(alive)) is not None and edge[0] is node
+        return alive if made_here else self._rejoined(self._kept, node)  # it may have been detached in place
 
     @property
     def history(self) -> Edge | None:
