@@ -165,13 +165,18 @@ def is_dense(shape: Shape, stride: Shape) -> bool:
     return True
 
 
-def dense_stride_like(op: Meta) -> Shape | None:
-    """Strides for a new tensor with the memory order of ``op`` (``torch.preserve_format``)."""
-    if op.contiguous or not op.known:
+def preserved_stride(op: Meta) -> Shape | None:
+    """Strides for a copy of ``op``, or a tensor like it (``torch.preserve_format``): its own where it is dense, also
+    those that belong to extents of one."""
+    if not op.known:
         return None
-    if is_dense(op.shape, op.stride):
-        return op.stride
-    return elementwise_stride(op.shape, [op])
+    return op.stride if is_dense(op.shape, op.stride) else elementwise_stride(op.shape, [op])
+
+
+def dense_stride_like(op: Meta) -> Shape | None:
+    """Strides for what is computed in the memory order of ``op``: row-major where it is contiguous, whatever the
+    strides that belong to extents of one."""
+    return None if op.contiguous else preserved_stride(op)
 
 
 def common_device(*operands: Meta | ScalarKind | None) -> str:

@@ -125,6 +125,23 @@ def strides_of_fresh_tensors_can_be_chosen(lib: Any) -> Any:
     ]  # fmt: skip
 
 
+@claims
+def copies_and_tensors_alike_keep_strides_of_extents_of_one(lib: Any) -> Any:
+    found = []
+    for x in (
+        lib.ones(1, 3).t(), lib.ones(4, 1, 3).as_strided((4, 1, 3), (3, 7, 1)),
+        lib.ones(2, 1, 3, 1).permute(3, 1, 0, 2), lib.ones(2, 3)[:, :1], lib.ones(1, 1).expand(3, 1),
+    ):  # fmt: skip
+        made = [
+            x.clone(), x.clone(memory_format=lib.contiguous_format), x.double(), x.contiguous(), x.detach().clone(),
+            x.new_empty(tuple(x.shape)), x.bernoulli(0.5), lib.bernoulli(x), lib.full_like(x, 2.0),
+            lib.empty_like(x, dtype=lib.float64), lib.randint_like(x, 3), lib.t_copy(x) if x.ndim == 2 else x,
+        ]  # fmt: skip
+        made += [make(x) for make in (lib.empty_like, lib.zeros_like, lib.ones_like, lib.rand_like, lib.randn_like)]
+        found.append([tuple(y.stride()) for y in made])
+    return found
+
+
 @pytest.mark.parametrize("claim", claims, ids=name_of)
 def test_the_same_as_torch(claim: Claim) -> None:
     same(claim)

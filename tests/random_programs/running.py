@@ -131,7 +131,9 @@ HALF_DONE = (
     "detached in-place",
     "is incompatible with .grad()",
 )
-DEFECTS = ("INTERNAL ASSERT", "Could this error message be improved", "ZeroTensors are immutable")
+DEFECTS = (
+    "INTERNAL ASSERT", "Could this error message be improved", "ZeroTensors are immutable", "unallocated storage",
+)  # fmt: skip
 """What torch says where it meets a defect of its own."""
 OVERLAPS = "to a single memory location"
 """What torch says of an operand that lies where an operation writes; gradwire's server finds out after the line."""

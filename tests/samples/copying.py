@@ -11,10 +11,17 @@ from tests.samples import ALL, Make, Sample, samples
 from .pointwise import Samplings, one
 
 
-@samples("clone")
+def _cloned(x: torch.Tensor, row_major: bool = False) -> torch.Tensor:
+    return x.clone(memory_format=torch.contiguous_format if row_major else torch.preserve_format)
+
+
+@samples("clone", ref=_cloned)
 def clone(make: Make) -> Samplings:
     for x in one(make):
         yield Sample(x)
+    yield Sample(make(3, 2, transposed=True), True)
+    yield Sample(make(1, 3, transposed=True), True)
+    yield Sample(make(1, 3, transposed=True))
 
 
 @samples("contiguous")

@@ -16,8 +16,8 @@ from ..runtime.arrays import Array, Namespace, Native, native
 
 
 @kernel("clone", launches=True)
-def clone(xp: Namespace, x: Array) -> Array:
-    return x.copy(order="K")
+def clone(xp: Namespace, x: Array, row_major: bool) -> Array:
+    return x.copy(order="C" if row_major else "K")
 
 
 @kernel("contiguous", launches=True)

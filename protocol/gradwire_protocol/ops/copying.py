@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from ..dtypes import BOOLEAN, COMPLEX, FLOATING, DType
 from ..errors import DTypeError, ShapeError
-from ..meta import Inference, Meta, Shape, new, nothing, view
+from ..meta import Inference, Meta, new, nothing, view
 from ..promotion import ScalarKind
-from ..shapes import broadcast, dense_stride_like, is_dense
+from ..shapes import broadcast, preserved_stride
 from ..table import Element, Expanded, Tensor, gradients, op
 
 
-def _order_of(self: Meta) -> Shape | None:
-    """The strides of a copy: those of the tensor where it is dense, also where they belong to extents of one."""
-    if self.known and is_dense(self.shape, self.stride):
-        return self.stride
-    return dense_stride_like(self)
-
-
-@op(grad_fn="CloneBackward0", linear=True, elementwise=True, duplicates=True)
+@op(grad_fn="CloneBackward0", linear=True, elementwise=True, duplicates=True, keyword_only=("row_major",))
 @gradients("grad")
-def clone(self: Tensor) -> Inference:
-    """A copy in new memory, in the memory order of ``self`` where that is dense."""
-    return new(self.shape, self.dtype, self.device, stride=_order_of(self))
+def clone(self: Tensor, row_major: bool = False) -> Inference:
+    """A copy in new memory: in row-major order, else in the memory order of ``self`` where that is dense."""
+    return new(self.shape, self.dtype, self.device, stride=None if row_major else preserved_stride(self))
 
 
 @op(grad_fn="CloneBackward0", exposed=("method",), linear=True, batched=True)
@@ -41,7 +34,7 @@ def to(self: Tensor, dtype: DType | None = None, device: str | None = None, copy
     Where neither changes it is still a copy (clients hand back the tensor itself, unless ``copy``). Floats become
     integers by dropping the fraction, complex numbers real ones by dropping the imaginary part.
     """
-    return new(self.shape, dtype or self.dtype, device or self.device, stride=_order_of(self))
+    return new(self.shape, dtype or self.dtype, device or self.device, stride=preserved_stride(self))
 
 
 @op(

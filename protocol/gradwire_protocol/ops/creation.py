@@ -9,7 +9,7 @@ from ..dtypes import BOOLEAN, COMPLEX, FLOATING, DType, int64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..meta import Inference, Meta, new
 from ..promotion import DEFAULT_FLOAT, ScalarKind, default_of
-from ..shapes import check_size, dense_stride_like
+from ..shapes import check_size, preserved_stride
 from ..table import Element, Float, Number, Out, Payload, Tensor, op
 
 FUNCTION = ("function",)
@@ -22,7 +22,7 @@ def fresh(size: tuple[int, ...], dtype: DType | None, device: str) -> Inference:
 
 def resembling(self: Meta, dtype: DType | None, device: str | None) -> Inference:
     """A new tensor with the shape, and where it is dense the memory order, of another."""
-    return new(self.shape, dtype or self.dtype, device or self.device, stride=dense_stride_like(self))
+    return new(self.shape, dtype or self.dtype, device or self.device, stride=preserved_stride(self))
 
 
 def kind_of(number: object) -> ScalarKind:

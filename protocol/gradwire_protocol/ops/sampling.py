@@ -11,7 +11,7 @@ from ..dtypes import BOOLEAN, COMPLEX, FLOATING, INTEGRAL, DType, bfloat16, bool
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, nothing
 from ..promotion import ScalarKind
-from ..shapes import broadcast, check_size, common_device, elementwise
+from ..shapes import broadcast, check_size, common_device, elementwise, like
 from ..table import Float, Out, Position, Tensor, gradients, op
 from .creation import fresh, resembling
 
@@ -196,7 +196,7 @@ def bernoulli(self: Tensor, p: Float | None = None) -> Inference:
     """
     if p is None:
         require("bernoulli", self.dtype, (FLOATING,))
-    inferred = resembling(self, None, None)
+    inferred = like(self)
     return inferred if p is None else inferred.checking(_probability("bernoulli"))
 
 

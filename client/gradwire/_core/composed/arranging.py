@@ -273,9 +273,7 @@ COPIED: Final = {
 def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
     """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
     check_order(memory_format, input.ndim)
-    if memory_format is contiguous_format and not input.is_contiguous():
-        return call("contiguous", input)
-    return call("clone", input)
+    return call("clone", input, row_major=memory_format is contiguous_format)
 
 
 def copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
@@ -285,7 +283,7 @@ def copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
         shown = view(*args, **kwargs)
         if isinstance(shown, tuple):
             return tuple(call("clone", part) for part in shown)
-        return call("clone", shown).contiguous()
+        return call("clone", shown, row_major=True)
 
     function.__name__, function.__doc__ = f"{name}_copy", f"What :func:`{name}` shows, in new memory."
     show_as(function, lambda: signature_of(TABLE[name]) if name in TABLE else signature(view))
@@ -311,7 +309,7 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
 
 def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Any:
     """Copies of the given extents along a dimension."""
-    return tuple(call("clone", part).contiguous() for part in split_with_sizes(input, split_sizes, dim))
+    return tuple(call("clone", part, row_major=True) for part in split_with_sizes(input, split_sizes, dim))
 
 
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
