@@ -129,7 +129,7 @@ class Expressions:
     def _leaves(self, expression: ast.expr) -> list[str]:
         positions = self.op.positions
         found = {leaf.rstrip(".!") for node in self._operands(expression) for leaf in self._leaf(node)}
-        results = sorted(name for name in found if name not in positions and name.startswith("result"))
+        results = sorted([name for name in found if name not in positions and name.startswith("result")])
         if results and self.op.results == 1:
             results = ["result"]
         return [name for name in positions if name in found] + results
@@ -140,20 +140,21 @@ class Expressions:
         leaf = leaf_of(self.op, node.id, "")
         return [] if leaf is None else [leaf]
 
-    def _operands(self, node: ast.AST) -> Iterator[ast.Name]:
+    def _operands(self, expression: ast.expr) -> list[ast.Name]:
         """The names that stand for tensors: not those of operations, and not those in tests."""
-        if isinstance(node, ast.Name):
-            if node.id in self.steps:
-                yield from self._operands(self.steps[node.id])
+        found: list[ast.Name] = []
+        pending: list[ast.AST] = [expression]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.IfExp):
+                pending += node.body, node.orelse
+            elif not isinstance(node, ast.Name):
+                pending += node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
+            elif node.id in self.steps:
+                pending.append(self.steps[node.id])
             else:
-                yield node
-        elif isinstance(node, ast.IfExp):
-            yield from self._operands(node.body)
-            yield from self._operands(node.orelse)
-        else:
-            inner = node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
-            for child in inner:
-                yield from self._operands(child)
+                found.append(node)
+        return found
 
     def numbers(self) -> frozenset[str]:
         """The parameters that take numbers, and whose value a test asks for."""

@@ -92,7 +92,7 @@ class Facts:
         casts: it casts values of any dtype to a given one: complex numbers may lose their imaginary part, and integer
             results have no history.
         control: it acts on the session (graph, names, random state) instead of computing a value.
-        after_backward: it uses gradients at once, as a step does, and goes into the frame of the backward before it.
+        after_backward: it uses gradients at once and goes into the frame of the backward before it. A step always does.
         duplicates: its result is a copy, recorded even of a tensor that was made in inference mode.
         random: it draws from the session's generator.
         dynamic: the shape of its result depends on data.
@@ -176,6 +176,7 @@ class Op(Facts):
         self.rule = rule
         self.family: str = rule.__module__.rsplit(".", 1)[-1]
         self.step = self.control and name.endswith("_step")
+        self.after_backward |= self.step
         if self.total is None:
             regular = self.elementwise or self.along or self.linear or self.multilinear
             self.total = regular and not self.random
@@ -207,12 +208,12 @@ class Op(Facts):
 
     @cached_property
     def defaults(self) -> tuple[Any, ...]:
-        return tuple(p.default for p in self.params)
+        return tuple([p.default for p in self.params])
 
     @cached_property
     def required(self) -> int:
         """The minimum number of arguments of a call."""
-        return max((i + 1 for i, p in enumerate(self.params) if p.required), default=0)
+        return max([i + 1 for i, p in enumerate(self.params) if p.required], default=0)
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -250,7 +251,7 @@ class Op(Facts):
     @cached_property
     def by_position(self) -> int:
         """The maximum number of positional arguments."""
-        return sum(p.name not in self.keyword_only for p in self.params)
+        return len(self.params) - len(self.keyword_only)
 
     def bind_written(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """:meth:`bind` for a program's call, which must pass keyword-only arguments by name.
@@ -308,12 +309,12 @@ class Op(Facts):
     @cached_property
     def _real(self) -> tuple[int, ...]:
         """Positions of the parameters that do not accept every complex number."""
-        return tuple(i for i, p in enumerate(self.params) if p.numbers not in (None, ELEMENT))
+        return tuple([i for i, p in enumerate(self.params) if p.numbers not in (None, ELEMENT)])
 
     @cached_property
     def _converted(self) -> tuple[int, ...]:
         """Positions of the numbers that are converted to the dtype of the result."""
-        return tuple(i for i, p in enumerate(self.params) if p.numbers in (REAL, COMMON, ELEMENT))
+        return tuple([i for i, p in enumerate(self.params) if p.numbers in (REAL, COMMON, ELEMENT)])
 
     def infer(self, values: Sequence[Any]) -> Inference:
         """Apply the rule to bound values: tensors as metas, data numbers as kinds.
