@@ -9,6 +9,12 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.meta import Meta
 
 
+class TensorBase:
+    """The class of proxies as code below ``gradwire.Tensor`` knows it, which tells them from other values by it."""
+
+    __slots__ = ()
+
+
 class Handle(Protocol):
     """A proxy for a tensor, as code below ``gradwire.Tensor`` sees it; nodes are above this, too."""
 
@@ -59,11 +65,6 @@ class Handle(Protocol):
 
 _class: Final[list[Any]] = []
 """The class of proxies. It stands above what needs it here, and registers itself."""
-
-
-def is_tensor(value: Any) -> bool:
-    """Whether a value is a proxy for a tensor."""
-    return isinstance(value, _class[0])
 
 
 def register_class(cls: Any) -> None:

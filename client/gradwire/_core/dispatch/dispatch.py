@@ -136,11 +136,12 @@ def _run(entry: OpBinding, values: list[Any], form: Any) -> Any:
             return mapped_tensors.draw(entry, values)
         levels = mapped_tensors.prepare(entry, values)
     described, session = _describe(entry, values)
-    recipe = _recipe(entry, described, values, session.default_dtype)
+    default = session.builder.default_dtype
+    recipe = _recipe(entry, described, values, default)
     warns = op.casts and _loses_imaginary(op, described, recipe)
     if warns:
         form = None  # each time, so that it is never learnt
-    if form is not None and session.default_dtype is DEFAULT_DTYPE:
+    if form is not None and default is DEFAULT_DTYPE:
         learn(form, entry, recipe, prepare)
     inferred = recipe.inferred
     if inferred.check is not None:
@@ -168,8 +169,7 @@ def _run(entry: OpBinding, values: list[Any], form: Any) -> Any:
             f"{session.max_tensor_bytes:,} (GRADWIRE_MAX_TENSOR_BYTES)",
             setting="GRADWIRE_MAX_TENSOR_BYTES", limit=session.max_tensor_bytes, value=recipe.largest,
         )  # fmt: skip
-    # What a rule lists beyond the declared results is for backward, and stays on the server.
-    outs = inferred.outs if op.results is None else inferred.outs[: op.results]
+    outs = recipe.visible
     line = user_line()
     # Before the record: a view may refuse, and so does what was made in inference mode. What has no history, a
     # mask say, does not look at that of its operands.

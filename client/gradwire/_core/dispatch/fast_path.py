@@ -49,6 +49,7 @@ _functions: dict[str, Callable[..., Any]] = {}
 def prepare(signature: Signature, session: Any, key: int, *values: Any) -> Any:
     """What records the second call of a form, which few calls of a program ever get to: it writes the function for the
     others."""
+    signature.keeping = signature.entry.keeping
     bound = [*values, *signature.entry.defaults[len(values) :]]
     numbers = [bound[i] for i in signature.keeping.numbers]
     signature.asked = tuple([number if type(number) in NO_TENSOR else None for number in numbers])

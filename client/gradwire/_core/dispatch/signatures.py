@@ -9,8 +9,17 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.meta import Meta
 
 from ..context.size import Size
-from ..graph.recorded_call import WAY_ATTRIBUTE, WAY_CONSTANT, WAY_INDEX, WAY_LIST, WAY_OTHER, OpBinding, RecordedCall
-from ..session.frame_builder import joins
+from ..graph.recorded_call import (
+    ENTRIES,
+    WAY_ATTRIBUTE,
+    WAY_CONSTANT,
+    WAY_INDEX,
+    WAY_LIST,
+    WAY_OTHER,
+    OpBinding,
+    RecordedCall,
+)
+from ..graph.save_policy import SavePolicy
 from ..tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -45,8 +54,8 @@ class Signature:
         recorded: whether there is a node where some operand requires a gradient.
         node: what all nodes of such calls have in common.
         differentiable: positions of the operands that gradients flow to.
-        keeping: what the derivative keeps.
-        asked: the numbers that the derivative asks for, as they were in one call; ``None`` for what is no number.
+        keeping: what the derivative keeps. ``asked``: the numbers that it asks for, as they were in one call; ``None``
+            for what is no number. Both are known from the second call on.
         caller: the code that made the latest call, if it is the program's own.
         view, with_history: whether the result shares the first operand's memory, and is a view for autograd.
         record: the function that records such calls: ``record(signature, session, key, *values)``, with the key of the
@@ -60,6 +69,9 @@ class Signature:
         "view", "visible", "with_history",
     )  # fmt: skip
 
+    keeping: SavePolicy
+    asked: tuple[Any, ...]
+
     def __init__(self, entry: OpBinding, recipe: RecordedCall, record: Recorder) -> None:
         op = entry.op
         self.entry = entry
@@ -71,20 +83,16 @@ class Signature:
         self.lists = recipe.lists
         self.numbers = recipe.numbers
         self.control = op.control
-        self.joins = joins(op)
+        self.joins = op.after_backward
         self.alone = op.results == 1
         self.counted = op.results is None
-        self.visible = recipe.inferred.outs if self.counted else recipe.inferred.outs[: op.results]
+        self.visible = recipe.visible
         self.out: Any = self.visible[0] if self.visible else None
-        self.floating = frozenset(
-            i for i, out in enumerate(self.visible) if out.dtype.carries_gradient and i not in op.constant
-        )
+        self.floating = recipe.floating
         self.largest = recipe.largest
         self.recorded = op.grad_fn is not None and recipe.carries
         self.node = recipe.node
         self.differentiable = entry.differentiable
-        self.keeping = entry.keeping
-        self.asked: tuple[Any, ...] = ()
         self.caller: Any = None
         self.view = recipe.inferred.offsets is not None and not op.untracked
         self.with_history = op.grad_fn is not None
@@ -102,9 +110,8 @@ _signatures: dict[Any, Signature] = {}
 """By the op's entry and the key of the form."""
 
 
-def known(key: Any) -> Signature | None:
-    """What is known of the form of call that has this key."""
-    return _signatures.get(key)
+known: Final[Callable[[Any], Signature | None]] = _signatures.get
+"""What is known of the form of call that has this key."""
 
 
 def key_of(entry: OpBinding, values: list[Any]) -> Any:
@@ -176,5 +183,15 @@ def learn(key: Any, entry: OpBinding, recipe: RecordedCall, record: Recorder) ->
             if type(meta) is Meta and not meta.known:
                 return
     if len(_signatures) >= SIGNATURES_KEPT:
-        _signatures.clear()
-    _signatures[key] = Signature(entry, recipe, record)
+        forget()
+    signature = _signatures[key] = Signature(entry, recipe, record)
+    alone = type(key[1]) is Meta and op.required < 2 and key[2:].count(_DEFAULT) == len(key) - 2
+    if alone and not op.control and not entry.placed:
+        entry.singles[key[1]] = signature
+
+
+def forget() -> None:
+    """Forget all forms of calls."""
+    _signatures.clear()
+    for entry in ENTRIES.values():
+        entry.singles.clear()

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradwire_protocol.table import Op
 
-from ..context.handles import is_tensor
+from ..context.handles import TensorBase
 
 
 def is_of_inference_alone(op: Op, places: Sequence[int], values: list[Any]) -> bool:
@@ -18,11 +18,11 @@ def is_of_inference_alone(op: Op, places: Sequence[int], values: list[Any]) -> b
         return False
     for i in places:
         value = values[i]
-        if is_tensor(value):
+        if isinstance(value, TensorBase):
             if not value._inference:
                 return False
         elif type(value) is list or type(value) is tuple:
-            if any(is_tensor(t) and not t._inference for t in value):
+            if any(isinstance(t, TensorBase) and not t._inference for t in value):
                 return False
         elif value is not None and (op.params[i].name in op.wrapped or op.name == "rsub"):
             return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.records import encode_args
 from gradwire_protocol.table import Kind, Op
 
-from ..context.handles import is_tensor
+from ..context.handles import TensorBase
 from .node_signature import NodeSignature
 from .save_policy import SavePolicy
 
@@ -27,70 +27,74 @@ _WAYS: Final = {
     Kind.TENSOR: WAY_TENSOR, Kind.OPERAND: WAY_TENSOR, Kind.SCALAR: WAY_SCALAR, Kind.POSITION: WAY_ATTRIBUTE,
     Kind.ATTRIBUTE: WAY_ATTRIBUTE, Kind.TENSORS: WAY_LIST, Kind.OPTIONAL_TENSORS: WAY_LIST,
 }  # fmt: skip
-
-
-def ways_of(op: Op) -> tuple[int, ...]:
-    """How the arguments of an op count in its keys."""
-    ways = [WAY_CONSTANT if param.name in op.underived else _WAYS.get(param.kind, WAY_OTHER) for param in op.params]
-    if op.name == "select":
-        ways[2] = WAY_INDEX  # the result is the same wherever it lies, as long as it is in range
-    return tuple(ways)
-
-
-def can_shift(name: str, described: list[Any]) -> bool:
-    """Whether it is a 0-dim int64 tensor, an operator of those known here, and a number."""
-    one = described[0] if described else None
-    return name in ARITHMETIC and type(one) is Meta and one.shape == () and one.dtype is dtypes.int64
+_PLACES: Final = {
+    Kind.TENSOR: "tensors", Kind.OPERAND: "tensors", Kind.TENSORS: "tensors", Kind.OPTIONAL_TENSORS: "tensors",
+    Kind.SCALAR: "scalars", Kind.POSITION: "scalars", Kind.ATTRIBUTE: "attributes", Kind.PAYLOAD: "payloads",
+}  # fmt: skip
 
 
 class OpBinding:
-    """What the client precomputes of one op."""
+    """What the client precomputes of one op.
 
-    # All of it is read at the first call, since a program calls few of the ops.
+    Attributes:
+        tensors, scalars, attributes, payloads: the positions of the parameters that take these.
+        numbers: those of the attributes that take ints and floats alike.
+        differentiable: those of the tensors that gradients flow to.
+        ways: how the arguments count where a form of call is told from others.
+        defaults: of the parameters.
+        placed: whether the op makes a tensor that the default device decides about.
+        singles: what is known of calls with a tensor alone, by its meta.
+    """
+
+    tensors: tuple[int, ...]
+    scalars: tuple[int, ...]
+    attributes: tuple[int, ...]
+    payloads: tuple[int, ...]
+    numbers: tuple[int, ...]
+    differentiable: tuple[int, ...]
+    ways: tuple[int, ...]
+    defaults: tuple[Any, ...]
+    placed: bool
 
     def __init__(self, op: Op) -> None:
         self.op = op
+        self.singles: dict[Meta, Any] = {}
 
-    def _of(self, *kinds: Kind) -> tuple[int, ...]:
-        return tuple(i for i, p in enumerate(self.op.params) if p.kind in kinds)
+    if not TYPE_CHECKING:  # it knows the names above, and no others
 
-    @cached_property
-    def tensors(self) -> tuple[int, ...]:
-        return self._of(Kind.TENSOR, Kind.OPERAND, *LISTS)
-
-    @cached_property
-    def scalars(self) -> tuple[int, ...]:
-        return self._of(Kind.SCALAR, Kind.POSITION)
-
-    @cached_property
-    def attributes(self) -> tuple[int, ...]:
-        return self._of(Kind.ATTRIBUTE)
-
-    @cached_property
-    def payloads(self) -> tuple[int, ...]:
-        return self._of(Kind.PAYLOAD)
-
-    @cached_property
-    def numbers(self) -> tuple[int, ...]:
-        return tuple(i for i in self.attributes if {int, float} <= set(self.op.params[i].check))
-
-    @cached_property
-    def differentiable(self) -> tuple[int, ...]:
-        return tuple(i for i in self.tensors if self.op.params[i].name in self.op.differentiable)
-
-    @cached_property
-    def ways(self) -> tuple[int, ...]:
-        """How the arguments count where a form of call is told from others."""
-        return ways_of(self.op)
-
-    @cached_property
-    def defaults(self) -> tuple[Any, ...]:
-        return self.op.defaults
+        def __getattr__(self, name):
+            """All of it is found at the first call, since a program calls few of the ops."""
+            vars(self).update(_arguments_of(self.op))
+            try:
+                return vars(self)[name]
+            except KeyError:
+                raise AttributeError(name) from None
 
     @cached_property
     def keeping(self) -> SavePolicy:
         """What its derivative keeps."""
-        return SavePolicy(self.op)
+        return SavePolicy(self.op, self.differentiable)
+
+
+def _arguments_of(op: Op) -> dict[str, Any]:
+    """What an :class:`OpBinding` tells of the arguments of an op."""
+    places = {
+        name: list[int]() for name in ("tensors", "scalars", "attributes", "payloads", "numbers", "differentiable")
+    }
+    ways: list[int] = []
+    placed = False
+    for i, param in enumerate(op.params):
+        places[_PLACES[param.kind]].append(i)
+        if param.kind is Kind.ATTRIBUTE and {int, float} <= set(param.check):
+            places["numbers"].append(i)
+        if param.name in op.differentiable and _PLACES[param.kind] == "tensors":
+            places["differentiable"].append(i)
+        ways.append(WAY_CONSTANT if param.name in op.underived else _WAYS.get(param.kind, WAY_OTHER))
+        placed |= param.name == "device" and param.default == "cpu"
+    if op.name == "select":
+        ways[2] = WAY_INDEX  # the result is the same wherever it lies, as long as it is in range
+    found: dict[str, Any] = {name: tuple(positions) for name, positions in places.items()}
+    return found | {"ways": tuple(ways), "defaults": op.defaults, "placed": placed}
 
 
 class RecordedCall:
@@ -101,7 +105,9 @@ class RecordedCall:
         kept: what its derivative keeps, by which operands receive a gradient.
         template: the arguments; ``None`` where they are encoded anew each time.
         largest: bytes of the largest result that is new memory.
-        carries: whether some result is of a dtype that gradients can be of.
+        visible: the metas of the results that the program gets. What a rule lists beyond those that are declared is for
+            backward, and stays on the server.
+        floating: the places of those that can have a history. ``carries``: whether there are any.
         node: what all nodes of such calls have in common.
         nowhere: whether all that it makes or changes is on the meta device, so that there is nothing to compute.
         references, lists: where in the template the reference to a tensor goes, and those to several.
@@ -111,45 +117,49 @@ class RecordedCall:
     """
 
     __slots__ = (
-        "carries", "described", "entry", "inferred", "kept", "largest", "lists", "missing", "node", "nowhere",
-        "numbers", "references", "shifts", "template",
+        "carries", "described", "entry", "floating", "inferred", "kept", "largest", "lists", "missing", "node",
+        "nowhere", "numbers", "references", "shifts", "template", "visible",
     )  # fmt: skip
 
     def __init__(self, entry: OpBinding, described: list[Any], inferred: Inference, values: list[Any]) -> None:
+        op = entry.op
         self.entry = entry
         self.described = described
-        self.shifts = can_shift(entry.op.name, described)
+        first = described[0] if described else None
+        self.shifts = (
+            op.name in ARITHMETIC and type(first) is Meta and first.shape == () and first.dtype is dtypes.int64
+        )
         self.kept: dict[Any, Any] = {}
         self.inferred = inferred
-        why = entry.op.underivable
-        self.missing = inferred.missing if why is None else (why, ())
-        constant = entry.op.constant
-        self.carries = any(
-            out.dtype.carries_gradient and i not in constant for i, out in enumerate(inferred.outs[: entry.op.results])
+        self.missing = inferred.missing if op.underivable is None else (op.underivable, ())
+        self.visible = inferred.outs[: op.results]
+        self.floating = frozenset(
+            [i for i, out in enumerate(self.visible) if out.dtype.carries_gradient and i not in op.constant]
         )
-        made = inferred.outs if entry.op.mutates is None else tuple(described[:1])
-        self.node = NodeSignature(inferred.grad_fn or entry.op.grad_fn or entry.op.name, made, self)
-        self.nowhere = bool(made) and all(type(out) is Meta and out.device == "meta" for out in made)
-        self.largest = 0 if inferred.is_view or self.nowhere else max((out.nbytes for out in inferred.outs), default=0)
+        self.carries = bool(self.floating)
+        made = inferred.outs if op.mutates is None else tuple(described[:1])
+        self.node = NodeSignature(inferred.grad_fn or op.grad_fn or op.name, made, self)
+        self.nowhere = {type(out) is Meta and out.device == "meta" for out in made} == {True}
+        new = inferred.offsets is None and not self.nowhere
+        self.largest = max([out.nbytes for out in inferred.outs], default=0) if new else 0
         self.template: list[Any] | None = None
         self.references: tuple[int, ...] = ()
         self.numbers: tuple[int, ...] = ()
         self.lists: tuple[int, ...] = ()
-        op = entry.op
-        if entry.payloads or any(type(v) is complex for v in values):
+        if entry.payloads or complex in map(type, values):
             return
         scalars: list[Any] = []
-        self.template = encode_args(op, values, is_tensor, lambda tensor: 0, scalars, [])
-        sent = range(len(self.template))
-        self.references = tuple(i for i in entry.tensors if i in sent and is_tensor(values[i]))
-        self.lists = tuple(i for i in entry.tensors if i in sent and type(values[i]) is list)
-        taken = [
-            i for i in sent
-            if (i in entry.scalars or i in entry.tensors) and values[i] is not None
-            and i not in self.references and i not in self.lists
-        ]  # fmt: skip
-        self.numbers = tuple(taken)
-        assert len(self.numbers) == len(scalars)
+        self.template = encode_args(op, values, TensorBase.__instancecheck__, lambda tensor: 0, scalars, [])
+        references, lists, numbers = list[int](), list[int](), list[int]()
+        for i, value in enumerate(values[: len(self.template)]):
+            if i in entry.tensors and isinstance(value, TensorBase):
+                references.append(i)
+            elif i in entry.tensors and type(value) is list:
+                lists.append(i)
+            elif value is not None and (i in entry.tensors or i in entry.scalars):
+                numbers.append(i)
+        self.references, self.lists, self.numbers = tuple(references), tuple(lists), tuple(numbers)
+        assert len(numbers) == len(scalars)
 
     @property
     def hidden(self) -> tuple[int, ...]:

@@ -50,17 +50,17 @@ class SavePolicy:
 
     __slots__ = ("_op", "at", "facts", "numbers", "whole", "wrapped")
 
-    def __init__(self, op: Op) -> None:
+    def __init__(self, op: Op, differentiable: tuple[int, ...]) -> None:
         self._op = op
         self.facts: DerivativeFacts | None = facts_of(op)
-        self.at = tuple(i for i, parameter in enumerate(op.params) if parameter.name in op.differentiable)
+        self.at = differentiable
         self.whole: Places | None = None
         saves = self.facts.saves if self.facts is not None else {}
         if "" in saves or not saves or len(self.at) < 2 or any(op.params[i].kind in _LISTS for i in self.at):
-            self.whole = self._sorted(name for names in saves.values() for name in names)
-        self.wrapped = frozenset(op.positions[name] for name in op.wrapped)
+            self.whole = self._sorted([name for names in saves.values() for name in names])
+        self.wrapped = frozenset([op.positions[name] for name in op.wrapped])
         asked = self.facts.numbers if self.facts is not None else ()
-        self.numbers = tuple(i for i, parameter in enumerate(op.params) if parameter.name in asked)
+        self.numbers = tuple([i for i, parameter in enumerate(op.params) if parameter.name in asked])
 
     def places(self, edges: tuple[Any, ...], recipe: RecordedCall | None) -> Places:
         """The positions of the operands that are kept, and the numbers of the results: ``whole``, if that is set."""
@@ -90,8 +90,8 @@ class SavePolicy:
         unique = dict.fromkeys(names)
         positions = self._op.positions
         return (
-            tuple(positions[n] for n in unique if n in positions),
-            tuple(int(n.removeprefix("result") or 0) for n in unique if n not in positions),
+            tuple([positions[n] for n in unique if n in positions]),
+            tuple([int(n.removeprefix("result") or 0) for n in unique if n not in positions]),
         )
 
     def held(self, places: Places, values: Sequence[Any], overwritten: Any = KEPT) -> tuple[Saved, ...]:

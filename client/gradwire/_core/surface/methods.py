@@ -28,7 +28,6 @@ from ..dispatch.dispatch import call, run
 from ..dispatch.fast_path import NOT_APPLICABLE
 from ..dispatch.out_argument import accepts_out, computed_in, into
 from ..dispatch.overrides import PUBLIC, left_to_others, register_maker
-from ..dispatch.signatures import Signature, key_of, known
 from ..graph.forward_levels import OPEN
 from ..graph.recorded_call import entry_of
 from ..tensor.tensor import Tensor
@@ -36,14 +35,6 @@ from .argument_aliases import by_numpy_names, has_older_method, respelled
 from .creation import place
 from .generator import drawing_from
 from .op_help import doc_of, signature_of
-
-SINGLES_KEPT: Final = 4096
-"""Metas of tensors that a function of one tensor remembers."""
-
-
-def _placed(op: Op) -> bool:
-    """Whether an op makes a tensor that the default device decides about."""
-    return any(p.name == "device" and p.default == "cpu" for p in op.params)
 
 
 def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
@@ -54,17 +45,7 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
     """
     entry = entry_of(op)
     bind = op.bind_written
-    singles: dict[Any, Any] = {}
-
-    def single(x: Tensor) -> Signature | None:
-        """What is known of a call with this tensor alone, from now on at once; ``None`` where that does not do."""
-        signature = known(key_of(entry, bind((x,), {}))) if len(op.params) >= 1 >= op.required else None
-        if signature is None or signature.control or _placed(op):
-            return None
-        if len(singles) >= SINGLES_KEPT:
-            singles.clear()
-        singles[x._meta] = signature
-        return signature
+    singles = entry.singles
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if not kwargs:
@@ -72,7 +53,7 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
                 x = args[0]
                 session, key = x._session, MODES.key
                 if session.lock.ready == key and not OPEN:
-                    signature = singles.get(x._meta) or single(x)
+                    signature = singles.get(x._meta)
                     if signature is not None:
                         made = signature.record(signature, session, key, x)
                         if made is not NOT_APPLICABLE:
@@ -90,7 +71,7 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
                     return function(*args, **kwargs)
             if kwargs.get("device") is not None:
                 kwargs["device"] = place(kwargs["device"])
-        if PLACES.current is not None and "device" not in kwargs and _placed(op):
+        if entry.placed and "device" not in kwargs and PLACES.current is not None:
             kwargs["device"] = place(None)
         try:
             return run(entry, bind(args, kwargs))

@@ -11,6 +11,7 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, GraphError
 from gradwire_protocol.ops.control import GRAD_MODE
 
+from ..context.handles import TensorBase
 from ..context.modes import MODES
 from ..graph.graph_mirror import Node
 
@@ -31,7 +32,7 @@ def given_values(tensor: Any) -> np.ndarray[Any, Any] | None:
     return found if untouched and not tensor._session.names else None
 
 
-class Readable:
+class Readable(TensorBase):
     """The part of a tensor that looks at values. Each of these costs a round trip."""
 
     __slots__ = ()
@@ -59,15 +60,15 @@ class Readable:
         session = self._session
         with session.lock:
             known = self._last_read
-            if known is not None and known[0] == session.recorded and monotonic() < known[1]:
+            if known is not None and known[0] == session.builder.recorded and monotonic() < known[1]:
                 found: np.ndarray[Any, Any] = known[2].copy()
                 return found
-            value: np.ndarray[Any, Any] | None = session.read([self])[0]
+            value: np.ndarray[Any, Any] | None = session.reader.read([self])[0]
             if value is None or value.nbytes > REMEMBERED_BYTES:
                 if known is not None:
                     self._last_read = None
                 return value
-            self._last_read = session.recorded, monotonic() + REMEMBERED_S, value
+            self._last_read = session.builder.recorded, monotonic() + REMEMBERED_S, value
             return value.copy()
 
     def item(self: Any) -> bool | int | float:
