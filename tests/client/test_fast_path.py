@@ -145,7 +145,7 @@ def left_by(program: Callable[..., Any], session: Any, monkeypatch: Any, signatu
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_both_ways_leave_the_same(alone, monkeypatch, program) -> None:
-    signatures._signatures.clear()
+    signatures.forget()
     long = left_by(program, alone, monkeypatch, signature=False)
     for _ in range(2):  # learnt, and taken
         signature = left_by(program, alone, monkeypatch, signature=True)
@@ -207,7 +207,7 @@ def test_threads_that_record_in_one_session_do_not_disturb_each_other(alone) -> 
 
 
 def test_a_thread_that_comes_late_does_not_end_the_turn_of_another(alone) -> None:
-    signatures._signatures.clear()
+    signatures.forget()
     x = gw.ones(11, 13, requires_grad=True)  # of a shape that no function remembers from elsewhere
     for _ in range(2):
         x.grad = None
@@ -280,7 +280,7 @@ def test_what_a_mode_changes_is_not_left_out(alone) -> None:
 
 
 def test_forms_are_learnt_under_the_usual_default_dtype_alone(alone) -> None:
-    signatures._signatures.clear()
+    signatures.forget()
     n = gw.arange(3)
     gw.set_default_dtype(gw.float64)
     try:

@@ -112,7 +112,7 @@ def test_patience_ends_with_a_typed_error():
         with pytest.raises(gradwire.ConnectionLost, match="frames"):
             for _ in range(200):
                 (x + 1).tolist()
-        session.builder.closed = True
+        session.builder.close()
     direct.close()
 
 

@@ -50,33 +50,30 @@ class BiasedLock(RLock):  # type: ignore[misc]  # nothing forbids it at run time
         ready: the key of the thread that may record without the lock, in the modes that the frame is in.
         joins: the same for what belongs to the frame also when it is due to end.
         busy: whether it does so at this moment.
+        owner: the thread that held it last, 0 at first.
         broken: an exception came in the middle of a record, or of a frame that was cut.
     """
 
-    __slots__ = ("_owner", "broken", "busy", "joins", "ready")
+    __slots__ = ("broken", "busy", "joins", "owner", "ready")
 
     def __init__(self) -> None:
-        self._owner = 0
+        self.owner = 0
         self.busy = self.broken = False
         self.ready = self.joins = NOBODY
 
     def hold(self) -> None:
-        """See to it that no other thread records without the lock. Called by the thread that has it."""
+        """See to it that no other thread records without the lock. Called by the thread that has it; nothing is left
+        to do where that is the owner, and is not busy."""
         me = get_ident()
-        if self._owner != me:
-            self._take_over(me)
-        elif self.busy:
-            self._begin_again()
-
-    def _take_over(self, me: int) -> None:
-        self.ready = self.joins = NOBODY
-        looks = 0
-        while self.busy and looks < MOST_PAUSES and (looks < AT_ONCE or self._owner in _current_frames()):
-            sleep(PAUSE_S if looks > AT_ONCE else 0)
-            looks += 1
+        if self.owner != me:
+            self.ready = self.joins = NOBODY
+            looks = 0
+            while self.busy and looks < MOST_PAUSES and (looks < AT_ONCE or self.owner in _current_frames()):
+                sleep(PAUSE_S if looks > AT_ONCE else 0)
+                looks += 1
         if self.busy:
             self._begin_again()
-        self._owner = me
+        self.owner = me
 
     def _begin_again(self) -> None:
         """Take the turn from a thread that did not end it: it does not live any more, or what runs now came in between,

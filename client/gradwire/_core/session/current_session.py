@@ -195,7 +195,7 @@ def _use_defaults(session: Session) -> None:
 def _use_default_dtype(session: Session) -> None:
     if session.default_dtype is not _default_dtype:
         session.record(TABLE["set_default_dtype"], [_default_dtype.name], 0)
-        session.builder.default_dtype = _default_dtype
+        session.builder.use_default_dtype(_default_dtype)
 
 
 def set_default_dtype(dtype: DType) -> None:

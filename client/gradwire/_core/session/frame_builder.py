@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from gradwire_protocol import dtypes, envelope
@@ -31,11 +32,6 @@ if TYPE_CHECKING:
 OPS_PER_FRAME: Final = 2048
 
 
-def joins(op: Op) -> bool:
-    """Whether an op still belongs to a frame that is due to end after a backward: what uses gradients at once."""
-    return op.step or op.after_backward
-
-
 class FrameBuilder:
     """Records the ops of a session, and cuts frames. It belongs to the thread whose turn it is.
 
@@ -57,6 +53,8 @@ class FrameBuilder:
         changes: how many of the ops that were recorded may change memory.
         recent_lines: the lines of frames that were sent.
         travel: what a profile notes of the frame.
+        closed: whether nothing can be recorded any more.
+        default_dtype: what Python's floats become.
     """
 
     def __init__(self, session: Any, link: Link, resumed: bool) -> None:
@@ -67,9 +65,9 @@ class FrameBuilder:
         self.sent_frames = 0
         self.sent_ops = 0
         self.changes = 0
-        self._default_dtype = dtypes.float32
+        self.default_dtype = dtypes.float32
         self._recorder: ProfileRecorder | None = None
-        self._closed = False
+        self.closed = False
         self.next_id = self._first_free_id() if resumed else self.base + 1
         self._nowhere = 0
         self.stirred = threading.Event()
@@ -119,8 +117,10 @@ class FrameBuilder:
 
     def begin(self) -> None:
         """Whoever has the lock calls this before anything else: others wait, and what an exception left is mended."""
-        self.lock.hold()
-        if self.lock.broken:
+        lock = self.lock
+        if lock.owner != get_ident() or lock.busy:
+            lock.hold()
+        if lock.broken:
             self._mend()
 
     def _mend(self) -> None:
@@ -168,8 +168,8 @@ class FrameBuilder:
     def _let_through(self) -> None:
         """Let this thread, whose turn it is, take the fast path, if an op is nothing but its record now."""
         plain = ONE_THREAD_AT_A_TIME and not (
-            self._closed or self._recorder is not None or self._region is not None
-            or self._default_dtype is not DEFAULT_DTYPE or self._flags & ~GRAD_MODE
+            self.closed or self._recorder is not None or self._region is not None
+            or self.default_dtype is not DEFAULT_DTYPE or self._flags & ~GRAD_MODE
         )  # fmt: skip
         lock = self.lock
         lock.joins = MODES.thread | self._flags if plain else NOBODY
@@ -180,14 +180,9 @@ class FrameBuilder:
         """Where this client's ids begin."""
         return self.link.client << ID_BITS
 
-    @property
-    def closed(self) -> bool:
-        """Whether nothing can be recorded any more."""
-        return self._closed
-
-    @closed.setter
-    def closed(self, closed: bool) -> None:
-        self._closed = closed
+    def close(self) -> None:
+        """Have nothing recorded any more."""
+        self.closed = True
         self.lock.ready = self.lock.joins = NOBODY
 
     @property
@@ -200,14 +195,9 @@ class FrameBuilder:
         self._recorder = recorder
         self.lock.ready = self.lock.joins = NOBODY
 
-    @property
-    def default_dtype(self) -> DType:
-        """What Python's floats become."""
-        return self._default_dtype
-
-    @default_dtype.setter
-    def default_dtype(self, dtype: DType) -> None:
-        self._default_dtype = dtype
+    def use_default_dtype(self, dtype: DType) -> None:
+        """Have Python's floats become this, as the server does from the same record on."""
+        self.default_dtype = dtype
         self.lock.ready = self.lock.joins = NOBODY
 
     def frame_ends(self) -> None:
@@ -237,7 +227,7 @@ class FrameBuilder:
                     raise InternalError("the session is closed")
                 if len(self.records) >= self.limit:
                     self.flush(must=True)  # before anything is recorded: if it fails, the op can be tried again
-                elif (self._due or (self._due_beyond and not self._goes_on(values))) and not joins(op):
+                elif (self._due or (self._due_beyond and not self._goes_on(values))) and not op.after_backward:
                     self._due = self._due_beyond = False  # where it cannot be sent now, it goes on
                     self.flush()
                 try:

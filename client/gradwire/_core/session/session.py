@@ -335,16 +335,16 @@ class Session:
         costs more than the frame.
         """
         builder = self.builder
-        while not self.closed:
+        while not builder.closed:
             stirred = builder.stirred.wait(1.0)
-            if self.closed:
+            if builder.closed:
                 return
             if not stirred:
                 self.link.tick()
                 continue
             builder.stirred.clear()
             seen, idle = -1, 0
-            while idle < LOOKS_IN_VAIN and not self.closed:
+            while idle < LOOKS_IN_VAIN and not builder.closed:
                 time.sleep(QUIET_S)
                 recorded = builder.recorded
                 idle = idle + 1 if recorded == seen else 0
@@ -394,7 +394,7 @@ class Session:
                     )  # fmt: skip
                 # Else the server is gone, and the session with it or by its time to live.
             finally:
-                self.builder.closed = True
+                self.builder.close()
                 self.builder.stirred.set()
                 self.link.close()
                 self.rest.close()
@@ -402,7 +402,7 @@ class Session:
     def leave(self) -> None:
         """Let go of it without a word, in a process that was forked from the one it belongs to."""
         self.lock = self.builder.lock = BiasedLock()
-        self.builder.closed = True
+        self.builder.close()
 
     def __enter__(self) -> Session:
         return self

@@ -60,7 +60,6 @@ class ValueReader:
             The first error that the server met since the last read, or that one of the tensors depends on.
         """
         with self._builder.lock:
-            self._builder.begin()
             for tensor in tensors:
                 if tensor._levels:
                     refuse_reading(tensor)
@@ -86,7 +85,6 @@ class ValueReader:
         no round trip.
         """
         with self._builder.lock:
-            self._builder.begin()
             seq = self._ask(tensors)
         values: list[Any] = []
 
@@ -107,7 +105,7 @@ class ValueReader:
     def _ask(self, tensors: list[Tensor]) -> int:
         if MODES.capture is not None:
             MODES.capture.refuse("it reads a value")
-        size = sum(tensor._meta.nbytes if tensor._meta.known else UNKNOWN_BYTES for tensor in tensors)
+        size = sum([tensor._meta.nbytes if tensor._meta.known else UNKNOWN_BYTES for tensor in tensors])
         seq = self._builder.flush(wait=True, reads=tensors, read_bytes=size)
         assert seq is not None
         return seq
