@@ -77,15 +77,6 @@ class GuardedConnection:
             else:
                 connection.drop()
 
-    def check(self, connection: Connection) -> None:
-        """Check that this is still the current connection.
-
-        Raises:
-            ConnectionTaken: when it is not.
-        """
-        if self.connection is not connection:
-            raise ConnectionTaken()
-
     def let_go(self) -> None:
         """Drop the connection, if there is one."""
         connection = self._forget()

@@ -368,7 +368,8 @@ class Link:
                 self._write(connection, sent)
 
     def _write(self, connection: Connection, sent: SentFrame) -> None:
-        self._way.check(connection)
+        if self._way.connection is not connection:
+            raise ConnectionTaken
         sent.frame.ack = self._window.answered
         sent.frame.epoch = self.epoch
         if sent.uploads:
@@ -387,7 +388,8 @@ class Link:
         # A server applies backpressure by not reading; then it does not see pings either.
         full = timeout is None and self._window.held > PROMPT_BYTES
         for message, buffers in connection.receive(timeout, STALLS if full else PINGS_MISSED, awake):
-            self._way.check(connection)
+            if self._way.connection is not connection:
+                raise ConnectionTaken
             if isinstance(message, Reply):
                 self._answer(connection, message, buffers)
             elif isinstance(message, Chunk):
