@@ -279,6 +279,14 @@ def test_what_a_mode_changes_is_not_left_out(alone) -> None:
     assert len(packed) == 3
 
 
+def test_a_required_argument_that_was_none_is_still_required(alone) -> None:
+    x = gw.ones(3, 11)
+    for _ in range(2):
+        gw.logsumexp(x, None)
+    with pytest.raises(TypeError, match="missing"):
+        gw.logsumexp(x)
+
+
 def test_forms_are_learnt_under_the_usual_default_dtype_alone(alone) -> None:
     signatures.forget()
     n = gw.arange(3)
