@@ -14,6 +14,8 @@ class TensorBase:
 
     __slots__ = ()
 
+    _inference: bool  # whether it was made in inference mode
+
 
 class Handle(Protocol):
     """A proxy for a tensor, as code below ``gradwire.Tensor`` sees it; nodes are above this, too."""
