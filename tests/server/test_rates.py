@@ -119,7 +119,7 @@ def test_two_keys_of_a_tenant_have_one_share(clock: Clock) -> None:
     rates = Rates(Settings(api_keys=("x",), max_ops_per_second=100))
     one, other = key("same"), key("same")
     meter = rates.meter(one)
-    meter.received(10, 10, meter.records(sent(OPS * 100), human=False))
+    meter.received(10, 10, meter.usage.records(sent(OPS * 100), human=False))
     assert rates.meter(other).wait == pytest.approx(6)
     assert rates.meter(key("another")).wait == 0
     with pytest.raises(TooManyRequests) as refused:
@@ -140,7 +140,7 @@ def test_a_message_that_takes_much_more_memory_than_bytes_is_paced_by_that(clock
 def test_a_key_without_limits_is_counted_and_never_waits() -> None:
     meter = StreamMeter(TenantUsage())
     for _ in range(3):
-        meter.received(1000, 9000, meter.records(sent(OPS), human=False))
+        meter.received(1000, 9000, meter.usage.records(sent(OPS), human=False))
     meter.sent(500)
     assert (meter.frames, meter.ops, meter.bytes_in, meter.bytes_out, meter.wait) == (3, 21, 3000, 500, 0.0)
     assert not meter.paced

@@ -79,13 +79,10 @@ class TenantUsage:
         self._counted: OrderedDict[bytes, int] = OrderedDict()
 
     def records(self, frame: Frame, human: bool) -> int:
-        """The number of op records that a frame runs."""
-        return self._records(frame, human) * max(frame.repeat, 1)
-
-    def _records(self, frame: Frame, human: bool) -> int:
-        encoded = bytes(frame.structure)
+        """The number of op records that a frame runs. Thread-safe."""
+        times, encoded = max(frame.repeat, 1), bytes(frame.structure)
         if not encoded:
-            return self._counted.get(frame.hash, 1)
+            return self._counted.get(frame.hash, 1) * times
         try:
             count = len((_json if human else _binary).decode(encoded).ops)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -94,46 +91,47 @@ class TenantUsage:
             self._counted[frame.hash] = count
             if len(self._counted) > STRUCTURES_COUNTED:
                 self._counted.popitem(last=False)
-        return count
+        return count * times
 
 
 class StreamMeter:
-    """The usage of one stream, for its rate limits and the audit log. ``held``: seconds of delay."""
+    """The usage of one stream, for its rate limits and the audit log.
 
-    __slots__ = ("_byte_rate", "_op_rate", "_usage", "bytes_in", "bytes_out", "frames", "held", "ops", "paced")
+    Attributes:
+        usage: the tenant's.
+        held: seconds of delay.
+    """
+
+    __slots__ = ("_byte_rate", "_op_rate", "bytes_in", "bytes_out", "frames", "held", "ops", "paced", "usage")
 
     def __init__(self, usage: TenantUsage, op_rate: int = 0, byte_rate: int = 0) -> None:
-        self._usage, self._op_rate, self._byte_rate = usage, op_rate, byte_rate
+        self.usage, self._op_rate, self._byte_rate = usage, op_rate, byte_rate
         self.paced = bool(op_rate or byte_rate)
         self.frames = self.ops = self.bytes_in = self.bytes_out = 0
         self.held = 0.0
-
-    def records(self, frame: Frame, human: bool) -> int:
-        """The number of op records that a frame runs. Thread-safe."""
-        return self._usage.records(frame, human)
 
     def received(self, size: int, weight: int, records: int | None) -> None:
         """Count a received message: its bytes, its decoded memory and, for a frame, its op records."""
         self.bytes_in += size
         if self._byte_rate:
-            self._usage.bytes.charge(max(size, weight if weight > WEIGHTY_BYTES else 0), self._byte_rate)
+            self.usage.bytes.charge(max(size, weight if weight > WEIGHTY_BYTES else 0), self._byte_rate)
         if records is not None:
             self.frames += 1
             self.ops += records
             if self._op_rate:
-                self._usage.ops.charge(records, self._op_rate)
+                self.usage.ops.charge(records, self._op_rate)
 
     @property
     def wait(self) -> float:
         """Seconds until the server may read the next message."""
-        byte_wait = self._usage.bytes.wait if self._byte_rate else 0.0
-        return max(byte_wait, self._usage.ops.wait) if self._op_rate else byte_wait
+        byte_wait = self.usage.bytes.wait if self._byte_rate else 0.0
+        return max(byte_wait, self.usage.ops.wait) if self._op_rate else byte_wait
 
     def sent(self, size: int) -> None:
         """Count a sent message."""
         self.bytes_out += size
         if self._byte_rate:
-            self._usage.bytes.charge(size, self._byte_rate)
+            self.usage.bytes.charge(size, self._byte_rate)
 
 
 class Rates:

@@ -208,6 +208,7 @@ class LimitedStream(WebSocketsSansIOProtocol):
     _deliver: Callable[[bytes | str], None] | None = None
     _on_partial: Callable[[int], None] = staticmethod(lambda size: None)
     _has_message = False
+    _partial_bytes = 0
     _refused = False
 
     def handle_connect(self, event: Any) -> None:
@@ -224,10 +225,12 @@ class LimitedStream(WebSocketsSansIOProtocol):
         if self._refused:
             return
         part = len(self.conn.reader.buffer) + sum(map(len, self.frames))
-        if self._deliver is not None:
+        if self._deliver is None:
+            if part > MAX_FIRST_BYTES and not self._has_message:
+                self._refuse(f"the first message exceeds {MAX_FIRST_BYTES:,} bytes")
+        elif part or self._partial_bytes:  # most messages arrive whole
+            self._partial_bytes = part
             self._on_partial(part)
-        elif part > MAX_FIRST_BYTES and not self._has_message:
-            self._refuse(f"the first message exceeds {MAX_FIRST_BYTES:,} bytes")
 
     def _refuse(self, reason: str) -> None:
         """Close because a message is too big. Further calls do nothing."""

@@ -56,13 +56,14 @@ class StreamSender:
         if direct is None or self.busy:
             return False
         if buffers:
-            if sum(b.nbytes for b in buffers) > INLINE_BYTES:
+            if sum(map(len, buffers)) > INLINE_BYTES:
                 return False
             reply = msgspec.structs.replace(reply)  # encoding changes it, and the host keeps the original
         data = envelope.join(envelope.encode(reply, buffers))
         if not direct.send_now(data):
             return False
-        self._count(len(data))
+        self._metrics.stream_out.inc(len(data))
+        self._meter.sent(len(data))
         return True
 
     async def reply(self, reply: Reply, buffers: Buffers, human: bool) -> None:
@@ -103,14 +104,10 @@ class StreamSender:
             WebSocketDisconnect: when the client has disconnected.
         """
         if human:
-            text = _json_encoder.encode(message)
-            await self._socket.send_text(text.decode())
-            self._count(len(text))
-            return
-        data = envelope.join(envelope.encode(message, buffers))
-        await self._socket.send_bytes(data)
-        self._count(len(data))
-
-    def _count(self, size: int) -> None:
-        self._metrics.stream_out.inc(size)
-        self._meter.sent(size)
+            data = _json_encoder.encode(message)
+            await self._socket.send_text(data.decode())
+        else:
+            data = envelope.join(envelope.encode(message, buffers))
+            await self._socket.send_bytes(data)
+        self._metrics.stream_out.inc(len(data))
+        self._meter.sent(len(data))

@@ -43,7 +43,7 @@ from ..errors.error_mapping import to_problem
 from ..hosting.jobs import Buffers
 from ..http.backlog import SMALL_BYTES, Backlog
 from ..http.connection_limits import DIRECT, LimitedStream
-from ..http.decoding import Decoding, decode, decoded_limit, is_large
+from ..http.decoding import LARGE_BYTES, Decoding, decode, decoded_limit, is_large
 from ..observability.metrics import Metrics
 from ..observability.tracing import Tracing
 from ..sessions.sessions import Session
@@ -295,7 +295,7 @@ class Stream:
         if isinstance(message, Frame):
             message.client = self.client
             message.spelled_out()
-            records = self.meter.records(message, human)
+            records = self.meter.usage.records(message, human)
         elif isinstance(message, Cancel):
             return Waiting(message, [], human, len(data) + MESSAGE_OVERHEAD)
         elif not isinstance(message, Chunk):
@@ -348,38 +348,35 @@ class Stream:
                 loop = asyncio.get_running_loop()
                 self._pace_timer = loop.call_later(left, self._on_budget_refilled, time.monotonic())
                 break
-            if is_large(self._unread[0]):
+            data = self._unread[0]
+            if len(data) > LARGE_BYTES and is_large(data):
                 self._count_unread()
                 if not self._backlog.may_read(self):
                     break
-                self._decoding_task = asyncio.create_task(self._decode_in_thread(self._unread[0]))
+                self._decoding_task = asyncio.create_task(self._decode_in_thread(data))
                 break
-            self._enqueue(self._next())
+            self._enqueue(self._try_decode(data))
         if self._end is not None:
             self._unread.clear()
         if not self._unread:
             self._unread_bytes = 0
             self._drained.set()
+        full = self._full
         self._count_unread()
         if self._direct is not None and self._end is None:
-            if self._unread or self._full or not self._backlog.may_read(self):
+            if self._unread or full or (self.pending_bytes > SMALL_BYTES and not self._backlog.may_read(self)):
                 self._direct.pause_reading()
-            else:
+            elif self._direct.read_paused:
                 self._direct.resume()
 
     @property
     def _full(self) -> bool:
         return self._queued_bytes + self._unsent_bytes > self.settings.max_stream_backlog_bytes
 
-    def _next(self) -> bytes | str:
-        data = self._unread.popleft()
-        self._unread_bytes -= len(data)
-        return data
-
     def _count_unread(self) -> None:
-        if not self._closed:
-            received = self._partial_bytes + self._unread_bytes + self._queued_bytes
-            self._backlog.update(self, received + self._unsent_bytes)
+        pending = self._partial_bytes + self._unread_bytes + self._queued_bytes + self._unsent_bytes
+        if pending != self.pending_bytes and not self._closed:
+            self._backlog.update(self, pending)
 
     def _on_partial_message(self, part: int) -> None:
         """Handle the arrival of a part of a message; ``part`` is the number of bytes so far."""
@@ -406,14 +403,10 @@ class Stream:
             self._decoding_task = None
             if self._closed or self._end is not None:
                 return
-            self._enqueue_decoded(self._next(), found)
+            self._enqueue(found)
             self._drain_unread()
         except Exception as error:
             self._fail(error)
-
-    def _enqueue(self, data: bytes | str) -> None:
-        """Decode and queue a message."""
-        self._enqueue_decoded(data, self._try_decode(data))
 
     def _try_decode(self, data: bytes | str) -> Waiting | MalformedFrame | LimitExceeded:
         try:
@@ -421,8 +414,10 @@ class Stream:
         except (MalformedFrame, LimitExceeded) as error:
             return error.with_traceback(None)  # the traceback would keep the message alive
 
-    def _enqueue_decoded(self, data: bytes | str, waiting: Waiting | MalformedFrame | LimitExceeded) -> None:
-        """Queue a decoded message for the host."""
+    def _enqueue(self, waiting: Waiting | MalformedFrame | LimitExceeded) -> None:
+        """Queue the first unread message, which was decoded, for the host."""
+        data = self._unread.popleft()
+        self._unread_bytes -= len(data)
         self.human = isinstance(data, str)
         self.metrics.stream_in.inc(len(data))
         if isinstance(waiting, GradwireError):
@@ -554,7 +549,8 @@ class Stream:
         if self._closed:
             return
         self._count_unread()
-        self._pump()
+        if self._waiting:
+            self._pump()
         if self._unread or (self._direct is not None and self._direct.read_paused):
             self._drain_unread()
         if self._ready or self._end is not None:
