@@ -22,7 +22,7 @@ from gradwire_server.observability.metrics import Metrics
 from tests.server.story import CLIENT, spec
 
 WITHIN_S = 120
-KEY = Frame(hash=b"0123456789abcdef")
+KEY = b"0123456789abcdef"
 
 
 # What is foreseen
@@ -38,7 +38,7 @@ def knowing(input_size: int = 10, nodes: int = 0) -> DurationPredictor:
 def test_a_structure_is_short_if_it_was() -> None:
     assert not DurationPredictor().is_short(KEY, 0, 0)
     assert knowing().is_short(KEY, 10, 0)
-    assert not knowing().is_short(Frame(hash=b"another"), 10, 0)
+    assert not knowing().is_short(b"another", 10, 0)
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_one_long_run_in_its_own_thread_is_forgiven() -> None:
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duration_predictor, "STRUCTURES_KEPT", 2)
     found = DurationPredictor()
-    frames = [Frame(hash=bytes([i])) for i in range(3)]
-    for each in frames:
+    keys = [bytes([i]) for i in range(3)]
+    for each in keys:
         found.record(each, 0, 0, 1e-5, 1e-5, in_loop=False)
-    assert [found.is_short(each, 0, 0) for each in frames] == [False, True, True]
+    assert [found.is_short(each, 0, 0) for each in keys] == [False, True, True]
 
 
 def test_a_frame_reaches_its_operands_its_payloads_and_sizes_among_its_numbers() -> None:

@@ -7,6 +7,7 @@ in Python. One call of the array library is not interrupted: :mod:`.work` bounds
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from time import monotonic as monotonic
 from typing import Any, Final
@@ -27,13 +28,10 @@ class Clock:
         undo: how the frame can be taken back; where it ends with ``None``, it cannot any more, and is not cancelled.
     """
 
-    __slots__ = ("_over", "cancelled", "end", "seconds", "undo")
-
-    def __init__(self) -> None:
-        self.end = self._over = _NEVER
-        self.seconds = 0
-        self.cancelled = False
-        self.undo: list[Any] = []
+    end = _over = _NEVER
+    seconds = 0
+    cancelled = False
+    undo: Sequence[Any] = ()
 
     def start(self, seconds: int) -> None:
         """Give so many seconds from now on, in this thread; 0 gives any number."""
@@ -66,7 +64,8 @@ class Clock:
             )
 
 
-_CLOCK: Final[ContextVar[Clock]] = ContextVar("the clock of the frame that runs", default=Clock())  # noqa: B039
+_NO_FRAME: Final = Clock()
+_CLOCK: Final = ContextVar("the clock of the frame that runs", default=_NO_FRAME)
 
 
 def begin(seconds: int) -> Clock:
@@ -78,7 +77,7 @@ def begin(seconds: int) -> Clock:
 
 def end() -> None:
     """The frame is over: what this thread computes outside frames has no deadline, and none that an old frame left."""
-    _CLOCK.set(Clock())
+    _CLOCK.set(_NO_FRAME)
 
 
 def passed() -> bool:

@@ -71,9 +71,11 @@ class DurationPredictor:
         self.short_s = short_s
         self._histories: OrderedDict[bytes, _History] = OrderedDict()
 
-    def is_short(self, frame: Frame, input_size: int, nodes: int) -> bool:
-        """Whether a frame will be short with this input size (:func:`input_size_of`) and a graph of this size."""
-        history = self._histories.get(_identity(frame))
+    def is_short(self, key: bytes, input_size: int, nodes: int) -> bool:
+        """Whether a frame of this structure (:func:`key_of`) will be short with this input size
+        (:func:`input_size_of`) and a graph of this size.
+        """
+        history = self._histories.get(key)
         return (
             history is not None
             and 0 <= input_size <= history.input_size
@@ -82,7 +84,7 @@ class DurationPredictor:
             and nodes <= history.nodes + (history.nodes >> 2)
         )
 
-    def record(self, frame: Frame, input_size: int, nodes: int, cpu_s: float, elapsed_s: float, in_loop: bool) -> None:
+    def record(self, key: bytes, input_size: int, nodes: int, cpu_s: float, elapsed_s: float, in_loop: bool) -> None:
         """Learn from a run.
 
         Args:
@@ -90,7 +92,6 @@ class DurationPredictor:
             elapsed_s: the wall time of the run.
             in_loop: whether the frame ran in the event loop, because the prediction was "short".
         """
-        key = _identity(frame)
         if not key or input_size < 0:
             return
         history = self._histories.get(key)
@@ -118,7 +119,7 @@ def input_size_of(frame: Frame, payload_bytes: int, session: Session) -> int:
     for tensor_id in frame.external:
         held = ids.get(tensor_id)
         if type(held) is Tensor:
-            found += held.numel
+            found += held.meta.numel
     for number in frame.scalars:
         if type(number) in (int, float) and number > SMALL_NUMBER:
             found += int(min(number, 1e18))
@@ -128,7 +129,8 @@ def input_size_of(frame: Frame, payload_bytes: int, session: Session) -> int:
     return found
 
 
-def _identity(frame: Frame) -> bytes:
+def key_of(frame: Frame) -> bytes:
+    """The identity of a frame's structure; empty for a long one without a hash, which has no history."""
     if frame.hash:
         return frame.hash
     structure = bytes(frame.structure)

@@ -81,7 +81,7 @@ class InlineHost:
     def pending(self) -> int:
         return len(self._frames)
 
-    def _put(self, job: Job | FrameJob) -> None:
+    def _put(self, job: Job) -> None:
         if self._closed:
             raise self._thread.closed_error()
         self._thread.give(job)
@@ -103,7 +103,7 @@ class InlineHost:
         self._frames[job] = None
         self._idle.clear()
         if not self._thread.shared or human or not self._try_in_loop(job):
-            self._put(job)
+            self._thread.give(job)
 
     def _answered(self, job: FrameJob, result: Any, failure: BaseException | None) -> None:
         del self._frames[job]
@@ -113,7 +113,7 @@ class InlineHost:
             reply, out, stats = result
             job.answer(reply, out)  # first, because the client waits for it
             if self._thread.shared:
-                self._predictor.record(job.frame, job.input_size, job.nodes, job.cpu_s, stats.took, job.in_loop)
+                self._predictor.record(job.key, job.input_size, job.nodes, job.cpu_s, stats.took, job.in_loop)
             self.metrics.applied(job.frame.hash, job.whole, reply, stats)
         else:
             job.answer(Reply(seq=job.frame.seq, refused=to_problem(self._thread.to_gradwire_error(failure))), [])
@@ -144,7 +144,7 @@ class InlineHost:
         if runner is None or self._burst_s > BURST_S or not self._thread.idle:
             return False
         job.measure(runner)
-        if not self._predictor.is_short(job.frame, job.input_size, job.nodes):
+        if not self._predictor.is_short(job.key, job.input_size, job.nodes):
             return False
         turn = self._semaphore.enter_alone(self._thread.name)
         if turn is None:

@@ -11,7 +11,7 @@ from gradwire_engine.runtime.deadline import Clock
 from gradwire_protocol.frames import Frame, Reply
 
 from ..observability.metrics import Applied
-from .duration_predictor import input_size_of
+from .duration_predictor import input_size_of, key_of
 from .runner import Runner
 
 Buffers = list[memoryview]
@@ -56,14 +56,14 @@ class FrameJob:
         received: its time of arrival in nanoseconds.
         known: the metrics know the op families of its structure.
         whole: it carries its structure.
-        input_size, nodes: inputs of :mod:`.duration_predictor`; -1 until measured.
+        key, input_size, nodes: inputs of :mod:`.duration_predictor`; -1 until measured.
         cpu_s: CPU seconds that it took.
         in_loop: it runs in the event loop.
         clock: cancels it before or during its run.
     """
 
     __slots__ = (
-        "_buffers", "_finished", "answer", "clock", "cpu_s", "frame", "human", "in_loop", "input_size", "known",
+        "_buffers", "_finished", "answer", "clock", "cpu_s", "frame", "human", "in_loop", "input_size", "key", "known",
         "nodes", "received", "whole",
     )  # fmt: skip
 
@@ -86,6 +86,7 @@ class FrameJob:
         self.known = known
         self.whole = bool(frame.structure)
         self.received = time.perf_counter_ns()
+        self.key = b""
         self.input_size = -1
         self.nodes = 0
         self.cpu_s = 0.0
@@ -96,8 +97,8 @@ class FrameJob:
     def measure(self, runner: Runner) -> None:
         """Measure the inputs of the duration predictor. For the thread that owns the session."""
         session = runner.session
-        payload_bytes = sum(buffer.nbytes for buffer in self._buffers)
-        self.input_size, self.nodes = input_size_of(self.frame, payload_bytes, session), session.engine.account.nodes
+        self.key, self.nodes = key_of(self.frame), session.engine.account.nodes
+        self.input_size = input_size_of(self.frame, sum(map(len, self._buffers)), session)
 
     def run(self, runner: Runner) -> FrameDone:
         """Apply the frame."""
@@ -112,7 +113,8 @@ class FrameJob:
         if reply.timing is not None and not reply.timing.received:
             reply.timing.received = self.received
         waited = (started - self.received) * 1e-9
-        return FrameDone(reply, out, Applied.of(runner.ran, self.known, waited, took * 1e-9, runner.planned))
+        session = runner.session
+        return FrameDone(reply, out, Applied.of(session.ran, self.known, waited, took * 1e-9, session.planned))
 
     def done(self, result: FrameDone | None, failure: BaseException | None) -> None:
         """Report the outcome."""

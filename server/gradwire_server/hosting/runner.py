@@ -214,16 +214,6 @@ class Runner:
         """Whether the session has a journal."""
         return self._journal is not None
 
-    @property
-    def ran(self) -> Structure | None:
-        """The structure of the last frame, unless the frame was refused or repeated."""
-        return self.session.ran
-
-    @property
-    def planned(self) -> bool:
-        """Whether a plan ran the last frame."""
-        return self.session.planned
-
     # Changes
 
     def _choose_kernels(self) -> None:
@@ -265,10 +255,10 @@ class Runner:
             self._restore()
             raise
         if reply.refused is None:
-            notes = _HUMAN if human else _PLAIN
-            if self.session.failed:
-                failures = {p.index: _plain(p) for p in self.session.failed if p.code in MOMENTARY}
-                if any(leaves_traces(problem.op) for problem in failures.values()) or _has_freed(reply, self.ran):
+            notes, session = _HUMAN if human else _PLAIN, self.session
+            if session.failed:
+                failures = {p.index: _plain(p) for p in session.failed if p.code in MOMENTARY}
+                if any(leaves_traces(problem.op) for problem in failures.values()) or _has_freed(reply, session.ran):
                     self._uncertain = True
                 notes = Notes(human=human, failures=failures)
             journal.append(Kind.FRAME, notes, message)

@@ -150,7 +150,8 @@ class SessionThread:
         try:
             with self._semaphore.turn():
                 runner = self._context.run(begin)
-            self.shared = not runner.journaled and len(available_devices()) == 1
+            journaled = runner.journaled
+            self.shared = not journaled and len(available_devices()) == 1
         except BaseException as error:
             self._post(settle, opened, None, error)
             return
@@ -165,7 +166,7 @@ class SessionThread:
             self._deliver(outcomes)
             # Free the last frame's buffers before the next job arrives.
             del job, outcomes
-            if running:
+            if running and journaled:
                 self._compact(runner)
         self.runner = None
         try:

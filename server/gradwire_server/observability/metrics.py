@@ -292,6 +292,7 @@ class Metrics:
                 labels = [label for label, _ in row.labels]
                 made[row.name] = row.kind(PREFIX + row.name, row.text, labels, registry=self.registry, **more)
         self.op_counts, self.gauges = OpCounts(), SessionGauges()
+        self.knows = self.op_counts.knows
         for collector in (self.op_counts, self.gauges):
             self.registry.register(collector)
         ProcessCollector(registry=self.registry)
@@ -325,10 +326,6 @@ class Metrics:
         self.snapshot_seconds: Histogram = made["snapshot_seconds"]
         self.recovery_seconds: Histogram = made["recovery_seconds"]
         self.worker_restarts: Counter = made["worker_restarts_total"]
-
-    def knows(self, key: bytes) -> bool:
-        """Whether the families of the structure with this hash are known."""
-        return self.op_counts.knows(key)
 
     def applied(self, key: bytes, whole: bool, reply: Reply, stats: Applied) -> None:
         """Count a frame and its reply. ``key`` is the structure's hash; ``whole``: the frame carried the structure."""

@@ -175,10 +175,6 @@ class SessionSupervisor:
     def submit(self, frame: Frame, buffers: Buffers, human: bool, answer: Answer, cancelled: bool = False) -> None:
         if self._draining:
             raise Unavailable("the server is stopping and accepts no more frames")
-        if self._end is not None:
-            raise self._end
-        self._pending += 1  # first, because the reply may arrive within this call
-        self._idle.clear()
         entry = _PendingCall(frame, lambda host, done, never: host.submit(frame, buffers, human, done, never), answer)
         entry.cancelled = cancelled
         self._add(entry)
@@ -216,6 +212,9 @@ class SessionSupervisor:
             raise self._end
         self._last = number = self._last + 1
         self._entries[number] = entry
+        if entry.frame is not None:
+            self._pending += 1
+            self._idle.clear()
         if self._host is not None and not self._catching_up:
             self._submit_to(number, entry, self._host)
         else:
