@@ -166,9 +166,9 @@ def estimate(header: bytes | memoryview) -> int:
     data = bytes(header)
     size = len(data)
     # Deleting a class of bytes counts it, in one pass in C.
-    lists, maps, others, objects = (
+    lists, maps, others, objects = [
         size - len(data.translate(None, each)) for each in (_LISTS, _MAPS, _OTHERS, _OBJECTS)
-    )
+    ]
     return PLACE * size + LIST * lists + _MAP_AT_MOST * maps + OTHER * others + TEXT * objects
 
 

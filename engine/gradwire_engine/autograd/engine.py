@@ -29,7 +29,7 @@ from gradwire_protocol.overlap import repeats
 from gradwire_protocol.promotion import DEFAULT_FLOAT, ScalarKind
 
 from ..runtime import work
-from ..runtime.arrays import Array, Native, dtype_of, native
+from ..runtime.arrays import Array, Native, dtype_of, native, widened_native
 from ..runtime.backends import Backends
 from ..runtime.deadline import Clock
 from ..runtime.memory import Limits, MemoryAccount
@@ -148,7 +148,7 @@ class Engine:
         if self.tracer is not None:
             self.tracer.stop("values are looked at")
         try:
-            return self.backends[tensor.device].to_host(tensor.array)
+            return self.backends[tensor.meta.device].to_host(tensor.array)
         except MemoryError as error:
             raise self.out_of_memory("a read", error) from None
 
@@ -320,8 +320,8 @@ class Engine:
         via: Native | None = None
         if compute is not None:
             target = via = native(compute)
-            if compute.is_low_precision and not (entry.half if fused is None else fused.half):
-                target = native(dtypes.float32)
+            if not (entry.half if fused is None else fused.half):
+                target = widened_native(compute)
         arguments: list[Any] = [backend.xp]
         if entry.op.random:
             arguments.append(self.generator)

@@ -8,8 +8,6 @@ from gradwire_protocol.errors import GradwireError
 from gradwire_protocol.frames import MAX_NAME, Problem
 from gradwire_protocol.table import TABLE
 
-from .tensor import Tensor
-
 MOMENTARY: Final = frozenset({"cancelled", "out_of_memory", "limit_exceeded", "time_exceeded", "internal"})
 """Codes of errors that depend on the moment: a record that failed with one fails again in a replay, and is not run."""
 
@@ -38,14 +36,6 @@ class Poisoned(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
         self.problem = problem
-
-
-def sound(tensor: Tensor) -> Tensor:
-    """The tensor, unless a write to its memory failed that the client does not know of yet."""
-    problem = tensor.storage.poison
-    if problem is not None:
-        raise Poisoned(problem)
-    return tensor
 
 
 def problem_of(error: GradwireError, op: str = "", seq: int = 0, index: int = 0) -> Problem:

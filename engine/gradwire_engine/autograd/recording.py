@@ -21,7 +21,7 @@ def any_requires_grad(entry: Row, values: list[Any]) -> bool:
     for i in entry.differentiable:
         value = values[i]
         if type(value) is Tensor:
-            if value.requires_grad_flag or (value.base is None and value._grad_fn is not None) or value.requires_grad:
+            if value.requires_grad_flag or value.requires_grad:
                 return True
         elif type(value) in (list, tuple) and any(t is not None and t.requires_grad for t in value):
             return True

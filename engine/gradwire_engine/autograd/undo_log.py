@@ -68,7 +68,7 @@ class UndoLog:
         self._noted: dict[int, ref[Tensor]] = {}
         self._copied: set[tuple[Any, ...]] = set()
         self._nbytes = 0
-        self._random = engine.generator.get_state()
+        self._random = engine.generator.seed, engine.generator.offset
         self._numbers = engine._seq, engine.position
         self._modes = engine.default_dtype, engine.coarse_products, engine.dual_levels
         self._handles = dict(engine.handles)

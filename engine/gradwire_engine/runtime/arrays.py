@@ -29,9 +29,13 @@ _NATIVE: Final[dict[DType, Native]] = {
 _FROM_NATIVE: Final[dict[Native, DType]] = {native: dtype for dtype, native in _NATIVE.items()}
 
 
-def native(dtype: DType) -> Native:
-    """The array libraries' name for a dtype."""
-    return _NATIVE[dtype]
+native: Final = _NATIVE.__getitem__
+"""The array libraries' name for a dtype."""
+
+widened_native: Final = {
+    dtype: _NATIVE[dtypes.float32 if dtype.is_low_precision else dtype] for dtype in dtypes.ALL
+}.__getitem__
+"""The dtype in which kernels compute that take no half precision."""
 
 
 def dtype_of(array: Array) -> DType:

@@ -231,27 +231,25 @@ def available_devices() -> list[str]:
     return ["cpu", *(f"cuda:{i}" for i in range(cuda_device_count()))]
 
 
-class Backends:
-    """The backends of one engine, opened at first use.
+class Backends(dict[str, Backend]):
+    """The backends of one engine by device, opened at first use.
 
     Args:
         pool: the GPU memory of a session that has its thread for itself.
     """
 
     def __init__(self, cpu: Backend | None = None, pool: DevicePool | None = None) -> None:
+        super().__init__(cpu=cpu if cpu is not None else NumpyBackend())
         self._pool = pool
-        self._open: dict[str, Backend] = {"cpu": cpu if cpu is not None else NumpyBackend()}
 
-    def __getitem__(self, device: str) -> Backend:
-        found = self._open.get(device)
-        if found is None:
-            found = self._open[device] = self._start(device)
+    def __missing__(self, device: str) -> Backend:
+        found = self[device] = self._start(device)
         return found
 
     def holding(self, array: DeviceArray) -> Backend:
         """The backend in whose memory an array lies."""
-        found = [b for b in self._open.values() if type(array) is b.array_type]
-        return found[0] if len(found) == 1 else self._open[f"cuda:{array.device.id}"]
+        found = [b for b in self.values() if type(array) is b.array_type]
+        return found[0] if len(found) == 1 else self[f"cuda:{array.device.id}"]
 
     def _start(self, device: str) -> Backend:
         kind, _, index = device.partition(":")
@@ -261,4 +259,4 @@ class Backends:
         return CupyBackend(int(index), self._pool)
 
     def opened(self) -> list[Backend]:
-        return list(self._open.values())
+        return list(self.values())

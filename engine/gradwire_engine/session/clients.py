@@ -66,5 +66,5 @@ class Client:
 
 def _weight(reply: Reply, buffers: Buffers) -> int:
     """The approximate memory of a kept reply."""
-    listed = sum(entries(value.shape) for value in reply.values if value.values is not None)
-    return sum(b.nbytes for b in buffers) + NESTED_NUMBER_BYTES * listed
+    listed = sum([entries(value.shape) for value in reply.values if value.values is not None])
+    return sum(map(len, buffers)) + NESTED_NUMBER_BYTES * listed

@@ -26,9 +26,9 @@ from gradwire_protocol.errors import (
 )
 from gradwire_protocol.frames import ID_BITS, MAX_ID, Frame, Payload, Problem, Reply, Timing, Value, position_of
 from gradwire_protocol.records import decode_args, mentioned
-from gradwire_protocol.table import TABLE, Kind, Op, lookup
+from gradwire_protocol.table import TABLE, Kind, Op
 
-from ..autograd.failures import GONE, MOMENTARY, Poison, Poisoned, problem_of, sound
+from ..autograd.failures import GONE, MOMENTARY, Poison, Poisoned, problem_of
 from ..autograd.registry import BACKWARDS, SETTLING, row
 from ..autograd.tensor import Tensor
 from ..autograd.undo_log import UndoLog
@@ -161,7 +161,9 @@ class FrameExecution(PreparedFrame):
                     undo.forget()
 
         failed = len(self.client.failed_writes)
-        withdrawn = next((p for p in (self.failures or {}).values() if p.code == Cancelled.code), None)
+        withdrawn: Problem | None = None
+        if self.failures:
+            withdrawn = next((p for p in self.failures.values() if p.code == Cancelled.code), None)
         try:
             if withdrawn is not None:
                 self.withdraw(withdrawn, failed)
@@ -285,7 +287,8 @@ class FrameExecution(PreparedFrame):
             self._fail(None, [], None, self._note(malformed, ""), [])
             return
         try:
-            op = lookup(name)
+            entry = row(name)
+            op = entry.op
             if op.internal:
                 raise UnknownOp(f"{name!r} is an internal op; a frame must not use it", op=name)
             if op.results is not None:
@@ -297,7 +300,6 @@ class FrameExecution(PreparedFrame):
                     setting="GRADWIRE_MAX_TENSORS", limit=session.limits.max_tensors, value=len(session.ids),
                 )  # fmt: skip
             values = decode_args(op, args, self._resolve, scalars, payloads)
-            entry = row(op.name)
             tracer = session.engine.tracer
             if tracer is not None:
                 tracer.record(op, args, values)
@@ -448,7 +450,9 @@ class FrameExecution(PreparedFrame):
             raise Poisoned(found.problem)
         if found is None:
             raise UnknownTensor(f"result {ref} of this frame is undefined: it is a missing gradient")
-        return sound(found)
+        if found.storage.poison is not None:
+            raise Poisoned(found.storage.poison)
+        return found
 
     def result(self, ref: int) -> Tensor:
         """The tensor of a reference, after the frame was applied.
@@ -542,12 +546,12 @@ class FrameExecution(PreparedFrame):
         return Value(error=at)
 
     def _value(self, tensor: Tensor, out: Buffers) -> Value:
-        host = self.session.engine.to_numpy(tensor)
-        if host.dtype != native(tensor.dtype):  # the bytes would be read as other numbers
-            raise InternalError(f"a kernel made {host.dtype} where its op infers {tensor.dtype.name}")
-        value = Value(dtype=tensor.dtype.name, shape=list(tensor.shape))
+        host, meta = self.session.engine.to_numpy(tensor), tensor.meta
+        if host.dtype != native(meta.dtype):  # the bytes would be read as other numbers
+            raise InternalError(f"a kernel made {host.dtype} where its op infers {meta.dtype.name}")
+        value = Value(dtype=meta.dtype.name, shape=list(meta.shape))
         if self.human:
-            value.values = to_json(host, tensor.dtype)
+            value.values = to_json(host, meta.dtype)
             return value
         # Copy, because the tensor may change before the reply is sent or resent.
         value.buffer = len(out)

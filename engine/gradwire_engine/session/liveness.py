@@ -19,10 +19,10 @@ def last_uses(structure: Structure) -> Frees:
 
     Malformed records are skipped; running them reports the error.
     """
-    frees: list[list[int]] = [[] for _ in structure.ops]
     waiting = set(structure.drops).difference(structure.reads)
     if not waiting:
         return [()] * len(structure.ops)
+    frees: list[list[int]] = [[] for _ in structure.ops]
     last: dict[int, int] = {}
     made = 0
     for index, record in enumerate(structure.ops):

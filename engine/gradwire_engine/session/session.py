@@ -23,7 +23,7 @@ from gradwire_protocol.errors import (
 from gradwire_protocol.frames import Frame, Problem, Reply, Structure
 
 from ..autograd.engine import Engine
-from ..autograd.failures import Poison, Poisoned, problem_of, sound
+from ..autograd.failures import Poison, Poisoned, problem_of
 from ..autograd.inplace import looked_at
 from ..autograd.tensor import Tensor
 from ..runtime import deadline
@@ -238,7 +238,9 @@ class Session:
         """
         found = self.ids.get(tensor_id)
         if isinstance(found, Tensor):
-            return sound(found)
+            if found.storage.poison is not None:
+                raise Poisoned(found.storage.poison)
+            return found
         if isinstance(found, Poison):
             raise Poisoned(found.problem)
         raise UnknownTensor(

@@ -72,7 +72,7 @@ class Structures(OrderedDict[bytes, Known]):
                 setting="GRADWIRE_MAX_OPS_PER_FRAME", limit=limits.max_ops_per_frame, value=len(structure.ops),
             )  # fmt: skip
         announced = [record[2] for record in structure.ops if len(record) > 2]
-        if any(type(n) is not int for n in announced):
+        if announced and any(type(n) is not int for n in announced):
             raise MalformedFrame("the number of results in a record must be an int")
         if announced and (min(announced) < 0 or sum(announced) > limits.max_tensors):
             # Check this before a record fails, because its results are then filled in by the client's number.

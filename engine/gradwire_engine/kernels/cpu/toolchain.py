@@ -80,9 +80,9 @@ def configure(mode: Mode, cache_dir: Path | str | None = None) -> None:
 
 def wanted() -> bool:
     """Whether a session shall run compiled kernels from its next frame on."""
-    if _shared.mode == "off":
-        return False
-    return wait() if _shared.mode == "wait" else ready()
+    if _shared.mode == "wait":
+        return wait()
+    return _shared.mode != "off" and _shared.state == "ready"
 
 
 def ready() -> bool:
