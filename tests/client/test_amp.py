@@ -81,11 +81,13 @@ def what_is_in_no_list_runs_in_what_it_is_given(lib):
 
 @claims
 def a_few_others_run_in_float32(lib):
-    h = numbers(lib, 3, 3).bfloat16()
+    h, volume = numbers(lib, 3, 3).bfloat16(), numbers(lib, 1, 2, 4, 4, 4).bfloat16()
+    pool = lib.nn.functional.max_pool3d
     return dtypes(
         lib, prod=lambda: h.prod(), cdist=lambda: lib.cdist(h, h), trace=lambda: h.trace(),
         quantile=lambda: h.quantile(0.5), inverse=lambda: lib.inverse(h + 4 * lib.eye(3).bfloat16()),
-        solve=lambda: lib.linalg.solve(h + 4 * lib.eye(3).bfloat16(), h),
+        solve=lambda: lib.linalg.solve(h + 4 * lib.eye(3).bfloat16(), h), pool=lambda: pool(volume, 2),
+        pool_with_indices=lambda: pool(volume, 2, return_indices=True)[0],
     )  # fmt: skip
 
 

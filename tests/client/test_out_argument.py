@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -102,6 +103,30 @@ def sorted_values_go_into_their_own_dtype_alone(lib: Any) -> Any:
 @claims
 def a_matrix_product_goes_into_its_own_dtype_alone(lib: Any) -> Any:
     return lib.mm(lib.ones(2, 2), lib.ones(2, 2), out=lib.empty(2, 2, dtype=lib.float64))
+
+
+@claims
+def copies_products_and_norms_go_into_their_own_dtype_alone(lib: Any) -> Any:
+    x = lib.arange(6.0).reshape(2, 3)
+    refused = []
+    for function, args in (
+        (lib.select_copy, (x, 0, 0)), (lib.slice_copy, (x, 0, 0, 1)), (lib.view_as_real_copy, (lib.complex(x, x),)),
+        (lib.view_as_complex_copy, (x[:, :2],)), (lib.inner, (x, x)), (lib.inner, (x[0], x[0])),
+        (lib.frobenius_norm, (x, (0, 1))), (lib.nuclear_norm, (x,)),
+    ):  # fmt: skip
+        with warnings.catch_warnings(action="ignore"):  # torch calls the norms deprecated, once
+            try:
+                function(*args, out=lib.empty(0, dtype=lib.complex128))
+            except RuntimeError:
+                refused.append(function.__name__)
+    return refused
+
+
+@claims
+def parts_and_draws_go_into_another_dtype(lib: Any) -> Any:
+    x, parts = lib.arange(6.0).reshape(2, 3), (lib.empty(1, 3, dtype=lib.int64), lib.empty(1, 3, dtype=lib.int64))
+    lib.split_copy(x, 1, out=parts)
+    return parts, lib.normal(x, x + 1, out=lib.empty(2, 3, dtype=lib.float64)).dtype
 
 
 @claims

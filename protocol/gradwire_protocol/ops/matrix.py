@@ -181,7 +181,7 @@ def _dot(name: str, a: Meta, b: Meta) -> Inference:
     return new((), dtype, common_device(a, b), compute=dtype)
 
 
-@op(grad_fn="ViewBackward0", multilinear=True, cost=product("self"), autocast=GPU_WIDEST_CPU_LOWER)
+@op(grad_fn="ViewBackward0", multilinear=True, cost=product("self"), out=Out.EXACT, autocast=GPU_WIDEST_CPU_LOWER)
 @gradients(
     self="grad * conj(other) if other.ndim == 0 or self.ndim == 0 else tensordot(grad, conj(other))",
     other="grad * conj(self) if other.ndim == 0 or self.ndim == 0 else tensordot(permute(grad), conj(self))",

@@ -145,7 +145,7 @@ def max_pool2d_with_indices(
     return _with_indices(_max(2, self, kernel_size, stride, padding, dilation, ceil_mode))
 
 
-@op(results=2, grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function",), cost=_pooled(3), autocast=CPU_FLOAT32)
+@op(results=2, grad_fn="MaxPool3DWithIndicesBackward0", exposed=("function",), cost=_pooled(3))
 @gradients("reshape(scatter_add(c, reshape(grad)))", saves="self result1")
 def max_pool3d_with_indices(
     self: Tensor, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None,

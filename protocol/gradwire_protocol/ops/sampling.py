@@ -159,7 +159,7 @@ def randperm(n: int, dtype: DType = int64, device: str = "cpu") -> Inference:
     return new((n,), dtype, device)
 
 
-@op(random=True, grad_fn="NormalBackward3", differentiable=("mean", "std"), exposed=(), elementwise=True, out=Out.EXACT)
+@op(random=True, grad_fn="NormalBackward3", differentiable=("mean", "std"), exposed=(), elementwise=True)
 @gradients("c")
 def normal(
     mean: Tensor | Float, std: Tensor | Float, size: tuple[int, ...] | None = None, dtype: DType | None = None,

@@ -260,9 +260,10 @@ for _function in (tensor_split,):
 
 
 COPIED: Final = {
-    Out.PLAIN: ("select", "slice", "split", "view_as_real", "view_as_complex"),
+    Out.ANY: ("split",),
     Out.EXACT: (
-        "alias", "diagonal", "expand", "permute", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view",
+        "alias", "diagonal", "expand", "permute", "select", "slice", "squeeze", "t", "transpose", "unbind", "unfold",
+        "unsqueeze", "view", "view_as_real", "view_as_complex",
     ),
     Out.EXACT | Out.SILENT: ("narrow",),
 }  # fmt: skip

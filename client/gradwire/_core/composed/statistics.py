@@ -116,8 +116,8 @@ def norm_except_dim(v: Tensor, pow: float = 2, dim: int = 0) -> Tensor:
 
 offer(dist)
 offer(norm, out=Out.PLAIN)
-offer(frobenius_norm, method=False, out=Out.PLAIN)
-offer(nuclear_norm, method=False, out=Out.PLAIN)
+offer(frobenius_norm, method=False, out=Out.EXACT)
+offer(nuclear_norm, method=False, out=Out.EXACT)
 offer(norm_except_dim, method=False)
 
 
