@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import ModuleType
 
 from . import cpu, cuda
+from ._core.context import size
+from ._core.context.argument_types import Device
 from ._core.context.default_device import PLACES
-from ._core.context.size import device as Device
 from ._core.surface.global_settings import get_default_device
 from ._core.surface.server_devices import OnDevice, gpu_count, gpu_index, synchronize
 from .cuda.memory import (
@@ -39,9 +40,9 @@ def device_count() -> int:
     return gpu_count()
 
 
-def current_accelerator(check_available: bool = False) -> Device | None:
+def current_accelerator(check_available: bool = False) -> size.device | None:
     """``device("cuda")`` where the server has a GPU, else None."""
-    return Device("cuda") if gpu_count() else None
+    return size.device("cuda") if gpu_count() else None
 
 
 def current_device_index() -> int:
@@ -53,12 +54,12 @@ def current_device_index() -> int:
     return gpu_index()
 
 
-def set_device_index(device: Device | str | int | None) -> None:
+def set_device_index(device: Device) -> None:
     """Let ``cuda`` mean another GPU in this thread, from here on."""
     PLACES.cuda = gpu_index(device)
 
 
-def current_stream(device: Device | str | int | None = None) -> Stream:
+def current_stream(device: Device = None) -> Stream:
     """The one stream of a GPU."""
     return Stream(device)
 
@@ -71,7 +72,7 @@ current_device_idx = current_device_index
 set_device_idx = set_device_index
 
 
-def get_device_module(device: Device | str | int | None = None) -> ModuleType:
+def get_device_module(device: Device = None) -> ModuleType:
     """``torch.cuda`` or ``torch.cpu``, by the kind of a device."""
-    kind = get_default_device().type if device is None else Device(device).type
+    kind = get_default_device().type if device is None else size.device(device).type
     return cuda if kind == "cuda" else cpu

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, overload
 
 import numpy as np
 
 from gradwire_protocol.dtypes import DType, bfloat16, float16, float64
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
+from .._core.context.modes import Function
 from .._core.dispatch import autocasting as casting
 from .._core.dispatch.autocasting import STATE, kind_of
 from .._core.surface.server_devices import gpu_count
@@ -110,15 +111,12 @@ def _converted(value: Any, kind: str, dtype: DType) -> Any:
     return value
 
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-
 @overload
 def custom_fwd(
     fwd: None = None, *, device_type: str, cast_inputs: DType | None = None
-) -> Callable[[Decorated], Decorated]: ...
+) -> Callable[[Function], Function]: ...
 @overload
-def custom_fwd(fwd: Decorated, *, device_type: str, cast_inputs: DType | None = None) -> Decorated: ...
+def custom_fwd(fwd: Function, *, device_type: str, cast_inputs: DType | None = None) -> Function: ...
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: DType | None = None) -> Any:
@@ -147,9 +145,9 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: DType | None =
 
 
 @overload
-def custom_bwd(bwd: None = None, *, device_type: str) -> Callable[[Decorated], Decorated]: ...
+def custom_bwd(bwd: None = None, *, device_type: str) -> Callable[[Function], Function]: ...
 @overload
-def custom_bwd(bwd: Decorated, *, device_type: str) -> Decorated: ...
+def custom_bwd(bwd: Function, *, device_type: str) -> Function: ...
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:

@@ -10,8 +10,9 @@ from typing import Any
 
 from gradwire_protocol.errors import ArgumentError
 
+from .._core.context import size
+from .._core.context.argument_types import Device
 from .._core.context.default_device import PLACES
-from .._core.context.size import device as Device
 from .._core.session.current_session import current_session
 from .._core.surface.server_devices import gpu_index
 
@@ -23,8 +24,8 @@ class Stream:
         DeviceError: when the server has no such GPU.
     """
 
-    def __init__(self, device: Device | str | int | None = None, priority: int = 0, **_: Any) -> None:
-        self.device = Device("cuda", gpu_index(device))
+    def __init__(self, device: Device = None, priority: int = 0, **_: Any) -> None:
+        self.device = size.device("cuda", gpu_index(device))
         self.device_index = self.device.index
         self.priority = priority
 
@@ -127,12 +128,12 @@ def stream(stream: Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
-def current_stream(device: Device | str | int | None = None) -> Stream:
+def current_stream(device: Device = None) -> Stream:
     """The one stream of a GPU."""
     return Stream(device)
 
 
-def default_stream(device: Device | str | int | None = None) -> Stream:
+def default_stream(device: Device = None) -> Stream:
     """The one stream of a GPU."""
     return Stream(device)
 

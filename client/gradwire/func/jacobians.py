@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
@@ -14,12 +14,9 @@ from .._core.dispatch.dispatch import call
 from .._core.tensor.tensor import Tensor
 from ..autograd.forward_ad import check_numbers
 from .forward import jvp
-from .reverse import Argnums, chosen, replaced, split_aux, tensors_of, vjp
+from .reverse import Argnums, Function, Given, chosen, replaced, split_aux, tensors_of, vjp
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
-
-Function = Callable[..., Any]
-Given = ParamSpec("Given")
 
 
 def _all_real(name: str, what: str, tensors: list[Any]) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from gradwire_protocol.errors import ShapeError
 
+from .._core.context.argument_types import Extents
 from .._core.surface.methods import FUNCTIONS
 from .._core.tensor.tensor import Tensor
 from .sizes import per_dimension
-
-Extents = int | Sequence[int]
 
 
 def _input(

@@ -8,7 +8,8 @@ from typing import Any, Self
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
-from .._core.context.size import device as Device
+from .._core.context import size
+from .._core.context.argument_types import Device
 from .._core.dispatch.overrides import refuses_overrides
 from .._core.modules.parameter import Parameter
 from .._core.session.current_session import get_default_dtype
@@ -49,7 +50,7 @@ class _Shapeless:
     @property
     def device(self) -> Any:
         """The device that the tensor will be on."""
-        return Device(self.__dict__["_wanted"]["device"] or "cpu")
+        return size.device(self.__dict__["_wanted"]["device"] or "cpu")
 
     @property
     def shape(self) -> Any:
@@ -89,9 +90,7 @@ class _Shapeless:
         """
         raise ArgumentError(f"this {type(self).__name__} has no memory to share yet: call the module once")
 
-    def materialize(
-        self, shape: Sequence[int], device: Device | str | int | None = None, dtype: DType | None = None
-    ) -> None:
+    def materialize(self, shape: Sequence[int], device: Device = None, dtype: DType | None = None) -> None:
         """Become an ordinary tensor of this shape, with memory whose values are arbitrary."""
         wanted = self.__dict__.pop("_wanted")
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -110,9 +109,7 @@ class UninitializedParameter(_Shapeless, Parameter):  # type: ignore[misc]  # it
     __slots__ = ()
     _FINAL = Parameter
 
-    def __new__(
-        cls, requires_grad: bool = True, device: Device | str | int | None = None, dtype: DType | None = None
-    ) -> Any:
+    def __new__(cls, requires_grad: bool = True, device: Device = None, dtype: DType | None = None) -> Any:
         made = object.__new__(cls)
         made._node, made._slot, made._base_tensor, made._versions = None, 0, None, None
         made._describe(requires_grad, device, dtype)
@@ -142,11 +139,7 @@ class UninitializedBuffer(_Shapeless, Tensor):  # type: ignore[misc]
     requires_grad = False
 
     def __new__(
-        cls,
-        requires_grad: bool = False,
-        device: Device | str | int | None = None,
-        dtype: DType | None = None,
-        persistent: bool = True,
+        cls, requires_grad: bool = False, device: Device = None, dtype: DType | None = None, persistent: bool = True
     ) -> Any:
         made: Any = object.__new__(cls)
         made._node, made._slot, made._base_tensor, made._versions = None, 0, None, None

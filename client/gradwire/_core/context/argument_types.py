@@ -12,3 +12,4 @@ Device: TypeAlias = device | str | int | None
 Extents: TypeAlias = int | Sequence[int]
 """One number for all dimensions, or one for each."""
 Shape: TypeAlias = Sequence[int]
+"""The extents of all dimensions."""
