@@ -139,10 +139,7 @@ class MixtureSameFamily(Distribution):
     _carried: ClassVar[tuple[str, ...]] = ("_num_component", "_event_ndims")
 
     def __init__(
-        self,
-        mixture_distribution: Distribution,
-        component_distribution: Distribution,
-        validate_args: bool | None = None,
+        self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
     ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise ArgumentValueError("MixtureSameFamily: mixture_distribution must be a Categorical")

@@ -145,7 +145,7 @@ class _AdaptiveMaxPool(_AdaptivePool):
         super().__init__(output_size)
         self.return_indices = return_indices
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:  # type: ignore[override]
         """Pool with windows that give ``output_size``; with ``return_indices`` also where each maximum was."""
         return getattr(F, self.function)(input, self.output_size, self.return_indices)
 
@@ -170,7 +170,7 @@ class _FractionalMaxPool(Variant):
     dimensions: ClassVar[int]
 
     def __init__(
-        self, kernel_size: Extents, output_size: Sequence[int] | None = None,
+        self, kernel_size: Extents, output_size: Extents | None = None,
         output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> None:  # fmt: skip
@@ -187,7 +187,7 @@ class _FractionalMaxPool(Variant):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ArgumentValueError(f"{name}: output_ratio is between 0 and 1, not {output_ratio}")
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """The largest element of each window; with ``return_indices`` also where it was."""
         function = getattr(F, f"fractional_max_pool{self.dimensions}d")
         return function(

@@ -33,8 +33,7 @@ class Fold(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The images."""
-        size: Any = self.output_size
-        return F.fold(input, size, self.kernel_size, self.dilation, self.padding, self.stride)
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}, {_geometry(self)}"

@@ -39,9 +39,9 @@ class SGD(OneRecordOptimizer):
     not_negative = ("momentum", "weight_decay")
 
     def __init__(
-        self, params: Params, lr: Rate = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
-        nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
-        fused: bool | None = None,
+        self, params: Params, lr: Rate = 1e-3, momentum: float = 0, dampening: float = 0,
+        weight_decay: float | Tensor = 0, nesterov: bool = False, *, maximize: bool = False,
+        foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None,
     ) -> None:  # fmt: skip
         self._configure(locals())
 
@@ -78,7 +78,8 @@ class Adam(OneRecordOptimizer):
     op, kept = "adam_step", {"exp_avg": "", "exp_avg_sq": "", "max_exp_avg_sq": "amsgrad"}
 
     def __init__(
-        self, params: Params, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        self, params: Params, lr: Rate = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False,
         capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
         decoupled_weight_decay: bool = False,
@@ -97,7 +98,8 @@ class AdamW(Adam):
     """:class:`Adam` whose weight decay is decoupled: parameters shrink by ``lr * weight_decay`` each step."""
 
     def __init__(
-        self, params: Params, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        self, params: Params, lr: Rate = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None,
         capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
     ) -> None:  # fmt: skip

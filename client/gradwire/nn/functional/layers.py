@@ -135,7 +135,7 @@ def unfold(
 
 def fold(
     input: Tensor,
-    output_size: Sequence[int],
+    output_size: Extents,
     kernel_size: Extents,
     dilation: Extents = 1,
     padding: Extents = 0,

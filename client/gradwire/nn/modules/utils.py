@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any
 
-from ..._core.tensor.tensor import Tensor
-
 __all__ = [
     "_list_with_default", "_ntuple", "_pair", "_quadruple", "_reverse_repeat_tuple", "_single", "_triple",
     "consume_prefix_in_state_dict_if_present",
@@ -15,7 +13,7 @@ __all__ = [
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
-    def parse(x: Tensor) -> tuple[Any, ...]:
+    def parse(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
 
     parse.__name__ = name

@@ -143,10 +143,10 @@ class PruningContainer(BasePruningMethod):
         return mask
 
     @staticmethod
-    def _left(method: Any, t: Any, mask: Any) -> tuple[Any, ...]:
+    def _left(method: Any, t: Tensor, mask: Tensor) -> Any:
         if method.PRUNING_TYPE == "unstructured":
             return mask == 1
-        everything = [slice(None)] * t.ndim
+        everything: list[Any] = [slice(None)] * t.ndim
         if method.PRUNING_TYPE == "structured":
             dim = method.dim + t.ndim if method.dim < 0 else method.dim
             if dim < 0:

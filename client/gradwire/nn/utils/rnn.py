@@ -55,7 +55,7 @@ class PackedSequence(_Fields):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def _with(self, data: Any) -> Self:
-        def moved(indices: Tensor) -> Any:
+        def moved(indices: Tensor | None) -> Tensor | None:
             return None if indices is None else indices.to(data.device)
 
         made = type(self)(data, self.batch_sizes, moved(self.sorted_indices), moved(self.unsorted_indices))

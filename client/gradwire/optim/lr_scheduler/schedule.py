@@ -6,7 +6,7 @@ import math
 import warnings
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, SupportsFloat
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
@@ -306,7 +306,7 @@ class ReduceLROnPlateau(LRScheduler):
             return measured < (best * (1 - self.threshold) if self.threshold_mode == "rel" else best - self.threshold)
         return measured > (best * (1 + self.threshold) if self.threshold_mode == "rel" else best + self.threshold)
 
-    def step(self, metrics: Tensor | float, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: SupportsFloat, epoch: float | None = None) -> None:  # type: ignore[override]
         """Take a measurement of this epoch, a number or a tensor of one element, into account."""
         measured = float(metrics)
         if epoch is not None:
