@@ -1,6 +1,6 @@
 """``python -m tools.typed_documents``: mypy --strict over the examples and the Python blocks of the Markdown pages.
 
-The programs in ``examples/pytorch`` say ``import torch`` and run with gradwire in its place. So they are checked.
+The programs in ``examples/pytorch`` import ``torch``; they are checked as they run, with gradwire in its place.
 """
 
 from __future__ import annotations

@@ -73,56 +73,30 @@ def test_frames_of_a_page_are_applied_without_an_error(page) -> None:
 
 # The convention itself
 
-PAGE = """
-Some text.
-
-```python
+PROGRAM = """\
 import gradwire as torch
 x = torch.tensor([[1., 2.], [3., 4.]], requires_grad=True)
 (x ** 2).mean().backward()
 print(x.grad)
 # tensor([[0.5000, 1.0000],
 #         [1.5000, 2.0000]])
-```
-
-```python no-run
-torch.connect("https://nowhere.example")
-```
-
-    ```python
-    if True:
-        print(x.sum().item(), "# no comment")  # 10.0 # no comment
-    ```
+if True:
+    print(x.sum().item(), "# no comment")  # 10.0 # no comment
 """
 
 
-@pytest.fixture
-def page(tmp_path):
-    found = tmp_path / "page.md"
-    found.write_text(PAGE)
-    return found
-
-
-def test_blocks_are_found_with_their_lines(page) -> None:
-    found = blocks(page, "python")
-    assert [block.line for block in found] == [5, 18]
-    assert found[1].code == 'if True:\n    print(x.sum().item(), "# no comment")  # 10.0 # no comment\n'
-    assert script(found).splitlines()[17:] == found[1].code.splitlines()
-
-
-def test_comments_behind_a_print_say_what_it_prints(page) -> None:
-    found = expectations(script(blocks(page, "python")))
-    assert [(e.first, e.text) for e in found] == [
-        (8, "tensor([[0.5000, 1.0000],\n[1.5000, 2.0000]])"),
-        (19, "10.0 # no comment"),
+def test_comments_behind_a_print_say_what_it_prints() -> None:
+    assert [(e.first, e.text) for e in expectations(PROGRAM)] == [
+        (4, "tensor([[0.5000, 1.0000],\n[1.5000, 2.0000]])"),
+        (8, "10.0 # no comment"),
     ]
 
 
-def test_a_page_that_says_the_truth_passes(page, tmp_path) -> None:
-    check(script(blocks(page, "python")), tmp_path)
+def test_a_program_that_says_the_truth_passes(tmp_path) -> None:
+    check(PROGRAM, tmp_path)
 
 
-def test_a_page_that_does_not_is_caught(tmp_path) -> None:
+def test_one_that_does_not_is_caught(tmp_path) -> None:
     with pytest.raises(AssertionError, match=r"line 2 prints\s+4"):
         check("x = 2\nprint(x + x)  # 5\n", tmp_path)
 

@@ -11,9 +11,10 @@ import gradwire as torch
 x = torch.randn(3)
 ```
 
-```python
-print(x.relu())
-```
+    ```python
+    if True:
+        print(x.relu())
+    ```
 
 ```python no-run
 import gradwire as torch
@@ -34,8 +35,15 @@ def page(tmp_path):
     return found
 
 
+def test_blocks_are_found_with_their_lines(page) -> None:
+    found = documents.blocks(page, "python")
+    assert [block.line for block in found] == [3, 8, 18]
+    assert found[1].code == "if True:\n    print(x.relu())\n"
+    assert documents.script(found[:2]).splitlines()[7:] == found[1].code.splitlines()
+
+
 def test_a_block_that_imports_gradwire_begins_a_program(page) -> None:
-    assert [[block.line for block in program] for program in documents.programs(page)] == [[3, 8], [17]]
+    assert [[block.line for block in program] for program in documents.programs(page)] == [[3, 8], [18]]
 
 
 @pytest.mark.parametrize(
@@ -58,5 +66,5 @@ def test_a_wrong_type_is_named_with_its_place_in_the_page(page, monkeypatch) -> 
     monkeypatch.setattr(typed_documents, "pages", lambda: [page])
     status, messages = typed_documents.check(pair for pair in typed_documents.sources() if pair[1] == page)
     assert status == 1
-    assert "some-page.md:18: error: Incompatible types in assignment" in messages
+    assert "some-page.md:19: error: Incompatible types in assignment" in messages
     assert messages.count("error:") == 1
