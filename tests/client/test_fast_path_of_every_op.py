@@ -21,7 +21,12 @@ from gradwire_protocol.table import TABLE, Op
 pytestmark = pytest.mark.usefixtures("uncut")
 
 SAMPLES = load()
-FAMILIES = sorted({op.family for op in TABLE.values() if op.name in SAMPLES})
+SUITED = [
+    op for op in TABLE.values()
+    if op.name in SAMPLES and op.mutates is None and op.results != 0 and not op.internal and not entry_of(op).payloads
+    and (not op.control or op.name in LOOKS)
+]  # fmt: skip
+FAMILIES = sorted({op.family for op in SUITED})
 SAMPLES_EACH = 6
 TIMES = 4
 
@@ -48,6 +53,13 @@ def uploaded(value: Any, requires: set[int], count: list[int]) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)([uploaded(each, requires, count) for each in value])
     return value
+
+
+def tensors_in(value: Any) -> int:
+    """How many tensors an argument has."""
+    if isinstance(value, (list, tuple)):
+        return sum(map(tensors_in, value))
+    return int(isinstance(value, torch.Tensor))
 
 
 def state_after(session: Any, call: Any) -> Any:
@@ -102,33 +114,14 @@ def compare(session: Any, label: str, op: Op, sample: Sample, requires: set[int]
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_both_ways_leave_the_same(alone, family) -> None:
-    ops = [op for op in TABLE.values() if op.family == family and op.name in SAMPLES]
-    suited = {
-        op.name for op in ops
-        if op.mutates is None and op.results != 0 and not op.internal and not entry_of(op).payloads
-        and (not op.control or op.name in LOOKS)
-    }  # fmt: skip
-    for op in ops:
-        if op.name not in suited:
-            continue
+    for op in [op for op in SUITED if op.family == family]:
         for label, sample in cases(op):
-            marked = [0]
-            for value in (*sample.args, *sample.kwargs.values()):
-                uploaded_count(value, marked)
-            some = [set(chosen) for n in (0, 1, 2) for chosen in combinations(range(1, min(marked[0], 3) + 1), n)]
-            for requires in [*some, set(range(marked[0] + 1))]:
+            count = sum(tensors_in(value) for value in (*sample.args, *sample.kwargs.values()))
+            some = [set(chosen) for n in (0, 1, 2) for chosen in combinations(range(1, min(count, 3) + 1), n)]
+            for requires in [*some, set(range(1, count + 1))]:
                 compare(alone, f"{label}, requiring {requires}", op, sample, requires)
 
 
 def test_ordinary_ops_have_signatures(alone) -> None:
     for name in ("add", "cat", "conv2d", "gelu", "layer_norm", "linear", "matmul", "softmax", "sum", "view", "where"):
         assert any(compare(alone, label, TABLE[name], sample, {1}) for label, sample in cases(TABLE[name])), name
-
-
-def uploaded_count(value: Any, count: list[int]) -> None:
-    """Count the tensors of an argument."""
-    if isinstance(value, torch.Tensor):
-        count[0] += 1
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            uploaded_count(each, count)

@@ -32,10 +32,12 @@ OTHERS: Final[dict[type, tuple[Any, ...]]] = {
 }  # fmt: skip
 """By the type of a number in a frame; a complex one is a list."""
 EVERY_SECOND: Final = (0.0, float("nan"), 1.0, float("inf"), -1.0)
+NUMBERS: Final = (Kind.SCALAR, Kind.POSITION, Kind.OPERAND)
+"""Kinds of parameters that take a number as data."""
 
 
 def takes_numbers(op: Op) -> bool:
-    return any(param.kind in (Kind.SCALAR, Kind.POSITION, Kind.OPERAND) for param in op.params)
+    return any(param.kind in NUMBERS for param in op.params)
 
 
 CALLED: Final = [name for name, op in sorted(TABLE.items()) if not (op.internal or op.control)]
@@ -43,9 +45,8 @@ CALLED: Final = [name for name, op in sorted(TABLE.items()) if not (op.internal 
 
 def has_number(op: Op, sample: Sample) -> bool:
     values = op.bind(list(sample.args), dict(sample.kwargs))
-    kinds = (Kind.SCALAR, Kind.POSITION, Kind.OPERAND)
     return any(
-        param.kind in kinds and isinstance(value, (int, float, complex)) and value != param.default
+        param.kind in NUMBERS and isinstance(value, (int, float, complex)) and value != param.default
         for param, value in zip(op.params, values, strict=True)
     )
 
