@@ -18,7 +18,7 @@ class OpCall:
     def __init__(self, positions: Mapping[str, int], values: Sequence[Any], outs: Sequence[Meta]) -> None:
         self._at = positions
         self._values = values
-        self.outs = outs or tuple(values[:1])  # an in-place form has its first operand for a result
+        self.outs: Sequence[Meta] = outs or tuple(values[:1])  # an in-place form has its first operand for a result
 
     def __getattr__(self, name: str) -> Any:
         return self._values[self._at[name]]

@@ -19,12 +19,12 @@ class DType:
     __slots__ = ("carries_gradient", "category", "index", "itemsize", "name", "safetensors")
 
     def __init__(self, index: int, name: str, category: int, itemsize: int, safetensors: str | None) -> None:
-        self.index = index
-        self.name = name
-        self.category = category
-        self.carries_gradient = category >= FLOATING
-        self.itemsize = itemsize
-        self.safetensors = safetensors
+        self.index: int = index
+        self.name: str = name
+        self.category: int = category
+        self.carries_gradient: bool = category >= FLOATING
+        self.itemsize: int = itemsize
+        self.safetensors: str | None = safetensors
 
     @property
     def is_floating_point(self) -> bool:

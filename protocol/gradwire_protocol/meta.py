@@ -24,14 +24,14 @@ class Meta:
     __slots__ = ("contiguous", "device", "dtype", "known", "nbytes", "numel", "shape", "stride")
 
     def __init__(self, shape: Shape, stride: Shape, dtype: DType, device: str) -> None:
-        self.shape = shape
-        self.stride = stride
-        self.dtype = dtype
-        self.device = device
-        self.known = UNKNOWN not in shape
-        self.numel = prod(shape) if self.known else UNKNOWN
-        self.nbytes = self.numel * dtype.itemsize
-        self.contiguous = not self.known or is_contiguous(shape, stride)
+        self.shape: Shape = shape
+        self.stride: Shape = stride
+        self.dtype: DType = dtype
+        self.device: str = device
+        self.known: bool = UNKNOWN not in shape
+        self.numel: int = prod(shape) if self.known else UNKNOWN
+        self.nbytes: int = self.numel * dtype.itemsize
+        self.contiguous: bool = not self.known or is_contiguous(shape, stride)
 
     @property
     def ndim(self) -> int:
@@ -120,13 +120,13 @@ class Inference:
         check: Callable[..., None] | None = None,
         missing: tuple[str, tuple[str, ...]] | None = None,
     ) -> None:
-        self.outs = outs
-        self.compute = compute
-        self.offsets = offsets
-        self.grad_fn = grad_fn
-        self.scratch = scratch
-        self.check = check
-        self.missing = missing
+        self.outs: tuple[Meta, ...] = outs
+        self.compute: DType | None = compute
+        self.offsets: tuple[int, ...] | None = offsets
+        self.grad_fn: str | None = grad_fn
+        self.scratch: int = scratch
+        self.check: Callable[..., None] | None = check
+        self.missing: tuple[str, tuple[str, ...]] | None = missing
 
     @property
     def is_view(self) -> bool:

@@ -64,12 +64,12 @@ class Param:
     __slots__ = ("annotation", "check", "default", "free", "kind", "name", "numbers", "optional", "required")
 
     def __init__(self, name: str, annotation: Any, default: Any) -> None:
-        self.name = name
-        self.annotation = annotation
-        self.required = default is inspect.Parameter.empty
-        self.default = None if self.required else default
-        self.numbers = _numbers(annotation)
-        self.free = FreePosition in _members(annotation)
+        self.name: str = name
+        self.annotation: Any = annotation
+        self.required: bool = default is inspect.Parameter.empty
+        self.default: Any | None = None if self.required else default
+        self.numbers: str | None = _numbers(annotation)
+        self.free: bool = FreePosition in _members(annotation)
         self.kind, self.optional, self.check = _classify(annotation)
 
     def describe(self) -> str:

@@ -172,10 +172,10 @@ class Op(Facts):
         self.derivative: Derivative | None = None
         self.base: Op | None = None
         vars(self).update(facts)
-        self.name = name
+        self.name: str = name
         self.rule = rule
         self.family: str = rule.__module__.rsplit(".", 1)[-1]
-        self.step = self.control and name.endswith("_step")
+        self.step: bool = self.control and name.endswith("_step")
         self.after_backward |= self.step
         if self.total is None:
             regular = self.elementwise or self.along or self.linear or self.multilinear

@@ -54,8 +54,8 @@ class autocast:
     ) -> None:
         if not isinstance(device_type, str):
             raise ArgumentValueError(f"device_type is 'cuda' or 'cpu', not a {type(device_type).__name__}")
-        self.device = kind_of(device_type)
-        self.fast_dtype = casting.get_autocast_dtype(self.device) if dtype is None else dtype
+        self.device: str = kind_of(device_type)
+        self.fast_dtype: DType = casting.get_autocast_dtype(self.device) if dtype is None else dtype
         if enabled and self.device == "cuda" and not gpu_count():
             warnings.warn("the server has no GPU: autocast('cuda') changes nothing", UserWarning, stacklevel=2)
             enabled = False

@@ -65,7 +65,7 @@ class ForwardMode:
             rows = upload_like(inputs[position], table) if len(table) else []
             for i in range(len(table)):
                 self.wanted += slopes(func, inputs, {position: rows[i]})
-        self.width = len(self.wanted) // max(sum(self._counts), 1)
+        self.width: int = len(self.wanted) // max(sum(self._counts), 1)
         if undefined and all(self._counts):
             first = {p: upload_like(inputs[p], table[0]) for p, table in zip(positions, directions, strict=True)}
             for position in positions:

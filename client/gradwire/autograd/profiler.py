@@ -45,7 +45,7 @@ class profile:  # PyTorch's name
         acc_events: bool = False,
         custom_trace_id_callback: Any = None,
     ) -> None:
-        self.enabled = enabled
+        self.enabled: bool = enabled
         self._found: EventList | None = None
         self._profile = _Profile(
             record_shapes=record_shapes, profile_memory=profile_memory, with_stack=with_stack, with_flops=with_flops,
@@ -131,8 +131,8 @@ class emit_nvtx:  # PyTorch's name
     """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
-        self.enabled = enabled
-        self.record_shapes = record_shapes
+        self.enabled: bool = enabled
+        self.record_shapes: bool = record_shapes
 
     def __enter__(self) -> Self:
         if self.enabled:

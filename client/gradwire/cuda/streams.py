@@ -26,8 +26,8 @@ class Stream:
 
     def __init__(self, device: Device = None, priority: int = 0, **_: Any) -> None:
         self.device = size.device("cuda", gpu_index(device))
-        self.device_index = self.device.index
-        self.priority = priority
+        self.device_index: int | None = self.device.index
+        self.priority: int = priority
 
     def synchronize(self) -> None:
         """Wait until everything recorded so far is done. One round trip."""
@@ -111,7 +111,7 @@ class StreamContext:
     """The extent of ``with torch.cuda.stream(s)``: the stream's GPU is the current one; None changes nothing."""
 
     def __init__(self, stream: Stream | None) -> None:
-        self.stream = stream
+        self.stream: Stream | None = stream
         self._before = 0
 
     def __enter__(self) -> None:

@@ -37,7 +37,7 @@ class TransformedDistribution(Distribution):
         transforms: Transform | list[Transform],
         validate_args: bool | None = None,
     ) -> None:
-        self.transforms = [transforms] if isinstance(transforms, Transform) else transforms
+        self.transforms: list[Transform] = [transforms] if isinstance(transforms, Transform) else transforms
         if not isinstance(self.transforms, list) or not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError(f"transforms is a Transform or a list of them, not {transforms!r}")
         base_shape = (*base_distribution.batch_shape, *base_distribution.event_shape)
@@ -55,7 +55,7 @@ class TransformedDistribution(Distribution):
         moved = whole.domain.event_dim - base_event_dim
         if moved > 0:
             base_distribution = Independent(base_distribution, moved)
-        self.base_dist = base_distribution
+        self.base_dist: Distribution = base_distribution
         growth = whole.codomain.event_dim - whole.domain.event_dim
         event_dim = max(whole.codomain.event_dim, base_event_dim + growth)
         cut = len(forward_shape) - event_dim
@@ -66,7 +66,7 @@ class TransformedDistribution(Distribution):
         new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
 
     @constraints.dependent_property(is_discrete=False)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         if not self.transforms:
             return self.base_dist.support
         found = self.transforms[-1].codomain
@@ -170,7 +170,7 @@ class MixtureSameFamily(Distribution):
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
 
     @constraints.dependent_property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     @property
@@ -194,7 +194,7 @@ class MixtureSameFamily(Distribution):
     def _averaged(self, values: Any) -> Tensor:
         return (self._weights() * values).sum(-1 - self._event_ndims)
 
-    mean = moment(lambda self: self._averaged(self._component_distribution.mean))
+    mean: moment = moment(lambda self: self._averaged(self._component_distribution.mean))
 
     @property
     def variance(self) -> Tensor:

@@ -34,7 +34,7 @@ class Constraint:
     event_dim: Any = 0
     _bounds: tuple[str, ...] = ()
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         """A mask: for each event, whether it lies in the region."""
         raise NotImplementedError(f"{type(self).__name__} has no check")
 
@@ -62,7 +62,7 @@ class _Dependent(Constraint):
         super().__init__()
 
     @property
-    def is_discrete(self) -> Any:
+    def is_discrete(self) -> bool:
         if self._is_discrete is NotImplemented:
             raise NotImplementedError(f"{type(self).__name__}.is_discrete depends on the instance")
         return self._is_discrete
@@ -80,11 +80,11 @@ class _Dependent(Constraint):
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
         )
 
-    def check(self, x: Tensor) -> Any:
+    def check(self, x: Tensor) -> Tensor:
         raise ValueError("a constraint that depends on parameters cannot be checked without an instance")
 
 
-def is_dependent(constraint: Any) -> bool:
+def is_dependent(constraint: object) -> bool:
     """Whether a constraint is known for instances only."""
     return isinstance(constraint, _Dependent)
 
@@ -109,19 +109,19 @@ class _IndependentConstraint(Constraint):
 
     _bounds = ("base_constraint", "reinterpreted_batch_ndims")
 
-    def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
-        self.base_constraint = base_constraint
-        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
+        self.base_constraint: Constraint = base_constraint
+        self.reinterpreted_batch_ndims: int = reinterpreted_batch_ndims
 
     @property
-    def is_discrete(self) -> Any:
+    def is_discrete(self) -> bool:
         return self.base_constraint.is_discrete
 
     @property
     def event_dim(self) -> int:
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         inside = self.base_constraint.check(value)
         n = self.reinterpreted_batch_ndims
         if inside.ndim < n:
@@ -137,18 +137,18 @@ class MixtureSameFamilyConstraint(Constraint):
 
     _bounds = ("base_constraint",)
 
-    def __init__(self, base_constraint: Any) -> None:
-        self.base_constraint = base_constraint
+    def __init__(self, base_constraint: Constraint) -> None:
+        self.base_constraint: Constraint = base_constraint
 
     @property
-    def is_discrete(self) -> Any:
+    def is_discrete(self) -> bool:
         return self.base_constraint.is_discrete
 
     @property
     def event_dim(self) -> int:
         return self.base_constraint.event_dim
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         # For each component whether it can give the value: all of them must.
         at = -1 - self.event_dim
         inside = self.base_constraint.check(value.unsqueeze(at))
@@ -161,7 +161,7 @@ class _Boolean(Constraint):
 
     is_discrete = True
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value == 0) | (value == 1)
 
 
@@ -170,7 +170,7 @@ class _OneHot(Constraint):
 
     is_discrete, event_dim = True, 1
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
 
@@ -180,7 +180,7 @@ class _BoundedBelow(Constraint):
     _bounds = ("lower_bound",)
 
     def __init__(self, lower_bound: Any) -> None:
-        self.lower_bound = lower_bound
+        self.lower_bound: Any = lower_bound
 
 
 class _BoundedAbove(Constraint):
@@ -189,13 +189,16 @@ class _BoundedAbove(Constraint):
     _bounds = ("upper_bound",)
 
     def __init__(self, upper_bound: Any) -> None:
-        self.upper_bound = upper_bound
+        self.upper_bound: Any = upper_bound
 
 
 class _Bounded(Constraint):
     """What has a ``lower_bound`` and an ``upper_bound``."""
 
     _bounds = ("lower_bound", "upper_bound")
+
+    lower_bound: Any
+    upper_bound: Any
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
@@ -206,7 +209,7 @@ class _IntegerInterval(_Bounded):
 
     is_discrete = True
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
@@ -215,49 +218,49 @@ class _IntegerGreaterThan(_BoundedBelow):
 
     is_discrete = True
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (value >= self.lower_bound)
 
 
 class _Real(Constraint):
     """All numbers; not NaN."""
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return value == value
 
 
 class _GreaterThan(_BoundedBelow):
     """Numbers above ``lower_bound``."""
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_BoundedBelow):
     """Numbers from ``lower_bound`` on."""
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
 
 class _LessThan(_BoundedAbove):
     """Numbers below ``upper_bound``."""
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
 class _Interval(_Bounded):
     """Numbers from ``lower_bound`` to ``upper_bound``, both included."""
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_Bounded):
     """Numbers from ``lower_bound`` up to but without ``upper_bound``."""
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
@@ -266,7 +269,7 @@ class _Simplex(Constraint):
 
     event_dim = 1
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
@@ -275,7 +278,7 @@ class _Multinomial(_BoundedAbove):
 
     is_discrete, event_dim = True, 1
 
-    def check(self, x: Tensor) -> Any:
+    def check(self, x: Tensor) -> Tensor:
         return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
 
 
@@ -284,21 +287,21 @@ class _LowerTriangular(Constraint):
 
     event_dim = 2
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value.tril() == value).flatten(-2).all(-1)
 
 
 class _LowerCholesky(_LowerTriangular):
     """Lower triangular matrices with a positive diagonal."""
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return super().check(value) & (value.diagonal(0, -2, -1) > 0).all(-1)
 
 
 class _CorrCholesky(_LowerCholesky):
     """Cholesky factors of correlation matrices: rows of length 1."""
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         slack = precision(value.dtype)[0] * value.shape[-1] * 10
         length = (value * value).sum(-1).sqrt()
         return ((length - 1).abs() < slack).all(-1) & super().check(value)
@@ -309,7 +312,7 @@ class _Square(Constraint):
 
     event_dim = 2
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         inside = value.shape[-2] == value.shape[-1]
         return gw.full(tuple(value.shape[:-2]), inside, dtype=gw.bool, device=value.device)
 
@@ -317,7 +320,7 @@ class _Square(Constraint):
 class _Symmetric(_Square):
     """Square matrices that equal their transposes, to within 1e-6."""
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         if value.shape[-2] != value.shape[-1]:
             return super().check(value)
         return gw.isclose(value, value.transpose(-2, -1), atol=1e-6).flatten(-2).all(-1)
@@ -326,7 +329,7 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     """Symmetric matrices without negative eigenvalues."""
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return symmetric
@@ -336,7 +339,7 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     """Symmetric matrices whose eigenvalues are positive: those that have a Cholesky factor."""
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return symmetric
@@ -346,11 +349,11 @@ class _PositiveDefinite(_Symmetric):
 class _Joined(Constraint):
     """Constraints of the parts of a dimension."""
 
-    cseq: list[Any]
+    cseq: list[Constraint]
     dim: int
 
     @property
-    def is_discrete(self) -> Any:
+    def is_discrete(self) -> bool:
         return any(c.is_discrete for c in self.cseq)
 
     @property
@@ -361,13 +364,13 @@ class _Joined(Constraint):
 class _Cat(_Joined):
     """A constraint for each stretch of a dimension, ``lengths`` long."""
 
-    def __init__(self, cseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         self.cseq, self.dim = list(cseq), dim
-        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        self.lengths: list[int] = [1] * len(self.cseq) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.cseq):
             raise ValueError(f"{len(self.cseq)} constraints need as many lengths, not {len(self.lengths)}")
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         checks, start = [], 0
         for constraint, length in zip(self.cseq, self.lengths, strict=True):
             checks.append(constraint.check(value.narrow(self.dim, start, length)))
@@ -378,7 +381,7 @@ class _Cat(_Joined):
 class _Stack(_Joined):
     """A constraint for each position of a dimension."""
 
-    def __init__(self, cseq: Sequence[Any], dim: int = 0) -> None:
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim
 
     @property
@@ -386,36 +389,36 @@ class _Stack(_Joined):
         most = max(c.event_dim for c in self.cseq)
         return most + 1 if self.dim + most < 0 else most
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         parts = [value.select(self.dim, i) for i in range(value.shape[self.dim])]
         return gw.stack([c.check(part) for part, c in zip(parts, self.cseq, strict=True)], self.dim)
 
 
-dependent = _Dependent()
+dependent: _Dependent = _Dependent()
 dependent_property = _DependentProperty
 independent = _IndependentConstraint
-boolean = _Boolean()
-one_hot = _OneHot()
-nonnegative_integer = _IntegerGreaterThan(0)
-positive_integer = _IntegerGreaterThan(1)
+boolean: _Boolean = _Boolean()
+one_hot: _OneHot = _OneHot()
+nonnegative_integer: _IntegerGreaterThan = _IntegerGreaterThan(0)
+positive_integer: _IntegerGreaterThan = _IntegerGreaterThan(1)
 integer_interval = _IntegerInterval
 real: _Real = _Real()
-real_vector = independent(real, 1)
+real_vector: _IndependentConstraint = independent(real, 1)
 positive: _GreaterThan = _GreaterThan(0.0)
 nonnegative: _GreaterThanEq = _GreaterThanEq(0.0)
 greater_than = _GreaterThan
 greater_than_eq = _GreaterThanEq
 less_than = _LessThan
 multinomial = _Multinomial
-unit_interval = _Interval(0.0, 1.0)
+unit_interval: _Interval = _Interval(0.0, 1.0)
 interval = _Interval
 half_open_interval = _HalfOpenInterval
 simplex: _Simplex = _Simplex()
-lower_triangular = _LowerTriangular()
+lower_triangular: _LowerTriangular = _LowerTriangular()
 lower_cholesky: _LowerCholesky = _LowerCholesky()
 corr_cholesky: _CorrCholesky = _CorrCholesky()
-square = _Square()
-symmetric = _Symmetric()
+square: _Square = _Square()
+symmetric: _Symmetric = _Symmetric()
 positive_semidefinite: _PositiveSemidefinite = _PositiveSemidefinite()
 positive_definite: _PositiveDefinite = _PositiveDefinite()
 cat = _Cat

@@ -53,13 +53,13 @@ class Binomial(Counts):
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         known = self._known_count
         return constraints.integer_interval(0, self.total_count if known is None else known)
 
-    mean = moment(lambda self: self.total_count * self.probs)
-    mode = moment(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
-    variance = moment(lambda self: self.total_count * self.probs * (1 - self.probs))
+    mean: moment = moment(lambda self: self.total_count * self.probs)
+    mode: moment = moment(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
+    variance: moment = moment(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Counts, in the dtype of the probabilities."""
@@ -111,15 +111,15 @@ class Multinomial(OutcomeVectors):
     ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("Multinomial takes one number of trials, an int, for the whole batch")
-        self.total_count = total_count
+        self.total_count: int = total_count
         super().__init__(Categorical(probs, logits, validate_args=False), validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.multinomial(self.total_count)
 
-    mean = moment(lambda self: self.probs * self.total_count)
-    variance = moment(lambda self: self.total_count * self.probs * (1 - self.probs))
+    mean: moment = moment(lambda self: self.probs * self.total_count)
+    variance: moment = moment(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Counts, in the dtype of the probabilities."""
@@ -160,9 +160,9 @@ class Poisson(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
-    mean = moment(lambda self: self.rate)
-    mode = moment(lambda self: self.rate.floor())
-    variance = moment(lambda self: self.rate)
+    mean: moment = moment(lambda self: self.rate)
+    mode: moment = moment(lambda self: self.rate.floor())
+    variance: moment = moment(lambda self: self.rate)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Counts, in the dtype of the rate."""
@@ -204,9 +204,9 @@ class NegativeBinomial(Counts):
         self._count(total_count, probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    mean = moment(lambda self: self.total_count * self.logits.exp())
-    mode = moment(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0))
-    variance = moment(lambda self: self.mean / gw.sigmoid(-self.logits))
+    mean: moment = moment(lambda self: self.total_count * self.logits.exp())
+    mode: moment = moment(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0))
+    variance: moment = moment(lambda self: self.mean / gw.sigmoid(-self.logits))
 
     @lazy_property
     def _gamma(self) -> Any:

@@ -151,7 +151,7 @@ class Distribution:
         raise self._lacks("arg_constraints")
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         """The constraint of samples."""
         raise self._lacks("its support")
 
@@ -316,8 +316,8 @@ class Independent(Distribution):
             raise ValueError(f"{reinterpreted_batch_ndims} batch dimensions are to be an event's, there are {have}")
         shape = (*base_distribution.batch_shape, *base_distribution.event_shape)
         cut = have - reinterpreted_batch_ndims
-        self.base_dist = base_distribution
-        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+        self.base_dist: Distribution = base_distribution
+        self.reinterpreted_batch_ndims: int = reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
     def _expand_inner(self, new: Any, batch_shape: Shape) -> None:
@@ -325,15 +325,15 @@ class Independent(Distribution):
         new.base_dist = self.base_dist.expand((*batch_shape, *inner))
 
     @property
-    def has_rsample(self) -> Any:
+    def has_rsample(self) -> bool:
         return self.base_dist.has_rsample
 
     @property
-    def has_enumerate_support(self) -> Any:
+    def has_enumerate_support(self) -> bool:
         return False if self.reinterpreted_batch_ndims > 0 else self.base_dist.has_enumerate_support
 
     @constraints.dependent_property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         found = self.base_dist.support
         n = self.reinterpreted_batch_ndims
         return constraints.independent(found, n) if n else found

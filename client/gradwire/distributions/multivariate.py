@@ -133,12 +133,12 @@ class MultivariateNormal(FactoredCovariance):
         )
         batch_shape = broadcast(tuple(matrix.shape)[:-2], tuple(loc.shape)[:-1])
         setattr(self, name, matrix.expand((*batch_shape, *tuple(matrix.shape)[-2:])))
-        self.loc = loc.expand((*batch_shape, loc.shape[-1]))
+        self.loc: Tensor = loc.expand((*batch_shape, loc.shape[-1]))
         super().__init__(batch_shape, (loc.shape[-1],), validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
-    mean = moment(lambda self: self.loc)
-    mode = moment(lambda self: self.loc)
+    mean: moment = moment(lambda self: self.loc)
+    mode: moment = moment(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:
@@ -199,9 +199,9 @@ class LowRankMultivariateNormal(Distribution):
                 f"the batches of loc {list(loc.shape)}, cov_factor {list(cov_factor.shape)} and cov_diag "
                 f"{list(cov_diag.shape)} do not broadcast"
             ) from error
-        self.loc = loc.expand((*batch_shape, n))
-        self.cov_diag = cov_diag.expand((*batch_shape, n))
-        self.cov_factor = cov_factor.expand((*batch_shape, n, cov_factor.shape[-1]))
+        self.loc: Tensor = loc.expand((*batch_shape, n))
+        self.cov_diag: Tensor = cov_diag.expand((*batch_shape, n))
+        self.cov_factor: Tensor = cov_factor.expand((*batch_shape, n, cov_factor.shape[-1]))
         self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
         super().__init__(batch_shape, (n,), validate_args=validate_args)
         eye = gw.eye(cov_factor.shape[-1], dtype=loc.dtype, device=loc.device)
@@ -215,8 +215,8 @@ class LowRankMultivariateNormal(Distribution):
         n = self._event_shape[0]
         return matrix.expand((*self._batch_shape, n, n))
 
-    mean = moment(lambda self: self.loc)
-    mode = moment(lambda self: self.loc)
+    mean: moment = moment(lambda self: self.loc)
+    mode: moment = moment(lambda self: self.loc)
 
     @lazy_property
     def variance(self) -> Tensor:
@@ -301,7 +301,7 @@ class Wishart(FactoredCovariance, ExponentialFamily):
         event_shape = tuple(matrix.shape)[-2:]
         if known is not None and known <= event_shape[0] - 1:
             raise ArgumentValueError(f"Wishart: df must be above {event_shape[0] - 1}, not {known}")
-        self.df = degrees.expand(batch_shape) if batch_shape else degrees
+        self.df: Any = degrees.expand(batch_shape) if batch_shape else degrees
         setattr(self, name, matrix.expand((*batch_shape, *event_shape)))
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
@@ -316,7 +316,7 @@ class Wishart(FactoredCovariance, ExponentialFamily):
     def _df(self, trailing: int) -> Any:
         return self.df.reshape((*self._batch_shape, *(1,) * trailing))
 
-    mean = moment(lambda self: self._df(2) * self.covariance_matrix)
+    mean: moment = moment(lambda self: self._df(2) * self.covariance_matrix)
 
     @property
     def mode(self) -> Tensor:
@@ -389,7 +389,7 @@ class LKJCholesky(Distribution):
     def __init__(self, dim: int, concentration: Values = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
             raise ArgumentValueError(f"LKJCholesky: dim is an int from 2 on, not {dim}")
-        self.dim = dim
+        self.dim: int = dim
         (self.concentration,) = broadcast_all(concentration)
         super().__init__(self.concentration.shape, (dim, dim), validate_args=validate_args)
         self._beta = self._squared_lengths()

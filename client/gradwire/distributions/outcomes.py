@@ -111,14 +111,14 @@ class Bernoulli(Outcomes, ExponentialFamily):
         self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    mean = moment(lambda self: self.probs)
+    mean: moment = moment(lambda self: self.probs)
 
     @property
     def mode(self) -> Tensor:
         likely = (self.probs >= 0.5).to(self.probs.dtype)
         return gw.where(self.probs == 0.5, nan, likely)
 
-    variance = moment(lambda self: self.probs * (1 - self.probs))
+    variance: moment = moment(lambda self: self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         """0 and 1, in the dtype of the probabilities."""
@@ -260,9 +260,9 @@ class Geometric(Outcomes):
         if self._validate_args and probs is not None:
             require(self.probs, constraints.positive, "Geometric: the parameter probs must be positive")
 
-    mean = moment(lambda self: 1 / self.probs - 1)
-    mode = moment(lambda self: gw.zeros_like(self.probs))
-    variance = moment(lambda self: (1 / self.probs - 1) / self.probs)
+    mean: moment = moment(lambda self: 1 / self.probs - 1)
+    mode: moment = moment(lambda self: gw.zeros_like(self.probs))
+    variance: moment = moment(lambda self: (1 / self.probs - 1) / self.probs)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         """By inversion."""
@@ -312,15 +312,15 @@ class Categorical(Outcomes):
         super().__init__(tuple(given.shape)[:-1], validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self._num_events - 1)
 
     def _everywhere(self, number: float) -> Any:
         return gw.full(tuple(self._extended_shape()), number, dtype=self._param.dtype, device=self._param.device)
 
-    mean = moment(lambda self: self._everywhere(nan))
-    mode = moment(lambda self: self._param.argmax(-1))
-    variance = moment(lambda self: self._everywhere(nan))
+    mean: moment = moment(lambda self: self._everywhere(nan))
+    mode: moment = moment(lambda self: self._param.argmax(-1))
+    variance: moment = moment(lambda self: self._everywhere(nan))
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Indices, int64."""
@@ -395,9 +395,9 @@ class OneHotCategorical(OutcomeVectors):
     ) -> None:
         super().__init__(Categorical(probs, logits, validate_args=False), validate_args)
 
-    mean = moment(lambda self: self.probs)
-    mode = moment(lambda self: self._one_hot(self._categorical.mode))
-    variance = moment(lambda self: self.probs * (1 - self.probs))
+    mean: moment = moment(lambda self: self.probs)
+    mode: moment = moment(lambda self: self._one_hot(self._categorical.mode))
+    variance: moment = moment(lambda self: self.probs * (1 - self.probs))
 
     def _one_hot(self, index: Any) -> Any:
         return gw.nn.functional.one_hot(index, self._event_shape[0]).to(self._param.dtype)

@@ -34,9 +34,9 @@ class Gamma(ExponentialFamily):
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.concentration.shape, validate_args=validate_args)
 
-    mean = moment(lambda self: self.concentration / self.rate)
-    mode = moment(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
-    variance = moment(lambda self: self.concentration / self.rate.pow(2))
+    mean: moment = moment(lambda self: self.concentration / self.rate)
+    mode: moment = moment(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
+    variance: moment = moment(lambda self: self.concentration / self.rate.pow(2))
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """A variate of rate 1, which follows its concentration at a fixed quantile, over the rate."""
@@ -114,7 +114,7 @@ class InverseGamma(TransformedDistribution):
         a = self.concentration
         return gw.where(a > 1, self.rate / (a - 1), inf)
 
-    mode = moment(lambda self: self.rate / (self.concentration + 1))
+    mode: moment = moment(lambda self: self.rate / (self.concentration + 1))
 
     @property
     def variance(self) -> Tensor:
@@ -139,7 +139,7 @@ class FisherSnedecor(Distribution):
         self.df1, self.df2 = broadcast_all(df1, df2)
         super().__init__(self.df1.shape, validate_args=validate_args)
 
-    mean = moment(lambda self: gw.where(self.df2 > 2, self.df2 / (self.df2 - 2), nan))
+    mean: moment = moment(lambda self: gw.where(self.df2 > 2, self.df2 / (self.df2 - 2), nan))
 
     @property
     def mode(self) -> Tensor:
@@ -185,10 +185,10 @@ class Exponential(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
-    mean = moment(lambda self: self.rate.reciprocal())
-    mode = moment(lambda self: gw.zeros_like(self.rate))
-    stddev = moment(lambda self: self.rate.reciprocal())
-    variance = moment(lambda self: self.rate.pow(-2))
+    mean: moment = moment(lambda self: self.rate.reciprocal())
+    mode: moment = moment(lambda self: gw.zeros_like(self.rate))
+    stddev: moment = moment(lambda self: self.rate.reciprocal())
+    variance: moment = moment(lambda self: self.rate.pow(-2))
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """A variate of rate 1, over the rate."""
@@ -234,14 +234,14 @@ class Weibull(TransformedDistribution):
         )
 
     def _steps(self) -> list[Any]:
-        self.concentration_reciprocal = self.concentration.reciprocal()
+        self.concentration_reciprocal: Tensor = self.concentration.reciprocal()
         return [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)]
 
     def _expand_inner(self, new: Any, batch_shape: Shape) -> None:
         super()._expand_inner(new, batch_shape)
         new.transforms = new._steps()
 
-    mean = moment(lambda self: self.scale * gw.lgamma(1 + self.concentration_reciprocal).exp())
+    mean: moment = moment(lambda self: self.scale * gw.lgamma(1 + self.concentration_reciprocal).exp())
 
     @property
     def mode(self) -> Tensor:
@@ -273,7 +273,7 @@ class Pareto(TransformedDistribution):
         super().__init__(base, steps, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.greater_than_eq(self.scale)
 
     @property
@@ -281,7 +281,7 @@ class Pareto(TransformedDistribution):
         a = self.alpha.clamp(min=1)  # infinite up to 1
         return a * self.scale / (a - 1)
 
-    mode = moment(lambda self: self.scale)
+    mode: moment = moment(lambda self: self.scale)
 
     @property
     def variance(self) -> Tensor:
@@ -316,7 +316,7 @@ class GeneralizedPareto(Distribution):
         return flat, gw.where(flat, gw.ones_like(self.concentration), self.concentration)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         ends = self.concentration < 0
         top = gw.where(ends, self.loc - self.scale / gw.where(ends, self.concentration, -1.0), inf)
         return constraints.interval(self.loc, top)
@@ -370,7 +370,7 @@ class GeneralizedPareto(Distribution):
         """``log(scale) + concentration + 1``."""
         return (self.scale.log() + self.concentration + 1).expand(self._batch_shape)
 
-    mode = moment(lambda self: self.loc)
+    mode: moment = moment(lambda self: self.loc)
 
 
 class Half(TransformedDistribution):
@@ -392,7 +392,7 @@ class Half(TransformedDistribution):
         """The scale of the whole distribution."""
         return self.base_dist.scale
 
-    mode = moment(lambda self: gw.zeros_like(self.scale))
+    mode: moment = moment(lambda self: gw.zeros_like(self.scale))
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Twice the whole density; minus infinity below 0."""
@@ -421,8 +421,8 @@ class HalfCauchy(Half):
     def __init__(self, scale: Values, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
-    mean = moment(lambda self: gw.full_like(self.scale, inf))
-    variance = moment(lambda self: self.base_dist.variance)
+    mean: moment = moment(lambda self: gw.full_like(self.scale, inf))
+    variance: moment = moment(lambda self: self.base_dist.variance)
 
 
 class HalfNormal(Half):
@@ -433,8 +433,8 @@ class HalfNormal(Half):
     def __init__(self, scale: Values, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
-    mean = moment(lambda self: self.scale * sqrt(2 / pi))
-    variance = moment(lambda self: self.scale.pow(2) * (1 - 2 / pi))
+    mean: moment = moment(lambda self: self.scale * sqrt(2 / pi))
+    variance: moment = moment(lambda self: self.scale.pow(2) * (1 - 2 / pi))
 
 
 class LogNormal(TransformedDistribution):
@@ -459,8 +459,8 @@ class LogNormal(TransformedDistribution):
         """The standard deviation of the logarithm."""
         return self.base_dist.scale
 
-    mean = moment(lambda self: (self.loc + self.scale.pow(2) / 2).exp())
-    mode = moment(lambda self: (self.loc - self.scale.square()).exp())
+    mean: moment = moment(lambda self: (self.loc + self.scale.pow(2) / 2).exp())
+    mode: moment = moment(lambda self: (self.loc - self.scale.square()).exp())
 
     @property
     def variance(self) -> Tensor:

@@ -31,10 +31,10 @@ class Normal(ExponentialFamily):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    mean = moment(lambda self: self.loc)
-    mode = moment(lambda self: self.loc)
-    stddev = moment(lambda self: self.scale)
-    variance = moment(lambda self: self.stddev.pow(2))
+    mean: moment = moment(lambda self: self.loc)
+    mode: moment = moment(lambda self: self.loc)
+    stddev: moment = moment(lambda self: self.scale)
+    variance: moment = moment(lambda self: self.stddev.pow(2))
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """``loc + scale * noise``."""
@@ -86,13 +86,13 @@ class Uniform(Distribution):
         }
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.interval(self.low, self.high)
 
-    mean = moment(lambda self: (self.high + self.low) / 2)
-    mode = moment(lambda self: float("nan") * self.high)
-    stddev = moment(lambda self: (self.high - self.low) / 12**0.5)
-    variance = moment(lambda self: (self.high - self.low).pow(2) / 12)
+    mean: moment = moment(lambda self: (self.high + self.low) / 2)
+    mode: moment = moment(lambda self: float("nan") * self.high)
+    stddev: moment = moment(lambda self: (self.high - self.low) / 12**0.5)
+    variance: moment = moment(lambda self: (self.high - self.low).pow(2) / 12)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """``low + u * (high - low)``."""
@@ -130,9 +130,9 @@ class Cauchy(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    mean = moment(lambda self: gw.full_like(self.loc, nan))
-    mode = moment(lambda self: self.loc)
-    variance = moment(lambda self: gw.full_like(self.loc, inf))
+    mean: moment = moment(lambda self: gw.full_like(self.loc, nan))
+    mode: moment = moment(lambda self: self.loc)
+    variance: moment = moment(lambda self: gw.full_like(self.loc, inf))
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """``loc + scale * noise``."""
@@ -170,10 +170,10 @@ class Laplace(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    mean = moment(lambda self: self.loc)
-    mode = moment(lambda self: self.loc)
-    stddev = moment(lambda self: sqrt(2) * self.scale)
-    variance = moment(lambda self: 2 * self.scale.pow(2))
+    mean: moment = moment(lambda self: self.loc)
+    mode: moment = moment(lambda self: self.loc)
+    stddev: moment = moment(lambda self: sqrt(2) * self.scale)
+    variance: moment = moment(lambda self: 2 * self.scale.pow(2))
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """A signed exponential variate, from one uniform number."""
@@ -228,10 +228,10 @@ class Gumbel(TransformedDistribution):
         y = (self.loc - value) / self.scale
         return y - y.exp() - self.scale.log()
 
-    mean = moment(lambda self: self.loc + self.scale * euler_constant)
-    mode = moment(lambda self: self.loc)
-    stddev = moment(lambda self: pi / 6**0.5 * self.scale)
-    variance = moment(lambda self: self.stddev.pow(2))
+    mean: moment = moment(lambda self: self.loc + self.scale * euler_constant)
+    mode: moment = moment(lambda self: self.loc)
+    stddev: moment = moment(lambda self: pi / 6**0.5 * self.scale)
+    variance: moment = moment(lambda self: self.stddev.pow(2))
 
     def entropy(self) -> Tensor:
         """``log(scale) + 1`` and Euler's constant."""
@@ -252,8 +252,8 @@ class StudentT(Distribution):
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         super().__init__(self.df.shape, validate_args=validate_args)
 
-    mean = moment(lambda self: gw.where(self.df > 1, self.loc, nan))
-    mode = moment(lambda self: self.loc)
+    mean: moment = moment(lambda self: gw.where(self.df > 1, self.loc, nan))
+    mode: moment = moment(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:
@@ -319,7 +319,7 @@ class VonMises(Distribution):
         """The direction of the mean of the points on the circle."""
         return self.loc
 
-    mode = moment(lambda self: self.loc)
+    mode: moment = moment(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:

@@ -68,7 +68,7 @@ class LogitRelaxedBernoulli(Outcomes):
         logits: Values | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self.temperature = temperature
+        self.temperature: Values = temperature
         self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
@@ -118,7 +118,7 @@ class ExpRelaxedCategorical(OutcomeVectors):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self.temperature = temperature
+        self.temperature: Values = temperature
         super().__init__(Categorical(probs, logits, validate_args=False), validate_args)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:

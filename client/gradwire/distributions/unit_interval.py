@@ -32,7 +32,7 @@ class Dirichlet(ExponentialFamily):
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.ndim < 1:
             raise ArgumentValueError("Dirichlet: concentration needs a dimension of components, this is one number")
-        self.concentration = concentration
+        self.concentration: Tensor = concentration
         shape = tuple(concentration.shape)
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
@@ -46,7 +46,7 @@ class Dirichlet(ExponentialFamily):
         a = self.concentration
         return gw.xlogy(a - 1, value).sum(-1) + gw.lgamma(a.sum(-1)) - gw.lgamma(a).sum(-1)
 
-    mean = moment(lambda self: self.concentration / self.concentration.sum(-1, True))
+    mean: moment = moment(lambda self: self.concentration / self.concentration.sum(-1, True))
 
     @property
     def mode(self) -> Tensor:
@@ -100,17 +100,17 @@ class Beta(ExponentialFamily):
         new._dirichlet = self._dirichlet.expand(batch_shape)
 
     @property
-    def concentration1(self) -> Any:
+    def concentration1(self) -> Tensor:
         """The first concentration: of the value."""
         return self._concentration1
 
     @property
-    def concentration0(self) -> Any:
+    def concentration0(self) -> Tensor:
         """The second concentration: of one less the value."""
         return self._concentration0
 
-    mean = moment(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
-    mode = moment(lambda self: self._dirichlet.mode.select(-1, 0))
+    mean: moment = moment(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
+    mode: moment = moment(lambda self: self._dirichlet.mode.select(-1, 0))
 
     @property
     def variance(self) -> Tensor:
@@ -167,7 +167,7 @@ class Kumaraswamy(TransformedDistribution):
         share, b = 1 + n / self.concentration1, self.concentration0
         return (b.log() + gw.lgamma(share) + gw.lgamma(b) - gw.lgamma(share + b)).exp()
 
-    mean = moment(lambda self: self._moment(1))
+    mean: moment = moment(lambda self: self._moment(1))
 
     @property
     def mode(self) -> Tensor:
@@ -175,7 +175,7 @@ class Kumaraswamy(TransformedDistribution):
         inner = a.reciprocal() * ((a - 1) / (a * b - 1)).log()
         return gw.where((a < 1) | (b < 1), nan, inner.exp())
 
-    variance = moment(lambda self: self._moment(2) - self.mean.pow(2))
+    variance: moment = moment(lambda self: self._moment(2) - self.mean.pow(2))
 
     def entropy(self) -> Tensor:
         """From the harmonic number of ``concentration0``."""

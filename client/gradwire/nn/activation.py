@@ -104,7 +104,7 @@ class GELU(_Activation, function="gelu"):
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
-        self.approximate = approximate
+        self.approximate: str = approximate
 
 
 class LeakyReLU(_Activation, function="leaky_relu"):
@@ -114,7 +114,7 @@ class LeakyReLU(_Activation, function="leaky_relu"):
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
-        self.negative_slope = negative_slope
+        self.negative_slope: float = negative_slope
         self.inplace = inplace
 
 
@@ -125,7 +125,7 @@ class ELU(_Activation, function="elu"):
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        self.alpha = alpha
+        self.alpha: float = alpha
         self.inplace = inplace
 
 
@@ -136,7 +136,7 @@ class CELU(_Activation, function="celu"):
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        self.alpha = alpha
+        self.alpha: float = alpha
         self.inplace = inplace
 
 
@@ -149,8 +149,8 @@ class Hardtanh(_Activation, function="hardtanh"):
         super().__init__()
         if not min_val < max_val:
             raise ArgumentValueError(f"min_val is {min_val}, it must be below max_val, {max_val}")
-        self.min_val = min_val
-        self.max_val = max_val
+        self.min_val: float = min_val
+        self.max_val: float = max_val
         self.inplace = inplace
 
 
@@ -161,8 +161,8 @@ class Threshold(_Activation, function="threshold"):
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
-        self.threshold = threshold
-        self.value = value
+        self.threshold: float = threshold
+        self.value: float = value
         self.inplace = inplace
 
 
@@ -173,8 +173,8 @@ class Softplus(_Activation, function="softplus"):
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
-        self.beta = beta
-        self.threshold = threshold
+        self.beta: float = beta
+        self.threshold: float = threshold
 
 
 class _Shrink(_Activation):
@@ -182,7 +182,7 @@ class _Shrink(_Activation):
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
-        self.lambd = lambd
+        self.lambd: float = lambd
 
     def extra_repr(self) -> str:
         return str(self.lambd)
@@ -203,7 +203,7 @@ class _Along(_Activation):
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim: int | None = dim
 
 
 class Softmax(_Along, function="softmax"):
@@ -225,7 +225,7 @@ class GLU(_Activation, function="glu"):
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim: int = dim
 
 
 class Softmax2d(Module):
@@ -243,9 +243,9 @@ class RReLU(Module):
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
         super().__init__()
-        self.lower = lower
-        self.upper = upper
-        self.inplace = inplace
+        self.lower: float = lower
+        self.upper: float = upper
+        self.inplace: bool = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function; the shape stays."""
@@ -264,9 +264,9 @@ class PReLU(Module):
         super().__init__()
         if num_parameters < 1:
             raise ArgumentError(f"PReLU has at least one slope, not {num_parameters}")
-        self.num_parameters = num_parameters
-        self.init = init
-        self.weight = Parameter(full((num_parameters,), float(init), device=device, dtype=dtype))
+        self.num_parameters: int = num_parameters
+        self.init: float = init
+        self.weight: Parameter = Parameter(full((num_parameters,), float(init), device=device, dtype=dtype))
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function; the shape stays."""

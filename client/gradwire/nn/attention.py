@@ -48,14 +48,14 @@ class MultiheadAttention(Module):
         if embed_dim <= 0 or num_heads <= 0:
             raise ArgumentValueError(f"embed_dim and num_heads must be positive, they are {embed_dim} and {num_heads}")
         super().__init__()
-        self.embed_dim = embed_dim
-        self.kdim = embed_dim if kdim is None else kdim
-        self.vdim = embed_dim if vdim is None else vdim
+        self.embed_dim: int = embed_dim
+        self.kdim: int = embed_dim if kdim is None else kdim
+        self.vdim: int = embed_dim if vdim is None else vdim
         self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.batch_first = batch_first
-        self.head_dim = embed_dim // num_heads
+        self.num_heads: int = num_heads
+        self.dropout: float = dropout
+        self.batch_first: bool = batch_first
+        self.head_dim: int = embed_dim // num_heads
         if self.head_dim * num_heads != embed_dim:
             raise AssertionError(f"{embed_dim} features cannot be divided among {num_heads} heads")
         made: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -68,10 +68,12 @@ class MultiheadAttention(Module):
         for name, features in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
             self.register_parameter(f"{name}_proj_weight", None if packed else weight(embed_dim, features))
         self.register_parameter("in_proj_bias", weight(3 * embed_dim) if bias else None)
-        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **made)
+        self.out_proj: NonDynamicallyQuantizableLinear = NonDynamicallyQuantizableLinear(
+            embed_dim, embed_dim, bias=bias, **made
+        )
         for name in ("bias_k", "bias_v"):
             self.register_parameter(name, weight(1, 1, embed_dim) if add_bias_kv else None)
-        self.add_zero_attn = add_zero_attn
+        self.add_zero_attn: bool = add_zero_attn
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:

@@ -41,22 +41,22 @@ class _ConvNd(Variant):
         if padding_mode not in PADDING_MODES:
             raise ArgumentValueError(f"padding_mode is one of {', '.join(PADDING_MODES)}, not {padding_mode!r}")
         count = self.dimensions
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.kernel_size = per_dimension(kernel_size, count)
-        self.stride = per_dimension(stride, count)
-        self.padding = padding if isinstance(padding, str) else per_dimension(padding, count)
-        self.dilation = per_dimension(dilation, count)
-        self.output_padding = per_dimension(output_padding, count)
-        self.groups = groups
-        self.padding_mode = padding_mode
+        self.in_channels: int = in_channels
+        self.out_channels: int = out_channels
+        self.kernel_size: tuple[int, ...] = per_dimension(kernel_size, count)
+        self.stride: tuple[int, ...] = per_dimension(stride, count)
+        self.padding: str | tuple[int, ...] = padding if isinstance(padding, str) else per_dimension(padding, count)
+        self.dilation: tuple[int, ...] = per_dimension(dilation, count)
+        self.output_padding: tuple[int, ...] = per_dimension(output_padding, count)
+        self.groups: int = groups
+        self.padding_mode: str = padding_mode
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ArgumentValueError(f"padding is ints, 'same' or 'valid', not {padding!r}")
             if padding == "same" and any(s != 1 for s in self.stride):
                 raise ArgumentValueError(f"padding='same' needs a stride of 1, not {self.stride}")
         channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
-        self.weight = Parameter(empty(*channels, *self.kernel_size, device=device, dtype=dtype))
+        self.weight: Parameter = Parameter(empty(*channels, *self.kernel_size, device=device, dtype=dtype))
         self.register_parameter("bias", Parameter(empty(out_channels, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
 

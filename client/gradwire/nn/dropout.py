@@ -18,8 +18,8 @@ class _DropoutNd(Variant):
         super().__init__()
         if not 0 <= p <= 1:
             raise ArgumentValueError(f"p is a probability, from 0 to 1, not {p}")
-        self.p = p
-        self.inplace = inplace
+        self.p: float = p
+        self.inplace: bool = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """Drop elements in training; in evaluation return the input."""

@@ -173,8 +173,8 @@ class _LazyNorm(LazyModuleMixin):
         device: Device = None, dtype: DType | None = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(0, eps, momentum, False, False, device, dtype)
-        self.affine = affine
-        self.track_running_stats = track_running_stats
+        self.affine: bool = affine
+        self.track_running_stats: bool = track_running_stats
         if affine:
             self.weight = UninitializedParameter(device=device, dtype=dtype)
             if bias:

@@ -41,9 +41,9 @@ class Linear(Module):
         self, in_features: int, out_features: int, bias: bool = True, device: Device = None, dtype: DType | None = None
     ) -> None:
         super().__init__()
-        self.in_features = in_features
-        self.out_features = out_features
-        self.weight = Parameter(empty(out_features, in_features, device=device, dtype=dtype))
+        self.in_features: int = in_features
+        self.out_features: int = out_features
+        self.weight: Parameter = Parameter(empty(out_features, in_features, device=device, dtype=dtype))
         self.register_parameter("bias", Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
 
@@ -79,11 +79,11 @@ class Bilinear(Module):
         super().__init__()
         if in1_features <= 0:
             raise ArgumentValueError(f"in1_features must be positive, not {in1_features}")
-        self.in1_features = in1_features
-        self.in2_features = in2_features
-        self.out_features = out_features
+        self.in1_features: int = in1_features
+        self.in2_features: int = in2_features
+        self.out_features: int = out_features
         shape = (out_features, in1_features, in2_features)
-        self.weight = Parameter(empty(shape, device=device, dtype=dtype))
+        self.weight: Parameter = Parameter(empty(shape, device=device, dtype=dtype))
         self.register_parameter("bias", Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
 

@@ -70,7 +70,7 @@ class SmoothL1Loss(_Loss):
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.beta = beta
+        self.beta: float = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss, reduced."""
@@ -84,7 +84,7 @@ class HuberLoss(_Loss):
         super().__init__(reduction=reduction)
         if not isinstance(delta, (int, float)):
             raise ArgumentTypeError(f"HuberLoss: delta is a number, not {type(delta).__name__}")
-        self.delta = delta
+        self.delta: float = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss, reduced."""
@@ -102,7 +102,7 @@ class KLDivLoss(_Loss):
         log_target: bool = False,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.log_target = log_target
+        self.log_target: bool = log_target
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss, reduced; ``reduction="batchmean"`` is the mathematical one."""
@@ -143,7 +143,7 @@ class NLLLoss(_WeightedLoss):
         reduce: bool | None = None, reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
+        self.ignore_index: int = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of log-probabilities ``input``, reduced."""
@@ -158,8 +158,8 @@ class CrossEntropyLoss(_WeightedLoss):
         reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
+        self.ignore_index: int = ignore_index
+        self.label_smoothing: float = label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of logits ``input``, reduced."""
@@ -188,9 +188,9 @@ class PoissonNLLLoss(_Loss):
         reduce: bool | None = None, reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
-        self.log_input = log_input
-        self.full = full
-        self.eps = eps
+        self.log_input: bool = log_input
+        self.full: bool = full
+        self.eps: float = eps
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         """The loss of rates (or their logarithms) for counts, reduced."""
@@ -204,8 +204,8 @@ class GaussianNLLLoss(_Loss):
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
-        self.full = full
-        self.eps = eps
+        self.full: bool = full
+        self.eps: float = eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
         """The loss of means ``input`` and variances ``var``, reduced."""
@@ -217,8 +217,8 @@ class CTCLoss(_Loss):
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)
-        self.blank = blank
-        self.zero_infinity = zero_infinity
+        self.blank: int = blank
+        self.zero_infinity: bool = zero_infinity
 
     def forward(
         self,
@@ -248,7 +248,7 @@ class HingeEmbeddingLoss(_Loss):
         self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+        self.margin: float = margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of distances, reduced."""
@@ -262,7 +262,7 @@ class MarginRankingLoss(_Loss):
         self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+        self.margin: float = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """The loss of two scores, reduced."""
@@ -276,7 +276,7 @@ class CosineEmbeddingLoss(_Loss):
         self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+        self.margin: float = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """The loss of vectors ``(N, D)`` with targets ``(N,)``, reduced."""
@@ -295,8 +295,8 @@ class MultiMarginLoss(_WeightedLoss):
             raise ArgumentValueError(f"MultiMarginLoss: p is 1 or 2, not {p}")
         if weight is not None and weight.ndim != 1:
             raise ArgumentValueError(f"MultiMarginLoss: the weight has one dimension, not {weight.ndim}")
-        self.p = p
-        self.margin = margin
+        self.p: int = p
+        self.margin: float = margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of scores ``(N, C)`` with classes ``(N,)``, reduced."""
@@ -331,10 +331,10 @@ class TripletMarginLoss(_Loss):
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
             raise ArgumentValueError(f"TripletMarginLoss: margin must be positive, got {margin}")
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
+        self.margin: float = margin
+        self.p: float = p
+        self.eps: float = eps
+        self.swap: bool = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """The loss of vectors ``(N, D)``, reduced."""
@@ -355,8 +355,8 @@ class TripletMarginWithDistanceLoss(_Loss):
         if margin <= 0:
             raise ArgumentValueError(f"TripletMarginWithDistanceLoss: margin must be positive, got {margin}")
         self.distance_function = F.pairwise_distance if distance_function is None else distance_function
-        self.margin = margin
-        self.swap = swap
+        self.margin: float = margin
+        self.swap: bool = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """The loss, reduced."""
@@ -373,11 +373,11 @@ class LinearCrossEntropyOptions:
         self, allow_retain_graph: bool = False, batch_chunk_size: int | None = None,
         chunking_method: str | None = "auto", acc_policy: str = "auto", acc_dtype: DType | None = None,
     ) -> None:  # fmt: skip
-        self.allow_retain_graph = allow_retain_graph
-        self.batch_chunk_size = batch_chunk_size
-        self.chunking_method = chunking_method
-        self.acc_policy = acc_policy
-        self.acc_dtype = acc_dtype
+        self.allow_retain_graph: bool = allow_retain_graph
+        self.batch_chunk_size: int | None = batch_chunk_size
+        self.chunking_method: str | None = chunking_method
+        self.acc_policy: str = acc_policy
+        self.acc_dtype: DType | None = acc_dtype
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
@@ -405,12 +405,14 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             raise ArgumentError(f"a weight for each of {num_classes} classes does not have shape {list(weight.shape)}")
         if not 0 <= label_smoothing <= 1:
             raise ArgumentError(f"label_smoothing must be from 0 to 1, not {label_smoothing}")
-        self.num_classes = num_classes
-        self.out_features = tuple(out_features)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
-        self.options = options
-        self.linear = Linear(in_features, num_classes * prod(self.out_features), bias=bias, device=device, dtype=dtype)
+        self.num_classes: int = num_classes
+        self.out_features: tuple[int, ...] = tuple(out_features)
+        self.ignore_index: int | None = ignore_index
+        self.label_smoothing: float = label_smoothing
+        self.options: LinearCrossEntropyOptions | None = options
+        self.linear: Linear = Linear(
+            in_features, num_classes * prod(self.out_features), bias=bias, device=device, dtype=dtype
+        )
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of the layer's scores, reduced."""
@@ -457,17 +459,17 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         whole = all(int(c) == c for c in chosen)
         if not chosen or not whole or any(a >= b for a, b in pairwise(bounds)):
             raise ArgumentValueError(f"cutoffs are increasing ints from 1 to {n_classes - 1}, not {chosen}")
-        self.in_features = in_features
-        self.n_classes = n_classes
-        self.cutoffs = [*chosen, n_classes]
-        self.div_value = div_value
-        self.head_bias = head_bias
-        self.shortlist_size = self.cutoffs[0]
-        self.n_clusters = len(self.cutoffs) - 1
-        self.head_size = self.shortlist_size + self.n_clusters
+        self.in_features: int = in_features
+        self.n_classes: int = n_classes
+        self.cutoffs: list[int] = [*chosen, n_classes]
+        self.div_value: float = div_value
+        self.head_bias: bool = head_bias
+        self.shortlist_size: int = self.cutoffs[0]
+        self.n_clusters: int = len(self.cutoffs) - 1
+        self.head_size: int = self.shortlist_size + self.n_clusters
         made: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.head = Linear(in_features, self.head_size, bias=head_bias, **made)
-        self.tail = ModuleList()
+        self.head: Linear = Linear(in_features, self.head_size, bias=head_bias, **made)
+        self.tail: ModuleList = ModuleList()
         for i in range(self.n_clusters):
             narrow = int(in_features // div_value ** (i + 1))
             size = self.cutoffs[i + 1] - self.cutoffs[i]

@@ -36,9 +36,9 @@ class LayerNorm(Module):
         device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.normalized_shape = as_shape(normalized_shape)
-        self.eps = eps
-        self.elementwise_affine = elementwise_affine
+        self.normalized_shape: tuple[int, ...] = as_shape(normalized_shape)
+        self.eps: float = eps
+        self.elementwise_affine: bool = elementwise_affine
         kept = {"weight": elementwise_affine, "bias": elementwise_affine and bias}
         for name, wanted in kept.items():
             made = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None
@@ -70,9 +70,9 @@ class RMSNorm(Module):
         device: Device = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.normalized_shape = as_shape(normalized_shape)
-        self.eps = eps
-        self.elementwise_affine = elementwise_affine
+        self.normalized_shape: tuple[int, ...] = as_shape(normalized_shape)
+        self.eps: float | None = eps
+        self.elementwise_affine: bool = elementwise_affine
         made = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
         self.register_parameter("weight", made)
         self.reset_parameters()
@@ -103,10 +103,10 @@ class GroupNorm(Module):
         super().__init__()
         if num_channels % num_groups:
             raise ArgumentValueError(f"{num_channels} channels cannot be split into {num_groups} groups")
-        self.num_groups = num_groups
-        self.num_channels = num_channels
-        self.eps = eps
-        self.affine = affine
+        self.num_groups: int = num_groups
+        self.num_channels: int = num_channels
+        self.eps: float = eps
+        self.affine: bool = affine
         for name, wanted in {"weight": affine, "bias": affine and bias}.items():
             made = Parameter(empty(num_channels, device=device, dtype=dtype)) if wanted else None
             self.register_parameter(name, made)
@@ -146,11 +146,11 @@ class _NormBase(Variant):
         track_running_stats: bool = True, device: Device = None, dtype: DType | None = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.num_features = num_features
-        self.eps = eps
-        self.momentum = momentum
-        self.affine = affine
-        self.track_running_stats = track_running_stats
+        self.num_features: int = num_features
+        self.eps: float = eps
+        self.momentum: float | None = momentum
+        self.affine: bool = affine
+        self.track_running_stats: bool = track_running_stats
         options = {"device": device, "dtype": dtype}
         for name, wanted in {"weight": affine, "bias": affine and bias}.items():
             self.register_parameter(name, Parameter(empty(num_features, **options)) if wanted else None)
@@ -249,7 +249,7 @@ class SyncBatchNorm(_BatchNorm):
         if process_group is not None:
             raise Unsupported("SyncBatchNorm: there are no process groups in gradwire, one server computes everything")
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-        self.process_group = None
+        self.process_group: None = None
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
@@ -346,10 +346,10 @@ class LocalResponseNorm(Module):
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+        self.size: int = size
+        self.alpha: float = alpha
+        self.beta: float = beta
+        self.k: float = k
 
     def forward(self, input: Tensor) -> Tensor:
         """``(N, C, ...)`` to the same shape."""

@@ -21,7 +21,7 @@ class _Pad(Variant):
 
     def __init__(self, padding: Extents) -> None:
         super().__init__()
-        self.padding = per_dimension(padding, 2 * self.dimensions)
+        self.padding: tuple[int, ...] = per_dimension(padding, 2 * self.dimensions)
 
     def forward(self, input: Tensor) -> Tensor:
         """The input with its last dimensions extended."""
@@ -34,7 +34,7 @@ class _Pad(Variant):
 class _ConstantPad(_Pad):
     def __init__(self, padding: Extents, value: float) -> None:
         super().__init__(padding)
-        self.value = value
+        self.value: float = value
 
     def forward(self, input: Tensor) -> Tensor:
         """The input with its last dimensions extended."""

@@ -29,9 +29,9 @@ class DataParallel(Module):
         super().__init__()
         if device_ids is not None and len(device_ids) > 1:
             raise Unsupported(f"DataParallel runs on one device, not on {list(device_ids)}: a batch is not split")
-        self.dim = dim
-        self.module = module
-        self.device_ids = _chosen(device_ids)
+        self.dim: int = dim
+        self.module: Module = module
+        self.device_ids: list[int] = _chosen(device_ids)
         self.output_device = self.device_ids[0] if self.device_ids and output_device is None else output_device
         if self.device_ids:
             module.to(f"cuda:{self.device_ids[0]}")

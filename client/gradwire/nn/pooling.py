@@ -23,12 +23,12 @@ class _MaxPoolNd(Variant):
         return_indices: bool = False, ceil_mode: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
+        self.kernel_size: Extents = kernel_size
+        self.stride: int | Sequence[int] = kernel_size if stride is None else stride
+        self.padding: Extents = padding
+        self.dilation: Extents = dilation
+        self.return_indices: bool = return_indices
+        self.ceil_mode: bool = ceil_mode
 
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """The largest element of each window; with ``return_indices`` also where it was."""
@@ -64,11 +64,11 @@ class AvgPool1d(Module):
         count_include_pad: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.kernel_size = per_dimension(kernel_size, 1)
-        self.stride = self.kernel_size if stride is None else per_dimension(stride, 1)
-        self.padding = per_dimension(padding, 1)
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
+        self.kernel_size: tuple[int, ...] = per_dimension(kernel_size, 1)
+        self.stride: tuple[int, ...] = self.kernel_size if stride is None else per_dimension(stride, 1)
+        self.padding: tuple[int, ...] = per_dimension(padding, 1)
+        self.ceil_mode: bool = ceil_mode
+        self.count_include_pad: bool = count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
         """The mean of each window."""
@@ -86,12 +86,12 @@ class _AvgPool(Variant):
         count_include_pad: bool = True, divisor_override: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
+        self.kernel_size: Extents = kernel_size
+        self.stride: int | Sequence[int] = kernel_size if stride is None else stride
+        self.padding: Extents = padding
+        self.ceil_mode: bool = ceil_mode
+        self.count_include_pad: bool = count_include_pad
+        self.divisor_override: int | None = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
         """The mean of each window."""
@@ -118,7 +118,7 @@ class _AdaptivePool(Variant):
 
     def __init__(self, output_size: int | Sequence[int | None]) -> None:
         super().__init__()
-        self.output_size = output_size
+        self.output_size: int | Sequence[int | None] = output_size
 
     def forward(self, input: Tensor) -> Tensor:
         """Pool with windows that give ``output_size``."""
@@ -143,7 +143,7 @@ class AdaptiveAvgPool3d(_AdaptivePool, function="adaptive_avg_pool3d"):
 class _AdaptiveMaxPool(_AdaptivePool):
     def __init__(self, output_size: int | Sequence[int | None], return_indices: bool = False) -> None:
         super().__init__(output_size)
-        self.return_indices = return_indices
+        self.return_indices: bool = return_indices
 
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:  # type: ignore[override]
         """Pool with windows that give ``output_size``; with ``return_indices`` also where each maximum was."""
@@ -176,12 +176,12 @@ class _FractionalMaxPool(Variant):
     ) -> None:  # fmt: skip
         super().__init__()
         count, name = self.dimensions, type(self).__name__
-        self.kernel_size = per_dimension(kernel_size, count)
-        self.return_indices = return_indices
+        self.kernel_size: tuple[int, ...] = per_dimension(kernel_size, count)
+        self.return_indices: bool = return_indices
         self.register_buffer("_random_samples", _random_samples)
         # How many there are is for forward to check, as in PyTorch.
-        self.output_size = None if output_size is None else _each(output_size, count)
-        self.output_ratio = None if output_ratio is None else _each(output_ratio, count)
+        self.output_size: tuple[Any, ...] | None = None if output_size is None else _each(output_size, count)
+        self.output_ratio: tuple[Any, ...] | None = None if output_ratio is None else _each(output_ratio, count)
         if (self.output_size is None) == (self.output_ratio is None):
             raise ArgumentValueError(f"{name} takes output_size or output_ratio, and not both")
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
@@ -212,10 +212,10 @@ class _LPPool(Variant):
         self, norm_type: float, kernel_size: Extents, stride: Extents | None = None, ceil_mode: bool = False
     ) -> None:
         super().__init__()
-        self.norm_type = norm_type
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.ceil_mode = ceil_mode
+        self.norm_type: float = norm_type
+        self.kernel_size: Extents = kernel_size
+        self.stride: Extents | None = stride
+        self.ceil_mode: bool = ceil_mode
 
     def forward(self, input: Tensor) -> Tensor:
         """The root of the sum of powers of each window."""
@@ -247,9 +247,9 @@ class _MaxUnpool(Variant):
     def __init__(self, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0) -> None:
         super().__init__()
         count = self.dimensions
-        self.kernel_size = per_dimension(kernel_size, count)
-        self.stride = per_dimension(kernel_size if stride is None else stride, count)
-        self.padding = per_dimension(padding, count)
+        self.kernel_size: tuple[int, ...] = per_dimension(kernel_size, count)
+        self.stride: tuple[int, ...] = per_dimension(kernel_size if stride is None else stride, count)
+        self.padding: tuple[int, ...] = per_dimension(padding, count)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """The maxima at their places, zeros elsewhere; ``output_size`` picks a size that the stride leaves open."""

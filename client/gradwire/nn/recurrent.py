@@ -71,15 +71,15 @@ class RNNBase(Module):
                 UserWarning,
                 stacklevel=user_depth(),
             )
-        self.mode = mode
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.num_layers = num_layers
-        self.bias = bias
-        self.batch_first = batch_first
-        self.dropout = float(dropout)
-        self.bidirectional = bidirectional
-        self.proj_size = proj_size
+        self.mode: str = mode
+        self.input_size: int = input_size
+        self.hidden_size: int = hidden_size
+        self.num_layers: int = num_layers
+        self.bias: bool = bias
+        self.batch_first: bool = batch_first
+        self.dropout: float = float(dropout)
+        self.bidirectional: bool = bidirectional
+        self.proj_size: int = proj_size
         self._all_weights: list[list[str]] = []
         directions = 2 if bidirectional else 1
         outputs = proj_size or hidden_size
@@ -367,12 +367,12 @@ class RNNCellBase(Module):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.bias = bias
+        self.input_size: int = input_size
+        self.hidden_size: int = hidden_size
+        self.bias: bool = bias
         rows = num_chunks * hidden_size
-        self.weight_ih = Parameter(empty((rows, input_size), device=device, dtype=dtype))
-        self.weight_hh = Parameter(empty((rows, hidden_size), device=device, dtype=dtype))
+        self.weight_ih: Parameter = Parameter(empty((rows, input_size), device=device, dtype=dtype))
+        self.weight_hh: Parameter = Parameter(empty((rows, hidden_size), device=device, dtype=dtype))
         for name in ("bias_ih", "bias_hh"):
             self.register_parameter(name, Parameter(empty(rows, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
@@ -436,7 +436,7 @@ class RNNCell(RNNCellBase):
         dtype: DType | None = None,
     ) -> None:  # fmt: skip
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
-        self.nonlinearity = nonlinearity
+        self.nonlinearity: str = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """``(batch, input_size)`` and a state ``(batch, hidden_size)``, or both without batch: the next state."""

@@ -25,11 +25,11 @@ class Fold(Module):
         stride: Extents = 1,
     ) -> None:
         super().__init__()
-        self.output_size = output_size
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
+        self.output_size: Extents = output_size
+        self.kernel_size: Extents = kernel_size
+        self.dilation: Extents = dilation
+        self.padding: Extents = padding
+        self.stride: Extents = stride
 
     def forward(self, input: Tensor) -> Tensor:
         """The images."""
@@ -44,10 +44,10 @@ class Unfold(Module):
 
     def __init__(self, kernel_size: Extents, dilation: Extents = 1, padding: Extents = 0, stride: Extents = 1) -> None:
         super().__init__()
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
+        self.kernel_size: Extents = kernel_size
+        self.dilation: Extents = dilation
+        self.padding: Extents = padding
+        self.stride: Extents = stride
 
     def forward(self, input: Tensor) -> Tensor:
         """The columns."""
@@ -66,7 +66,7 @@ class PixelShuffle(Module):
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
-        self.upscale_factor = upscale_factor
+        self.upscale_factor: int = upscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         """The larger images."""
@@ -81,7 +81,7 @@ class PixelUnshuffle(Module):
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
-        self.downscale_factor = downscale_factor
+        self.downscale_factor: int = downscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         """The smaller images."""
@@ -96,7 +96,7 @@ class ChannelShuffle(Module):
 
     def __init__(self, groups: int) -> None:
         super().__init__()
-        self.groups = groups
+        self.groups: int = groups
 
     def forward(self, input: Tensor) -> Tensor:
         """The interleaved channels."""
@@ -111,8 +111,8 @@ class Flatten(Module):
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
-        self.start_dim = start_dim
-        self.end_dim = end_dim
+        self.start_dim: int = start_dim
+        self.end_dim: int = end_dim
 
     def forward(self, input: Tensor) -> Tensor:
         """The input with those dimensions merged."""
@@ -131,8 +131,8 @@ class Unflatten(Module):
             raise ArgumentTypeError(f"dim is an int, not {type(dim).__name__}: named dimensions are not supported")
         if not isinstance(unflattened_size, (tuple, list)) or not all(isinstance(n, int) for n in unflattened_size):
             raise ArgumentTypeError(f"unflattened_size is a sequence of ints, not {unflattened_size!r:.60}")
-        self.dim = dim
-        self.unflattened_size = unflattened_size
+        self.dim: int = dim
+        self.unflattened_size: tuple[Any, ...] | list[Any] = unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:
         """The input with that dimension split."""
@@ -151,15 +151,15 @@ class Upsample(Module):
         align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.name = type(self).__name__
-        self.size = size
+        self.name: str = type(self).__name__
+        self.size: Extents | None = size
         if isinstance(scale_factor, (tuple, list)):
             self.scale_factor: Any = tuple(float(factor) for factor in scale_factor)
         else:
             self.scale_factor = float(scale_factor) if scale_factor else None  # type: ignore[arg-type]  # a number
-        self.mode = mode
-        self.align_corners = align_corners
-        self.recompute_scale_factor = recompute_scale_factor
+        self.mode: str = mode
+        self.align_corners: bool | None = align_corners
+        self.recompute_scale_factor: bool | None = recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         """The resized input."""

@@ -34,18 +34,18 @@ class Embedding(Module):
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise AssertionError(f"padding_idx {padding_idx} is outside a table of {num_embeddings} rows")
             padding_idx %= num_embeddings
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
+        self.num_embeddings: int = num_embeddings
+        self.embedding_dim: int = embedding_dim
+        self.padding_idx: int | None = padding_idx
+        self.max_norm: float | None = max_norm
+        self.norm_type: float = norm_type
+        self.scale_grad_by_freq: bool = scale_grad_by_freq
         self.sparse = sparse
         shape = (num_embeddings, embedding_dim)
         if _weight is not None and tuple(_weight.shape) != shape:
             raise ArgumentError(f"the given table has shape {list(_weight.shape)}, not {list(shape)}")
         made = empty(shape, device=device, dtype=dtype) if _weight is None else _weight
-        self.weight = Parameter(made, requires_grad=not _freeze)
+        self.weight: Parameter = Parameter(made, requires_grad=not _freeze)
         if _weight is None:
             self.reset_parameters()
 
@@ -102,25 +102,25 @@ class EmbeddingBag(Module):
         super().__init__()
         if sparse:
             raise Unsupported("EmbeddingBag(sparse=True): sparse gradients are not supported by gradwire")
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
+        self.num_embeddings: int = num_embeddings
+        self.embedding_dim: int = embedding_dim
+        self.max_norm: float | None = max_norm
+        self.norm_type: float = norm_type
+        self.scale_grad_by_freq: bool = scale_grad_by_freq
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise AssertionError(f"padding_idx {padding_idx} is outside a table of {num_embeddings} rows")
             padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
+        self.padding_idx: int | None = padding_idx
         shape = (num_embeddings, embedding_dim)
         if _weight is not None and tuple(_weight.shape) != shape:
             raise ArgumentError(f"the given table has shape {list(_weight.shape)}, not {list(shape)}")
-        self.weight = Parameter(empty(shape, device=device, dtype=dtype) if _weight is None else _weight)
+        self.weight: Parameter = Parameter(empty(shape, device=device, dtype=dtype) if _weight is None else _weight)
         if _weight is None:
             self.reset_parameters()
-        self.mode = mode
+        self.mode: str = mode
         self.sparse = sparse
-        self.include_last_offset = include_last_offset
+        self.include_last_offset: bool = include_last_offset
 
     @classmethod
     def from_pretrained(

@@ -67,18 +67,22 @@ class Transformer(Module):
         layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
         if custom_encoder is None:
             norm = LayerNorm(d_model, eps=layer_norm_eps, **made)
-            self.encoder = TransformerEncoder(TransformerEncoderLayer(*layer, **made), num_encoder_layers, norm)
+            self.encoder: TransformerEncoder = TransformerEncoder(
+                TransformerEncoderLayer(*layer, **made), num_encoder_layers, norm
+            )
         else:
             self.encoder = custom_encoder
         if custom_decoder is None:
             norm = LayerNorm(d_model, eps=layer_norm_eps, **made)
-            self.decoder = TransformerDecoder(TransformerDecoderLayer(*layer, **made), num_decoder_layers, norm)
+            self.decoder: TransformerDecoder = TransformerDecoder(
+                TransformerDecoderLayer(*layer, **made), num_decoder_layers, norm
+            )
         else:
             self.decoder = custom_decoder
         self._reset_parameters()
-        self.d_model = d_model
-        self.nhead = nhead
-        self.batch_first = batch_first
+        self.d_model: int = d_model
+        self.nhead: int = nhead
+        self.batch_first: bool = batch_first
 
     def forward(
         self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
@@ -121,12 +125,12 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.layers = _get_clones(encoder_layer, num_layers)
-        self.num_layers = num_layers
-        self.norm = norm
-        self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = False
-        self.mask_check = mask_check
+        self.layers: ModuleList = _get_clones(encoder_layer, num_layers)
+        self.num_layers: int = num_layers
+        self.norm: Module | None = norm
+        self.enable_nested_tensor: bool = enable_nested_tensor
+        self.use_nested_tensor: bool = False
+        self.mask_check: bool = mask_check
 
     def forward(
         self,
@@ -148,9 +152,9 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _get_clones(decoder_layer, num_layers)
-        self.num_layers = num_layers
-        self.norm = norm
+        self.layers: ModuleList = _get_clones(decoder_layer, num_layers)
+        self.num_layers: int = num_layers
+        self.norm: Module | None = norm
 
     def forward(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
@@ -179,10 +183,10 @@ class _Layer(Module):
         made: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         for name in attentions:
             setattr(self, name, MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **made))
-        self.linear1 = Linear(d_model, dim_feedforward, **made)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, **made)
-        self.norm_first = norm_first
+        self.linear1: Linear = Linear(d_model, dim_feedforward, **made)
+        self.dropout: Dropout = Dropout(dropout)
+        self.linear2: Linear = Linear(dim_feedforward, d_model, **made)
+        self.norm_first: bool = norm_first
         count = len(attentions) + 1
         for i in range(1, count + 1):
             setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, **made))

@@ -108,14 +108,14 @@ class AveragedModel(Module):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("avg_fn and multi_avg_fn exclude each other")
-        self.module = deepcopy(model)
+        self.module: Module = deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
         self.register_buffer("n_averaged", tensor(0, device=device))
         self._count: int | None = 0
-        self.avg_fn = avg_fn
-        self.multi_avg_fn = multi_avg_fn
-        self.use_buffers = use_buffers
+        self.avg_fn: Callable[..., Any] | None = avg_fn
+        self.multi_avg_fn: Callable[..., None] | None = multi_avg_fn
+        self.use_buffers: bool = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the averaged model computes."""
@@ -197,7 +197,7 @@ class SWALR(LRScheduler):
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ArgumentValueError(f"anneal_epochs is an int of at least 0, not {anneal_epochs!r}")
         self._anneal_strategy = anneal_strategy
-        self.anneal_epochs = anneal_epochs
+        self.anneal_epochs: int = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
     def _share(self, epoch: int) -> float:

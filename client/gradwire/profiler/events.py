@@ -59,7 +59,7 @@ class Times:
     self_cpu_memory_usage: int
     device_time_total = self_device_time_total = 0.0
     device_memory_usage = self_device_memory_usage = 0
-    device_type = DeviceType.CPU
+    device_type: DeviceType = DeviceType.CPU
     use_device: str | None = None
     flops = 0
     overload_name = ""
@@ -99,11 +99,11 @@ class FunctionEvent(Times):
     """
 
     def __init__(self, number: int, name: str, kind: str, time_range: Interval, thread: int) -> None:
-        self.id = number
+        self.id: int = number
         self.name = self.key = self.trace_name = name
-        self.kind = kind
-        self.time_range = time_range
-        self.thread = thread
+        self.kind: str = kind
+        self.time_range: Interval = time_range
+        self.thread: int = thread
         self.count = 1
         self.cpu_children: list[FunctionEvent] = []
         self.input_shapes: list[Any] = []
@@ -178,7 +178,7 @@ class EventList(list[Any]):
 
     def __init__(self, found: Iterable[Any] = (), profile_memory: bool = False) -> None:
         super().__init__(found)
-        self.profile_memory = profile_memory
+        self.profile_memory: bool = profile_memory
 
     def __str__(self) -> str:
         return self.table()

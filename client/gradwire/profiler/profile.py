@@ -119,19 +119,19 @@ class profile:  # PyTorch's name
                 )
         if use_cuda is not None:
             warnings.warn("use_cuda is an old form of activities", FutureWarning, stacklevel=user_depth())
-        self.activities = _activities(activities)
-        self.record_shapes = record_shapes
-        self.profile_memory = profile_memory
-        self.with_stack = with_stack
-        self.with_modules = with_modules
-        self.acc_events = acc_events
-        self.custom_trace_id_callback = custom_trace_id_callback
+        self.activities: set[ProfilerActivity] = _activities(activities)
+        self.record_shapes: bool = record_shapes
+        self.profile_memory: bool = profile_memory
+        self.with_stack: bool = with_stack
+        self.with_modules: bool = with_modules
+        self.acc_events: bool = acc_events
+        self.custom_trace_id_callback: Callable[[], str] | None = custom_trace_id_callback
         self.schedule = schedule or always
-        self.record_steps = schedule is not None
-        self.on_trace_ready = on_trace_ready
-        self.step_num = 0
+        self.record_steps: bool = schedule is not None
+        self.on_trace_ready: Callable[..., Any] | None = on_trace_ready
+        self.step_num: int = 0
         self.step_rec_fn: record_function | None = None
-        self.current_action = self._action(0)
+        self.current_action: ProfilerAction = self._action(0)
         self._metadata: dict[str, str] = {}
         self._recorder: ProfileRecorder | None = None
         self._ready = False

@@ -43,7 +43,7 @@ class FunctionCtx(Node):
         super().__init__(NodeSignature(name, ()), ())
         self.part = NodeHooks()
         self.needs_input_grad: tuple[bool, ...] = ()
-        self.materialize_grads = True
+        self.materialize_grads: bool = True
         self._materialize_non_diff_grads = True
         self.non_differentiable: tuple[Any, ...] = ()
         self.dirty_tensors: tuple[Any, ...] = ()
@@ -552,7 +552,7 @@ class InplaceFunction(Function):
     """A Function with a flag, as older programs derive from it."""
 
     def __init__(self, inplace: bool = False) -> None:
-        self.inplace = inplace
+        self.inplace: bool = inplace
 
 
 class _Twice(Function):

@@ -43,7 +43,7 @@ class each:
             raise ArgumentValueError("each() takes a tensor with rows, not one of no dimensions")
         if rows.requires_grad:
             raise ArgumentValueError("each() takes a tensor that does not require grad: detach() it")
-        self.tensor = rows
+        self.tensor: Tensor = rows
 
     def row(self, at: int) -> Any:
         """What iteration ``at`` gets."""

@@ -14,7 +14,7 @@ class layout:
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
 
     def __reduce__(self) -> str:
         return self.name  # copies are the same object
@@ -30,7 +30,7 @@ class memory_format:
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
 
     def __reduce__(self) -> str:
         return self.name

@@ -215,7 +215,7 @@ class set_multithreading_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         super().__init__(0, 0)
-        self.mode = mode
+        self.mode: bool = mode
         self._was, MODES.multithreading = MODES.multithreading, mode
 
     def __exit__(

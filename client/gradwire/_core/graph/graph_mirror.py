@@ -62,9 +62,9 @@ class Node:
     """Whether the name is what the facts of derivatives say, and not what the program recorded."""
 
     def __init__(self, signature: NodeSignature, edges: tuple[Edge | None, ...], line: Any = None) -> None:
-        self.signature = signature
-        self.edges = edges
-        self.line = line
+        self.signature: NodeSignature = signature
+        self.edges: tuple[Edge | None, ...] = edges
+        self.line: Any = line
         self.saved = self.numbers = ()
         self.part = self.inner = self.retained = None
         self.seq: float = next_seq()

@@ -38,12 +38,12 @@ class NodeHooks:
 
     def __init__(self) -> None:
         self.arriving: dict[int, HookTable] = {}
-        self.before = HookTable()
-        self.after = HookTable()
-        self.accumulated = HookTable()
+        self.before: HookTable = HookTable()
+        self.after: HookTable = HookTable()
+        self.accumulated: HookTable = HookTable()
         self.place: Any = None
         self.way: tuple[ref[Any], int | None] | None = None
-        self.custom = False
+        self.custom: bool = False
         self.region: Any = None  # a CheckpointRegion
         self.packed: Any = None  # a Packed
 

@@ -21,7 +21,7 @@ class NodeSignature:
     __slots__ = ("name", "op", "outs", "recipe")
 
     def __init__(self, name: str, outs: tuple[Meta, ...], recipe: Any = None, op: Op | None = None) -> None:
-        self.name = name
-        self.outs = outs
-        self.recipe = recipe
-        self.op = op
+        self.name: str = name
+        self.outs: tuple[Meta, ...] = outs
+        self.recipe: Any = recipe
+        self.op: Op | None = op

@@ -75,7 +75,7 @@ class Optimizer:
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
             raise ArgumentTypeError("params is an iterable of tensors or of dictionaries, not one tensor")
-        self.defaults = defaults
+        self.defaults: dict[str, Any] = defaults
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         self._make_hooks()

@@ -16,8 +16,8 @@ class record_function(ContextDecorator):  # PyTorch's name
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:
-        self.name = name
-        self.args = args
+        self.name: str = name
+        self.args: str | None = args
         self._open: list[tuple[ProfileRecorder, Range] | None] = []
 
     def __enter__(self) -> Self:

@@ -142,7 +142,7 @@ class Report:
     """Lines that waited, those that waited longest first. Printing it gives a table."""
 
     def __init__(self, lines: Iterable[WaitingLine]) -> None:
-        self.lines = sorted(lines, key=lambda line: -line.waited)
+        self.lines: list[WaitingLine] = sorted(lines, key=lambda line: -line.waited)
 
     @property
     def count(self) -> int:

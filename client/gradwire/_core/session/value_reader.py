@@ -44,9 +44,9 @@ class ValueReader:
     """
 
     def __init__(self, builder: FrameBuilder, kept_uploads: UploadCache) -> None:
-        self.waits = Waits()
+        self.waits: Waits = Waits()
         self.while_waiting: list[Callable[[], Any]] = []
-        self.doubtful = 0
+        self.doubtful: int = 0
         self._builder = builder
         self._link = builder.link
         self._kept_uploads = kept_uploads

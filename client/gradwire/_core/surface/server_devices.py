@@ -74,8 +74,8 @@ class OnDevice:
     """Another current GPU for the extent of a ``with``; none given, or a negative number, leaves the current one."""
 
     def __init__(self, device: Any) -> None:
-        self.idx = -1 if device is None else gpu_index(device)
-        self.prev_idx = -1
+        self.idx: int = -1 if device is None else gpu_index(device)
+        self.prev_idx: int = -1
 
     def __enter__(self) -> None:
         self.prev_idx = PLACES.cuda

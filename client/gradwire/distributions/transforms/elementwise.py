@@ -45,7 +45,7 @@ class PowerTransform(Transform):
         return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)
 
     @lazy_property
-    def sign(self) -> Any:
+    def sign(self) -> Tensor:
         return self.exponent.sign()
 
     def __eq__(self, other: object) -> bool:
@@ -152,11 +152,11 @@ class AffineTransform(Transform):
         return constraints.independent(constraints.real, self._event_dim) if self._event_dim else constraints.real
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         return self._whole()
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Any:
+    def codomain(self) -> constraints.Constraint:
         return self._whole()
 
     def with_cache(self, cache_size: int = 1) -> Transform:
@@ -168,7 +168,7 @@ class AffineTransform(Transform):
         return isinstance(other, AffineTransform) and _alike(self.loc, other.loc) and _alike(self.scale, other.scale)
 
     @property
-    def sign(self) -> Any:
+    def sign(self) -> Tensor | int:
         if isinstance(self.scale, Tensor):
             return self.scale.sign()
         return 1 if self.scale > 0 else -1 if self.scale < 0 else 0
@@ -212,10 +212,10 @@ class CumulativeDistributionTransform(Transform):
 
     def __init__(self, distribution: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
-        self.distribution = distribution
+        self.distribution: Any = distribution
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         return self.distribution.support
 
     def with_cache(self, cache_size: int = 1) -> Transform:

@@ -19,11 +19,11 @@ class CatTransform(Transform):
         self, tseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
     ) -> None:
         super().__init__(cache_size=cache_size)
-        self.transforms = [t.with_cache(cache_size) if cache_size else t for t in tseq]
-        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        self.transforms: list[Any] = [t.with_cache(cache_size) if cache_size else t for t in tseq]
+        self.lengths: list[int] = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
             raise ValueError(f"{len(self.transforms)} transforms need as many lengths, not {len(self.lengths)}")
-        self.dim = dim
+        self.dim: int = dim
 
     @property
     def event_dim(self) -> int:
@@ -61,15 +61,15 @@ class CatTransform(Transform):
         return gw.cat(found, dim) if dim < 0 else sum(found)
 
     @property
-    def bijective(self) -> Any:
+    def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
     @constraints.dependent_property
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
-    def codomain(self) -> Any:
+    def codomain(self) -> constraints.Constraint:
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
@@ -78,8 +78,8 @@ class StackTransform(Transform):
 
     def __init__(self, tseq: Sequence[Any], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
-        self.transforms = [t.with_cache(cache_size) if cache_size else t for t in tseq]
-        self.dim = dim
+        self.transforms: list[Any] = [t.with_cache(cache_size) if cache_size else t for t in tseq]
+        self.dim: int = dim
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
@@ -102,13 +102,13 @@ class StackTransform(Transform):
         return gw.stack([t.log_abs_det_jacobian(before, after) for t, before, after in parts], self.dim)
 
     @property
-    def bijective(self) -> Any:
+    def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
     @constraints.dependent_property
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
-    def codomain(self) -> Any:
+    def codomain(self) -> constraints.Constraint:
         return constraints.stack([t.codomain for t in self.transforms], self.dim)

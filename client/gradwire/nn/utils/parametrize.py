@@ -94,7 +94,7 @@ class ParametrizationList(ModuleList):
         if not modules:
             raise ArgumentValueError("a ParametrizationList needs at least one parametrization")
         super().__init__(modules)
-        self.unsafe = unsafe
+        self.unsafe: bool = unsafe
         like = original.detach()
         with no_grad():
             found: Any = _inverted(self, original)
@@ -102,8 +102,8 @@ class ParametrizationList(ModuleList):
             raise ArgumentValueError(
                 f"right_inverse gives a tensor or a sequence of tensors, not {type(found).__name__}"
             )
-        self.is_tensor = isinstance(found, Tensor)
-        self.ntensors = 1 if isinstance(found, Tensor) else len(found)
+        self.is_tensor: bool = isinstance(found, Tensor)
+        self.ntensors: int = 1 if isinstance(found, Tensor) else len(found)
         if isinstance(found, Tensor):
             _need_like("what right_inverse gives", found, like, shape=False)
             if found.device != like.device:

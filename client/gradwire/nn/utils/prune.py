@@ -230,7 +230,7 @@ class _Structured(_Amount):
 
     def __init__(self, amount: float, dim: int = -1) -> None:
         super().__init__(amount)
-        self.dim = dim
+        self.dim: int = dim
 
     def _ranks(self, t: Any, dim: int) -> Tensor:
         raise NotImplementedError
@@ -260,7 +260,7 @@ class LnStructured(_Structured):
 
     def __init__(self, amount: float, n: float | str, dim: int = -1) -> None:
         super().__init__(amount, dim)
-        self.n = n
+        self.n: float | str = n
 
     def _ranks(self, t: Any, dim: int) -> Tensor:
         return t.norm(p=self.n, dim=[d for d in range(t.ndim) if d != dim])
@@ -272,7 +272,7 @@ class CustomFromMask(BasePruningMethod):
     PRUNING_TYPE = "global"
 
     def __init__(self, mask: Tensor) -> None:
-        self.mask = mask
+        self.mask: Tensor = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Both masks."""

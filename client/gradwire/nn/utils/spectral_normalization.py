@@ -50,10 +50,10 @@ class SpectralNorm:
     def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         if n_power_iterations <= 0:
             raise ArgumentValueError(f"n_power_iterations must be positive, not {n_power_iterations}")
-        self.name = name
-        self.dim = dim
-        self.n_power_iterations = n_power_iterations
-        self.eps = eps
+        self.name: str = name
+        self.dim: int = dim
+        self.n_power_iterations: int = n_power_iterations
+        self.eps: float = eps
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
         """The normalized weight; with ``do_power_iteration`` the singular vectors make a step first."""

@@ -29,8 +29,8 @@ class WeightNorm:
     """A hook before forward that computes the weight."""
 
     def __init__(self, name: str, dim: int | None) -> None:
-        self.name = name
-        self.dim = -1 if dim is None else dim
+        self.name: str = name
+        self.dim: int = -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Tensor:
         """The weight from its direction and length."""

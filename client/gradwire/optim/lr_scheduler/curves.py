@@ -57,8 +57,8 @@ class StepLR(LRScheduler):
     """Times ``gamma`` every ``step_size`` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        self.step_size = step_size
-        self.gamma = gamma
+        self.step_size: int = step_size
+        self.gamma: float = gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
@@ -75,8 +75,8 @@ class MultiStepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.milestones = Counter(milestones)
-        self.gamma = gamma
+        self.milestones: Counter[int] = Counter(milestones)
+        self.gamma: float = gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
@@ -91,7 +91,7 @@ class ExponentialLR(LRScheduler):
     """Times ``gamma`` every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
-        self.gamma = gamma
+        self.gamma: float = gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
@@ -108,8 +108,8 @@ class ConstantLR(LRScheduler):
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
     ) -> None:
         check_share("factor", factor, zero=True)
-        self.factor = factor
-        self.total_iters = total_iters
+        self.factor: float = factor
+        self.total_iters: int = total_iters
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
@@ -130,9 +130,9 @@ class LinearLR(LRScheduler):
     ) -> None:  # fmt: skip
         check_share("start_factor", start_factor)
         check_share("end_factor", end_factor, zero=True)
-        self.start_factor = start_factor
-        self.end_factor = end_factor
-        self.total_iters = total_iters
+        self.start_factor: float = start_factor
+        self.end_factor: float = end_factor
+        self.total_iters: int = total_iters
         super().__init__(optimizer, last_epoch)
 
     def _factor(self, epoch: int) -> float:
@@ -159,8 +159,8 @@ class PolynomialLR(LRScheduler):
     """Down to 0 in ``total_iters`` epochs, as a power of what remains of them."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
-        self.total_iters = total_iters
-        self.power = power
+        self.total_iters: int = total_iters
+        self.power: float = power
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
@@ -177,8 +177,8 @@ class CosineAnnealingLR(LRScheduler):
     """From the initial rate to ``eta_min`` along half a cosine of ``T_max`` epochs, then back, and so on."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
-        self.T_max = T_max
-        self.eta_min = eta_min
+        self.T_max: int = T_max
+        self.eta_min: float = eta_min
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
@@ -215,8 +215,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         if not isinstance(eta_min, (int, float)):
             raise ArgumentValueError(f"eta_min must be a number, not {eta_min!r:.60} of type {type(eta_min).__name__}")
         self.T_0 = self.T_i = T_0
-        self.T_mult = T_mult
-        self.eta_min = eta_min
+        self.T_mult: int = T_mult
+        self.eta_min: float = eta_min
         self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
 
@@ -281,9 +281,9 @@ class OneCycleLR(LRScheduler):
             raise ArgumentValueError(f"pct_start must be between 0 and 1, not {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
             raise ArgumentValueError(f"anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
-        self.total_steps = total_steps
-        self.anneal_strategy = anneal_strategy
-        self.cycle_momentum = cycle_momentum
+        self.total_steps: int = total_steps
+        self.anneal_strategy: str = anneal_strategy
+        self.cycle_momentum: bool = cycle_momentum
         # (last step, rate at its beginning, at its end, momentum at its beginning, at its end)
         top = float(pct_start * total_steps) - 1
         self._phases: list[tuple[float, str, str, str, str]] = [
@@ -380,17 +380,17 @@ class CyclicLR(LRScheduler):
         if last_epoch == -1:
             for group, low in zip(optimizer.param_groups, lows, strict=True):
                 set_rate(group, low)
-        self.max_lrs = per_group(max_lr, optimizer, "max_lr")
+        self.max_lrs: list[Any] = per_group(max_lr, optimizer, "max_lr")
         up = float(step_size_up)
-        self.total_size = up + (up if step_size_down is None else float(step_size_down))
-        self.step_ratio = up / self.total_size
-        self.mode = mode
-        self.gamma = gamma
-        self.scale_fn = scale_fn
+        self.total_size: float = up + (up if step_size_down is None else float(step_size_down))
+        self.step_ratio: float = up / self.total_size
+        self.mode: str = mode
+        self.gamma: float = gamma
+        self.scale_fn: Callable[[float], float] | None = scale_fn
         if scale_fn is None:
             scale_mode = "iterations" if mode == "exp_range" else "cycle"
-        self.scale_mode = scale_mode
-        self.cycle_momentum = cycle_momentum
+        self.scale_mode: str = scale_mode
+        self.cycle_momentum: bool = cycle_momentum
         if cycle_momentum:
             self._prepare_momentum(optimizer, base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
@@ -399,8 +399,8 @@ class CyclicLR(LRScheduler):
     def _prepare_momentum(self, optimizer: Optimizer, base: Any, top: Any, last_epoch: int) -> None:
         if not ({"momentum", "betas"} & set(optimizer.defaults)):
             raise ArgumentValueError("cycle_momentum needs an optimizer with momentum or betas")
-        self.base_momentums = per_group(base, optimizer, "base_momentum")
-        self.max_momentums = per_group(top, optimizer, "max_momentum")
+        self.base_momentums: list[Any] = per_group(base, optimizer, "base_momentum")
+        self.max_momentums: list[Any] = per_group(top, optimizer, "max_momentum")
         if last_epoch == -1:
             for group, low, high in zip(optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True):
                 set_momentum(group, high)

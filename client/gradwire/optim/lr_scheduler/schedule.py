@@ -39,9 +39,9 @@ class LRScheduler:
                 group.setdefault("initial_lr", number(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(f"group {i} has no 'initial_lr', which resuming at epoch {last_epoch} needs")
-        self.optimizer = optimizer
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
+        self.optimizer: Optimizer = optimizer
+        self.base_lrs: list[Any] = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch: int = last_epoch
         self._last_lr: list[Any] = []
         self._steps_elsewhere = "step" in vars(optimizer)
         self._begin()
@@ -275,25 +275,25 @@ class ReduceLROnPlateau(LRScheduler):
         if threshold_mode not in ("rel", "abs"):
             raise ArgumentValueError(f"threshold_mode is 'rel' or 'abs', not {threshold_mode!r}")
         self.optimizer = optimizer
-        self.mode = mode
-        self.factor = factor
-        self.patience = patience
-        self.threshold = threshold
-        self.threshold_mode = threshold_mode
-        self.cooldown = cooldown
-        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
-        self.min_lrs = per_group(min_lr, optimizer, "min_lr")
-        self.eps = eps
+        self.mode: str = mode
+        self.factor: float = factor
+        self.patience: int = patience
+        self.threshold: float = threshold
+        self.threshold_mode: str = threshold_mode
+        self.cooldown: int = cooldown
+        self.default_min_lr: float | Sequence[float] | None = None if isinstance(min_lr, (list, tuple)) else min_lr
+        self.min_lrs: list[Any] = per_group(min_lr, optimizer, "min_lr")
+        self.eps: float = eps
         self.last_epoch = 0
         self._last_lr = self._current()
-        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode_worse: float = math.inf if mode == "min" else -math.inf
         self._reset()
 
     def _reset(self) -> None:
         """Forget all measurements."""
-        self.best = self.mode_worse
-        self.num_bad_epochs = 0
-        self.cooldown_counter = 0
+        self.best: float = self.mode_worse
+        self.num_bad_epochs: int = 0
+        self.cooldown_counter: int = 0
 
     @property
     def in_cooldown(self) -> bool:

@@ -24,7 +24,7 @@ class CollatedArray:
     __slots__ = ("array",)
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self.array = array
+        self.array: np.ndarray[Any, Any] = array
 
     def send(self) -> Tensor:
         """The tensor of it."""

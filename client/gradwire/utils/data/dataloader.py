@@ -88,16 +88,16 @@ class DataLoader(Generic[T_co]):
         if persistent_workers and num_workers == 0:
             raise ArgumentValueError("persistent_workers needs num_workers above 0")
         self.dataset: Any = dataset
-        self.num_workers = num_workers
-        self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
-        self.pin_memory = pin_memory
-        self.pin_memory_device = pin_memory_device
-        self.timeout = timeout
-        self.worker_init_fn = worker_init_fn
-        self.multiprocessing_context = multiprocessing_context
-        self.in_order = in_order
-        self.generator = generator
-        self.persistent_workers = persistent_workers
+        self.num_workers: int = num_workers
+        self.prefetch_factor: int | None = 2 if num_workers and prefetch_factor is None else prefetch_factor
+        self.pin_memory: bool = pin_memory
+        self.pin_memory_device: str = pin_memory_device
+        self.timeout: float = timeout
+        self.worker_init_fn: Callable[[int], None] | None = worker_init_fn
+        self.multiprocessing_context: Any = multiprocessing_context
+        self.in_order: bool = in_order
+        self.generator: Generator | None = generator
+        self.persistent_workers: bool = persistent_workers
         self._is_stream = isinstance(dataset, IterableDataset)
         if self._is_stream:
             if shuffle not in (None, False):
@@ -119,8 +119,8 @@ class DataLoader(Generic[T_co]):
             batch_sampler = BatchSampler(cast(Any, sampler), batch_size, drop_last)
         if self._is_stream and batch_size is not None:
             BatchSampler([], batch_size, drop_last)  # checks both
-        self.batch_size = batch_size
-        self.drop_last = drop_last
+        self.batch_size: int | None = batch_size
+        self.drop_last: bool = drop_last
         self.sampler: Any = sampler
         self.batch_sampler: Any = batch_sampler
         self._batches = batch_size is not None or batch_sampler is not None

@@ -50,7 +50,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         lengths = {len(t) for t in tensors}
         if len(lengths) > 1:
             raise AssertionError(f"tensors of a data set have equally many rows, these have {sorted(lengths)}")
-        self.tensors = tensors
+        self.tensors: tuple[Tensor, ...] = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(t[index] for t in self.tensors)
@@ -113,7 +113,7 @@ class ConcatDataset(Dataset[T_co]):
             raise AssertionError("ConcatDataset needs at least one data set")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
             raise AssertionError("a data set that is iterated has no length: ChainDataset joins such ones")
-        self.cumulative_sizes = list(accumulate(len(cast(Any, d)) for d in self.datasets))
+        self.cumulative_sizes: list[int] = list(accumulate(len(cast(Any, d)) for d in self.datasets))
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
@@ -131,7 +131,7 @@ class ChainDataset(IterableDataset[Any]):
     """Several data sets that are iterated, one after the other."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
-        self.datasets = datasets
+        self.datasets: Iterable[Dataset[Any]] = datasets
 
     def __iter__(self) -> Iterator[Any]:
         for dataset in self.datasets:
@@ -155,8 +155,8 @@ class Subset(Dataset[T_co]):
     """The entries of a data set at some indices."""
 
     def __init__(self, dataset: Dataset[T_co], indices: Sequence[Any]) -> None:
-        self.dataset = dataset
-        self.indices = indices
+        self.dataset: Dataset[T_co] = dataset
+        self.indices: Sequence[Any] = indices
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, list):

@@ -30,16 +30,16 @@ class DistributedSampler(Sampler[int]):
             raise Unsupported("DistributedSampler needs num_replicas and rank: gradwire has no process groups")
         if not 0 <= rank < num_replicas:
             raise ArgumentValueError(f"rank is from 0 to {num_replicas - 1}, not {rank}")
-        self.dataset = dataset
-        self.num_replicas = num_replicas
-        self.rank = rank
-        self.epoch = 0
-        self.shuffle = shuffle
-        self.seed = seed
-        self.drop_last = drop_last
+        self.dataset: Sized = dataset
+        self.num_replicas: int = num_replicas
+        self.rank: int = rank
+        self.epoch: int = 0
+        self.shuffle: bool = shuffle
+        self.seed: int = seed
+        self.drop_last: bool = drop_last
         size = len(dataset)
-        self.num_samples = size // num_replicas if drop_last and size % num_replicas else ceil(size / num_replicas)
-        self.total_size = self.num_samples * num_replicas
+        self.num_samples: int = size // num_replicas if drop_last and size % num_replicas else ceil(size / num_replicas)
+        self.total_size: int = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[int]:
         size = len(self.dataset)

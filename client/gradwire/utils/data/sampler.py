@@ -30,7 +30,7 @@ class SequentialSampler(Sampler[int]):
     """From the first to the last."""
 
     def __init__(self, data_source: Sized) -> None:
-        self.data_source = data_source
+        self.data_source: Sized = data_source
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(len(self.data_source)))
@@ -56,10 +56,10 @@ class RandomSampler(Sampler[int]):
     ) -> None:
         if not isinstance(replacement, bool):
             raise ArgumentTypeError(f"replacement is a bool, not {replacement!r}")
-        self.data_source = data_source
-        self.replacement = replacement
+        self.data_source: Sized = data_source
+        self.replacement: bool = replacement
         self._num_samples = num_samples
-        self.generator = generator
+        self.generator: Generator | None = generator
         if not isinstance(self.num_samples, int) or self.num_samples < 0:
             raise ArgumentValueError(f"num_samples is an int of at least 0, not {self.num_samples!r}")
 
@@ -88,8 +88,8 @@ class SubsetRandomSampler(Sampler[int]):
     """Some indices, in random order."""
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
-        self.indices = indices
-        self.generator = generator
+        self.indices: Sequence[int] = indices
+        self.generator: Generator | None = generator
 
     def __iter__(self) -> Iterator[int]:
         for i in (self.generator or default_generator).local().permutation(len(self.indices)).tolist():
@@ -113,12 +113,12 @@ class WeightedRandomSampler(Sampler[int]):
             raise ArgumentValueError(f"num_samples is an int above 0, not {num_samples!r}")
         if not isinstance(replacement, bool):
             raise ArgumentValueError(f"replacement is a bool, not {replacement!r}")
-        self.weights = as_tensor(weights, dtype=float64)
+        self.weights: Tensor = as_tensor(weights, dtype=float64)
         if self.weights.ndim != 1:
             raise ArgumentValueError(f"weights are one number per entry, not of shape {list(self.weights.shape)}")
-        self.num_samples = num_samples
-        self.replacement = replacement
-        self.generator = generator
+        self.num_samples: int = num_samples
+        self.replacement: bool = replacement
+        self.generator: Generator | None = generator
 
     def __iter__(self) -> Iterator[int]:
         with (self.generator or default_generator).drawing():
@@ -137,9 +137,9 @@ class BatchSampler(Sampler[list[int]]):
             raise ArgumentValueError(f"batch_size is an int above 0, not {batch_size!r}")
         if not isinstance(drop_last, bool):
             raise ArgumentValueError(f"drop_last is a bool, not {drop_last!r}")
-        self.sampler = sampler
-        self.batch_size = batch_size
-        self.drop_last = drop_last
+        self.sampler: Iterable[Any] = sampler
+        self.batch_size: int = batch_size
+        self.drop_last: bool = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
         batch: list[int] = []

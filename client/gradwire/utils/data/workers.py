@@ -41,7 +41,7 @@ class Failure:
 
     def __init__(self, error: BaseException, worker: int) -> None:
         error.add_note(f"raised in worker {worker} of a DataLoader")
-        self.error = error
+        self.error: BaseException = error
 
 
 END = object()
