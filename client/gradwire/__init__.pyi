@@ -45,7 +45,7 @@ from gradwire.return_types import aminmax as _aminmax, cummax as _cummax, cummin
 from gradwire.serialization import load as load, save as save
 from gradwire_protocol.dtypes import DType as dtype
 from gradwire_protocol.errors import ConnectionLost as ConnectionLost, DTypeError as DTypeError, DeviceError as DeviceError, GradwireError as GradwireError, GraphError as GraphError, IndexOutOfRange as IndexOutOfRange, KernelError as KernelError, LimitExceeded as LimitExceeded, OutOfMemory as OutOfMemory, OutOfMemory as OutOfMemoryError, SessionGone as SessionGone, ShapeError as ShapeError, Superseded as Superseded, Unauthorized as Unauthorized, Unavailable as Unavailable, Unsupported as Unsupported, VersionMismatch as VersionMismatch
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 class BFloat16Tensor(Tensor): ...
 class BoolTensor(Tensor): ...
@@ -293,7 +293,7 @@ def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The complex conjugates, in memory of their own; a real tensor itself."""
 def conj_physical_(input: Tensor) -> Tensor:
     """In-place form of :func:`conj_physical`: writes the result into ``self``."""
-def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0, *, out: Tensor | None = None) -> Tensor:
+def constant_pad_nd(input: Tensor, pad: Sequence[_int], value: _complex = 0, *, out: Tensor | None = None) -> Tensor:
     """Surround with a border of ``value``: ``pad`` holds (before, after) for the last dimension, the one before, ..."""
 contiguous_format: memory_format
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1, *, out: Tensor | None = None) -> Tensor:
@@ -439,7 +439,7 @@ float: dtype
 float16: dtype
 float32: dtype
 float64: dtype
-def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+def float_power(input: Tensor | _complex, exponent: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """Powers in float64 (complex128 for complex operands)."""
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Round down; integers stay as they are. The gradient is zero."""
@@ -507,9 +507,9 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
 def histc(input: Tensor, bins: _int = 100, min: _float = 0, max: _float = 0, *, out: Tensor | None = None) -> Tensor:
     """How many elements fall into each of ``bins`` intervals of equal width from ``min`` to ``max``, in the dtype of
     the tensor. If both are 0 (or equal), they are the extremes of the elements. What is outside does not count."""
-def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False, out: Sequence[Tensor] | None = None) -> _histogram:
+def histogram(input: Tensor, bins: Tensor | _int, *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False, out: Sequence[Tensor] | None = None) -> _histogram:
     """(hist, bin_edges): how many elements, or how much ``weight``, falls into each interval."""
-def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> _histogramdd:
+def histogramdd(input: Tensor, bins: _int | Sequence[_int] | Sequence[Tensor], *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> _histogramdd:
     """(hist, bin_edges) of points whose coordinates are in the last dimension; ``bin_edges`` has one vector for each."""
 def hsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
     """Views along dimension 1: so many of equal extent, or cut there."""
@@ -744,7 +744,7 @@ def nanquantile(input: Tensor, q: Tensor | _float, dim: _int | None = None, keep
     """Like :func:`quantile`, leaving NaN out."""
 def nansum(input: Tensor, dim: Sequence[_int] | _int | None = None, keepdim: _bool = False, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
     """Like :func:`sum`, with NaN counted as zero. Not defined for complex numbers."""
-def narrow(input: Tensor, dim: _int, start: Any, length: _int) -> Tensor:
+def narrow(input: Tensor, dim: _int, start: Tensor | _int, length: _int) -> Tensor:
     """A view of ``length`` indices from ``start``, a number or a 0-dim integer tensor, along a dimension."""
 def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Tensor | None = None) -> Tensor:
     """What :func:`narrow` shows, in new memory."""
@@ -877,7 +877,7 @@ def remainder(input: Tensor | _complex, other: Tensor | _complex, *, out: Tensor
 def renorm(input: Tensor, p: _float, dim: _int, maxnorm: _float, *, out: Tensor | None = None) -> Tensor:
     """Slices along ``dim`` whose norm of order ``p`` is above ``maxnorm``, scaled down to that norm; others as they
     are. ``p`` is positive, ``maxnorm`` not negative."""
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
+def repeat_interleave(input: Tensor, repeats: Tensor | _int | None = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
     """Each element repeated, so many times each or as often as a tensor says."""
 @overload
 def reshape(input: Tensor, shape: Sequence[_int], *, out: Tensor | None = None) -> Tensor:
@@ -913,7 +913,7 @@ def rsqrt_(input: Tensor) -> Tensor:
     """In-place form of :func:`rsqrt`: writes the result into ``self``."""
 def rsub(input: Tensor, other: Tensor | _complex, alpha: _complex = 1, *, out: Tensor | None = None) -> Tensor:
     """``other - alpha * self``: subtraction with its operands exchanged. Not defined on bools."""
-def scatter(input: Tensor, dim: _int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None, out: Tensor | None = None) -> Tensor:
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _complex | None = None, *, value: Tensor | _complex | None = None, reduce: str | None = None, out: Tensor | None = None) -> Tensor:
     """A copy in which ``input[..., index[i], ...]`` is ``src[i]``, or a number; added or multiplied with ``reduce``."""
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A copy with the elements of ``src`` added at the places along ``dim`` that ``index`` names."""
@@ -975,7 +975,7 @@ def split_copy(input: Tensor, split_size_or_sections: Sequence[_int] | _int, dim
     """What :func:`split` shows, in new memory."""
 def split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
     """Views of the given extents along a dimension."""
-def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Sequence[Tensor] | None = None) -> Any:
+def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
     """Copies of the given extents along a dimension."""
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root: NaN below 0, an infinite gradient at 0; integers become floats."""

@@ -39,7 +39,7 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
-def set_rng_state(new_state: Any) -> None:
+def set_rng_state(new_state: Tensor) -> None:
     """Go on from a state that :func:`get_rng_state` gave."""
     default_generator.set_state(new_state)
 

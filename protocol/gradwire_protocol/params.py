@@ -63,6 +63,10 @@ class Param:
 
     __slots__ = ("annotation", "check", "default", "free", "kind", "name", "numbers", "optional", "required")
 
+    kind: Kind
+    optional: bool
+    check: tuple[Any, ...]
+
     def __init__(self, name: str, annotation: Any, default: Any) -> None:
         self.name: str = name
         self.annotation: Any = annotation

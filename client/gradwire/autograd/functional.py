@@ -7,7 +7,7 @@ All of them only record: nothing waits for the server until a result is read, so
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -27,6 +27,9 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 Function = Callable[..., Any]
 Tensors = tuple[Any, ...]
+Several: TypeAlias = tuple[Tensor, ...]
+Inputs = TypeVar("Inputs", Tensor, tuple[Tensor, ...])
+Outputs = TypeVar("Outputs")
 
 
 # Arguments and results
@@ -177,12 +180,12 @@ _HESSIAN = "the second derivative for input {i} does not depend on the inputs"
 
 
 def vjp(
-    func: Function,
-    inputs: Tensor | tuple[Tensor, ...],
+    func: Callable[..., Outputs],
+    inputs: Inputs,
     v: Tensor | tuple[Tensor, ...] | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Outputs, Inputs]:
     """The outputs of ``func`` and the product of a vector with its Jacobian.
 
     Args:
@@ -216,12 +219,12 @@ def vjp(
 
 
 def jvp(
-    func: Function,
+    func: Callable[..., Outputs],
     inputs: Tensor | tuple[Tensor, ...],
     v: Tensor | tuple[Tensor, ...] | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Outputs, Outputs]:
     """The outputs of ``func`` and the product of its Jacobian with a vector.
 
     Found by differentiating the vector-Jacobian product, which is linear in its vector, once more.
@@ -276,12 +279,12 @@ def _first_gradients(
 
 
 def vhp(
-    func: Function,
-    inputs: Tensor | tuple[Tensor, ...],
-    v: Tensor | tuple[Tensor, ...] | None = None,
+    func: Callable[..., Tensor],
+    inputs: Inputs,
+    v: Inputs | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Inputs]:
     """The value of ``func`` and the product of a vector with its Hessian. One round trip when it is read.
 
     Args:
@@ -308,12 +311,12 @@ def vhp(
 
 
 def hvp(
-    func: Function,
-    inputs: Tensor | tuple[Tensor, ...],
-    v: Tensor | tuple[Tensor, ...] | None = None,
+    func: Callable[..., Tensor],
+    inputs: Inputs,
+    v: Inputs | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Inputs]:
     """The value of ``func`` and the product of its Hessian with a vector. One round trip when it is read.
 
     One differentiation more than :func:`vhp`, which gives the same where the Hessian is symmetric.
@@ -350,6 +353,28 @@ def hvp(
 def _check_strategy(name: str, option: str, strategy: str) -> None:
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(f"{name}: {option} is 'reverse-mode' or 'forward-mode', not {strategy!r}")
+
+
+@overload
+def jacobian(
+    func: Callable[..., Tensor], inputs: Tensor, create_graph: bool = ..., strict: bool = ..., vectorize: bool = ...,
+    strategy: str = ...,
+) -> Tensor: ...  # fmt: skip
+@overload
+def jacobian(
+    func: Callable[..., Tensor], inputs: Several, create_graph: bool = ..., strict: bool = ..., vectorize: bool = ...,
+    strategy: str = ...,
+) -> Several: ...  # fmt: skip
+@overload
+def jacobian(
+    func: Callable[..., Several], inputs: Tensor, create_graph: bool = ..., strict: bool = ..., vectorize: bool = ...,
+    strategy: str = ...,
+) -> Several: ...  # fmt: skip
+@overload
+def jacobian(
+    func: Callable[..., Several], inputs: Several, create_graph: bool = ..., strict: bool = ..., vectorize: bool = ...,
+    strategy: str = ...,
+) -> tuple[Several, ...]: ...  # fmt: skip
 
 
 def jacobian(
@@ -437,6 +462,18 @@ def _rows(i: int, output: Any, sources: Tensors, create_graph: bool, strict: boo
     return tuple(
         call("stack", column, 0).reshape(shape + tuple(t.shape)) for column, t in zip(columns, sources, strict=True)
     )
+
+
+@overload
+def hessian(
+    func: Callable[..., Tensor], inputs: Tensor, create_graph: bool = ..., strict: bool = ..., vectorize: bool = ...,
+    outer_jacobian_strategy: str = ...,
+) -> Tensor: ...  # fmt: skip
+@overload
+def hessian(
+    func: Callable[..., Tensor], inputs: Several, create_graph: bool = ..., strict: bool = ..., vectorize: bool = ...,
+    outer_jacobian_strategy: str = ...,
+) -> tuple[Several, ...]: ...  # fmt: skip
 
 
 def hessian(

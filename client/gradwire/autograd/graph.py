@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def increment_version(tensor: Any) -> None:
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Count a change of the tensor's memory (or of each tensor's) that autograd could not see."""
     for item in [tensor] if isinstance(tensor, Tensor) else tensor:
         if item._inference:

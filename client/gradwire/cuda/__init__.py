@@ -6,6 +6,7 @@ Where the server has no GPU, questions are answered (``is_available()`` is False
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gradwire_protocol.errors import OutOfMemory as OutOfMemoryError
@@ -60,7 +61,7 @@ class device_of(OnDevice):
     """``with torch.cuda.device_of(x):`` makes the GPU of a tensor the current one; a tensor on the CPU changes
     nothing."""
 
-    def __init__(self, obj: Any) -> None:
+    def __init__(self, obj: Tensor) -> None:
         super().__init__(obj.device if obj.is_cuda else None)
 
 
@@ -185,13 +186,13 @@ def get_rng_state_all() -> list[Any]:
     return [default_generator.get_state() for _ in range(gpu_count())]
 
 
-def set_rng_state(new_state: Any, device: Device = "cuda") -> None:
+def set_rng_state(new_state: Tensor, device: Device = "cuda") -> None:
     """Go on from a state that :func:`get_rng_state` gave."""
     gpu_index(device)
     default_generator.set_state(new_state)
 
 
-def set_rng_state_all(new_states: Any) -> None:
+def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
     """Go on from the states that :func:`get_rng_state_all` gave."""
     for state in new_states:
         set_rng_state(state)

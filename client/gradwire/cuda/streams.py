@@ -25,7 +25,7 @@ class Stream:
     """
 
     def __init__(self, device: Device = None, priority: int = 0, **_: Any) -> None:
-        self.device = size.device("cuda", gpu_index(device))
+        self.device: size.device = size.device("cuda", gpu_index(device))
         self.device_index: int | None = self.device.index
         self.priority: int = priority
 
@@ -38,10 +38,10 @@ class Stream:
         current_session().synchronize()
         return True
 
-    def wait_stream(self, stream: Any) -> None:
+    def wait_stream(self, stream: Stream) -> None:
         """Work is done in order already."""
 
-    def wait_event(self, event: Any) -> None:
+    def wait_event(self, event: Event) -> None:
         """Work is done in order already."""
 
     def record_event(self, event: Event | None = None) -> Event:
@@ -76,14 +76,14 @@ class Event:
         self._at: float | None = None
         self._recorded = False
 
-    def record(self, stream: Any = None) -> None:
+    def record(self, stream: Stream | None = None) -> None:
         """Record this position. One round trip with ``enable_timing``."""
         self._recorded = True
         if self._timed:
             current_session().synchronize()
             self._at = time.perf_counter()
 
-    def wait(self, stream: Any = None) -> None:
+    def wait(self, stream: Stream | None = None) -> None:
         """Work is done in order already."""
 
     def query(self) -> bool:

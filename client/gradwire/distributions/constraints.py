@@ -7,7 +7,7 @@ they work on Python numbers, too: what a client knows is checked without the ser
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from .._core.tensor.tensor import Tensor
 from .library import gw
@@ -93,13 +93,21 @@ class _DependentProperty(property, _Dependent):
     """A property that gives a constraint, and stands for a dependent one on the class."""
 
     def __init__(
-        self, fn: Callable[..., Any] | None = None, *, is_discrete: Any = NotImplemented,
+        self, fn: Callable[[Any], Constraint] | None = None, *, is_discrete: Any = NotImplemented,
         event_dim: Any = NotImplemented,
     ) -> None:  # fmt: skip
         property.__init__(self, fn)
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
-    def __call__(self, fn: Callable[..., Any]) -> Any:  # type: ignore[override]
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: type, /) -> Self: ...
+        @overload
+        def __get__(self, instance: object, owner: type | None = None, /) -> Constraint: ...
+        def __get__(self, instance: object, owner: type | None = None, /) -> Constraint | Self: ...
+
+    def __call__(self, fn: Callable[[Any], Constraint]) -> _DependentProperty:  # type: ignore[override]
         """Decorate: ``@dependent_property(is_discrete=False, event_dim=0)``."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 

@@ -152,6 +152,8 @@ class Multinomial(OutcomeVectors):
 class Poisson(ExponentialFamily):
     """Counts of independent events that come at ``rate``."""
 
+    rate: Tensor
+
     arg_constraints: ClassVar[dict[str, Any]] = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
     _batched: ClassVar[dict[str, int]] = {"rate": 0}

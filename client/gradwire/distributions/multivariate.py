@@ -381,6 +381,8 @@ class LKJCholesky(Distribution):
     "Generating random correlation matrices based on vines and extended onion method", 2009].
     """
 
+    concentration: Tensor
+
     arg_constraints: ClassVar[dict[str, Any]] = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
     _batched: ClassVar[dict[str, int]] = {"concentration": 0}

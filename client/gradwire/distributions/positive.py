@@ -24,6 +24,9 @@ __all__ = [
 class Gamma(ExponentialFamily):
     """Density in proportion to ``x ** (concentration - 1) * exp(-rate * x)``."""
 
+    concentration: Tensor
+    rate: Tensor
+
     arg_constraints: ClassVar[dict[str, Any]] = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
@@ -130,6 +133,9 @@ class InverseGamma(TransformedDistribution):
 class FisherSnedecor(Distribution):
     """The ratio of two chi-squared variates, each over its degrees of freedom."""
 
+    df1: Tensor
+    df2: Tensor
+
     arg_constraints: ClassVar[dict[str, Any]] = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
@@ -174,6 +180,8 @@ class FisherSnedecor(Distribution):
 
 class Exponential(ExponentialFamily):
     """Waiting times of events that come at ``rate``."""
+
+    rate: Tensor
 
     arg_constraints: ClassVar[dict[str, Any]] = {"rate": constraints.positive}
     support = constraints.nonnegative
@@ -223,6 +231,9 @@ class Exponential(ExponentialFamily):
 class Weibull(TransformedDistribution):
     """``scale * e ** (1 / concentration)`` for an exponential variate e of rate 1."""
 
+    scale: Tensor
+    concentration: Tensor
+
     arg_constraints: ClassVar[dict[str, Any]] = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
     _batched: ClassVar[dict[str, int]] = {"scale": 0, "concentration": 0}
@@ -263,6 +274,9 @@ class Weibull(TransformedDistribution):
 class Pareto(TransformedDistribution):
     """Numbers from ``scale`` on whose tail falls as the power ``alpha``."""
 
+    scale: Tensor
+    alpha: Tensor
+
     arg_constraints: ClassVar[dict[str, Any]] = {"alpha": constraints.positive, "scale": constraints.positive}
     _batched: ClassVar[dict[str, int]] = {"scale": 0, "alpha": 0}
 
@@ -299,6 +313,10 @@ class GeneralizedPareto(Distribution):
     ``c`` is ``concentration``; where it is 0 this is an exponential distribution, where it is negative the support
     ends at ``loc - scale / c``.
     """
+
+    loc: Tensor
+    scale: Tensor
+    concentration: Tensor
 
     arg_constraints: ClassVar[dict[str, Any]] = {
         "loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real,

@@ -21,6 +21,9 @@ __all__ = ["Cauchy", "Gumbel", "Laplace", "Normal", "StudentT", "Uniform", "VonM
 class Normal(ExponentialFamily):
     """Mean ``loc`` and standard deviation ``scale``."""
 
+    loc: Tensor
+    scale: Tensor
+
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
@@ -69,6 +72,9 @@ class Normal(ExponentialFamily):
 
 class Uniform(Distribution):
     """Numbers from ``low`` up to but without ``high``, all equally likely."""
+
+    low: Tensor
+    high: Tensor
 
     has_rsample = True
     _batched: ClassVar[dict[str, int]] = {"low": 0, "high": 0}
@@ -121,6 +127,9 @@ class Uniform(Distribution):
 class Cauchy(Distribution):
     """Median ``loc`` and half width at half maximum ``scale``; it has neither mean nor variance."""
 
+    loc: Tensor
+    scale: Tensor
+
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
@@ -160,6 +169,9 @@ class Cauchy(Distribution):
 
 class Laplace(Distribution):
     """Density ``exp(-|x - loc| / scale) / (2 scale)``."""
+
+    loc: Tensor
+    scale: Tensor
 
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -205,6 +217,9 @@ class Laplace(Distribution):
 class Gumbel(TransformedDistribution):
     """``loc - scale * log(-log u)`` for a uniform u: the largest of many."""
 
+    loc: Tensor
+    scale: Tensor
+
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     _batched: ClassVar[dict[str, int]] = {"loc": 0, "scale": 0}
@@ -240,6 +255,10 @@ class Gumbel(TransformedDistribution):
 
 class StudentT(Distribution):
     """``loc + scale * z / sqrt(c / df)`` for a standard normal z and a chi-squared c of ``df`` degrees of freedom."""
+
+    df: Tensor
+    loc: Tensor
+    scale: Tensor
 
     arg_constraints: ClassVar[dict[str, Any]] = {
         "df": constraints.positive, "loc": constraints.real, "scale": constraints.positive,
@@ -291,6 +310,9 @@ class VonMises(Distribution):
 
     Samples lie from -pi to pi; ``log_prob`` takes any angle.
     """
+
+    loc: Tensor
+    concentration: Tensor
 
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real

@@ -144,6 +144,9 @@ class Kumaraswamy(TransformedDistribution):
     ``a`` is ``concentration1``, ``b`` is ``concentration0``.
     """
 
+    concentration1: Tensor
+    concentration0: Tensor
+
     arg_constraints: ClassVar[dict[str, Any]] = {
         "concentration1": constraints.positive,
         "concentration0": constraints.positive,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 from gradwire_protocol.errors import ArgumentError
 
@@ -15,9 +15,26 @@ from .._core.graph import forward_levels
 from .._core.surface.creation import zeros_like
 from .._core.tensor.tensor import Tensor
 from ..autograd.forward_ad import check_numbers
-from .reverse import gradients, results_of, split_aux, tensors_of
+from .reverse import Aux, Output, gradients, results_of, split_aux, tensors_of
 
 __all__ = ["jvp", "linearize"]
+
+
+@overload
+def jvp(
+    func: Callable[..., Output], primals: tuple[Any, ...], tangents: tuple[Any, ...], *, strict: bool = False,
+    has_aux: Literal[False] = False,
+) -> tuple[Output, Output]: ...  # fmt: skip
+@overload
+def jvp(
+    func: Callable[..., tuple[Output, Aux]], primals: tuple[Any, ...], tangents: tuple[Any, ...], *,
+    strict: bool = False, has_aux: Literal[True],
+) -> tuple[Output, Output, Aux]: ...  # fmt: skip
+@overload
+def jvp(
+    func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], *, strict: bool = False,
+    has_aux: bool,
+) -> tuple[Any, ...]: ...  # fmt: skip
 
 
 def jvp(
@@ -89,7 +106,7 @@ def dual(primal: Any, tangent: Any, level: forward_levels.ForwardLevel) -> Any:
     return dual_tensors.make_dual(primal, tangent, level)
 
 
-def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(func: Callable[..., Output], *primals: Any) -> tuple[Output, Callable[..., Output]]:
     """The value of ``func`` at ``primals`` and the linear function that approximates it there.
 
     The function runs once; each call of the linear function costs about as much as a gradient.

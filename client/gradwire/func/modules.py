@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
 from .._core.context.modes import no_grad
 from .._core.dispatch.dispatch import call
+from .._core.modules.module import Module
+from .._core.modules.parameter import Parameter
 from .._core.tensor.tensor import Tensor
 
 __all__ = ["functional_call", "stack_module_state"]
 
+Values: TypeAlias = dict[str, Tensor] | dict[str, Parameter]
+"""Tensors by the names of parameters and buffers."""
 _MISSING = object()
 
 
 def functional_call(
-    module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: dict[str, Any] | None = None, *,
-    tie_weights: bool = True, strict: bool = False,
+    module: Module, parameter_and_buffer_dicts: Values | Sequence[Values], args: Any = None,
+    kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False,
 ) -> Any:  # fmt: skip
     """Call a module with replacements for its parameters and buffers.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from gradwire_protocol.errors import ArgumentError, GraphError
 
@@ -19,6 +19,8 @@ __all__ = ["grad", "grad_and_value", "vjp"]
 
 Function = Callable[..., Any]
 Given = ParamSpec("Given")
+Output = TypeVar("Output")
+Aux = TypeVar("Aux")
 Argnums = int | tuple[int, ...]
 
 
@@ -180,7 +182,19 @@ def _grad_and_output(
     return tree_unflatten(found, spec), (released(output, recording), released_aux(aux, recording) if has_aux else None)
 
 
-def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
+@overload
+def vjp(
+    func: Callable[..., Output], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[Output, Callable[..., tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    func: Callable[..., tuple[Output, Aux]], *primals: Any, has_aux: Literal[True]
+) -> tuple[Output, Callable[..., tuple[Any, ...]], Aux]: ...
+@overload
+def vjp(func: Function, *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
+
+
+def vjp(func: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of ``func`` and the function that multiplies vectors with its Jacobian.
 
     Args:

@@ -78,7 +78,7 @@ class _Numbered(Module):
             del entries[position(index, len(entries))]
         self._refill(entries)
 
-    def pop(self, index: Any = -1) -> Module:
+    def pop(self, index: int = -1) -> Module:
         """Take out a module and return it."""
         found = list(self)[position(index, len(self))]
         del self[index]
@@ -175,7 +175,7 @@ class ModuleList(_Numbered):
 class ModuleDict(Module):
     """A dictionary of modules that the module it belongs to knows of."""
 
-    def __init__(self, modules: Any = None) -> None:
+    def __init__(self, modules: Mapping[str, Module] | ModuleDict | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
@@ -218,7 +218,7 @@ class ModuleDict(Module):
         """The modules, in order."""
         return self._modules.values()
 
-    def update(self, modules: Any) -> None:
+    def update(self, modules: Mapping[str, Module] | ModuleDict | Iterable[tuple[str, Module]]) -> None:
         """Add modules from a mapping or from pairs of name and module, replacing those of equal names."""
         if not isinstance(modules, Iterable):
             raise ArgumentTypeError(f"update takes a mapping or pairs, not {type(modules).__name__}")

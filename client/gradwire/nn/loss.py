@@ -348,13 +348,15 @@ class TripletMarginWithDistanceLoss(_Loss):
     """:class:`TripletMarginLoss` with any function of two tensors, a module perhaps, as the distance."""
 
     def __init__(
-        self, *, distance_function: Callable[[Any, Any], Any] | None = None, margin: float = 1.0, swap: bool = False,
-        reduction: str = "mean",
+        self, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
+        swap: bool = False, reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(None, None, reduction)
         if margin <= 0:
             raise ArgumentValueError(f"TripletMarginWithDistanceLoss: margin must be positive, got {margin}")
-        self.distance_function = F.pairwise_distance if distance_function is None else distance_function
+        self.distance_function: Callable[[Tensor, Tensor], Tensor] = (
+            F.pairwise_distance if distance_function is None else distance_function
+        )
         self.margin: float = margin
         self.swap: bool = swap
 

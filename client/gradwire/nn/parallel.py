@@ -32,7 +32,7 @@ class DataParallel(Module):
         self.dim: int = dim
         self.module: Module = module
         self.device_ids: list[int] = _chosen(device_ids)
-        self.output_device = self.device_ids[0] if self.device_ids and output_device is None else output_device
+        self.output_device: Device = self.device_ids[0] if self.device_ids and output_device is None else output_device
         if self.device_ids:
             module.to(f"cuda:{self.device_ids[0]}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from gradwire_protocol.dtypes import DType
@@ -122,7 +123,7 @@ class RNNBase(Module):
 
     # Checks
 
-    def check_input(self, input: Tensor, batch_sizes: Any = None) -> None:
+    def check_input(self, input: Tensor, batch_sizes: Tensor | Sequence[int] | None = None) -> None:
         """Check what the layer is given.
 
         Raises:
@@ -140,11 +141,13 @@ class RNNBase(Module):
         if input.shape[-1] != self.input_size:
             raise ArgumentError(f"each step has {input.shape[-1]} features, input_size is {self.input_size}")
 
-    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Any = None) -> tuple[int, int, int]:
+    def get_expected_hidden_size(
+        self, input: Tensor, batch_sizes: Tensor | Sequence[int] | None = None
+    ) -> tuple[int, int, int]:
         """The shape of the states that belong to an input."""
         return self._expected(self._batch(input, batch_sizes), self.proj_size or self.hidden_size)
 
-    def _batch(self, input: Tensor, batch_sizes: Any) -> int:
+    def _batch(self, input: Tensor, batch_sizes: Tensor | Sequence[int] | None) -> int:
         if batch_sizes is not None:
             return int(batch_sizes[0])
         batch: int = input.shape[0 if self.batch_first else 1]
@@ -186,7 +189,9 @@ class RNNBase(Module):
         self.check_forward_args(input, hx, sizes)
         return [hx]
 
-    def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> tuple[Any, Any]:
+    def forward(
+        self, input: Tensor | PackedSequence, hx: Tensor | tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Any, Any]:
         """(outputs of every step, the last states of all layers and directions).
 
         Args:
@@ -303,7 +308,9 @@ class LSTM(RNNBase):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
-    def get_expected_cell_size(self, input: Tensor, batch_sizes: Any = None) -> tuple[int, int, int]:
+    def get_expected_cell_size(
+        self, input: Tensor, batch_sizes: Tensor | Sequence[int] | None = None
+    ) -> tuple[int, int, int]:
         """The shape of the cells that belong to an input."""
         return self._expected(self._batch(input, batch_sizes), self.hidden_size)
 

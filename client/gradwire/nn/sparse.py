@@ -40,7 +40,7 @@ class Embedding(Module):
         self.max_norm: float | None = max_norm
         self.norm_type: float = norm_type
         self.scale_grad_by_freq: bool = scale_grad_by_freq
-        self.sparse = sparse
+        self.sparse: bool = sparse
         shape = (num_embeddings, embedding_dim)
         if _weight is not None and tuple(_weight.shape) != shape:
             raise ArgumentError(f"the given table has shape {list(_weight.shape)}, not {list(shape)}")
@@ -119,7 +119,7 @@ class EmbeddingBag(Module):
         if _weight is None:
             self.reset_parameters()
         self.mode: str = mode
-        self.sparse = sparse
+        self.sparse: bool = sparse
         self.include_last_offset: bool = include_last_offset
 
     @classmethod

@@ -98,6 +98,10 @@ class FunctionEvent(Times):
         stack: the line it comes from, and with ``with_stack`` the lines that led to it, innermost first.
     """
 
+    name: str
+    key: str
+    trace_name: str
+
     def __init__(self, number: int, name: str, kind: str, time_range: Interval, thread: int) -> None:
         self.id: int = number
         self.name = self.key = self.trace_name = name

@@ -144,8 +144,8 @@ def backward(
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    grad_variables: Any = None,
-    inputs: Any = None,
+    grad_variables: Tensor | Sequence[Tensor | None] | None = None,
+    inputs: Tensors | None = None,
 ) -> None:
     """Accumulate the gradients of ``tensors`` in the leaves they depend on, or in ``inputs`` only.
 
@@ -385,7 +385,11 @@ def _gradients(called: _Call, nodes: list[Node], passed: list[Node], arrivals: C
 
 
 def _backward_of(
-    self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensors | None = None,
 ) -> None:
     """Accumulate gradients into the leaves (or ``inputs``) that this tensor depends on. Does not wait."""
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)

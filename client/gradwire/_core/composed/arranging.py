@@ -111,7 +111,7 @@ def diff(
 
 
 def repeat_interleave(
-    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+    input: Tensor, repeats: Tensor | int | None = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
     """Each element repeated, so many times each or as often as a tensor says.
 
@@ -124,13 +124,14 @@ def repeat_interleave(
         return call("repeat_interleave", input, repeats, dim)
     if dim is None:
         input, dim = ravel(input), 0
-    if repeats.numel() == 1 and input.shape[dim] != 1:
-        repeats = call("expand", call("reshape", repeats, (1,)), (input.shape[dim],))
-    if repeats.ndim == 1 and repeats.numel() != input.shape[dim]:
+    counts = repeats
+    if counts.numel() == 1 and input.shape[dim] != 1:
+        counts = call("expand", call("reshape", counts, (1,)), (input.shape[dim],))
+    if counts.ndim == 1 and counts.numel() != input.shape[dim]:
         raise ArgumentError(
-            f"repeat_interleave: {repeats.numel()} repeats for an extent of {input.shape[dim]} along dimension {dim}"
+            f"repeat_interleave: {counts.numel()} repeats for an extent of {input.shape[dim]} along dimension {dim}"
         )
-    return call("index_select", input, dim, call("repeated_positions", repeats))
+    return call("index_select", input, dim, call("repeated_positions", counts))
 
 
 for _function in (flatten, positive, ravel, fliplr, flipud, diagflat, repeat_interleave):
@@ -308,7 +309,7 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
     return call("split", input, tuple(split_sizes), dim)
 
 
-def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Any:
+def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Copies of the given extents along a dimension."""
     return tuple(call("clone", part, row_major=True) for part in split_with_sizes(input, split_sizes, dim))
 
@@ -387,7 +388,7 @@ def empty_strided(size: Sequence[int], stride: Sequence[int], *, requires_grad: 
     return finish(shown.detach(), requires_grad)
 
 
-def empty_permuted(size: Sequence[int], physical_layout: Any, **options: Any) -> Tensor:
+def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Tensor:
     """Uninitialised, dense, with the dimensions in memory in the order ``physical_layout``, the outermost first.
 
     Raises:
@@ -409,7 +410,7 @@ def new_empty_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], 
     return empty_strided(size, stride, **options)
 
 
-def scalar_tensor(s: Any, **options: Any) -> Tensor:
+def scalar_tensor(s: complex, **options: Any) -> Tensor:
     """A 0-dim tensor of a number, of the default float dtype unless another is given."""
     if options.get("dtype") is None:
         options["dtype"] = get_default_dtype()

@@ -23,7 +23,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     return call("polygamma", input, n)
 
 
-def fill(input: Tensor, value: Any) -> Tensor:
+def fill(input: Tensor, value: Tensor | complex) -> Tensor:
     """A tensor like ``input`` with ``value``, a number or a 0-dim tensor, everywhere. Gradients flow to ``value``."""
     return call("fill_", call("clone", input), value)
 
@@ -36,14 +36,14 @@ def _wide(*operands: Any) -> DType:
     return dtypes.float64
 
 
-def float_power(input: Any, exponent: Any) -> Tensor:
+def float_power(input: Tensor | complex, exponent: Tensor | complex) -> Tensor:
     """Powers in float64 (complex128 for complex operands)."""
     wide = _wide(input, exponent)
     base, power = [x.to(wide) if isinstance(x, Tensor) else x for x in (input, exponent)]
     return call("pow", base, power)
 
 
-def float_power_(self: Tensor, exponent: Any) -> Tensor:
+def float_power_(self: Tensor, exponent: Tensor | complex) -> Tensor:
     """:func:`float_power` in place, of a tensor that is of its dtype already.
 
     Raises:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
+from ..context.argument_types import Extents
 from ..dispatch.dispatch import call
 from ..surface.methods import offer
 from ..tensor.tensor import Tensor
@@ -105,8 +106,8 @@ def instance_norm(
 
 
 def convolution(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int,
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Extents, padding: Extents, dilation: Extents,
+    transposed: bool, output_padding: Extents, groups: int,
 ) -> Tensor:  # fmt: skip
     """A convolution, or its transpose, over as many dimensions as the weight has beyond two: one to three."""
     count = weight.ndim - 2

@@ -78,7 +78,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Any, ...
     return tuple(reversed(found))
 
 
-def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+def narrow(input: Tensor, dim: int, start: Tensor | int, length: int) -> Tensor:
     """A view of ``length`` indices from ``start``, a number or a 0-dim integer tensor, along a dimension.
 
     Raises:
@@ -87,7 +87,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if isinstance(start, Tensor):
         if start.ndim or start.dtype.category != dtypes.INTEGRAL:
             raise ArgumentError(f"narrow: start is one integer, not {start.dtype.name} of shape {list(start.shape)}")
-        start = start.item()
+        start = int(start.item())
     return _narrow(input, dim, start, length)
 
 
@@ -154,7 +154,13 @@ offer(isin, out=Out.EXACT)
 
 
 def scatter(
-    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | complex | None = None,
+    *,
+    value: Tensor | complex | None = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """A copy in which ``input[..., index[i], ...]`` is ``src[i]``, or a number; added or multiplied with ``reduce``.
 
@@ -165,7 +171,13 @@ def scatter(
 
 
 def scatter_(
-    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | complex | None = None,
+    *,
+    value: Tensor | complex | None = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """In-place form of :func:`scatter`."""
     return call(*_scattered("_", self, dim, index, value if src is None else src, reduce))

@@ -26,7 +26,12 @@ _Histograms = named_result("histogramdd", "hist", "bin_edges")
 
 @returning(_Histogram)
 def histogram(
-    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+    input: Tensor,
+    bins: Tensor | int,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
 ) -> Any:
     """(hist, bin_edges): how many elements, or how much ``weight``, falls into each interval.
 
@@ -55,7 +60,12 @@ def _bounds(given: Any) -> tuple[float, ...] | None:
 
 @returning(_Histograms)
 def histogramdd(
-    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
 ) -> Any:
     """(hist, bin_edges) of points whose coordinates are in the last dimension; ``bin_edges`` has one vector for each.
 
@@ -200,7 +210,7 @@ def _wide(input: Tensor) -> Any:
 
 
 def native_layer_norm(
-    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """:func:`gradwire.nn.functional.layer_norm`, and the mean and the reciprocal deviation that it divided by."""
     shape = tuple(normalized_shape)
@@ -233,7 +243,7 @@ def native_batch_norm(
         return (result, *_statistics(input, dims, False, eps))
 
 
-def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: complex = 0) -> Tensor:
     """Surround with a border of ``value``: ``pad`` holds (before, after) for the last dimension, the one before, ..."""
     if isinstance(value, complex):
         if input.is_complex():
@@ -372,7 +382,13 @@ def _spacings(spacing: Any, dims: list[int], given: bool) -> list[Any]:
     return found
 
 
-def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Any, ...]:
+def gradient(
+    input: Tensor,
+    *,
+    spacing: Tensor | float | Sequence[float] | Sequence[Tensor] | None = None,
+    dim: int | Sequence[int] | None = None,
+    edge_order: int = 1,
+) -> tuple[Tensor, ...]:
     """The slope along each dimension (or those in ``dim``) by differences of second order, one tensor for each.
 
     ``spacing`` is the distance of the points (1), one distance for each dimension, or tensors of coordinates. At the
@@ -385,12 +401,10 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
         raise ArgumentError(f"gradient: edge_order is 1 or 2, not {edge_order}")
     if input.dtype in (dtypes.uint8, dtypes.bool_):
         raise Unsupported(f"gradient is not defined for {input.dtype.name} tensors: cast to a float")
-    if dim is None:
-        dims = list(range(input.ndim))
-    else:
-        dims = [canonical_dim(d, input.ndim) for d in ([dim] if isinstance(dim, int) else dim)]
+    named = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = [canonical_dim(d, input.ndim) for d in named]
     if len(set(dims)) < len(dims):
-        raise ArgumentError(f"gradient: dimensions {list(dim)} name one dimension twice")
+        raise ArgumentError(f"gradient: dimensions {named} name one dimension twice")
     steps = _spacings(spacing, dims, dim is not None)
     for d, step in zip(dims, steps, strict=True):
         extent = input.shape[d]

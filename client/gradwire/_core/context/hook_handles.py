@@ -43,10 +43,10 @@ class RemovableHandle:
     """
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
-        self.hooks_dict_ref = ref(hooks_dict)
+        self.hooks_dict_ref: ref[Any] = ref(hooks_dict)
         self.id: int = next(_numbers)
         tables = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
-        self.extra_dict_ref = tuple(ref(table) for table in tables)
+        self.extra_dict_ref: tuple[ref[Any], ...] = tuple(ref(table) for table in tables)
 
     def remove(self) -> None:
         """Take the hook away; nothing happens where it is gone already."""

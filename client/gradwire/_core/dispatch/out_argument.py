@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from gradwire_protocol.shapes import is_dense
 from gradwire_protocol.table import TABLE
 
 from ..context.late_signatures import show_as, with_out
+from ..context.layouts import memory_format
 from ..context.modes import is_grad_enabled, no_grad
 from ..graph.inplace import check_expanded
 from ..tensor.tensor import Tensor
@@ -193,7 +194,7 @@ def computed_in(name: str, how: Out, out: Any, kwargs: dict[str, Any]) -> None:
         kwargs.setdefault("device", out.device)
 
 
-def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+def resize_(self: Tensor, *sizes: int | Sequence[int], memory_format: memory_format | None = None) -> Tensor:
     """Give the tensor another shape in place; elements are kept in order, new ones are uninitialised.
 
     Raises:
@@ -201,7 +202,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     """
     if self.requires_grad:
         raise GraphError("resize_: a tensor that requires grad cannot be resized; resize its detach()")
-    size = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    size: tuple[Any, ...] = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     if any(type(n) is not int for n in size):
         raise ArgumentTypeError(f"resize_: a size is a sequence of ints, got {list(size)!r:.80}")
     if any(n < 0 for n in size):
@@ -217,6 +218,6 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     return self
 
 
-def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
     """:func:`resize_` to the shape of another tensor."""
     return resize_(self, tuple(the_template.shape))

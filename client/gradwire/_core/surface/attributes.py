@@ -134,12 +134,12 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return empty(*(args or (0,)), dtype=self.dtype, device=self.device)
 
 
-def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+def pin_memory(self: Tensor, device: Device | str | int | None = None) -> Tensor:
     """The tensor itself: its memory is the server's, which pins what it copies."""
     return self
 
 
-def is_pinned(self: Tensor, device: Any = None) -> bool:
+def is_pinned(self: Tensor, device: Device | str | int | None = None) -> bool:
     """False: the memory is the server's."""
     return False
 
@@ -154,11 +154,11 @@ def is_shared(self: Tensor) -> bool:
     return True
 
 
-def record_stream(self: Tensor, stream: Any) -> None:
+def record_stream(self: Tensor, stream: object) -> None:
     """Nothing: the server orders its own work."""
 
 
-def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def fill_diagonal_(self: Tensor, fill_value: complex, wrap: bool = False) -> Tensor:
     """Write one value onto the main diagonal; with ``wrap`` of a tall matrix, again below each square.
 
     Raises:

@@ -41,8 +41,8 @@ class Generator:
         device: where it is said to be; numbers can be drawn on any device of the server.
     """
 
-    def __init__(self, device: Any = "cpu") -> None:
-        self.device = Device(device)
+    def __init__(self, device: Device | str | int = "cpu") -> None:
+        self.device: Device = Device(device)
         self._seed = FIRST_SEED
         self._state: Any = None
 

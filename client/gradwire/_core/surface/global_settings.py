@@ -37,7 +37,7 @@ _MODES: Final = {"default": (False, False), "warn": (True, True), "error": (True
 # Where new tensors live
 
 
-def set_default_device(device: Any) -> None:
+def set_default_device(device: Device | str | int | None) -> None:
     """Where new tensors of this thread live unless they are told otherwise; None for the session's device.
 
     That the server has the device is checked when a tensor is made.

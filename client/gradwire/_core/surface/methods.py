@@ -308,7 +308,7 @@ offer(nonzero, out=Out.PLAIN)
 
 
 @offer
-def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | complex) -> Tensor:
     """A copy with ``value`` where the mask is true."""
     return call("masked_fill", input, mask, value)
 
@@ -335,7 +335,7 @@ def _spelled(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
 
 @offer
-def einsum(equation: Any, *operands: Any) -> Tensor:
+def einsum(equation: str | Tensor, *operands: Any) -> Tensor:
     """Products of tensors summed over repeated letters: ``einsum("ij,jk->ik", a, b)``; or over repeated numbers from 0
     to 51, ``einsum(a, [0, 1], b, [1, 2], [0, 2])``."""
     if isinstance(equation, Tensor):
@@ -346,14 +346,14 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 
 
 @offer
-def repeat(input: Any, *sizes: Any, repeats: Any = ()) -> Tensor:
+def repeat(input: Tensor, *sizes: int | Sequence[int], repeats: Sequence[int] = ()) -> Tensor:
     """The tensor repeated along each dimension."""
     sizes = sizes or tuple(repeats)
     return call("repeat", input, tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
 
 
 @offer
-def expand_as(input: Any, other: Tensor) -> Tensor:
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Expanded to the shape of another tensor, without copying."""
     return call("expand", input, tuple(other.shape))
 
@@ -381,13 +381,13 @@ attach("view", view)
 
 
 @offer
-def view_as(input: Any, other: Tensor) -> Tensor:
+def view_as(input: Tensor, other: Tensor) -> Tensor:
     """Viewed with the shape of another tensor."""
     return call("view", input, tuple(other.shape))
 
 
 @offer
-def reshape_as(input: Any, other: Tensor) -> Tensor:
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """Reshaped to the shape of another tensor."""
     return call("reshape", input, tuple(other.shape))
 
@@ -401,7 +401,7 @@ def numel(input: Tensor) -> int:
 
 
 @offer
-def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close. One round trip."""
     return bool(call("isclose", input, other, rtol, atol, equal_nan).all().item())
 

@@ -30,6 +30,12 @@ class finfo:
         ArgumentTypeError: for integers and bools.
     """
 
+    eps: float
+    max: float
+    min: float
+    tiny: float
+    smallest_normal: float
+
     def __init__(self, dtype: DType | None = None) -> None:
         dtype = get_default_dtype() if dtype is None else OF_PYTHON_TYPES.get(dtype, dtype)  # type: ignore
         if not isinstance(dtype, DType) or dtype.category < dtypes.FLOATING:
@@ -61,6 +67,10 @@ class iinfo:
     Raises:
         ArgumentTypeError: for any other dtype.
     """
+
+    bits: int
+    max: int
+    min: int
 
     def __init__(self, dtype: DType) -> None:
         if not isinstance(dtype, DType) or dtype.category != dtypes.INTEGRAL:

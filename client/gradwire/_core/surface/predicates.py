@@ -13,12 +13,12 @@ from ..session.current_session import get_default_dtype
 from ..tensor.tensor import Tensor
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     """Whether ``value`` is a gradwire tensor."""
     return isinstance(value, Tensor)
 
 
-def is_storage(value: Any) -> bool:
+def is_storage(value: object) -> bool:
     """Whether ``value`` is a storage: nothing is, the memory of tensors is on the server."""
     return False
 
@@ -28,7 +28,7 @@ def is_distributed(input: Tensor) -> bool:
     return False
 
 
-def typename(value: Any) -> str:
+def typename(value: object) -> str:
     """What PyTorch calls the type of a value: ``torch.FloatTensor`` for tensors, else module and name."""
     if isinstance(value, Tensor):
         return str(value.type())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gradwire_protocol.errors import GraphError
@@ -39,7 +40,7 @@ def _becomes(self: Tensor, op: str, *args: Any, **options: Any) -> Any:
     return self
 
 
-def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
+def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Drop dimensions of extent 1 from the tensor itself."""
     return _becomes(self, "squeeze", *(() if dim is None else (dim,)))
 
@@ -59,7 +60,7 @@ def t_(self: Tensor) -> Tensor:
     return _becomes(self, "t")
 
 
-def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided_(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """Lay another shape and strides over the tensor's memory: see :func:`as_strided`."""
     begin = 0 if storage_offset is None else storage_offset
     return _becomes(self, "as_strided", tuple(size), tuple(stride), begin, absolute=storage_offset is not None)

@@ -42,7 +42,7 @@ def gpu_index(device: Any = None) -> int:
     return index
 
 
-def facts(device: Any = None) -> dict[str, Any]:
+def facts(device: Device | str | int | None = None) -> dict[str, Any]:
     """What the server tells of a GPU: model, memory, capability, multiprocessors.
 
     Raises:
@@ -60,7 +60,7 @@ def held() -> dict[str, int]:
     return current_session().memory()
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: Device | str | int | None = None) -> None:
     """Wait until everything recorded so far is done, on every device. One round trip.
 
     Raises:
@@ -73,7 +73,7 @@ def synchronize(device: Any = None) -> None:
 class OnDevice:
     """Another current GPU for the extent of a ``with``; none given, or a negative number, leaves the current one."""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: Device | str | int | None) -> None:
         self.idx: int = -1 if device is None else gpu_index(device)
         self.prev_idx: int = -1
 

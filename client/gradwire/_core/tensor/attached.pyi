@@ -3,6 +3,7 @@
 import numpy
 from builtins import bool as _bool, float as _float, int as _int, type as _type
 from collections.abc import Callable, Iterator, Sequence
+from gradwire._core.backward.backward import Tensors
 from gradwire._core.context.layouts import layout as _layout, memory_format
 from gradwire._core.context.size import device
 from gradwire._core.surface.generator import Generator
@@ -148,7 +149,7 @@ class Attached:
         """The conjugate transpose of the last two dimensions."""
     def all(self, dim: Sequence[_int] | _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
         """Whether all elements differ from zero; bool (uint8 for uint8). True where there is none."""
-    def allclose(self, other: Any, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
+    def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
         """Whether all elements are close. One round trip."""
     def amax(self, dim: Sequence[_int] | _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
         """Largest elements over one or several dimensions; gradients are shared equally among equals."""
@@ -200,7 +201,7 @@ class Attached:
         """Same as :func:`nonzero`."""
     def as_strided(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         """A view of the tensor's memory with any size and strides, both in elements."""
-    def as_strided_(self, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
+    def as_strided_(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         """Lay another shape and strides over the tensor's memory: see :func:`as_strided`."""
     def as_strided_scatter(self, src: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         """A copy of the tensor with ``src`` written into the part that :func:`as_strided` shows. One round trip where an
@@ -227,7 +228,7 @@ class Attached:
         """Inverse hyperbolic tangent: NaN outside -1 to 1; integers become floats."""
     def atanh_(self) -> Tensor:
         """In-place form of :func:`atanh`: writes the result into ``self``."""
-    def backward(self, gradient: Any = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Any = None) -> None:
+    def backward(self, gradient: Tensor | None = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Tensors | None = None) -> None:
         """Accumulate gradients into the leaves (or ``inputs``) that this tensor depends on. Does not wait."""
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
         """``beta * self + alpha * (batch1 @ batch2)``, matrix by matrix of a batch."""
@@ -452,7 +453,7 @@ class Attached:
         """Fill with numbers of the exponential distribution with rate ``lambd``."""
     def fill_(self, value: Tensor | complex) -> Tensor:
         """Write one value, a number or a 0-dim tensor, into every element."""
-    def fill_diagonal_(self, fill_value: Any, wrap: _bool = False) -> Tensor:
+    def fill_diagonal_(self, fill_value: complex, wrap: _bool = False) -> Tensor:
         """Write one value onto the main diagonal; with ``wrap`` of a tall matrix, again below each square."""
     def fix(self, *, out: Tensor | None = None) -> Tensor:
         """Round towards zero; integers stay as they are. The gradient is zero."""
@@ -472,9 +473,9 @@ class Attached:
         """The first dimension in reverse."""
     def float(self, memory_format: memory_format | None = None) -> Tensor:
         """In dtype float32."""
-    def float_power(self, exponent: Any) -> Tensor:
+    def float_power(self, exponent: Tensor | complex) -> Tensor:
         """Powers in float64 (complex128 for complex operands)."""
-    def float_power_(self, exponent: Any) -> Tensor:
+    def float_power_(self, exponent: Tensor | complex) -> Tensor:
         """:func:`float_power` in place, of a tensor that is of its dtype already."""
     def floor(self, *, out: Tensor | None = None) -> Tensor:
         """Round down; integers stay as they are. The gradient is zero."""
@@ -549,7 +550,7 @@ class Attached:
     def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0, *, out: Tensor | None = None) -> Tensor:
         """How many elements fall into each of ``bins`` intervals of equal width from ``min`` to ``max``, in the dtype of
     the tensor. If both are 0 (or equal), they are the extremes of the elements. What is outside does not count."""
-    def histogram(self, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> _histogram:
+    def histogram(self, bins: Tensor | _int, *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> _histogram:
         """(hist, bin_edges): how many elements, or how much ``weight``, falls into each interval."""
     def hsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
         """Views along dimension 1: so many of equal extent, or cut there."""
@@ -624,7 +625,7 @@ class Attached:
     def is_nested(self) -> _bool: ...
     def is_nonzero(self) -> _bool:
         """Whether the one element is not zero. One round trip."""
-    def is_pinned(self, device: Any = None) -> _bool:
+    def is_pinned(self, device: device | str | _int | None = None) -> _bool:
         """False: the memory is the server's."""
     @property
     def is_quantized(self) -> _bool: ...
@@ -766,7 +767,7 @@ class Attached:
     def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
         """Replace each element by what a function makes of it and the other tensor's, which broadcasts. Like
     :meth:`apply_`."""
-    def masked_fill(self, mask: Any, value: Any) -> Tensor:
+    def masked_fill(self, mask: Tensor, value: Tensor | complex) -> Tensor:
         """A copy with ``value`` where the mask is true."""
     def masked_fill_(self, mask: Tensor, value: Tensor | complex) -> Tensor:
         """In-place form of :func:`masked_fill`: writes the result into ``self``."""
@@ -859,7 +860,7 @@ class Attached:
         """Like :func:`quantile`, leaving NaN out."""
     def nansum(self, dim: Sequence[_int] | _int | None = None, keepdim: _bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
         """Like :func:`sum`, with NaN counted as zero. Not defined for complex numbers."""
-    def narrow(self, dim: _int, start: Any, length: _int) -> Tensor:
+    def narrow(self, dim: _int, start: Tensor | _int, length: _int) -> Tensor:
         """A view of ``length`` indices from ``start``, a number or a 0-dim integer tensor, along a dimension."""
     def narrow_copy(self, dim: _int, start: _int, length: _int, *, out: Tensor | None = None) -> Tensor:
         """What :func:`narrow` shows, in new memory."""
@@ -934,7 +935,7 @@ class Attached:
         """A view with its dimensions in the given order."""
     @overload
     def permute(self, *dims: _int, out: Tensor | None = None) -> Tensor: ...
-    def pin_memory(self, device: Any = None) -> Tensor:
+    def pin_memory(self, device: device | str | _int | None = None) -> Tensor:
         """The tensor itself: its memory is the server's, which pins what it copies."""
     def pinverse(self, rcond: _float = 1e-15, *, out: Tensor | None = None) -> Tensor:
         """The pseudo-inverse; singular values up to ``rcond`` times the largest count as 0."""
@@ -978,7 +979,7 @@ class Attached:
         """``1 / self``; integers become floats."""
     def reciprocal_(self) -> Tensor:
         """In-place form of :func:`reciprocal`: writes the result into ``self``."""
-    def record_stream(self, stream: Any) -> None:
+    def record_stream(self, stream: object) -> None:
         """Nothing: the server orders its own work."""
     def relu(self, *, out: Tensor | None = None) -> Tensor:
         """``max(self, 0)``; NaN stays. The gradient at 0 is 0."""
@@ -993,9 +994,12 @@ class Attached:
     are. ``p`` is positive, ``maxnorm`` not negative."""
     def renorm_(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
         """In-place form of :func:`renorm`: writes the result into ``self``."""
-    def repeat(self, *sizes: Any, repeats: Any = ...) -> Tensor:
+    @overload
+    def repeat(self, sizes: Sequence[_int], *, repeats: Sequence[_int] = ...) -> Tensor:
         """The tensor repeated along each dimension."""
-    def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
+    @overload
+    def repeat(self, *sizes: _int, repeats: Sequence[_int] = ...) -> Tensor: ...
+    def repeat_interleave(self, repeats: Tensor | _int | None = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
         """Each element repeated, so many times each or as often as a tensor says."""
     @overload
     def reshape(self, shape: Sequence[_int], *, out: Tensor | None = None) -> Tensor:
@@ -1004,9 +1008,12 @@ class Attached:
     def reshape(self, *shape: _int, out: Tensor | None = None) -> Tensor: ...
     def reshape_as(self, other: Tensor) -> Tensor:
         """Reshaped to the shape of another tensor."""
-    def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
+    @overload
+    def resize_(self, sizes: Sequence[_int], *, memory_format: memory_format | None = None) -> Tensor:
         """Give the tensor another shape in place; elements are kept in order, new ones are uninitialised."""
-    def resize_as_(self, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    @overload
+    def resize_(self, *sizes: _int, memory_format: memory_format | None = None) -> Tensor: ...
+    def resize_as_(self, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
         """:func:`resize_` to the shape of another tensor."""
     def resolve_conj(self) -> Tensor:
         """The tensor itself: conjugates are computed at once, none is left pending."""
@@ -1026,9 +1033,9 @@ class Attached:
         """In-place form of :func:`rsqrt`: writes the result into ``self``."""
     def rsub(self, other: Tensor | complex, alpha: complex = 1, *, out: Tensor | None = None) -> Tensor:
         """``other - alpha * self``: subtraction with its operands exchanged. Not defined on bools."""
-    def scatter(self, dim: _int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+    def scatter(self, dim: _int, index: Tensor, src: Tensor | complex | None = None, *, value: Tensor | complex | None = None, reduce: str | None = None) -> Tensor:
         """A copy in which ``input[..., index[i], ...]`` is ``src[i]``, or a number; added or multiplied with ``reduce``."""
-    def scatter_(self, dim: _int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+    def scatter_(self, dim: _int, index: Tensor, src: Tensor | complex | None = None, *, value: Tensor | complex | None = None, reduce: str | None = None) -> Tensor:
         """In-place form of :func:`scatter`."""
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
         """A copy with the elements of ``src`` added at the places along ``dim`` that ``index`` names."""
@@ -1096,7 +1103,7 @@ class Attached:
         """In-place form of :func:`square`: writes the result into ``self``."""
     def squeeze(self, dim: Sequence[_int] | _int | None = None, *, out: Tensor | None = None) -> Tensor:
         """A view without its dimensions of extent 1: all of them, or those among ``dim``."""
-    def squeeze_(self, dim: Any = None) -> Tensor:
+    def squeeze_(self, dim: _int | Sequence[_int] | None = None) -> Tensor:
         """Drop dimensions of extent 1 from the tensor itself."""
     def std(self, dim: _int | Sequence[_int] | _bool | None = None, unbiased: _bool = True, keepdim: _bool = False, *, correction: _float | None = 1, out: Tensor | None = None) -> Tensor:
         """Standard deviation over ``dim``, the square root of :func:`var`."""

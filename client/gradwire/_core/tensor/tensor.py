@@ -19,7 +19,7 @@ from gradwire_protocol.table import TABLE
 
 from ..context import handles
 from ..context.hook_handles import RemovableHandle
-from ..context.layouts import lies_in
+from ..context.layouts import lies_in, memory_format
 from ..context.modes import MODES
 from ..context.size import Size, device, shape_of
 from ..graph.graph_mirror import AccumulateGrad, Node, next_seq, shown
@@ -189,7 +189,7 @@ class Tensor(Readable, Attached):
         found = self._known_meta().stride
         return found if dim is None else found[dim]
 
-    def is_contiguous(self, memory_format: Any = None) -> bool:
+    def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
         """Whether the elements lie in row-major order, or in another that is named."""
         described = self._known_meta()
         return described.contiguous if memory_format is None else lies_in(described, memory_format)
@@ -455,7 +455,7 @@ class Tensor(Readable, Attached):
         return made
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise ArgumentTypeError(f"data must be a tensor, not {type(value).__name__}")
         if not value.dtype.carries_gradient and self.requires_grad:

@@ -138,6 +138,9 @@ class AffineTransform(Transform):
         event_dim: of how many dimensions an event consists.
     """
 
+    loc: Tensor | float
+    scale: Tensor | float
+
     bijective = True
 
     def __init__(self, loc: Values, scale: Values, event_dim: int = 0, cache_size: int = 0) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from weakref import ref
 
 from ..._core.context.argument_types import Shape
+from ..._core.context.size import Size
 from ..._core.tensor.tensor import Tensor
 from .. import constraints
 from ..parameters import as_size, lazy_property, sum_rightmost
@@ -316,6 +317,9 @@ class IndependentTransform(Transform):
 
 class ReshapeTransform(Transform):
     """Events of one shape as events of another with as many elements."""
+
+    in_shape: Size
+    out_shape: Size
 
     bijective = True
 

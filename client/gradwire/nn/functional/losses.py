@@ -439,7 +439,7 @@ def triplet_margin_loss(
 
 def triplet_margin_with_distance_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, *,
-    distance_function: Callable[[Tensor, Tensor], Any] | None = None, margin: float = 1.0, swap: bool = False,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0, swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """:func:`triplet_margin_loss` with any function of two tensors as the distance."""

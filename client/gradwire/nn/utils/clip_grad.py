@@ -22,7 +22,10 @@ def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
 
 
 def get_total_norm(
-    tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """The p-norm of all elements of all tensors, as a 0-dim tensor.
 
@@ -46,7 +49,7 @@ def get_total_norm(
 
 
 def clip_grads_with_norm_(
-    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: Any = None
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scale gradients so that a norm they were found to have becomes ``max_norm``, unless it is smaller already."""
     found = _gradients(parameters)
@@ -60,7 +63,7 @@ def clip_grads_with_norm_(
 
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
-    foreach: Any = None,
+    foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Scale all gradients by one factor so that their common norm is at most ``max_norm``.
 
@@ -84,14 +87,14 @@ def clip_grad_norm_(
 
 def clip_grad_norm(
     parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
-    foreach: Any = None,
+    foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """The older name of :func:`clip_grad_norm_`."""
     warnings.warn("clip_grad_norm is deprecated, it is clip_grad_norm_ now", FutureWarning, stacklevel=user_depth())
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: Any = None) -> None:
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Cut every element of every gradient to the range from ``-clip_value`` to ``clip_value``."""
     limit = float(clip_value)
     with no_grad():

@@ -34,8 +34,15 @@ def fuse_conv_bn_eval(conv: SomeModule, bn: Module, transpose: bool = False) -> 
 
 
 def fuse_conv_bn_weights(
-    conv_w: Any, conv_b: Any, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
-) -> tuple[Any, Any]:
+    conv_w: Tensor,
+    conv_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+    transpose: bool = False,
+) -> tuple[Parameter, Parameter]:
     """(weight, bias) of the convolution that :func:`fuse_conv_bn_eval` makes. None is 0 for a bias, 1 for a scale."""
     return _fused(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 1 if transpose else 0)
 
@@ -57,15 +64,21 @@ def fuse_linear_bn_eval(linear: SomeModule, bn: Module) -> SomeModule:
 
 
 def fuse_linear_bn_weights(
-    linear_w: Any, linear_b: Any, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Any, bn_b: Any
-) -> tuple[Any, Any]:
+    linear_w: Tensor,
+    linear_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+) -> tuple[Parameter, Parameter]:
     """(weight, bias) of the linear layer that :func:`fuse_linear_bn_eval` makes."""
     return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 
 
 def _fused(
     weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, scale: Any, shift: Any, dim: int
-) -> tuple[Any, Any]:
+) -> tuple[Parameter, Parameter]:
     trained, dtype = (False, weight.dtype) if bias is None else (bias.requires_grad, bias.dtype)
     bias = zeros_like(mean) if bias is None else bias
     scale = ones_like(mean) if scale is None else scale

@@ -18,10 +18,10 @@ from ..._core.tensor.tensor import Tensor
 
 
 class _Fields(NamedTuple):
-    data: Any
-    batch_sizes: Any
-    sorted_indices: Any
-    unsorted_indices: Any
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
 
 
 class PackedSequence(_Fields):
@@ -40,7 +40,7 @@ class PackedSequence(_Fields):
     def __new__(
         cls,
         data: Any,
-        batch_sizes: Any = None,
+        batch_sizes: Tensor | None = None,
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
     ) -> Self:
@@ -54,7 +54,7 @@ class PackedSequence(_Fields):
             unsorted_indices = invert_permutation(sorted_indices)
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def _with(self, data: Any) -> Self:
+    def _with(self, data: Tensor) -> Self:
         def moved(indices: Tensor | None) -> Tensor | None:
             return None if indices is None else indices.to(data.device)
 

@@ -6,12 +6,14 @@ import warnings
 from typing import Any
 
 from ..._core.context.call_sites import user_depth
+from ..._core.modules.module import Module
+from ...func.modules import Values
 from ...func.modules import functional_call as _functional_call
 
 
 def functional_call(
-    module: Any, parameters_and_buffers: Any, args: Any = None, kwargs: dict[str, Any] | None = None, *,
-    tie_weights: bool = True, strict: bool = False,
+    module: Module, parameters_and_buffers: Values, args: Any = None, kwargs: dict[str, Any] | None = None,
+    *, tie_weights: bool = True, strict: bool = False,
 ) -> Any:  # fmt: skip
     """:func:`gradwire.func.functional_call`."""
     warnings.warn(

@@ -214,7 +214,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 raise ArgumentValueError(f"{name} must be an int of at least 1, not {value!r}")
         if not isinstance(eta_min, (int, float)):
             raise ArgumentValueError(f"eta_min must be a number, not {eta_min!r:.60} of type {type(eta_min).__name__}")
-        self.T_0 = self.T_i = T_0
+        self.T_0: int = T_0
+        self.T_i: int = T_0
         self.T_mult: int = T_mult
         self.eta_min: float = eta_min
         self.T_cur: float = last_epoch

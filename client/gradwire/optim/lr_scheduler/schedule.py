@@ -42,7 +42,7 @@ class LRScheduler:
         self.optimizer: Optimizer = optimizer
         self.base_lrs: list[Any] = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch: int = last_epoch
-        self._last_lr: list[Any] = []
+        self._last_lr: list[float | Tensor] = []
         self._steps_elsewhere = "step" in vars(optimizer)
         self._begin()
 
@@ -50,7 +50,7 @@ class LRScheduler:
         """The learning rates at ``last_epoch``."""
         raise NotImplementedError(f"{type(self).__name__} defines no get_lr()")
 
-    def get_last_lr(self) -> list[Any]:
+    def get_last_lr(self) -> list[float | Tensor]:
         """The learning rates that were set last."""
         return self._last_lr
 

@@ -108,7 +108,7 @@ class ConcatDataset(Dataset[T_co]):
     """Several data sets, one after the other."""
 
     def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
-        self.datasets = list(datasets)
+        self.datasets: list[Dataset[T_co]] = list(datasets)
         if not self.datasets:
             raise AssertionError("ConcatDataset needs at least one data set")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
@@ -158,7 +158,7 @@ class Subset(Dataset[T_co]):
         self.dataset: Dataset[T_co] = dataset
         self.indices: Sequence[Any] = indices
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> T_co:
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
