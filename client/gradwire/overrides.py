@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, Self
 
@@ -60,17 +60,17 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
         super().__exit__(*error)
 
 
-def is_tensor_like(inp: Any) -> bool:
+def is_tensor_like(inp: object) -> bool:
     """Whether it is a tensor, or something that functions are left to."""
     return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
 
 
-def has_torch_function(relevant_args: Any) -> bool:
+def has_torch_function(relevant_args: Iterable[object]) -> bool:
     """Whether there is a value of a class that functions are left to."""
     return not MODES.without_classes and any(handler_of(type(value)) is not None for value in relevant_args)
 
 
-def has_torch_function_unary(value: Any) -> bool:
+def has_torch_function_unary(value: object) -> bool:
     """The same for one value."""
     return has_torch_function((value,))
 
@@ -80,7 +80,9 @@ def has_torch_function_variadic(*values: Any) -> bool:
     return has_torch_function(values)
 
 
-def handle_torch_function(public_api: Callable[..., Any], relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[object], *args: Any, **kwargs: Any
+) -> Any:
     """Leave a call of ``public_api`` to the classes of some of its arguments.
 
     Raises:
@@ -118,12 +120,12 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     return {gradwire: list(dict.fromkeys(FUNCTIONS.values())), Tensor: methods}
 
 
-def is_tensor_method_or_property(func: Any) -> bool:
+def is_tensor_method_or_property(func: object) -> bool:
     """Whether it is a method of Tensor, or what gets one of its properties."""
     return any(value is func or getattr(value, "fget", None) is func for value in vars(Tensor).values())
 
 
-def resolve_name(f: Any) -> str | None:
+def resolve_name(f: object) -> str | None:
     """The name that a program knows a function by."""
     name = getattr(f, "__name__", None)
     if name is None:

@@ -11,7 +11,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 import numpy as np
 import safetensors
@@ -33,9 +33,12 @@ _BY_TAG: Final = {d.safetensors: d for d in dtypes.ALL if d.safetensors is not N
 _PICKLES: Final = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 """How files of ``torch.save`` begin, as zip archives and as pickles."""
 
+Location: TypeAlias = device | str | int | Mapping[str, device | str] | Callable[[Any, str], Any] | None
+"""Where :func:`load` puts tensors."""
+
 
 def save(
-    obj: Any,
+    obj: object,
     f: str | os.PathLike[str] | IO[bytes],
     pickle_module: Any = None,
     pickle_protocol: int | None = None,
@@ -65,7 +68,7 @@ def save(
 
 def load(
     f: str | os.PathLike[str] | IO[bytes],
-    map_location: Any = None,
+    map_location: Location = None,
     pickle_module: Any = None,
     *,
     weights_only: bool | None = None,
@@ -99,15 +102,17 @@ def load(
     if map_location is not None and not isinstance(map_location, (str, device)):
         from ._core.pickles import Where
 
-        map_location = Where(map_location)(str(get_default_device()))
+        place: device | str | None = Where(map_location)(str(get_default_device()))
+    else:
+        place = map_location
     metadata, arrays = _read(f)
     if METADATA not in metadata:
-        return {name: upload(array, dtype, map_location) for name, (array, dtype) in arrays.items()}
+        return {name: upload(array, dtype, place) for name, (array, dtype) in arrays.items()}
     try:
         described = json.loads(metadata[METADATA])
         version, tree = described["version"], described["tree"]
         if version == 1:
-            return _Unpacker(arrays, map_location).unpack(tree)
+            return _Unpacker(arrays, place).unpack(tree)
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError, RecursionError) as error:
         raise ArgumentValueError(f"the description inside the safetensors file is damaged: {error!r:.100}") from None
     raise Unsupported(f"the file was written by a later gradwire: version {version!r:.20} of its form")

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import gradwire as torch
 import gradwire.nn.functional as F
 from gradwire import Tensor, distributions, nn, optim
+from gradwire.autograd import functional as of
+from gradwire.distributions import constraints
 from gradwire.utils.data import DataLoader, Subset, TensorDataset, random_split
 
 x = torch.randn(3, 4)
@@ -22,6 +24,12 @@ rows = TensorDataset(x, x)
 
 def closure() -> Tensor:
     return layer(x).sum()  # type: ignore[no-any-return]
+
+def total(a: Tensor) -> Tensor:
+    return a.sum()
+
+def both(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    return a, b
 
 @torch.no_grad()
 def unrecorded(count: int) -> str:
@@ -48,6 +56,8 @@ TYPES = {
         distributions.kl_divergence(normal, normal) | distributions.Categorical(logits=x).probs
         distributions.LogNormal(0.0, 1.0).scale | adam.step(closure) | compiled(x) | torch.vmap(compiled)(x)
         torch.amp.GradScaler().scale(x) | torch.utils.checkpoint.checkpoint(closure) | torch.signal.windows.hann(3)
+        constraints.positive.check(x) | normal.support.check(x) | of.jacobian(total, x) | of.hessian(total, x)
+        torch.func.vjp(total, x)[0] | torch.func.linearize(total, x)[1](x)
         torch.autograd.grad(x, x)[0] | nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
     """,
     "nn.Parameter": """
@@ -55,12 +65,25 @@ TYPES = {
         nn.BatchNorm2d(3).weight | nn.Embedding(3, 4).weight | Net().scale
     """,
     "tuple[Tensor, Tensor]": """
+        of.vjp(total, x) | of.hvp(total, x) | torch.func.jvp(total, (x,), (x,))
         F.max_pool2d(x, 2, return_indices=True) | torch.unique(x, return_inverse=True) | torch.lu(x)
     """,
     "tuple[Tensor, ...]": """
         torch.autograd.grad(x, [x]) | torch.split(x, 2) | torch.meshgrid(x, x) | torch.broadcast_tensors(x, x) | rows[0]
+        of.jacobian(both, x) | of.jacobian(total, (x, x)) | torch.gradient(x) | Subset(rows, [1])[0]
     """,
-    "nn.Linear": "layer.to(torch.float64) | layer.to('cpu') | layer.train() | torch.compile(layer)",
+    "tuple[tuple[Tensor, ...], ...]": "of.hessian(total, (x, x)) | of.jacobian(both, (x, x))",
+    "tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]": "of.jvp(both, (x, x))",
+    "constraints.Constraint": "distributions.Uniform(0.0, 1.0).support | distributions.AffineTransform(0, 1).domain",
+    "distributions.Transform": "distributions.biject_to(constraints.positive)",
+    "list[float | Tensor]": "optim.lr_scheduler.StepLR(adam, 3).get_last_lr()",
+    "nn.Parameter | None": "nn.Conv2d(1, 2, 3).bias",
+    "int": "layer.in_features | x.dtype.itemsize",
+    "list[dict[str, Any]]": "adam.param_groups",
+    "nn.Linear": """
+        layer.to(torch.float64) | layer.to('cpu') | layer.train() | torch.compile(layer)
+        nn.utils.parametrizations.weight_norm(layer)
+    """,
     "nn.Module": "nn.Sequential(layer)[0] | nn.ModuleList([layer])[0]",
     "nn.Sequential": "nn.Sequential(layer)[:1]",
     "str": "unrecorded(2)",

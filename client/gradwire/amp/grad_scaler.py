@@ -200,7 +200,7 @@ class GradScaler:
         finally:
             del optimizer.grad_scale, optimizer.found_inf
 
-    def update(self, new_scale: Any = None) -> None:
+    def update(self, new_scale: Tensor | float | None = None) -> None:
         """End the iteration: adapt the scale, or set it to a number or to what a tensor of one element holds."""
         if not self._enabled:
             return

@@ -7,7 +7,7 @@ Where the server has no GPU, questions are answered (``is_available()`` is False
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradwire_protocol.errors import OutOfMemory as OutOfMemoryError
 
@@ -30,6 +30,9 @@ from .memory import (
     set_per_process_memory_fraction,
 )
 from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
+
+if TYPE_CHECKING:
+    from . import amp as amp
 
 __all__ = [
     "Event", "OutOfMemoryError", "Stream", "StreamContext", "can_device_access_peer", "current_device",

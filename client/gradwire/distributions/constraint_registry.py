@@ -4,18 +4,26 @@ optimise over."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, overload
 
 from . import constraints, transforms
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+
+Kind: TypeAlias = constraints.Constraint | type[constraints.Constraint]
+Factory = TypeVar("Factory", bound=Callable[[Any], transforms.Transform])
 
 
 class ConstraintRegistry:
     """Which transform leads from unconstrained numbers to each kind of constraint."""
 
     def __init__(self) -> None:
-        self._registry: dict[type, Callable[[Any], Any]] = {}
+        self._registry: dict[type, Callable[[Any], transforms.Transform]] = {}
+
+    @overload
+    def register(self, constraint: Kind, factory: None = None) -> Callable[[Factory], Factory]: ...
+    @overload
+    def register(self, constraint: Kind, factory: Factory) -> Factory: ...
 
     def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
         """Register ``factory(constraint)``, which makes a transform, for a class of constraints; or decorate it.
@@ -31,7 +39,7 @@ class ConstraintRegistry:
         self._registry[kind] = factory
         return factory
 
-    def __call__(self, constraint: Any) -> Any:
+    def __call__(self, constraint: constraints.Constraint) -> transforms.Transform:
         """A transform of unconstrained numbers whose values satisfy the constraint.
 
         Raises:
@@ -43,8 +51,8 @@ class ConstraintRegistry:
         return factory(constraint)
 
 
-biject_to = ConstraintRegistry()
-transform_to = ConstraintRegistry()
+biject_to: ConstraintRegistry = ConstraintRegistry()
+transform_to: ConstraintRegistry = ConstraintRegistry()
 
 
 def _both(*kinds: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:

@@ -422,7 +422,7 @@ class Half(TransformedDistribution):
         self._check_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, prob: Any) -> Tensor:
+    def icdf(self, prob: Tensor) -> Tensor:
         """The inverse of :meth:`cdf`."""
         return self.base_dist.icdf((prob + 1) / 2)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
 from .._core.context.modes import no_grad
 from .._core.dispatch.dispatch import call
-from .._core.modules.module import Module
 from .._core.modules.parameter import Parameter
 from .._core.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from .._core.modules.module import Module
 
 __all__ = ["functional_call", "stack_module_state"]
 

@@ -48,7 +48,7 @@ class _Shapeless:
         return found
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The device that the tensor will be on."""
         return size.device(self.__dict__["_wanted"]["device"] or "cpu")
 
@@ -148,7 +148,7 @@ class UninitializedBuffer(_Shapeless, Tensor):  # type: ignore[misc]
         return made
 
 
-def is_lazy(param: Any) -> bool:
+def is_lazy(param: object) -> bool:
     """Whether a parameter or buffer has no shape yet."""
     return isinstance(param, _Shapeless)
 

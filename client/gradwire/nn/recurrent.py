@@ -254,7 +254,7 @@ def _check_type(name: str, value: Any, wanted: type) -> None:
 
 def _rnn_form(
     self: Any, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", bias: bool = True,
-    batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, *, device: Any = None,
+    batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, *, device: Device = None,
     dtype: DType | None = None,
 ) -> None:  # fmt: skip
     raise NotImplementedError
@@ -262,7 +262,7 @@ def _rnn_form(
 
 def _lstm_form(
     self: Any, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-    dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device: Any = None,
+    dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device: Device = None,
     dtype: DType | None = None,
 ) -> None:  # fmt: skip
     raise NotImplementedError
@@ -270,7 +270,7 @@ def _lstm_form(
 
 def _gru_form(
     self: Any, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-    dropout: float = 0.0, bidirectional: bool = False, *, device: Any = None, dtype: DType | None = None,
+    dropout: float = 0.0, bidirectional: bool = False, *, device: Device = None, dtype: DType | None = None,
 ) -> None:  # fmt: skip
     raise NotImplementedError
 

@@ -13,6 +13,7 @@ from .._core.context.argument_types import Device
 from .._core.context.modes import no_grad
 from .._core.dispatch.dispatch import call
 from .._core.modules.module import Module
+from .._core.modules.state import _IncompatibleKeys
 from .._core.optimizers.optimizer import Optimizer
 from .._core.optimizers.options import number
 from .._core.surface.creation import tensor
@@ -121,7 +122,9 @@ class AveragedModel(Module):
         """What the averaged model computes."""
         return self.module(*args, **kwargs)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _IncompatibleKeys:
         """Load averages and count."""
         self._count = None
         return super().load_state_dict(state_dict, strict, assign)

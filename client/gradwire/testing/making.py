@@ -12,6 +12,7 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
 from .._core.context.argument_types import Device
+from .._core.context.layouts import memory_format
 from .._core.context.modes import no_grad
 from .._core.dispatch.dispatch import call
 from .._core.surface.creation import empty, randint
@@ -55,7 +56,7 @@ def make_tensor(
     requires_grad: bool = False,
     noncontiguous: bool = False,
     exclude_zero: bool = False,
-    memory_format: Any = None,
+    memory_format: memory_format | None = None,
 ) -> Tensor:
     """A tensor of random values from ``low`` up to, not including, ``high``. It does not wait for the server.
 

@@ -1,19 +1,19 @@
 """``torch.utils``: checkpointing, hook handles, and data sets."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from . import checkpoint, hooks
+
+if TYPE_CHECKING:
+    from . import data
 
 __all__ = ["checkpoint", "data", "hooks"]
 
 
-if TYPE_CHECKING:
-    from . import data as data
-else:
-
-    def __getattr__(name: str) -> Any:
-        if name == "data":  # not every program has data sets
-            from importlib import import_module
-
-            return import_module("gradwire.utils.data")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> object:
+    if name == "data":  # not every program has data sets
+        return import_module("gradwire.utils.data")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -296,7 +296,7 @@ class Function(metaclass=_FunctionMeta):
         ``jvp(ctx, *grad_inputs)``."""
         raise NotImplementedError("a Function needs a static method jvp for forward-mode differentiation")
 
-    generate_vmap_rule = False
+    generate_vmap_rule: bool = False
     """Whether ``vmap`` may map what forward and backward do, which then must consist of mappable operations."""
 
     @staticmethod

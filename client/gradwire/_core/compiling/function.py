@@ -17,6 +17,7 @@ from ..context.default_device import PLACES
 from ..context.modes import MODES
 from ..graph.forward_levels import OPEN
 from ..graph.graph_mirror import next_seq
+from ..modules.module import Module, SomeModule
 from ..session.current_session import current_session
 from ..tensor.tensor import Tensor
 from .capture import Capture
@@ -26,12 +27,10 @@ from .state import CONSTANTS, MOST_ARRAY_BYTES, NotReplayable, ReachableState, a
 from .variant import MISS, Variant
 
 if TYPE_CHECKING:
-    from ..modules.module import Module
     from ..session.session import Session
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned", covariant=True)
-SomeModule = TypeVar("SomeModule", bound="Module")
 
 VARIANTS: Final = 8
 """Kinds of calls that a function is kept for, as in PyTorch's ``recompile_limit``."""
@@ -374,8 +373,6 @@ def compile(
         raise ArgumentValueError(f"recompile_limit is at least 1, not {recompile_limit}")
 
     def made(function: Any) -> Any:
-        from ..modules.module import Module
-
         if not callable(function):
             raise ArgumentTypeError(f"compile takes a function or a module, not {type(function).__name__}")
         if disable or isinstance(function, CompiledFunction):

@@ -36,7 +36,7 @@ class each:
         ArgumentValueError: for a tensor without rows, or one that requires grad.
     """
 
-    def __init__(self, rows: Any) -> None:
+    def __init__(self, rows: Tensor) -> None:
         if not isinstance(rows, Tensor):
             raise ArgumentTypeError(f"each() takes a tensor on the server, not {type(rows).__name__}")
         if not rows.dim():
@@ -45,7 +45,7 @@ class each:
             raise ArgumentValueError("each() takes a tensor that does not require grad: detach() it")
         self.tensor: Tensor = rows
 
-    def row(self, at: int) -> Any:
+    def row(self, at: int) -> Tensor:
         """What iteration ``at`` gets."""
         return call("select", call("index_select", self.tensor, 0, tensor([at], device=self.tensor.device)), 0, 0)
 

@@ -58,7 +58,7 @@ class Node:
     metadata_: dict[Any, Any] | None = None
     plain: ClassVar[type[Node] | None] = None
     """For a class that is named after its nodes, the one that it stands for: see :func:`shown`."""
-    told = False
+    told: bool = False
     """Whether the name is what the facts of derivatives say, and not what the program recorded."""
 
     def __init__(self, signature: NodeSignature, edges: tuple[Edge | None, ...], line: Any = None) -> None:

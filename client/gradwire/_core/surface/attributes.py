@@ -3,7 +3,7 @@ element in the client."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -14,7 +14,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GraphErro
 from gradwire_protocol.promotion import ScalarKind
 
 from ..context.late_signatures import called_as
-from ..context.layouts import layout, strided
+from ..context.layouts import layout, memory_format, strided
 from ..context.modes import no_grad
 from ..context.size import device as Device
 from ..dispatch.dispatch import call
@@ -197,7 +197,7 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
     return _overwrite("map2_", self, (x, y), lambda value, others: callable(value, *others))
 
 
-def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[memory_format] = False) -> tuple[int, ...]:
     """The dimensions from the one with the largest stride to the one with the smallest; 0 strides and extents of one
     element stay where they are.
 

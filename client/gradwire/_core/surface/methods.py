@@ -525,11 +525,11 @@ attach("H", _adjoint)
 attach("mH", property(_matrix_adjoint))
 
 
-def _set_real(self: Tensor, value: Any) -> None:
+def _set_real(self: Tensor, value: Tensor) -> None:
     real(self).copy_(value)
 
 
-def _set_imag(self: Tensor, value: Any) -> None:
+def _set_imag(self: Tensor, value: Tensor) -> None:
     imag(self).copy_(value)
 
 

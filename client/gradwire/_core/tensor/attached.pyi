@@ -390,7 +390,7 @@ class Attached:
         """The derivative of :func:`lgamma`: infinite at 0, NaN at negative integers; integers become floats."""
     def digamma_(self) -> Tensor:
         """In-place form of :func:`digamma`: writes the result into ``self``."""
-    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[_int, ...]:
+    def dim_order(self, *, ambiguity_check: _bool | Sequence[memory_format] = False) -> tuple[_int, ...]:
         """The dimensions from the one with the largest stride to the one with the smallest; 0 strides and extents of one
     element stay where they are."""
     def dist(self, other: Tensor, p: _float = 2) -> Tensor:
@@ -573,7 +573,7 @@ class Attached:
     @property
     def imag(self) -> Tensor: ...
     @imag.setter
-    def imag(self, value: Any) -> None: ...
+    def imag(self, value: Tensor) -> None: ...
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
         """A copy with the slices of ``alpha * source`` added at the indices along ``dim``; repeated ones add up."""
     def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Tensor:
@@ -974,7 +974,7 @@ class Attached:
     @property
     def real(self) -> Tensor: ...
     @real.setter
-    def real(self, value: Any) -> None: ...
+    def real(self, value: Tensor) -> None: ...
     def reciprocal(self, *, out: Tensor | None = None) -> Tensor:
         """``1 / self``; integers become floats."""
     def reciprocal_(self) -> Tensor:

@@ -37,9 +37,9 @@ class PowerTransform(Transform):
     domain, codomain = constraints.positive, constraints.positive
     bijective = True
 
-    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+    def __init__(self, exponent: Values, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
-        self.exponent: Any = exponent if isinstance(exponent, Tensor) else gw.tensor(exponent)
+        self.exponent: Tensor = exponent if isinstance(exponent, Tensor) else gw.tensor(exponent)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)

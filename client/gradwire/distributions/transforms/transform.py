@@ -264,7 +264,7 @@ identity_transform = ComposeTransform([])
 class IndependentTransform(Transform):
     """A transform of which the last batch dimensions are part of the event."""
 
-    def __init__(self, base_transform: Any, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform: Any = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims: int = reinterpreted_batch_ndims
@@ -323,7 +323,7 @@ class ReshapeTransform(Transform):
 
     bijective = True
 
-    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
+    def __init__(self, in_shape: Shape, out_shape: Shape, cache_size: int = 0) -> None:
         self.in_shape, self.out_shape = as_size(in_shape), as_size(out_shape)
         if prod(self.in_shape) != prod(self.out_shape):
             raise ValueError(f"events of shape {list(self.in_shape)} have other elements than {list(self.out_shape)}")

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import rnn
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .vector import parameters_to_vector, vector_to_parameters
+
+if TYPE_CHECKING:
+    from . import fusion as fusion
+    from . import parametrizations, parametrize, prune, stateless
+    from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
+    from .skipping import skip_init
+    from .spectral_normalization import remove_spectral_norm, spectral_norm
+    from .weight_normalization import remove_weight_norm, weight_norm
 
 # Imported when they are asked for: few programs need them.
 _LATER = {
@@ -23,7 +31,7 @@ _LATER = {
 _MODULES = ("fusion", "parametrizations", "parametrize", "prune", "stateless")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name not in _LATER:

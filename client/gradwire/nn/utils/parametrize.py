@@ -90,7 +90,7 @@ class ParametrizationList(ModuleList):
         unsafe: they may change dtype and shape.
     """
 
-    def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
+    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
         if not modules:
             raise ArgumentValueError("a ParametrizationList needs at least one parametrization")
         super().__init__(modules)
@@ -121,7 +121,7 @@ class ParametrizationList(ModuleList):
         if not unsafe:
             _need_like("what the parametrization gives", self(), like)
 
-    def right_inverse(self, value: Any) -> None:
+    def right_inverse(self, value: Tensor) -> None:
         """Set the originals so that the parametrizations give ``value``, as far as their inverses are right."""
         with no_grad():
             for parametrization in reversed(list(self)):
