@@ -56,7 +56,7 @@ class FrameJob:
         received: its time of arrival in nanoseconds.
         known: the metrics know the op families of its structure.
         whole: it carries its structure.
-        key, input_size, nodes: inputs of :mod:`.duration_predictor`; -1 until measured.
+        key, input_size, nodes: inputs of :mod:`.duration_predictor`; empty and -1 until measured.
         cpu_s: CPU seconds that it took.
         in_loop: it runs in the event loop.
         clock: cancels it before or during its run.
