@@ -79,7 +79,7 @@ derivative("det", self=("self result", _det))
 
 
 @joint_derivative("slogdet", saves="self result0", undefined=True)
-def slogdet_gradient(s: Saved, g_sign: Tensor | None, g_log: Tensor | None) -> Tensor | None:
+def slogdet_gradient(s: Saved, g_sign: Tensor | None, g_log: Tensor | None) -> Tensor:
     inverse = adjoint(F.inverse(s.self))
     scale = g_log
     if g_sign is not None and g_sign.dtype.is_complex:
@@ -87,7 +87,7 @@ def slogdet_gradient(s: Saved, g_sign: Tensor | None, g_log: Tensor | None) -> T
         turn = F.imag(g_sign * conj(s.result0))
         turned = F.complex(F.zeros_like(turn), turn)
         scale = turned if scale is None else turned + scale
-    return _matrix(scale) * inverse if scale is not None else None
+    return _matrix(scale) * inverse if scale is not None else F.zeros_like(s.self)  # a real sign is flat
 
 
 derivative("inverse", self=("result", lambda s, g: -(adjoint(s.result) @ g @ adjoint(s.result))))

@@ -221,9 +221,7 @@ def _by_facts(node: Node, arrived: list[Gradient], needed: list[bool], part: Nod
     facts = entry_of(op).keeping.facts if op is not None else None
     if op is None or facts is None:
         return _anything(node, arrived, needed)
-    if len(arrived) > 1:
-        arrived = [CONSTANT if a is None else a for a in arrived]
-    elif arrived[0] is None:
+    if len(arrived) == 1 and arrived[0] is None:
         return [None] * len(node.edges)
     again = part is not None and (part.region is not None or part.packed is not None)
     return _Play(node, op, facts, arrived, () if again else node.saved or ()).all(needed)
@@ -322,7 +320,17 @@ class _Play:
             return self._passed(outcome, name, item)
         outs = (operand if operand is not None else self.node.outs[0],)
         made: list[Input] = []
+        undefined: set[Any] = {f"grad{slot}" for slot, gradient in enumerate(self.arrived) if gradient is None}
         for told, *inputs in outcome:
+            sources = [i[0] if type(i) is list else i for i in inputs if i is not None]
+            defined = [i for i in sources if i not in undefined]
+            if len(defined) < len(sources):
+                if not defined or (told.partition(":")[0] in _PRODUCTS and len(sources) == 2):
+                    undefined.add(len(made))
+                    made.append(_NOTHING)
+                    continue
+                if told in _SUMS and len(sources) == 2:  # the other one is the gradient
+                    told, inputs = ":", defined
             operands: list[Input] = []
             for i in inputs:
                 if type(i) is str:
@@ -379,6 +387,9 @@ class _Play:
 
 
 _NOTHING: Final[Input] = (None, None)
+_PRODUCTS: Final = frozenset({"mul", "div", "matmul", "linalg_solve_triangular"})
+_SUMS: Final = frozenset({"add", "sub"})
+"""Steps of two operands whose result is undefined with one of them, and those that the other one is the result of."""
 
 
 def _arriving(gradient: Gradient) -> Input:
