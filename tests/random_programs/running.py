@@ -27,7 +27,7 @@ log = []
 
 
 def note(name, *values):
-    log.append([name, *(v.detach().tolist() if isinstance(v, torch.Tensor) else v for v in values)])
+    log.append([name, *(v.detach().clone().tolist() if isinstance(v, torch.Tensor) else v for v in values)])
 
 
 def halve(name, g):
@@ -328,7 +328,7 @@ LOOKS: dict[str, Any] = {
     "output_nr": lambda t: t.output_nr,
     "_version": lambda t: None if t.is_inference() else t._version,
     "is_inference": lambda t: t.is_inference(),
-    "values": lambda t: t.detach().tolist(),
+    "values": lambda t: t.detach().clone().tolist(),  # torch has zeros without memory, which only a copy shows
 }
 
 
