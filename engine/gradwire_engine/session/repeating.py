@@ -17,7 +17,6 @@ from gradwire_protocol.frames import ID_BITS, Problem, Reply, Timing
 from gradwire_protocol.records import mentioned
 
 from ..autograd.failures import Poison, Poisoned, problem_of
-from ..autograd.registry import row
 from ..autograd.tensor import Tensor
 from ..autograd.undo_log import UndoLog
 from .frame_executor import Buffers, FrameExecution, PreparedFrame, begin_frame
@@ -138,7 +137,7 @@ class Repetition(PreparedFrame):
         for reference in self.frame.stacked:
             try:
                 self._fail_again(place, iteration)
-                found.append(self._plain("clone", [run.result(reference)]))
+                found.append(self._plain("clone", run.result(reference)))
             except Poisoned as poisoned:
                 found.append(Poison(poisoned.problem))
             except (GradwireError, MemoryError) as error:
@@ -159,7 +158,7 @@ class Repetition(PreparedFrame):
                 continue
             try:
                 self._fail_again(place, 0)
-                found.append(self._plain("stack", [list(copies), 0]))
+                found.append(self._plain("stack", list(copies), 0))
             except Poisoned as poisoned:
                 return [Poison(poisoned.problem)] * len(self.frame.stacked)
             except (GradwireError, MemoryError) as error:
@@ -180,8 +179,8 @@ class Repetition(PreparedFrame):
         self.errors.append(problem)
         return Poison(problem)
 
-    def _plain(self, name: str, values: list[Any]) -> Tensor:
+    def _plain(self, name: str, *args: Any) -> Tensor:
         engine = self.session.engine
         engine.grad_enabled = False
-        found: Tensor = engine.run(row(name), values)
+        found: Tensor = engine.call(name, *args)
         return found
