@@ -74,7 +74,7 @@ class Device(StrictBackend):
 def two_devices() -> Session:
     """A session with NumPy and, as ``cuda:0``, strict arrays."""
     backends = Backends()
-    backends._open["cuda:0"] = Device()
+    backends["cuda:0"] = Device()
     return Session(seed=SEED, backends=backends)
 
 
