@@ -6,12 +6,12 @@ import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Self, overload
+from typing import Any, NoReturn, Self, overload
 
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, IndexOutOfRange
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, IndexOutOfRange
 
 from .._core.modules.module import Module, bracketed, indented
-from .._core.modules.parameter import Buffer, Parameter
+from .._core.modules.parameter import Parameter
 from .._core.tensor.tensor import Tensor
 
 
@@ -78,14 +78,14 @@ class _Numbered(Module):
             del entries[position(index, len(entries))]
         self._refill(entries)
 
-    def pop(self, index: int = -1) -> Module:
-        """Take out a module and return it."""
-        found = list(self)[position(index, len(self))]
-        del self[index]
-        return found
+    def __getitem__(self, index: Any) -> Any:
+        return list(self)[position(index, len(self))]
 
-    def __iadd__(self, other: Iterable[Module]) -> Self:
-        return self.extend(other)
+    def pop(self, key: int | slice = -1) -> Module:
+        """Take out a module, or a slice of them, and return it."""
+        found: Module = self[key]
+        del self[key]
+        return found
 
 
 class Sequential(_Numbered):
@@ -115,16 +115,24 @@ class Sequential(_Numbered):
     def __getitem__(self, index: int | slice) -> Module | Self:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return list(self)[position(index, len(self))]
+        found: Module = super().__getitem__(index)
+        return found
+
+    def extend(self, sequential: Iterable[Module]) -> Self:
+        """Add several modules at the end."""
+        return super().extend(sequential)
 
     def __add__(self, other: Any) -> Sequential:
-        if not isinstance(other, Sequential):
-            raise ArgumentValueError(f"a Sequential and {type(other).__name__} cannot be joined, only two Sequentials")
-        return Sequential(*self, *other)
+        return Sequential(*self, *_joinable(other))
+
+    def __iadd__(self, other: Any) -> Self:
+        return self.extend(_joinable(other))
 
     def __mul__(self, times: int) -> Sequential:
-        if not isinstance(times, int) or times <= 0:
-            raise ArgumentValueError(f"a Sequential can be repeated a positive number of times, not {times!r}")
+        if not isinstance(times, int):
+            raise ArgumentTypeError(f"a Sequential is repeated by an int, not {type(times).__name__}")
+        if times <= 0:
+            raise ArgumentValueError(f"a Sequential can be repeated a positive number of times, not {times}")
         return Sequential(*(module for _ in range(times) for module in self))
 
     __rmul__ = __mul__
@@ -133,6 +141,12 @@ class Sequential(_Numbered):
         entries = list(self * times)
         self._refill(entries)
         return self
+
+
+def _joinable(other: Any) -> Sequential:
+    if not isinstance(other, Sequential):
+        raise ArgumentValueError(f"a Sequential and {type(other).__name__} cannot be joined, only two Sequentials")
+    return other
 
 
 class ModuleList(_Numbered):
@@ -151,10 +165,14 @@ class ModuleList(_Numbered):
     def __getitem__(self, index: int | slice) -> Module | Self:
         if isinstance(index, slice):
             return type(self)(list(self)[index])
-        return list(self)[position(index, len(self))]
+        found: Module = super().__getitem__(index)
+        return found
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList(chain(self, other))
+
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
 
     def __repr__(self) -> str:
         """Like any module's, with runs of modules that print alike written once."""
@@ -232,8 +250,12 @@ class ModuleDict(Module):
 
 
 def _kept(value: Any) -> Any:
-    """A plain tensor becomes a parameter; everything else is kept as it is."""
-    return value if not isinstance(value, Tensor) or isinstance(value, (Parameter, Buffer)) else Parameter(value)
+    """A tensor becomes a parameter, a buffer too; everything else is kept as it is."""
+    return value if not isinstance(value, Tensor) or isinstance(value, Parameter) else Parameter(value)
+
+
+def _not_called(kind: type) -> NoReturn:
+    raise ArgumentError(f"a {kind.__name__} holds parameters and computes nothing: it cannot be called")
 
 
 def _described(value: Any, kind: str) -> str:
@@ -283,6 +305,9 @@ class ParameterList(Module):
     def __iadd__(self, values: Iterable[Any]) -> Self:
         return self.extend(values)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        _not_called(ParameterList)
+
     def extra_repr(self) -> str:
         return "\n".join(f"  ({i}): {_described(v, str(getattr(v, 'dtype', '')))}" for i, v in enumerate(self))
 
@@ -296,15 +321,17 @@ class ParameterDict(Module):
         if parameters is not None:
             self.update(parameters)
 
-    def __getitem__(self, key: str) -> Any:
-        if key not in self._keys:
-            raise KeyError(key)
-        return getattr(self, key)
-
-    def __setitem__(self, key: str, value: Any) -> None:
+    @staticmethod
+    def _checked(key: Any) -> str:
         if not isinstance(key, str):
             raise ArgumentTypeError(f"a key is a string, not {type(key).__name__}")
-        self._keys[key] = None
+        return key
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self, self._checked(key))
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._keys[self._checked(key)] = None
         setattr(self, key, _kept(value))
 
     def __delitem__(self, key: str) -> None:
@@ -353,6 +380,8 @@ class ParameterDict(Module):
 
     def popitem(self) -> tuple[str, Any]:
         """Take out the last key and value."""
+        if not self._keys:
+            raise KeyError("the ParameterDict is empty")
         key = list(self._keys)[-1]
         return key, self.pop(key)
 
@@ -363,17 +392,22 @@ class ParameterDict(Module):
 
     def copy(self) -> ParameterDict:
         """A dictionary with the same values, not copies of them."""
-        return ParameterDict(dict(self.items()))
+        return ParameterDict(self.items())
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A dictionary with one value under several keys."""
-        return ParameterDict(dict.fromkeys(keys, default))
+        return ParameterDict((key, default) for key in keys)
 
     def update(self, parameters: Any) -> None:
-        """Add values from a mapping or from pairs of key and value, replacing those of equal keys."""
+        """Add values from a mapping or from pairs of key and value, replacing those of equal keys.
+
+        The order is kept, except that of a mapping that is no ``OrderedDict``: it is added in the order of its keys.
+        """
         if not isinstance(parameters, Iterable):
             raise ArgumentTypeError(f"update takes a mapping or pairs, not {type(parameters).__name__}")
         pairs = parameters.items() if isinstance(parameters, (Mapping, ParameterDict)) else parameters
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            pairs = sorted(pairs, key=operator.itemgetter(0))
         for key, value in pairs:
             self[key] = value
 
@@ -382,14 +416,17 @@ class ParameterDict(Module):
         joined.update(other)
         return joined
 
-    def __ror__(self, other: Any) -> ParameterDict:
-        joined = ParameterDict(other)
+    def __ror__(self, other: Any) -> Any:
+        joined = other.copy()
         joined.update(self)
         return joined
 
     def __ior__(self, other: Any) -> Self:
         self.update(other)
         return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        _not_called(ParameterDict)
 
     def extra_repr(self) -> str:
         shown = ((k, v, v.type() if isinstance(v, Tensor) else "") for k, v in self.items())
