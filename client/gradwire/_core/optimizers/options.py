@@ -32,9 +32,12 @@ def note_number(value: Tensor, known: float) -> None:
     value.__dict__["_number"] = (value._version, known)
 
 
-def single(value: float) -> float:
-    """A number as precise as PyTorch's tensors of one number are: float32, unless the default dtype is float64."""
-    return value if get_default_dtype() is float64 else float(np.float32(value))
+def single(value: Any) -> Any:
+    """A number as precise as PyTorch's tensors of one number are: float32, unless the default dtype is float64.
+
+    A tensor stays what it is.
+    """
+    return value if isinstance(value, Tensor) or get_default_dtype() is float64 else float(np.float32(value))
 
 
 def check_rate(lr: Any, lowest: float = 0.0) -> None:
