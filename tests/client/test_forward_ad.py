@@ -291,6 +291,24 @@ def test_a_derivative_is_one_round_trip(round_trips):
     assert round_trips() == 1
 
 
+@pytest.mark.parametrize("lookup", ["embedding", "embedding_bag"])
+def test_shortening_the_rows_of_a_table_leaves_its_tangent(lookup):
+    table, rows = [[3.0, 4.0], [0.1, 0.2], [6.0, 8.0]], [[0, 1], [2, 2]]
+
+    def shortened(lib, fwd, name):
+        weight = lib.tensor(table)
+        with fwd.dual_level():
+            dual = fwd.make_dual(weight, lib.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+            found = fwd.unpack_dual(getattr(lib.nn.functional, name)(lib.tensor(rows), dual, max_norm=1.0))
+            return [t.numpy() for t in (found.primal, found.tangent, fwd.unpack_dual(dual).tangent, weight)]
+
+    expected = shortened(torch, torch_fwd, "embedding")  # PyTorch has no forward mode for bags, which are means here
+    if lookup == "embedding_bag":
+        expected[:2] = [looked_up.mean(1) for looked_up in expected[:2]]
+    for ours, theirs in zip(shortened(gradwire, our_fwd, lookup), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
 def test_levels_of_two_threads_do_not_meet():
     import threading
 

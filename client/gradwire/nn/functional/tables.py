@@ -45,8 +45,8 @@ def _padding(name: str, weight: Tensor, padding_idx: int | None) -> int:
 
 
 def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
-    with no_grad():
-        call("embedding_renorm_", weight, input, float(max_norm), float(norm_type))
+    with no_grad():  # detached: the rows' tangents stay as they are, though their values change
+        call("embedding_renorm_", weight.detach(), input, float(max_norm), float(norm_type))
 
 
 def embedding_bag(
