@@ -74,6 +74,42 @@ def asarray_of_a_tensor_shares_its_memory(lib):
     )
 
 
+def leaf_and_result(lib):
+    x = lib.ones(2, requires_grad=True)
+    return x, x * 2
+
+
+@claims
+def asarray_keeps_history_unless_told_otherwise(lib):
+    found = []
+    for options in (
+        {}, {"copy": True}, {"dtype": lib.float64}, {"requires_grad": True}, {"requires_grad": True, "copy": True},
+        {"requires_grad": False}, {"requires_grad": False, "copy": True},
+    ):  # fmt: skip
+        for source in leaf_and_result(lib):
+            made = lib.asarray(source, **options)
+            found.append((made is source, made.requires_grad, made.is_leaf, source.requires_grad))
+    return found
+
+
+@claims
+def asarray_under_no_grad_makes_leaves_that_require_grad(lib):
+    x, _ = leaf_and_result(lib)
+    with lib.no_grad():
+        made = lib.asarray(x, copy=True)
+    return made.requires_grad, made.is_leaf
+
+
+@claims
+def asarray_refuses_a_gradient_of_integers(lib):
+    x, _ = leaf_and_result(lib)
+    return (
+        raises(lambda: lib.asarray(x, dtype=lib.int64)),
+        raises(lambda: lib.asarray(lib.ones(2), dtype=lib.int64, requires_grad=True)),
+        lib.asarray(x, dtype=lib.int64, requires_grad=False),
+    )
+
+
 @claims
 def buffers_become_tensors(lib):
     data = bytearray(ARRAY.tobytes())
@@ -108,7 +144,10 @@ def dlpack_goes_both_ways(lib):
         there.tolist(), there.dtype.name, x.__dlpack_device__()[0] == 1, lib.from_dlpack(ARRAY),
         lib.from_dlpack(ARRAY.__dlpack__()),
         lib.from_dlpack(x), raises(lambda: lib.ones(2, requires_grad=True).__dlpack__()),
-        lib.from_dlpack(lib.utils.dlpack.to_dlpack(x)) if lib is torch else lib.from_dlpack(lib.to_dlpack(x)),
+        lib.from_dlpack(lib.utils.dlpack.to_dlpack(x)), lib.utils.dlpack.from_dlpack(x) is x,
+        lib.from_dlpack(lib.utils.dlpack.to_dlpack(lib.ones(2, requires_grad=True))),
+        raises(lambda: lib.from_dlpack(lib.ones(2, requires_grad=True))),
+        [lib.utils.dlpack.DLDeviceType(kind).name for kind, _ in (x.__dlpack_device__(), (2, 0))],
     )  # fmt: skip
 
 

@@ -1,16 +1,16 @@
-"""``torch.utils``: checkpointing, hook handles, and data sets."""
+"""``torch.utils``: checkpointing, hook handles, DLPack, and data sets."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from . import checkpoint, hooks
+from . import checkpoint, deterministic, dlpack, hooks
 
 if TYPE_CHECKING:
     from . import data
 
-__all__ = ["checkpoint", "data", "hooks"]
+__all__ = ["checkpoint", "data", "deterministic", "dlpack", "hooks"]
 
 
 def __getattr__(name: str) -> object:

@@ -5,6 +5,8 @@ A tensor's memory is on the server, so nothing is shared: what PyTorch would vie
 
 from __future__ import annotations
 
+import warnings
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from ..context.argument_types import Device
 from ..context.numpy_dtypes import NUMPY_DTYPES
 from ..dispatch.dispatch import call
 from ..tensor.tensor import Tensor
-from .creation import finish, place, tensor, upload
+from .creation import place, tensor, upload
 from .methods import attach
 
 
@@ -26,27 +28,40 @@ def asarray(
     dtype: DType | None = None,
     device: Device = None,
     copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """A tensor of a tensor, an array of any library, a buffer, a number or nested sequences of numbers.
 
-    A tensor that already is as wanted is returned as an alias of its memory, unless ``copy=True``. Everything else is
-    copied to the server.
+    A tensor that already is as wanted is returned itself, unless ``copy=True``. Everything else is copied to the
+    server. The history of a tensor is kept unless ``requires_grad=False``; a leaf requires grad afterwards if it is
+    asked to, or, where nothing is said, if the tensor did.
 
     Raises:
         ArgumentValueError: for ``copy=False`` where the values have to be copied.
+        DTypeError: where a gradient is wanted of a dtype that has none.
     """
     if isinstance(obj, Tensor):
         target = place(device, obj._session) if device is not None else obj._meta.device
         fits = (dtype is None or obj.dtype is dtype) and obj._meta.device == target
         if copy is False and not fits:
             raise ArgumentValueError("copy=False, but another dtype or device needs a copy")
-        if fits and not copy:
-            return finish(obj.detach() if obj.requires_grad and not requires_grad else obj, requires_grad)
-        return finish(call("to", obj.detach(), dtype or obj.dtype, target, True), requires_grad)
+        if requires_grad is None and obj.requires_grad:
+            warnings.warn(
+                "asarray: the result requires grad as the tensor does, which PyTorch has changed: say requires_grad",
+                stacklevel=2,
+            )
+        wanted = obj.requires_grad if requires_grad is None else requires_grad
+        made = obj
+        if not fits:
+            made = call("to", obj, dtype or obj.dtype, target, True)
+        elif copy:
+            made = obj.clone()
+        if made.is_leaf:
+            return made if made.requires_grad == wanted else made.requires_grad_(wanted)
+        return made if wanted else made.detach()
     if copy is False:
         raise ArgumentValueError(f"copy=False, but a {type(obj).__name__} must be copied to the server")
-    return tensor(_as_array(obj), dtype=dtype, device=device, requires_grad=requires_grad)
+    return tensor(_as_array(obj), dtype=dtype, device=device, requires_grad=bool(requires_grad))
 
 
 def _as_array(obj: Any) -> Any:
@@ -92,6 +107,26 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
     return upload(array, dtype, None, requires_grad)
 
 
+class DLDeviceType(IntEnum):
+    """The kinds of devices by their numbers in DLPack."""
+
+    kDLCPU = 1
+    kDLCUDA = 2
+    kDLCUDAHost = 3
+    kDLOpenCL = 4
+    kDLVulkan = 7
+    kDLMetal = 8
+    kDLVPI = 9
+    kDLROCM = 10
+    kDLROCMHost = 11
+    kDLExtDev = 12
+    kDLCUDAManaged = 13
+    kDLOneAPI = 14
+    kDLWebGPU = 15
+    kDLHexagon = 16
+    kDLMAIA = 17
+
+
 class _Capsule:
     """A DLPack capsule of the host's memory, as NumPy takes it."""
 
@@ -110,26 +145,33 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
 
     Raises:
         ArgumentValueError: for ``copy=False``, unless it is a tensor of gradwire's.
+        BufferError: for a tensor of gradwire's that requires grad.
     """
     if isinstance(ext_tensor, Tensor):
-        return asarray(ext_tensor, device=device, copy=copy)
+        _check_exported(ext_tensor)
+        made = asarray(ext_tensor, device=device, copy=copy)
+        return made.detach() if made is ext_tensor else made
     if copy is False:
         raise ArgumentValueError("copy=False, but an array of another library must be copied to the server")
     source = ext_tensor if hasattr(ext_tensor, "__dlpack__") else _Capsule(ext_tensor)
     return tensor(np.from_dlpack(source), device=device)
 
 
+def _check_exported(tensor: Tensor) -> None:
+    if tensor.requires_grad:
+        raise BufferError("a tensor that requires grad is not exported: use detach()")
+
+
 def to_dlpack(tensor: Tensor) -> Any:
     """A DLPack capsule of a copy of the values in the host's memory. One round trip."""
-    return _dlpack(tensor)
+    return _dlpack(tensor.detach())
 
 
 def _dlpack(
     self: Any, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
 ) -> Any:
     """The values as a DLPack capsule, of a copy in the host's memory. One round trip."""
-    if self.requires_grad:
-        raise BufferError("a tensor that requires grad is not exported: use detach()")
+    _check_exported(self)
     if self.dtype is bfloat16:
         raise BufferError("NumPy, through which tensors are exported, has no bfloat16: use .float()")
     if copy is False:
@@ -139,9 +181,9 @@ def _dlpack(
     return self._fetch().__dlpack__()
 
 
-def _dlpack_device(self: Any) -> tuple[int, int]:
+def _dlpack_device(self: Any) -> tuple[DLDeviceType, int]:
     """The host: that is where the exported copy is."""
-    return 1, 0
+    return DLDeviceType.kDLCPU, 0
 
 
 def _array_wrap(self: Any, array: np.ndarray[Any, Any], context: Any = None, return_scalar: bool = False) -> Tensor:
@@ -154,4 +196,4 @@ attach("__dlpack_device__", _dlpack_device)
 attach("__array_wrap__", _array_wrap)
 attach("__array_priority__", 1000)  # arithmetic with an array is the tensor's
 
-__all__ = ["asarray", "from_dlpack", "frombuffer", "to_dlpack"]
+__all__ = ["DLDeviceType", "asarray", "from_dlpack", "frombuffer", "to_dlpack"]

@@ -7,6 +7,7 @@ from gradwire._core.backward.backward import Tensors
 from gradwire._core.context.layouts import layout as _layout, memory_format
 from gradwire._core.context.size import device
 from gradwire._core.surface.generator import Generator
+from gradwire._core.surface.interchange import DLDeviceType
 from gradwire._core.tensor.tensor import Tensor
 from gradwire.return_types import aminmax as _aminmax, cummax as _cummax, cummin as _cummin, frexp as _frexp, geqrf as _geqrf, histogram as _histogram, kthvalue as _kthvalue, max as _max, median as _median, min as _min, mode as _mode, nanmedian as _nanmedian, qr as _qr, slogdet as _slogdet, sort as _sort, svd as _svd, topk as _topk, triangular_solve as _triangular_solve
 from gradwire_protocol.dtypes import DType
@@ -31,7 +32,7 @@ class Attached:
         """Refuse ``del x[...]``: a tensor's shape is fixed."""
     def __dlpack__(self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any:
         """The values as a DLPack capsule, of a copy in the host's memory. One round trip."""
-    def __dlpack_device__(self) -> tuple[_int, _int]:
+    def __dlpack_device__(self) -> tuple[DLDeviceType, _int]:
         """The host: that is where the exported copy is."""
     def __eq__(self, other: Tensor | complex) -> Tensor: ...  # type: ignore[override]
     def __floordiv__(self, other: Tensor | complex) -> Tensor: ...
