@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -20,6 +22,21 @@ OPS = {
     "zeros": lambda lib, x: lib.zeros_like(x), "joined": lambda lib, x: lib.cat([x.sin(), x * x], -2 % x.ndim),
     "with a scalar tensor": lambda lib, x: x * lib.ones(()),
 }  # fmt: skip
+
+
+INTO = {
+    "sin": lambda lib, x, out: lib.sin(x, out=out), "add": lambda lib, x, out: lib.add(x, x, out=out),
+    "eq": lambda lib, x, out: lib.eq(x, x, out=out), "a sum": lambda lib, x, out: lib.sum(x, 0, out=out),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", INTO)
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_an_empty_out_takes_them(order: tuple[int, ...], op: str) -> None:
+    theirs, ours = (
+        INTO[op](lib, lib.zeros(1, 1, 4, 12)[..., ::2].permute(order), lib.empty(0)) for lib in (torch, gradwire)
+    )
+    assert ours.stride() == theirs.stride()
 
 
 @pytest.mark.parametrize("op", OPS)

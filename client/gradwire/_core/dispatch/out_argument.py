@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from gradwire_protocol.dtypes import DType, uint8
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, DeviceError, DTypeError, GraphError
-from gradwire_protocol.meta import meta
+from gradwire_protocol.meta import contiguous_stride, meta
 from gradwire_protocol.out import Out
 from gradwire_protocol.overlap import Overlap, Region, find_overlap
 from gradwire_protocol.promotion import can_cast
@@ -84,7 +84,7 @@ def into(name: str, how: Out, result: Any, out: Any, given: Iterable[Any] = ()) 
         described = result._known_meta()
         if (
             Out.ROW_MAJOR not in how
-            and not described.contiguous
+            and described.stride != contiguous_stride(described.shape)
             and is_dense(described.shape, described.stride)
             and out._id >= 0
         ):
