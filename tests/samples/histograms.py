@@ -43,6 +43,8 @@ def histogramdd(make: Make) -> Samplings:
         yield Sample(x, (2, 1), weight=make(30, low=0.5, high=2).detach(), density=density)
     yield Sample(make(2, 3, 1).detach(), (5,))
     yield Sample(torch.full((3, 1), 2, dtype=make.dtype), (4,))
+    yield Sample(torch.zeros(5, 0, dtype=make.dtype), (), density=True)
+    yield Sample(torch.zeros(2, 5, 0, dtype=make.dtype), ())
     yield Sample(x, (3,)).fails()
     yield Sample(x, (3, 0)).fails()
     yield Sample(x, (3, 4), range=(0.0, 1.0)).fails()

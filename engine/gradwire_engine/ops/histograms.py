@@ -61,7 +61,7 @@ def histc(xp: Namespace, x: Array, bins: int, low: float, high: float) -> Array:
 def _counted(xp: Namespace, points: Array, edges: list[Array], weight: Array | None, density: bool) -> Array:
     """How many points, or how much weight, each cell holds. The last interval of a dimension includes its end."""
     shape = tuple(len(edge) - 1 for edge in edges)
-    points = points.reshape(-1, len(edges))
+    points = points.reshape(math.prod(points.shape[:-1]), len(edges))
     cell, inside = xp.zeros(len(points), xp.int64), xp.ones(len(points), bool)
     for d, edge in enumerate(edges):
         at = points[:, d]
@@ -69,6 +69,8 @@ def _counted(xp: Namespace, points: Array, edges: list[Array], weight: Array | N
         place = xp.where(at == edge[-1], shape[d] - 1, place)
         inside &= (at >= edge[0]) & (at <= edge[-1])
         cell = cell * shape[d] + place
+    if not edges:  # PyTorch counts no points there
+        inside[:] = False
     weights = None if weight is None else weight.reshape(-1)[inside]
     counts = xp.bincount(cell[inside], weights, minlength=math.prod(shape)).reshape(shape).astype(points.dtype)
     if density:
