@@ -20,6 +20,19 @@ def matrix(torch):
     return torch.arange(6.0).reshape(2, 3)
 
 
+def nested(depth):
+    found = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+def cyclic(*entries):
+    found = list(entries)
+    found.append(found)
+    return found
+
+
 def twice(torch):
     y = (leaf(torch) ** 2).sum()
     y.backward()
@@ -92,6 +105,20 @@ MISTAKES = {
     "materialize_grads against allow_unused": lambda t: t.autograd.grad(
         leaf(t).sum(), leaf(t), materialize_grads=True, allow_unused=False
     ),
+    "a sequence that contains itself": lambda t: t.tensor(cyclic(0)),
+    "a sequence that contains itself, of rows": lambda t: t.as_tensor([[1, 2], cyclic(0)]),
+    "a sequence nested too deeply": lambda t: t.tensor(nested(500)),
+    "a sequence of too many dimensions": lambda t: t.tensor(nested(130)),
+    "no layout": lambda t: t.zeros(2, layout=3),
+    "no layout of a copy in shape": lambda t: t.ones(2).new_full((2,), 1, layout="strided"),
+    "no layout of a window": lambda t: t.hann_window(3, layout=3),
+    "unique of slices without elements": lambda t: t.unique(t.ones(2, 0), dim=0),
+    "unique_consecutive of slices without elements": lambda t: t.unique_consecutive(t.ones(0, 0), dim=0),
+    "index_select of two from a 0-dim tensor": lambda t: t.ones(()).index_select(0, t.tensor([0, 0])),
+    "isin of numbers": lambda t: t.isin(1, 2),
+    "isin of complex numbers": lambda t: t.isin(t.ones(2), t.ones(2, dtype=t.complex64)),
+    "isin of bools": lambda t: t.isin(t.ones(2), t.ones(2, dtype=t.bool)),
+    "_make_subclass of no subclass": lambda t: t.Tensor._make_subclass(list, t.ones(2)),
     "an attribute that is not there": lambda t: t.ones(2).no_such_thing,
 }
 
@@ -99,6 +126,20 @@ MISTAKES = {
 @pytest.mark.parametrize("what", MISTAKES)
 def test_a_mistake(what):
     same(MISTAKES[what])
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("shape", [(3,), (0,), (2, 3), (0, 3), (3, 0), (2, 3, 2), (2, 0, 3)])
+def test_index_select_out_of_range(shape, dim):
+    if dim < len(shape):
+        same(lambda t: t.zeros(shape).index_select(dim, t.tensor([0, 5])).tolist())
+
+
+def test_a_sparse_layout_is_refused():
+    for make in (gradwire.zeros, gradwire.empty, gradwire.rand):
+        with pytest.raises(NotImplementedError, match="sparse_coo"):
+            make(2, layout=gradwire.sparse_coo)
+    assert gradwire.zeros(2, layout=gradwire.strided).tolist() == [0, 0]
 
 
 SAYS = {

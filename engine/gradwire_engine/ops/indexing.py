@@ -313,7 +313,9 @@ def _slices(dim: int, ndim: int, index: Array) -> tuple[Array | slice, ...]:
 def index_select(xp: Namespace, x: Array, dim: int, index: Array) -> Array:
     x = at_least_1d(x)
     axis = dim % x.ndim
-    check_range(xp, "index_select", index, axis, x.shape[axis], IndexOutOfRange)
+    # PyTorch's two routines for it raise different classes.
+    error = IndexOutOfRange if x.ndim == 1 or (x.size and axis != 1) else KernelError
+    check_range(xp, "index_select", index, axis, x.shape[axis], error)
     return xp.take(x, index.reshape(-1), axis=axis)
 
 

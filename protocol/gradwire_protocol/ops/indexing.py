@@ -296,10 +296,10 @@ def index_select(self: Tensor, dim: int, index: Tensor) -> Inference:
     at = canonical_dim(dim, self.ndim)
     length = need_vector("index_select", index)
     need_index("index_select", index)
-    need_extent("index_select", self, extent_of(self, at), index)
+    need_extent("index_select", self, extent_of(self, at), index, IndexOutOfRange if self.ndim == 1 else ShapeError)
     if not self.shape:
         if length != 1:
-            raise IndexOutOfRange(f"index_select: a 0-dim tensor has one element, the index names {length}")
+            raise ShapeError(f"index_select: a 0-dim tensor has one element, the index names {length}")
         return new((), self.dtype, self.device)
     return new(with_entry(self.shape, at, length), self.dtype, self.device)
 

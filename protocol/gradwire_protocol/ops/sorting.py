@@ -93,6 +93,8 @@ def _distinct(name: str, self: Meta, inverse: bool, counts: bool, dim: int | Non
         places = self.shape
     else:
         at = canonical_dim(dim, self.ndim)
+        if any(extent == 0 for i, extent in enumerate(self.shape) if i != at):
+            raise ArgumentError(f"{name}: slices of {self!r} along dimension {at} have no elements to compare")
         parts = [new(with_entry(self.shape, at, UNKNOWN), self.dtype, self.device, compute=self.dtype)]
         places = (extent_of(self, at),)
     if inverse:

@@ -11,7 +11,7 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
 from ..context.argument_types import Device
-from ..context.layouts import layout
+from ..context.layouts import check_layout, layout
 from ..dispatch.dispatch import call
 from ..dispatch.out_argument import accepts_out
 from ..surface.creation import finish, place
@@ -32,6 +32,7 @@ def normal(
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
             raise ArgumentTypeError("normal of numbers needs a size")
+        check_layout("normal", layout)
         return finish(call("normal", mean, std, tuple(size), dtype, place(device)), requires_grad)
     if isinstance(mean, Tensor) and isinstance(std, Tensor) and std.dtype is not mean.dtype:
         std = std.to(mean.dtype)

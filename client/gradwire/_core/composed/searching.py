@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradwire_protocol import dtypes
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, ShapeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, DTypeError, ShapeError
 from gradwire_protocol.out import Out
 from gradwire_protocol.shapes import canonical_dim
 
@@ -136,9 +136,19 @@ def unique_consecutive(
 def isin(
     elements: Tensor | float, test_elements: Tensor | float, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
-    """Which elements occur among the others."""
+    """Which elements occur among the others.
+
+    Raises:
+        ArgumentTypeError: for two numbers.
+        DTypeError: for bools and complex numbers.
+    """
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise ArgumentTypeError("isin: one of the operands must be a tensor")
     pool = test_elements if isinstance(test_elements, Tensor) else tensor(test_elements)
     asked = elements if isinstance(elements, Tensor) else tensor(elements)
+    for operand in (asked, pool):
+        if operand.is_complex() or operand.dtype is dtypes.bool_:
+            raise DTypeError(f"isin is not defined for {operand.dtype.name} tensors")
     found = call("any", call("eq", call("unsqueeze", asked, -1), ravel(pool)), -1)
     return call("logical_not", found) if invert else found
 

@@ -11,6 +11,7 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, DTypeError
 
 from ..context.late_signatures import takes_options
+from ..context.layouts import check_layout
 from ..context.numpy_dtypes import NUMPY_DTYPES
 from ..session.current_session import current_session
 from ..surface.creation import upload
@@ -31,8 +32,8 @@ def _window(name: str, length: Any, periodic: bool, formula: Formula, options: d
     wanted = options.pop("dtype", None)
     dtype = dtypes.OF_PYTHON_TYPES.get(wanted, wanted) or current_session().default_dtype
     device, requires_grad = options.pop("device", None), options.pop("requires_grad", False)
-    for accepted in ("layout", "pin_memory"):
-        options.pop(accepted, None)
+    check_layout(name, options.pop("layout", None))
+    options.pop("pin_memory", None)
     if options:
         raise ArgumentTypeError(f"{name}() got an unexpected argument {sorted(options)[0]!r}")
     if isinstance(length, bool) or not hasattr(length, "__index__"):

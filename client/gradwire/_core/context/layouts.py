@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gradwire_protocol.errors import ArgumentError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, Unsupported
 from gradwire_protocol.meta import Meta
 
 
@@ -21,6 +21,20 @@ class layout:
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
+
+
+def check_layout(name: str, order: layout | None) -> None:
+    """Check that a new tensor may have a layout.
+
+    Raises:
+        ArgumentTypeError: for what is no layout.
+        Unsupported: for a sparse one.
+    """
+    if order is None or order is strided:
+        return
+    if not isinstance(order, layout):
+        raise ArgumentTypeError(f"{name}: layout is one of torch's layouts, not {order!r:.60}")
+    raise Unsupported(f"{name}: there are no {order!r} tensors, only strided ones")
 
 
 class memory_format:

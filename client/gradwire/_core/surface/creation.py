@@ -24,10 +24,11 @@ from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import INFERENCE_MODE, check_can_require_grad
 from gradwire_protocol.out import Out
 from gradwire_protocol.promotion import ScalarKind, join
+from gradwire_protocol.shapes import MAX_DIMS
 
 from ..context.default_device import PLACES
 from ..context.late_signatures import called_as, takes_options
-from ..context.layouts import check_order, layout
+from ..context.layouts import check_layout, check_order, layout
 from ..context.modes import MODES
 from ..context.numpy_dtypes import DTYPES, NUMPY_DTYPES
 from ..context.size import Size
@@ -130,7 +131,10 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
         try:
             shape, flat = _flatten(data, arrays)
         except RecursionError:
-            raise ArgumentValueError("the sequences are nested too deeply, or one contains itself") from None
+            kind = ArgumentTypeError if _contains_itself(data) else ArgumentValueError
+            raise kind("the sequences are nested too deeply, or one contains itself") from None
+        if len(shape) > MAX_DIMS:
+            raise ArgumentValueError(f"a tensor has at most {MAX_DIMS} dimensions, not {len(shape)}")
         found = dtype or _dtype_of(flat, arrays)
         try:
             array = np.array([_plain(v) for v in flat], dtype=_carrier(found)).reshape(shape)
@@ -167,7 +171,7 @@ def _check_fits(array: np.ndarray[Any, Any], dtype: DType) -> None:
         return
     if array.dtype.kind == "c":
         raise ArgumentTypeError(f"a complex number does not become {dtype.name}: give its real part")
-    if array.dtype.kind not in "if":
+    if array.dtype.kind not in "iuf" or (array.dtype.kind == "u" and int(array.max()) >= 1 << 63):
         raise ArgumentValueError(f"a value does not fit into {dtype.name}: it has more than 64 bits")
     held = np.iinfo(NUMPY_DTYPES[dtype])
     wraps = held.min == 0 and array.dtype.kind == "i"
@@ -225,6 +229,23 @@ def _flatten(data: Any, arrays: set[DType]) -> tuple[tuple[int, ...], list[Any]]
     return (len(data), *first), [v for _, flat in parts for v in flat]
 
 
+def _contains_itself(data: Any) -> bool:
+    """Whether a sequence is an entry of itself, at any depth."""
+    above: set[int] = set()
+    todo = [(data, False)]
+    while todo:
+        value, left = todo.pop()
+        if left:
+            above.discard(id(value))
+        elif id(value) in above:
+            return True
+        elif isinstance(value, (list, tuple)):
+            above.add(id(value))
+            todo.append((value, True))
+            todo += [(entry, False) for entry in value if isinstance(entry, (list, tuple))]
+    return False
+
+
 def _element(tensor: Tensor) -> Any:
     """A tensor among numbers is one itself, whatever its shape.
 
@@ -272,7 +293,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:
-    """``Tensor(2, 3)`` and ``Tensor([1, 2])``: uninitialised of a size, or from data, in the default dtype.
+    """``Tensor(2, 3)``, ``Tensor([1, 2])`` and ``Tensor()``: of a size, from data, or empty, in the default dtype.
 
     Raises:
         ArgumentError: for a tensor and a device.
@@ -283,7 +304,7 @@ def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("device") is not None:
             raise ArgumentError("Tensor() of a tensor takes no device: use torch.as_tensor, or .to()")
         return args[0].detach()
-    return empty(*args, **kwargs)
+    return empty(*args, **kwargs) if args or "size" in kwargs else empty(0, **kwargs)
 
 
 def _sized(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
@@ -311,7 +332,7 @@ def _options(name: str, options: dict[str, Any]) -> tuple[Any, Any, bool]:
     dtype, device = OF_PYTHON_TYPES.get(dtype := options.pop("dtype", None), dtype), options.pop("device", None)
     requires = bool(options.pop("requires_grad", False))
     options.pop("pin_memory", None)
-    options.pop("layout", None)
+    check_layout(name, options.pop("layout", None))
     options.pop("memory_format", None)
     if options:
         raise ArgumentTypeError(f"{name} got an unexpected argument {sorted(options)[0]!r}")

@@ -32,6 +32,8 @@ def _torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any
 
 def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Any:
     """The memory of a tensor as one of a subclass, without its history."""
+    if not issubclass(cls, Tensor):
+        raise ArgumentTypeError(f"a tensor can become one of a subclass of Tensor, not of {cls!r:.60}")
     with without_classes(), within(()):
         made = as_class(call("detach", data), cls)
     return made.requires_grad_() if require_grad else made
@@ -50,10 +52,8 @@ def _new_form(cls: type[Tensor], *args: Any, device: Any = None) -> Tensor:
 @called_as(_new_form)
 def _new_tensor(cls: type[Tensor], *args: Any, **kwargs: Any) -> Any:
     """``Tensor(...)``: see :func:`.creation.legacy_tensor`."""
-    if args or kwargs:
-        made = legacy_tensor(cls, *args, **kwargs)
-        return made if cls is Tensor else as_class(made, cls)
-    raise ArgumentTypeError("use gradwire.tensor(data) or gradwire.empty(size) to make a tensor")
+    made = legacy_tensor(cls, *args, **kwargs)
+    return made if cls is Tensor else as_class(made, cls)
 
 
 _new_tensor.__name__ = "__new__"
