@@ -72,6 +72,7 @@ def test_old_types_are_what_a_tensor_is_cast_to(name):
             cast = lib.tensor([0.0, 1.0]).type(wanted)
             assert isinstance(cast, getattr(lib, name)) and cast.type() == f"torch.{name}"
             assert lib.tensor([0.0, 1.0]).type(cast.dtype).dtype is cast.dtype
+        assert lib.tensor([1]).type(lib.Tensor).dtype is lib.tensor([1]).type("torch.Tensor").dtype is lib.float32
         assert lib.zeros(1, dtype=lib.complex64).type() == "torch.ComplexFloatTensor"
         assert lib.nn.Linear(1, 1).type(lib.DoubleTensor).weight.dtype is lib.float64
         with pytest.raises(ValueError):

@@ -35,6 +35,38 @@ def kinds(values):
 
 
 @claim
+def a_subclass_may_have_slots(lib):
+    class Slotted(lib.Tensor):
+        __slots__ = ("tag",)
+
+    x = lib.ones(2, requires_grad=True)
+    seen = (x * 2).as_subclass(Slotted)
+    seen.tag = "mine"
+    seen.sum().backward()
+    leaf = lib.Tensor._make_subclass(Slotted, lib.ones(2), True)
+    (leaf * 3).sum().backward()
+    made = Slotted(2)
+    made.zero_()
+    return (
+        kinds([seen, seen + 1, leaf, made]), seen.tag, seen.detach(), seen.grad_fn.name(), x.grad, leaf.grad,
+        leaf.is_leaf, made.shape, hasattr(made, "tag"),
+    )  # fmt: skip
+
+
+@claim
+def without_arguments_a_tensor_is_empty(lib):
+    class Titled(lib.Tensor):
+        def __new__(cls, title):
+            return super().__new__(cls)
+
+        def __init__(self, title):
+            self.title = title
+
+    made = Titled("a")
+    return lib.Tensor(), lib.Tensor(size=(2,)).shape, kinds([made]), made.title, made.shape
+
+
+@claim
 def every_kind_of_call_keeps_the_class(lib):
     cls = tagged(lib)
     x = lib.arange(6.0).reshape(2, 3).as_subclass(cls)

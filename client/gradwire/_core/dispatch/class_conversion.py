@@ -15,10 +15,25 @@ from .overrides import handler_of, within, without_classes
 def as_class(made: Tensor, cls: type[Tensor]) -> Any:
     """A proxy that nobody else holds, as one of a class of the program's."""
     if type(made) is not cls:
-        made.__class__ = cls
+        try:
+            made.__class__ = cls
+        except TypeError:  # Python changes the class of no object if the other one has slots of its own
+            made = _moved(made, cls)
     if handler_of(cls) is not None and not MODES.classes:
         MODES.leave_to_classes()
     return made
+
+
+def _moved(made: Tensor, cls: type[Tensor]) -> Tensor:
+    """What a proxy holds, in a new one of a class. The first is left empty, so that it drops nothing."""
+    other = object.__new__(cls)
+    for kind in type(made).__mro__:
+        for name in getattr(kind, "__slots__", ()):
+            if name not in ("__dict__", "__weakref__") and hasattr(made, name):
+                setattr(other, name, getattr(made, name))
+                delattr(made, name)
+    other.__dict__.update(made.__dict__)
+    return other
 
 
 def converted(made: Any, cls: type[Tensor], args: tuple[Any, ...] = ()) -> Any:

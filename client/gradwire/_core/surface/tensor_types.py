@@ -12,6 +12,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentV
 
 from ..context.size import Size
 from ..context.size import device as Device
+from ..session.current_session import current_session
 from ..tensor.tensor import Tensor
 from .conversions import to
 from .creation import empty, tensor
@@ -88,7 +89,8 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """In another dtype; without one, the name of PyTorch's tensor type.
 
     Args:
-        dtype: a dtype, a type like ``torch.FloatTensor``, or its name. A type tells the device, too.
+        dtype: a dtype, a type like ``torch.FloatTensor``, or its name. A type tells the device, too. ``torch.Tensor``
+            stands for the default dtype.
 
     Raises:
         ArgumentValueError: for a name that is not of such a type.
@@ -96,7 +98,9 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is None:
         room = {"cpu": "torch", "cuda": "torch.cuda"}.get(self.device.type, f"torch.{self.device.type}")
         return f"{room}.{_SPELLED[self.dtype.name]}"
-    if isinstance(dtype, str):
+    if dtype is Tensor or dtype == "torch.Tensor":
+        dtype = current_session().default_dtype
+    elif isinstance(dtype, str):
         found = by_name(dtype)
         if found is None:
             raise ArgumentValueError(f"{dtype!r} is not the name of a tensor type, like 'torch.FloatTensor'")
