@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 import torch
 
@@ -37,6 +38,19 @@ def deleted(lib, x):
     del x[0]
 
 
+SMALL = {
+    "a 0-dim int8": lambda lib: lib.tensor(1, dtype=lib.int8),
+    "0-dim int16 and int8": lambda lib: (lib.tensor(1, dtype=lib.int16), lib.tensor(0, dtype=lib.int8)),
+    "a 0-dim int16 after a slice": lambda lib: (slice(None), lib.tensor(1, dtype=lib.int16)),
+    "a vector of int16": lambda lib: lib.tensor([1], dtype=lib.int16),
+    "an array of int8": lambda lib: np.array([1, 0], dtype=np.int8),
+    "a 0-dim array of int16": lambda lib: np.array(1, dtype=np.int16),
+    "an array of uint16": lambda lib: np.array([[1, 0]], dtype=np.uint16),
+    "an array of uint8": lambda lib: np.array([1, 0, 1, 0, 0], dtype=np.uint8),
+    "a list of np.int16": lambda lib: [np.int16(1)],
+    "a list of np.uint8": lambda lib: [np.uint8(n) for n in (1, 0, 1, 0, 0)],
+    "a 0-dim int16 out of range": lambda lib: lib.tensor(7, dtype=lib.int16),
+}
 KEYS = {
     "positions": lambda lib: [1],
     "column positions": lambda lib: (slice(None), lib.tensor([1])),
@@ -58,6 +72,15 @@ VALUES = {
     "bools": lambda lib: lib.tensor([True, False]),
     "int64s": lambda lib: lib.tensor([[7], [8]]),
 }
+
+
+@pytest.mark.parametrize("key", SMALL)
+def test_small_integers_index_as_in_torch(key):
+    theirs, ours = (outcome(lib, lambda lib, x: x[SMALL[key](lib)]) for lib in LIBS)
+    assert ours == theirs
+    if "uint8" not in key:
+        theirs, ours = (outcome(lib, written(SMALL[key], VALUES["int"])) for lib in LIBS)
+        assert ours == theirs
 
 
 @pytest.mark.parametrize("value", VALUES)

@@ -21,6 +21,8 @@ from .creation import tensor
 
 _SELECT: Final = entry_of(TABLE["select"])
 _SLICE: Final = entry_of(TABLE["slice"])
+_NARROW: Final = (dtypes.int8, dtypes.int16)
+"""Integers that index as numbers, arrays and lists do, but not as tensors with dimensions."""
 _PARTS: Final = (list, tuple, range, slice, type(None), type(Ellipsis), Tensor, np.ndarray)
 """What in a list makes it a tuple of indices, as PyTorch still has it."""
 
@@ -113,14 +115,7 @@ def _walk(self: Tensor, key: Any) -> tuple[Tensor, list[Tensor | None]]:
             stacklevel=3,
         )
         parts = list(key)
-    for part in parts:
-        if isinstance(part, Tensor) and part.dtype is dtypes.uint8:
-            warnings.warn(
-                f"a uint8 tensor of shape {list(part.shape)} as an index is taken as a mask: convert it with bool(), "
-                "or with long() if it holds positions",
-                stacklevel=3,
-            )
-    parts = [_as_index(p) for p in parts]
+    parts = list(map(_as_index, parts))
     taken = sum(_dims_taken(p) for p in parts)
     ndim = self.ndim
     if taken > ndim:
@@ -173,21 +168,29 @@ def _dims_taken(part: Any) -> int:
     return 1
 
 
-def _as_index(part: Any) -> Any:
-    """An index entry in one of the forms handled: None, Ellipsis, slice, bool, int, tensor."""
+def _as_index(part: Any, level: int = 4) -> Any:
+    """An index entry in one of the forms handled: None, Ellipsis, slice, bool, int, tensor. ``level`` is how far up the
+    stack the user's line is."""
     if part is None or part is Ellipsis or isinstance(part, (slice, bool)):
         return part
     if isinstance(part, Tensor):
         if part.dtype.carries_gradient:
             raise IndexOutOfRange(f"a tensor used as an index must be of integers or bools, not {part.dtype.name}")
         if part.dtype is dtypes.uint8:
+            warnings.warn(
+                f"a uint8 tensor of shape {list(part.shape)} as an index is taken as a mask: convert it with bool(), "
+                "or with long() if it holds positions",
+                stacklevel=level,
+            )
             return call("to", part, dtypes.bool_)
-        return part
+        return call("to", part, dtypes.int64) if part.dtype in _NARROW and part.ndim == 0 else part
     if isinstance(part, (list, tuple, range, np.ndarray)):
+        if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and part.dtype != np.uint8:
+            part = part.astype(np.int64)
         made = tensor(part if isinstance(part, np.ndarray) else list(part))
-        if made.numel() == 0:
+        if made.numel() == 0 or made.dtype in _NARROW:
             made = call("to", made, dtypes.int64)
-        return _as_index(made)
+        return _as_index(made, level + 1)
     try:
         return operator.index(part)
     except TypeError:
