@@ -96,6 +96,42 @@ def lbfgs_that_never_ends(t: Any) -> Any:
     return x
 
 
+@claim
+def medians_of_no_elements(t: Any) -> Any:
+    dtypes = (t.int8, t.uint8, t.int16, t.int32, t.int64, t.float16, t.float64)
+    return [(t.median(t.zeros(0, dtype=d)), t.nanmedian(t.zeros(2, 0, dtype=d))) for d in dtypes]
+
+
+@claim
+def logit_beyond_its_bounds(t: Any) -> Any:
+    found = []
+    for eps in (None, 0.0, 0.3, 0.5, 0.7, 1.0, 1.5, -0.5):
+        x = t.tensor([-math.inf, -0.2, 0.0, 0.25, 0.625, 0.75, 1.0, 1.2, math.inf], requires_grad=True)
+        y = t.logit(x, eps)
+        found.append((y, t.autograd.grad(y.sum(), x)))
+    return found
+
+
+@claim
+def the_slope_of_logit_at_a_nan(t: Any) -> Any:
+    found = []
+    for eps in (None, 0.0, 0.3, 0.7, -0.5):
+        x = t.tensor([0.5, math.nan], requires_grad=True)
+        found.append(t.autograd.grad(t.logit(x, eps).sum(), x))
+    return found
+
+
+@claim
+def block_diagonals_with_one_number(t: Any) -> Any:
+    number = t.tensor(1 + 2j)
+    small = t.ones(2, dtype=t.int32)
+    return [
+        t.block_diag(t.ones(2, 2), number), t.block_diag(t.ones(2, dtype=t.float64), number),
+        t.block_diag(small, t.tensor(3)), t.block_diag(small, t.tensor(0.5, dtype=t.float64)),
+        t.block_diag(t.tensor(0.5), t.tensor(0.5, dtype=t.float64)),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("what", list(claim), ids=name_of)
 def test_it_comes_out_as_in_pytorch(session: Any, what: Any) -> None:
     same(what)

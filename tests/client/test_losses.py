@@ -267,6 +267,39 @@ def adaptive_softmax_with_an_unknown_class(lib):
     return _adaptive(lib)(_numbers(lib, 2, 8), lib.tensor([0, 25])).output
 
 
+@claims
+def dtypes_of_losses_of_two_dtypes(lib):
+    f, found = lib.nn.functional, []
+    dtypes = [lib.float16, lib.bfloat16, lib.float32, lib.float64]
+    losses = [f.huber_loss, f.binary_cross_entropy_with_logits, f.mse_loss, f.smooth_l1_loss, f.poisson_nll_loss]
+    for loss in losses:
+        for first in dtypes:
+            for second in dtypes:
+                x, y = lib.full((2,), 0.5, dtype=first), lib.full((2,), 0.5, dtype=second)
+                found.append([loss(x, y, reduction=reduction).dtype for reduction in ("none", "sum", "mean")])
+    return found
+
+
+@claims
+def a_huber_loss_that_integers_would_have(lib):
+    return lib.nn.functional.huber_loss(lib.ones(2, dtype=lib.int64), lib.ones(2))
+
+
+@claims
+def integer_logits(lib):
+    return lib.nn.functional.binary_cross_entropy_with_logits(lib.ones(2, dtype=lib.int64), lib.ones(2))
+
+
+@claims
+def one_rate_for_integers(lib):
+    f, target = lib.nn.functional, lib.tensor(2.0, dtype=lib.float64)
+    return [
+        f.poisson_nll_loss(lib.ones(2, dtype=dtype), target, log_input=log).dtype
+        for dtype in (lib.bool, lib.int64, lib.float32)
+        for log in (True, False)
+    ]
+
+
 @pytest.mark.parametrize("claim", claims, ids=name_of)
 def test_losses_are_pytorchs(claim) -> None:
     same(claim)

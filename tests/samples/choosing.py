@@ -101,7 +101,7 @@ def medians(make):
         yield Sample(torch.tensor([2.0, 1.0, 2.0, 3.0, 2.0], dtype=make.dtype, requires_grad=True))
         yield Sample(with_nan(make, 3, 3))
         yield Sample(torch.full((3,), NAN, dtype=make.dtype))
-        yield Sample(make(0))
+    yield Sample(make(0))
 
 
 @samples("median_dim", dtypes=ORDERED, ref=torch.median)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from tests.samples import ALL, COMPLEXES, FLOATS, INTS, REALS, Make, Sample, samples
@@ -56,7 +58,11 @@ def logit(make: Make) -> Samplings:
         yield Sample(x)
     yield Sample(make(6, low=-0.2, high=1.2), eps=0.1)
     if make.is_float:
-        yield Sample(torch.tensor([-0.5, 0.0, 1.0, 1.5], dtype=make.dtype, requires_grad=True))
+        for eps in (None, 0.0, 0.2, 0.7, 1.0, 1.2):
+            special = [-math.inf, -0.5, 0.0, 0.125, 0.5, 0.75, 1.0, 1.5, math.inf]
+            yield Sample(torch.tensor(special, dtype=make.dtype, requires_grad=True), eps=eps)
+        # With eps, torch's gradient at a NaN depends on the strides of what arrives.
+        yield Sample(torch.tensor([math.nan], dtype=make.dtype, requires_grad=True))
 
 
 @samples("erf", "erfc", dtypes=REAL_ALL)

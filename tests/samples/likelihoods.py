@@ -27,6 +27,15 @@ def poisson_nll_loss(make):
     yield Sample(make(2, 3), make(2, 3), reduction="median").fails()
 
 
+@samples("poisson_nll_loss", dtypes=("bool", "int32", "float32"), ref=POISSON, tol=(1e-5, 1e-5), grad=False)
+def poisson_nll_loss_of_one_target(make):
+    for log_input in (True, False):  # a 0-dim target beside integers decides the dtype of its product with them
+        for reduction in REDUCTIONS:
+            target = torch.tensor(3.5, dtype=torch.float64)
+            yield Sample(make(2, 3, low=1), target, log_input, True, 1e-8, reduction)
+            yield Sample(make(low=1), target.expand(2), log_input, False, 1e-8, reduction)
+
+
 @samples("gaussian_nll_loss", dtypes=FLOATS)
 def gaussian_nll_loss(make):
     for reduction in REDUCTIONS:

@@ -66,7 +66,16 @@ def smooth_l1_loss(make):
 def huber_loss(make):
     yield from _pairs(make)
     yield from _pairs(make, 0.5)
+    yield Sample(make(2, 3, dtype="int64"), make(2, 3)).fails()
     yield Sample(make(2, 3), make(2, 3), "mean", 0.0).fails()
+
+
+@samples("huber_loss", dtypes=REALS, ref=named(nnf.huber_loss, "reduction", "delta"), grad=False)
+def huber_loss_of_two_dtypes(make):
+    for reduction in REDUCTIONS:  # the input's dtype is that of the result
+        for dtype in ("float32", "float64"):
+            yield Sample(make(2, 3), make(2, 3, dtype=dtype), reduction)
+            yield Sample(make(2, 3, dtype=dtype), make(3), reduction)
 
 
 def _probabilities(make, *shape, **kwargs):
@@ -113,6 +122,18 @@ def binary_cross_entropy_with_logits(make):
     yield Sample(make(2, 3) * 100, _probabilities(make, 2, 3))
     yield Sample(make(2, 3), _probabilities(make, 3)).fails()
     yield Sample(make(2, 3), make(2, 3, dtype="int64")).fails()
+    yield Sample(make(2, 3, dtype="int64"), _probabilities(make, 2, 3)).fails()
+
+
+@samples(
+    "binary_cross_entropy_with_logits", dtypes=("float32",), ref=BINARY_CROSS_ENTROPY_WITH_LOGITS, tol=(1e-5, 1e-5),
+    gradgrad=False,
+)  # fmt: skip
+def binary_cross_entropy_with_logits_of_two_dtypes(make):
+    weight, double = make(3, requires_grad=False), {"dtype": "float64"}  # the result has the target's dtype
+    yield Sample(make(2, 3), _probabilities(make, 2, 3, **double), None, None, "none")
+    yield Sample(make(2, 3), _probabilities(make, 2, 3, **double), weight, weight.abs(), "mean")
+    yield Sample(make(2, 3, **double), _probabilities(make, 2, 3), None, weight.abs(), "none")
 
 
 @samples("kl_div", dtypes=REALS, ref=named(nnf.kl_div, "reduction", "log_target"))

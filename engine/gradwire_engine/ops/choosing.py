@@ -103,7 +103,10 @@ for _name in ("argmax", "argmin"):
 @kernel("median")
 def median(xp: Namespace, x: Array) -> Array:
     if x.size == 0:
-        return xp.full((), xp.nan if x.dtype.kind == "f" else xp.iinfo(x.dtype).min, x.dtype)
+        # As a NaN is cast on most processors: to the least int32 or int64, of which a narrower integer keeps the end.
+        if x.dtype.kind == "f":
+            return xp.full((), xp.nan, x.dtype)
+        return xp.full((), xp.iinfo(x.dtype).min if x.dtype.itemsize >= 4 else 0, x.dtype)
     flat = x.reshape(-1)
     middle = (flat.size - 1) // 2
     found = xp.partition(flat, middle)[middle]

@@ -66,7 +66,7 @@ def logistic(xp: Namespace, x: Array) -> Array:
 @kernel("logit")
 def logit(xp: Namespace, x: Array, eps: float | None) -> Array:
     if eps is not None:
-        x = xp.clip(x, eps, 1 - eps)
+        x = xp.where(x < eps, eps, xp.minimum(x, 1 - eps))  # no clip: the lower bound may be the greater one
     return xp.log(x / (1 - x))
 
 
@@ -105,8 +105,8 @@ def _by_sinc(s: Saved, g: Tensor) -> Tensor:
 def _by_logit(s: Saved, g: Tensor) -> Tensor:
     grown = g / (s.self * (1 - s.self))
     eps = s.eps
-    low, high, outside = (0, 1, math.nan) if eps is None else (eps, 1 - eps, 0)
-    return F.where((s.self >= low) & (s.self <= high), grown, outside)
+    low, high, outside = (0, 1, math.nan) if eps is None or eps < 0 else (eps, 1 - eps, 0)
+    return F.where((s.self < low) | (s.self > high), outside, grown)
 
 
 def _by_acosh(s: Saved, g: Tensor) -> Tensor:

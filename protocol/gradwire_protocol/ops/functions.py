@@ -187,7 +187,7 @@ def sigmoid(self: Tensor) -> Inference:
 
 
 @op(grad_fn="LogitBackward0", inplace=True, elementwise=True, inplace_function=True)
-@gradients("where(grad / (self * (1 - self)), c)")
+@gradients("where(c, grad / (self * (1 - self)))")
 def logit(self: Tensor, eps: Float | None = None) -> Inference:
     """``log(x / (1 - x))``; with ``eps``, x is first cut to the range from ``eps`` to ``1 - eps``."""
     return _smooth_real("logit", self)

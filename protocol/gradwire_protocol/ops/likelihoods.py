@@ -32,12 +32,16 @@ def poisson_nll_loss(
     """
     need_reduction(reduction)
     node = _REDUCED.get(reduction) or ("AddBackward0" if full else "SubBackward0")
-    return reduced(_rates(self, target), reduction, node)
+    return reduced(_poisson_elements(self, target, log_input), reduction, node)
 
 
-def _rates(self: Meta, target: Meta) -> Inference:
-    rates = elementwise(self, promotion=Promote.INT_TO_FLOAT).outs[0]
-    return elementwise(rates, target)
+def _poisson_elements(self: Meta, target: Meta, log_input: bool) -> Inference:
+    """The difference of two terms. The product is promoted by itself: a 0-dim target beside integers decides there."""
+    if log_input:
+        rates, product = elementwise(self, promotion=Promote.INT_TO_FLOAT), elementwise(target, self)
+        return elementwise(rates.outs[0], product.outs[0])
+    product = elementwise(target, elementwise(self, promotion=Promote.INT_TO_FLOAT).outs[0])
+    return elementwise(self, product.outs[0])
 
 
 @op(grad_fn="MulBackward0", exposed=("nn.functional",))

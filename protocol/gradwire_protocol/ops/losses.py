@@ -96,10 +96,12 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: str = "mean", beta: 
 )
 def huber_loss(self: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Inference:
     """``0.5 * d ** 2`` where the difference ``d`` is below ``delta``, ``delta * (abs(d) - 0.5 * delta)`` elsewhere;
-    then reduced."""
+    then reduced. The result has the dtype of ``self``."""
     if not delta > 0:
         raise ArgumentError(f"huber_loss: delta must be positive, got {delta}")
-    elements = elementwise(self, target)
+    elements = elementwise(self, target, dtype=self.dtype)
+    if self.dtype.category < FLOATING <= target.dtype.category:
+        raise DTypeError(f"huber_loss: the result would be {self.dtype.name} like the input; cast that to a float")
     need_float("huber_loss", elements)
     return reduced(elements, reduction)
 
@@ -163,7 +165,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
 ) -> Inference:  # fmt: skip
     """:func:`binary_cross_entropy` of ``sigmoid(self)``, computed without overflow; ``pos_weight`` multiplies the term
-    of the positive class. The target is floating point; dtypes promote."""
+    of the positive class. Input and target are floating point; the result has the target's dtype."""
     name = "binary_cross_entropy_with_logits"
     _need_same_shape(name, self, target)
     if target.dtype.category < FLOATING:
@@ -171,7 +173,9 @@ def binary_cross_entropy_with_logits(
     factors = [w for w in (weight, pos_weight) if w is not None]
     for factor in factors:
         _need_weight(name, factor, self.shape)
-    elements = elementwise(target, self, *factors)
+    if self.dtype.category != FLOATING:
+        raise Unsupported(f"{name} is not defined on {self.dtype.name}")
+    elements = elementwise(target, self, *factors, dtype=target.dtype)
     need_float(name, elements)
     return reduced(elements, reduction)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ShapeError
 from gradwire_protocol.out import Out
-from gradwire_protocol.promotion import join
+from gradwire_protocol.promotion import result_type
 
 from ..dispatch.dispatch import call
 from ..session.current_session import current_session
@@ -84,7 +83,7 @@ def block_diag(*tensors: Any) -> Tensor:
         if given.ndim > 2:
             raise ShapeError(f"block_diag: operand {i} has {given.ndim} dimensions, at most 2 are allowed")
         blocks.append(_at_least(given, 2))
-    dtype = reduce(join, (b.dtype for b in blocks))
+    dtype = result_type([(given.dtype, given.ndim) for given in tensors])
     width = sum(b.shape[1] for b in blocks)
     rows, at = [], 0
     for block in blocks:

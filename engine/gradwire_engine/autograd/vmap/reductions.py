@@ -26,7 +26,7 @@ def _wants_gradient(x: VmapLevel, tensor: Tensor) -> bool:
 
 @rule("median", "nanmedian")
 def median(x: VmapLevel, tensor: Tensor) -> Any:
-    if _wants_gradient(x, tensor):
+    if _wants_gradient(x, tensor) or not tensor.numel:  # no dimension of extent 0 has a median
         return sample_by_sample(x, [tensor])
     flat = F.reshape(x.inside(tensor), (x.size, tensor.numel))
     return x.engine.call(f"{x.entry.op.name}_dim", flat, 1)[0]
