@@ -16,16 +16,15 @@ from gradwire_protocol.ops.control import GRAD_MODE, INFERENCE_MODE
 from gradwire_protocol.shapes import broadcast
 from gradwire_protocol.table import TABLE
 
-from ..context.modes import MODES, is_grad_enabled, no_grad
-from ..dispatch.dual_tensors import make_dual, primal_of, tangent_of
-from ..graph.forward_levels import OPEN, ForwardLevel, duals_of
-from ..graph.forward_levels import STACK as DUAL_LEVELS
+from ..context.modes import MODES, no_grad
+from ..graph.forward_levels import OPEN
 from ..graph.graph_mirror import Edge, Node, edge_of
 from ..graph.inplace import keep_watching
 from ..graph.node_hooks import NodeHooks
 from ..graph.node_signature import NodeSignature
 from ..tensor.saved_tensors import SavedTensor
 from ..tensor.tensor import GRAD_ONLY, Tensor
+from .function_tangents import innermost_level, with_tangents
 from .mapped_function import apply_rule, rule_of
 
 _NO_TENSOR = meta((0,), dtypes.float32)
@@ -58,6 +57,7 @@ class FunctionCtx(Node):
         self._kinds: tuple[bool, ...] = ()
         self._attached: tuple[int, ...] = ()
         self._changed: dict[int, int] = {}
+        self._undifferentiated: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         # As PyTorch prints it, with the place of its class there.
@@ -322,8 +322,10 @@ class Function(metaclass=_FunctionMeta):
     @classmethod
     def _called(cls, args: tuple[Any, ...], separate: bool) -> tuple[Any, Any]:
         """The context of a call, and its result."""
-        if OPEN and (level := _innermost_level(args)) is not None:
-            return _with_tangents(cls, args, separate, level)
+        if OPEN and (level := innermost_level(args)) is not None:
+            if cls.jvp is Function.jvp:
+                raise NotImplementedError(f"{cls.__name__} has no jvp: define it to use the function in forward mode")
+            return with_tangents(cls, args, separate, level)
         context: Any = cls._context(cls.__name__ + "Backward")
         context._tensor_at = tuple([isinstance(a, Tensor) for a in args])
         context.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
@@ -343,99 +345,7 @@ class Function(metaclass=_FunctionMeta):
 def _tangents_alone(args: tuple[Any, ...]) -> bool:
     """Whether all that a map has a part in are tangents: then ``jvp`` is mapped, and forward runs once."""
     tensors = [a for a in args if isinstance(a, Tensor)]
-    return bool(OPEN) and not any(t._levels for t in tensors) and _innermost_level(args) is not None
-
-
-def _innermost_level(args: tuple[Any, ...]) -> ForwardLevel | None:
-    """The innermost level of forward mode at which some argument is dual."""
-    found = {level for a in args if isinstance(a, Tensor) for level in duals_of(a)}
-    return next((level for level in reversed(DUAL_LEVELS.levels) if level in found), None)
-
-
-def _with_tangents(cls: type[Function], args: tuple[Any, ...], separate: bool, level: ForwardLevel) -> tuple[Any, Any]:
-    """The call without the tangents of one level, and dual results with those that ``jvp`` computes.
-
-    Raises:
-        NotImplementedError: when the Function has no ``jvp``.
-        GraphError: when it returns another number of tangents than there are results, or none for one of them.
-    """
-    if cls.jvp is Function.jvp:
-        raise NotImplementedError(f"{cls.__name__} has no jvp: define it to use the function in forward mode")
-    dual = [isinstance(a, Tensor) and level in duals_of(a) for a in args]
-    plain = tuple([primal_of(a, level) if d else a for a, d in zip(args, dual, strict=True)])
-    context, result = cls._called(plain, separate)
-    given = [tangent_of(a, level) if d else context.no_tangent(a) for a, d in zip(args, dual, strict=True)]
-    context.jvp_tensors = context.saved_for_forward
-    try:
-        returned = cls.jvp(context, *given)
-    finally:
-        context.jvp_tensors = None
-    results = result if isinstance(result, tuple) else (result,)
-    tangents = returned if isinstance(returned, tuple) else (returned,)
-    if len(tangents) != len(results):
-        raise GraphError(f"the jvp of {cls.__name__} returned {len(tangents)} tangents for {len(results)} results")
-    operands = [(p, g if d else None) for p, g, d in zip(plain, given, dual, strict=True) if isinstance(p, Tensor)]
-    made = []
-    for i, (value, tangent) in enumerate(zip(results, tangents, strict=True)):
-        if not isinstance(value, Tensor) or not value._meta.dtype.carries_gradient:
-            made.append(value)
-            continue
-        if not isinstance(tangent, Tensor):
-            raise GraphError(f"the jvp of {cls.__name__} returned {type(tangent).__name__} as tangent {i}: a tensor")
-        changed = context._changed.get(i)
-        _check_tangent(f"the jvp of {cls.__name__}", changed, value, tangent, operands)
-        if changed is not None and operands[changed][1] is None and _takes(value, tangent):
-            _make_dual_itself(value, tangent, level)
-            made.append(value)
-        else:
-            made.append(make_dual(value, tangent, level))
-    return context, tuple(made) if isinstance(result, tuple) else made[0]
-
-
-def _takes(value: Any, tangent: Any) -> bool:
-    """Whether a write can give a tensor this tangent: the tangent's own history would be lost."""
-    return value._levels == tangent._levels and (edge_of(tangent) is None or not is_grad_enabled())
-
-
-def _make_dual_itself(value: Any, tangent: Tensor | None, level: ForwardLevel) -> None:
-    """Make a tensor that forward has changed in place dual, and what it is a view of: by a write that leaves the
-    elements as they are, and does not count as one."""
-    with no_grad():
-        value.copy_(make_dual(value, tangent, level))
-    value._cell()[0] -= 1
-
-
-def _check_tangent(name: str, changed: int | None, value: Any, tangent: Any, operands: list[tuple[Any, Any]]) -> None:
-    """Check that a tangent came to be as its result did.
-
-    Args:
-        changed: which operand the result is, if it was changed in place.
-        operands: the tensors that forward took, each with its tangent.
-
-    Raises:
-        GraphError: for an operand that was changed in place when its tangent was not, and for a view of an operand
-            when the tangent is no view of that operand's.
-    """
-    if changed is not None:
-        given = operands[changed][1]
-        if given is not None and tangent is not given:
-            raise GraphError(
-                f"{name} must change the tangent of the input that forward changes in place, and return that tangent"
-            )
-        return
-    root = value._base_tensor
-    if root is None:
-        return
-    shown = [g for p, g in operands if g is not None and (p is root or p._base_tensor is root)]
-    if shown and not any(tangent is g or tangent._base_tensor is _root(g) for g in shown):
-        raise GraphError(
-            f"{name} must return a view of the input's tangent, since forward returns a view of that input (or the "
-            "input as it is)"
-        )
-
-
-def _root(tensor: Tensor) -> Any:
-    return tensor if tensor._base_tensor is None else tensor._base_tensor
+    return bool(OPEN) and not any(t._levels for t in tensors) and innermost_level(args) is not None
 
 
 def _bound(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool) -> tuple[Any, ...]:
@@ -522,6 +432,7 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
             for i, output in enumerate(outputs)
             if _among(output, dirty) and _among(output, inputs)
         }
+    context._undifferentiated = tuple([i for i, output in enumerate(outputs) if _among(output, plain)])
     # The results hold the context; it must not hold them.
     context.dirty_tensors = context.non_differentiable = ()
     return results
