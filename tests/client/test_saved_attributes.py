@@ -165,6 +165,96 @@ def a_hook_on_one_saved_tensor_may_not_change_it(torch):
     y.grad_fn._raw_saved_self.register_hooks(lambda t: t.mul_(2), lambda t: t)
 
 
+def product(torch, *extra, gives_result=False):
+    """A Function that computes ``x * w`` and saves both, what else is given, and maybe its result."""
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            result = x * w
+            ctx.save_for_backward(x, w, *extra, *([result] if gives_result else []))
+            return result
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w, *others = ctx.saved_tensors
+            factor = others[-1] if gives_result else 1
+            return g * w * factor, g * x
+
+    return Product
+
+
+@claim
+def hooks_on_what_a_function_saved(torch):
+    found = []
+    for gives_result in (False, True):
+        x, w = leaf(torch), leaf(torch)
+        y = product(torch, gives_result=gives_result).apply(x, w)
+        raw = y.grad_fn._raw_saved_tensors
+        raw[0].register_hooks(lambda t: t.detach().clone(), lambda t: t * 5)
+        raw[-1].register_hooks(lambda t: t * 7, lambda t: t)
+        found.append([t.tolist() for t in y.grad_fn.saved_tensors])
+        y.sum().backward()
+        found.append((len(raw), x.grad, w.grad))
+    return found
+
+
+@claim
+def raw_tensors_of_functions_and_ops_are_of_one_class(torch):
+    kind = torch.autograd.SavedTensor
+    y = product(torch, None).apply(leaf(torch), leaf(torch))
+    z = y.exp()
+    return [isinstance(t, kind) for t in (*y.grad_fn._raw_saved_tensors, z.grad_fn._raw_saved_result)]
+
+
+@claim
+def a_function_that_saved_nothing_has_no_raw_tensors(torch):
+    class Same(torch.autograd.Function):
+        forward = staticmethod(lambda ctx, x: x.clone())
+        backward = staticmethod(lambda ctx, g: g)
+
+    return Same.apply(leaf(torch)).grad_fn._raw_saved_tensors
+
+
+@claim
+def a_saved_none_takes_no_hooks(torch):
+    y = product(torch, None).apply(leaf(torch), leaf(torch))
+    y.grad_fn._raw_saved_tensors[2].register_hooks(lambda t: t, lambda t: t)
+
+
+@claim
+def hooks_on_what_a_function_saved_are_registered_once(torch):
+    y = product(torch).apply(leaf(torch), leaf(torch))  # kept: torch's raw tensors do not outlive their node
+    y.grad_fn._raw_saved_tensors[0].register_hooks(lambda t: t, lambda t: t)
+    y.grad_fn._raw_saved_tensors[0].register_hooks(lambda t: t, lambda t: t)
+
+
+@claim
+def hooks_that_are_no_functions(torch):
+    found = []
+    y = product(torch).apply(leaf(torch), leaf(torch))
+    z = y.exp()
+    for raw in (z.grad_fn._raw_saved_result, y.grad_fn._raw_saved_tensors[0]):
+        for hooks in ((1, 1), (len,), (None, len)):
+            try:
+                raw.register_hooks(*hooks)
+            except TypeError:
+                found.append(hooks)
+    return len(found)
+
+
+@claim
+def raw_tensors_of_a_function_that_was_freed(torch):
+    y = product(torch).apply(leaf(torch), leaf(torch))
+    y.sum().backward()
+    return y.grad_fn._raw_saved_tensors
+
+
+@claim
+def a_saved_tensor_is_not_made_by_hand(torch):
+    torch.autograd.SavedTensor()
+
+
 @pytest.mark.parametrize("claim", list(claim), ids=name_of)
 def test_claim(claim) -> None:
     same(claim)

@@ -1,6 +1,7 @@
 """``torch.autograd``: backward and grad over proxies. Neither waits for the server."""
 
 from .._core.backward.backward import backward, grad
+from .._core.backward.raw_saved_tensors import RawSavedTensor as SavedTensor
 from .._core.context.modes import (
     detect_anomaly,
     enable_grad,
@@ -17,7 +18,8 @@ from .gradcheck import gradcheck, gradgradcheck  # the function, which hides its
 from .variable import Variable
 
 __all__ = [
-    "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad",
-    "function", "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
-    "is_multithreading_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
+    "Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad",
+    "forward_ad", "function", "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph",
+    "inference_mode", "is_multithreading_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+    "set_multithreading_enabled",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from ..tensor.saved_tensors import SavedTensor
 from ..tensor.tensor import GRAD_ONLY, Tensor
 from .function_tangents import innermost_level, with_tangents
 from .mapped_function import apply_rule, rule_of
+from .raw_saved_tensors import FunctionSavedTensor
 
 _NO_TENSOR = meta((0,), dtypes.float32)
 
@@ -117,6 +118,17 @@ class FunctionCtx(Node):
         if self._saved is None:
             return self.to_save or ()
         return tuple([None if s is None else s.unpack() for s in self._saved])
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[Any, ...]:
+        """What was saved for ``backward``, before it is unpacked: hooks can be registered on each.
+
+        Raises:
+            GraphError: when backward has freed it.
+        """
+        if self._released:
+            raise GraphError(f"what {self.label} saved was freed by an earlier backward; pass retain_graph=True there")
+        return tuple([FunctionSavedTensor(self, i) for i in range(len(self._saved or ()))])
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:

@@ -28,14 +28,14 @@ from gradwire_protocol.meta import Meta, meta
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import TABLE
 
-from ..context.modes import MODES
 from ..graph.graph_mirror import LATER, AccumulateGrad, Node
 from ..graph.node_hooks import place_of
 from ..graph.save_policy import KEPT, describe
-from ..tensor.saved_tensors import Packed, SavedTensor
+from ..tensor.saved_tensors import Packed
 from ..tensor.tensor import Tensor
 from .checkpoint_regions import CheckpointRegion
 from .client_backward import running_has
+from .raw_saved_tensors import RawSavedTensor, saved_under
 
 FILE: Final = Path(__file__).with_name("saved_attributes.json")
 _SAVED, _RAW = "_saved_", "_raw_saved_"
@@ -97,11 +97,11 @@ def _raw(node: Node, source: str) -> Any:
         if "." in source:
             return None
         number = int(source.removeprefix("result"))
-        return RawSavedTensor(node, source if op.results != 1 or number else "result", -1 - number)
+        return OpSavedTensor(node, source if op.results != 1 or number else "result", -1 - number)
     at = op.positions[source]
     if type(described[at]) is tuple:
-        return tuple(RawSavedTensor(node, source, at, i) for i in range(len(described[at])))
-    return RawSavedTensor(node, source, at) if type(described[at]) is Meta else None
+        return tuple(OpSavedTensor(node, source, at, i) for i in range(len(described[at])))
+    return OpSavedTensor(node, source, at) if type(described[at]) is Meta else None
 
 
 def find(node: Node, source: str) -> Any:
@@ -171,20 +171,15 @@ def _kept(node: Node, name: str, at: int, described: Meta, item: int = -1) -> An
     return made
 
 
-class RawSavedTensor:
-    """A tensor that a node keeps, before it is unpacked: ``grad_fn._raw_saved_self``."""
+class OpSavedTensor(RawSavedTensor):
+    """A tensor that the node of an op keeps."""
 
     __slots__ = ("_at", "_item", "_name", "_node")
 
     def __init__(self, node: Node, name: str, at: int, item: int = -1) -> None:
         self._node, self._name, self._at, self._item = node, name, at, item
 
-    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        """Keep what ``pack_hook`` makes of the tensor in its place; ``unpack_hook`` turns that into the tensor again.
-
-        Raises:
-            GraphError: when the node was freed, keeps no tensor here, or has hooks here already.
-        """
+    def _pack(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         node = self._node
         place = place_of(node)
         part = node.part
@@ -195,12 +190,7 @@ class RawSavedTensor:
         value = _kept(node, self._name, self._at, described if self._item < 0 else described[self._item], self._item)
         if value is None:
             raise GraphError(f"{describe(node)} keeps no tensor as {self._name}")
-        before = MODES.packing
-        MODES.packing = ((pack_hook, unpack_hook),)
-        try:
-            saved = SavedTensor(value, node, self._at < 0)
-        finally:
-            MODES.packing = before
+        saved = saved_under(pack_hook, unpack_hook, value, node, self._at < 0)
         if part.packed is None:
             part.packed = Packed(place, [])
         part.packed.add(self._name, self._item, saved)

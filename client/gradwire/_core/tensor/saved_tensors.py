@@ -112,6 +112,16 @@ class SavedTensor:
         return alive if made_here else self._rejoined(self._kept, node)  # it may have been detached in place
 
     @property
+    def has_hooks(self) -> bool:
+        """Whether the program's hooks keep the tensor."""
+        return self._unpack is not None
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it is a result of the node that keeps it."""
+        return self._own is not None
+
+    @property
     def history(self) -> Edge | None:
         """Where a gradient for the tensor goes; for a result of the node itself that is to be had from the node."""
         return None if self._own is not None or self._kept is None else edge_of(self._kept)
