@@ -44,6 +44,26 @@ def it_is_refused_where_history_is_recorded(torch):
 
 
 @claim
+def distinct_elements_have_a_history_that_backward_refuses(torch):
+    found = []
+    for function in (torch.unique, torch.unique_consecutive):
+        for options in ({}, {"dim": 0}, {"return_inverse": True}, {"return_counts": True, "dim": 1}):
+            x = torch.tensor([[1.0, 2.0], [1.0, 2.0]], requires_grad=True)
+            results = function(x, **options)
+            results = results if isinstance(results, tuple) else (results,)
+            found.append([(r, type(r.grad_fn).__name__) for r in results])
+            found.append(raises(lambda r=results[0]: r.sum().backward()))
+            found.append(torch.autograd.grad((function(x.detach(), **options)[0] * x).sum(), x))
+    return found
+
+
+@claim
+def distinct_elements_have_no_tangents(torch):
+    x = torch.tensor([1.0, 1.0])
+    return raises(lambda: torch.func.jvp(torch.unique, (x,), (x,))[1].sum().item())
+
+
+@claim
 def class_weights_of_probabilities_learn(torch):
     F = import_module(f"{torch.__name__}.nn.functional")
     found = []

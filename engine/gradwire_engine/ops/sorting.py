@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradwire_protocol.errors import Unsupported
+
 from ..autograd.engine_context import EngineContext
 from ..autograd.functional import F
-from ..autograd.registry import composite, derivative, kernel
+from ..autograd.registry import composite, derivative, joint_derivative, kernel
+from ..autograd.tape import Saved
 from ..autograd.tensor import Tensor
 from ..numerics.axes import along, at_least_1d, count, order
 from ..runtime.arrays import Array, Namespace
@@ -125,3 +128,10 @@ def searchsorted(xp: Namespace, sorted_sequence: Array, input: Array | float, ou
 @kernel("bucketize")
 def bucketize(xp: Namespace, x: Array | float, boundaries: Array, out_int32: bool, right: bool) -> Array:
     return _search(xp, boundaries, x, right)
+
+
+for _name in ("unique", "unique_consecutive"):
+
+    @joint_derivative(_name, undefined=True)
+    def _(s: Saved, *gradients: Any, name: str = _name) -> Any:
+        raise Unsupported(f"{name}: which elements are distinct has no derivative; detach() the operand")

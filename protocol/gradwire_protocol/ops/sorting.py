@@ -63,7 +63,10 @@ def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool
     return several(new(shape, self.dtype, self.device, compute=self.dtype), new(shape, int64, self.device))
 
 
-@op(results=None, dynamic=True, cost=SORTING)
+_UNDERIVED: Final = "which elements are distinct has no derivative; detach() the operand"
+
+
+@op(grad_fn="Unique2Backward0", results=None, dynamic=True, underivable=_UNDERIVED, cost=SORTING)
 def unique(
     self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Inference:
@@ -71,10 +74,11 @@ def unique(
 
     ``return_inverse`` adds the place of each element among them, ``return_counts`` how often each occurs.
     """
-    return _distinct("unique", self, return_inverse, return_counts, dim)
+    found = _distinct("unique", self, return_inverse, return_counts, dim)
+    return found if dim is None else found.named("UniqueDimBackward0")
 
 
-@op(results=None, dynamic=True, cost=SORTING)
+@op(grad_fn="UniqueConsecutiveBackward0", results=None, dynamic=True, underivable=_UNDERIVED, cost=SORTING)
 def unique_consecutive(
     self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Inference:

@@ -176,7 +176,8 @@ def _check_derivative(node: Node, leading: set[Node] | None) -> None:
             if not any(e is not None and e[0] in leading and op.params[i].name in operands for i, e in named):
                 return
     text = f"{op.name}: {why}; {describe(node)} is on the way of the gradients"
-    raise Unsupported(text) if operands or op.internal else GraphError(text)
+    # A node of PyTorch's own name raises NotImplementedError there, the one called NotImplemented a RuntimeError.
+    raise Unsupported(text) if operands or op.internal or op.grad_fn != "NotImplemented" else GraphError(text)
 
 
 def check(nodes: Sequence[Node], session: Any, targets: Sequence[Node] | None = None) -> None:
@@ -185,7 +186,7 @@ def check(nodes: Sequence[Node], session: Any, targets: Sequence[Node] | None = 
     Raises:
         GraphError: for a node that was freed, or that kept a tensor which was changed in place since, or whose op has
             no derivative.
-        Unsupported: where it lacks the derivative by an operand.
+        Unsupported: where it lacks the derivative by an operand, or PyTorch has a node for the op without one.
     """
     detached = session.detached
     for outer in nodes:
