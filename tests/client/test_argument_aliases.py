@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from tests.side_by_side import Claim, Claims, built_in, leaf, name_of, same
 
+import gradwire
+
 claims = Claims()
 
 
@@ -99,6 +101,32 @@ def what_is_scattered_is_added_or_multiplied(lib: Any) -> Any:
         _matrix(lib).scatter_(1, index, _matrix(lib), reduce="multiply"),
         lib.gather(_matrix(lib), 1, index, sparse_grad=False),
     )  # fmt: skip
+
+
+@claims
+def one_integer_of_any_shape_is_an_index(lib: Any) -> Any:
+    found = [("a", "b", "c")[lib.tensor(value)] for value in (2, [1], [[0]], True, [True])]
+    return found, list(range(lib.tensor([[3]])))
+
+
+@claims
+def several_integers_are_no_index(lib: Any) -> Any:
+    return [1, 2, 3][lib.tensor([0, 1])]
+
+
+@claims
+def no_integers_are_no_index(lib: Any) -> Any:
+    return [1, 2, 3][lib.zeros(0, dtype=lib.int64)]
+
+
+@claims
+def a_float_is_no_index(lib: Any) -> Any:
+    return [1, 2, 3][lib.tensor([1.0])]
+
+
+@claims
+def numbers_beyond_a_float_are_infinite(lib: Any) -> Any:
+    return lib.tensor([1e300, -1e300, 1.0]), lib.tensor(1e6, dtype=lib.float16)
 
 
 @claims
@@ -197,3 +225,18 @@ def test_functions_take_factors_where_pytorchs_functions_do(name: str, given_out
 @pytest.mark.parametrize("claim", claims, ids=name_of)
 def test_the_same_as_torch(claim: Claim) -> None:
     same(claim)
+
+
+def test_a_sparse_gradient_of_gather_is_refused_by_name() -> None:
+    x, index = gradwire.ones(2, 2), gradwire.tensor([[0, 1]])
+    for call in (x.gather, lambda *args, **kwargs: gradwire.gather(x, *args, **kwargs)):
+        with pytest.raises(NotImplementedError, match="sparse_grad"):
+            call(0, index, sparse_grad=True)
+
+
+def test_every_name_that_a_tensor_lists_is_there() -> None:
+    x = gradwire.ones(2, 2, dtype=gradwire.complex64)
+    missing = [name for name in dir(x) if not hasattr(x, name)]
+    assert missing == []
+    assert "storage" not in dir(x)
+    assert not {"add_", "shape", "grad_fn", "__len__"} - set(dir(x))

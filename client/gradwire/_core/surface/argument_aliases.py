@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, TypeVar
 
-from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.errors import ArgumentTypeError, Unsupported
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import Kind, Op
 
@@ -59,6 +59,9 @@ def respelled(
         again = _factors_last(op, args) if in_front == (not method and has_older_method(op)) else None
         if again is not None:
             return again
+    for name, value in ONE_VALUE.get(op.name, {}).items():
+        if kwargs.get(name, value) is True and not value:
+            raise Unsupported(f"{op.name}: sparse gradients are not supported by gradwire; leave out {name}")
     spare = {k for k, v in ONE_VALUE.get(op.name, {}).items() if kwargs.get(k, ...) == v}
     if spare:
         kwargs = {k: v for k, v in kwargs.items() if k not in spare}

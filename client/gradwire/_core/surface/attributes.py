@@ -288,3 +288,11 @@ LACKING = (
 """What PyTorch's tensors have and gradwire's have not."""
 for _name in LACKING:
     attach(_name, AbsentAttribute(_name, "Tensor"))
+
+
+def _names(self: Tensor) -> list[str]:
+    """The attributes of a tensor, without those that only say that gradwire lacks them."""
+    return [name for name in object.__dir__(self) if name not in LACKING or hasattr(self, name)]
+
+
+attach("__dir__", _names)

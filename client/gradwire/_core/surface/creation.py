@@ -149,7 +149,8 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
             raise ArgumentTypeError(f"the data cannot become {found.name}: {error}") from None
     if array.dtype.kind == "c" and found is not dtypes.bool_ and not found.is_complex:
         array = array.real
-    return array.astype(NUMPY_DTYPES[found], order="C"), found  # a copy: the caller's array may change
+    with np.errstate(over="ignore"):  # a number beyond the range of a float becomes infinite
+        return array.astype(NUMPY_DTYPES[found], order="C"), found  # a copy: the caller's array may change
 
 
 def _carrier(dtype: DType) -> Any:

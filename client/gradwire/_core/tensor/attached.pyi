@@ -30,6 +30,8 @@ class Attached:
     def __deepcopy__(self, memo: dict[_int, Any]) -> Any: ...
     def __delitem__(self, key: Any) -> None:
         """Refuse ``del x[...]``: a tensor's shape is fixed."""
+    def __dir__(self) -> list[str]:
+        """The attributes of a tensor, without those that only say that gradwire lacks them."""
     def __dlpack__(self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any:
         """The values as a DLPack capsule, of a copy in the host's memory. One round trip."""
     def __dlpack_device__(self) -> tuple[DLDeviceType, _int]:

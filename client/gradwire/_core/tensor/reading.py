@@ -139,8 +139,8 @@ class Readable(TensorBase):
         return complex(self._only())
 
     def __index__(self: Any) -> int:
-        if self._meta.dtype.carries_gradient or self._meta.shape != ():
-            raise ArgumentTypeError(f"only a 0-dim integer tensor can be an index, not {self._meta!r}")
+        if self._meta.dtype.carries_gradient or self.numel() != 1:
+            raise ArgumentTypeError(f"only one integer can be an index, not a {self._meta!r} tensor")
         return int(self.item())
 
     def __format__(self: Any, spec: str) -> str:
