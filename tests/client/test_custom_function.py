@@ -31,6 +31,14 @@ def error_of(run: Any) -> Any:
 
 
 @claim
+def an_instance_of_a_function_is_of_no_use(torch: Any) -> Any:
+    class Same(torch.autograd.Function):
+        forward = staticmethod(lambda ctx, x: x)
+
+    return isinstance(Same(), Same), raises(lambda: Same()(torch.ones(1)))
+
+
+@claim
 def backward_gets_gradients_of_all_results_and_context_keeps_what_is_set(lib: Any) -> Any:
     seen = []
 

@@ -32,6 +32,14 @@ def what_is_packed_is_unpacked_in_backward(torch: Any) -> Any:
 
 
 @claim
+def hooks_that_are_not_in_force_do_not_end(torch: Any) -> Any:
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+    with hooks:
+        pass
+    return raises(hooks.__exit__)
+
+
+@claim
 def the_innermost_hooks_are_called(torch: Any) -> Any:
     order = []
     hooks = torch.autograd.graph.saved_tensors_hooks

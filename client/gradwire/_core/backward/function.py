@@ -269,6 +269,13 @@ class Function(metaclass=_FunctionMeta):
 
     _context: type[FunctionCtx]
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self).__name__}: an instance of a Function does nothing; use the class's apply()",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Refused: a Function is applied by its class.
 
@@ -475,6 +482,7 @@ class InplaceFunction(Function):
     """A Function with a flag, as older programs derive from it."""
 
     def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
         self.inplace: bool = inplace
 
 

@@ -43,6 +43,8 @@ class saved_tensors_hooks:
         self, kind: type[BaseException] | None = None, error: BaseException | None = None,
         trace: TracebackType | None = None,
     ) -> None:  # fmt: skip
+        if not self._regions:
+            raise GraphError("saved_tensors_hooks: these hooks are not in force, so they cannot end")
         MODES.packing = MODES.packing[:-1]
         MODES.region = self._regions.pop()
 
