@@ -25,7 +25,7 @@ WAITING: Final = {
     "run", "_worker", "_run_once", "_wait_for_tstate_lock", "run_until_complete",
 }  # fmt: skip
 """Functions of the standard library in which a thread does nothing."""
-READING: Final = {"_watch_stdin", "InlineHost._work", "Connection._readable"}
+READING: Final = {"_watch_stdin", "InlineHost._work", "Connection._readable", "serve"}
 """Functions of our own that wait inside a call: the server for its end or for work, the client for an answer."""
 
 Place = tuple[str, str, int]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from gradwire_engine.autograd.engine import Engine
-from gradwire_engine.kernels.cpu import threads, toolchain
+from gradwire_engine.kernels.cpu import toolchain
 
 ROOT = Path(__file__).parents[2]
 
@@ -176,60 +176,3 @@ def test_an_engine_that_was_not_told_to_runs_numpy_alone() -> None:
         e.compiled = compiled
         found.append(e.to_numpy(e.call("gelu", e.from_numpy(values))).tobytes())
     assert found[0] == found[2] != found[1]
-
-
-# Threads
-
-
-@pytest.fixture
-def several() -> Any:
-    threads.use_threads(3)
-    yield
-    threads.use_threads(0)
-
-
-@pytest.mark.parametrize("count", [1, 2, 11, 12, 13, 1000])
-def test_every_step_of_a_range_is_done_once(several: Any, count: int) -> None:
-    done = np.zeros(count, int)
-
-    def kernel(add: int, start: int, stop: int) -> None:
-        done[start:stop] += add
-
-    for _ in range(50):
-        threads.split(kernel, count, 1, 1, worth=0)
-    assert (done == 50).all()
-
-
-def test_what_is_too_little_is_not_cut(several: Any) -> None:
-    ranges = []
-    threads.split(lambda start, stop: ranges.append((start, stop)), 1000, 10)
-    assert ranges == [(0, 1000)]
-
-
-def test_an_error_in_a_thread_is_raised_to_the_caller(several: Any) -> None:
-    def kernel(start: int, stop: int) -> None:
-        raise ValueError("of a kernel")
-
-    with pytest.raises(ValueError, match="of a kernel"):
-        threads.split(kernel, 100, 1, worth=0)
-
-
-def test_two_callers_at_once_get_what_is_theirs(several: Any) -> None:
-    def fill(number: int) -> None:
-        for _ in range(200):
-            target = np.zeros(64, int)
-
-            def kernel(target: Any, start: int, stop: int) -> None:
-                target[start:stop] += number
-
-            threads.split(kernel, 64, 1, target, worth=0)
-            if not (target == number).all():
-                wrong.append(number)
-
-    wrong: list[int] = []
-    callers = [threading.Thread(target=fill, args=(n,)) for n in (1, 2, 3, 4)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(60)
-    assert not wrong

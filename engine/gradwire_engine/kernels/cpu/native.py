@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numba import njit, types
+from numba.core.typing.templates import Signature
 
 from ...runtime.arrays import Array
+from .ranges import kept_here, part_of, run
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +42,7 @@ Flag: TypeAlias = bool
 
 _SCALARS: Final = {"Count": types.int64, "Double": types.float64, "Flag": types.boolean, "None": types.void}
 _ARRAYS: Final = {"In": None, "Int": types.int64, "Byte": types.uint8, "Half": types.uint16, "Double": types.float64}
+_BOARD: Final = types.Array(types.int64, 1, "C")
 _DTYPES: Final[dict[str, types.Type]] = {"float32": types.float32, "float64": types.float64}
 
 _EXACT: Final = {"contract"}
@@ -68,9 +72,33 @@ def native(*dtypes: str) -> Callable[[F], F]:
             types.void(*[_meaning(word, _DTYPES[dtype]) for word in words]) for dtype in dtypes or ("float32",)
         ))  # fmt: skip
         made: Any = njit(signatures, cache=True, nogil=True, error_model="numpy", fastmath=_EXACT)(function)
-        return cast(F, made)
+        return cast(F, with_threads(made, signatures))
 
     return compile_
+
+
+def with_threads(kernel: Any, signatures: Sequence[Signature]) -> Any:
+    """The kernel, with a second function ``by_threads`` if its last parameters are ``start`` and ``stop``.
+
+    That takes a board and what :func:`.ranges.run` takes instead, before the other arguments.
+    """
+    function = kernel.py_func
+    *names, start, stop = function.__code__.co_varnames[: function.__code__.co_argcount] or ("", "")
+    if (start, stop) != ("start", "stop"):
+        return kernel
+    # Numba keeps compiled code by file, line and name of its source: these are the kernel's.
+    given = ", ".join(names)
+    name, code = f"{function.__name__}_by_threads", function.__code__
+    source = f"def {name}(board, count, step, most, wakes, {given}):\n return run("
+    source += f"board, part_of(kernel, ({given},)), kept_here(({given},)), count, step, most, wakes)"
+    module = compile("\n" * (code.co_firstlineno - 1) + source, code.co_filename, "exec")
+    body = next(each for each in module.co_consts if isinstance(each, CodeType))
+    scope = {"__name__": function.__module__, "run": run, "part_of": part_of, "kept_here": kept_here, "kernel": kernel}
+    leading = [_BOARD, *[types.int64] * 3, types.boolean]
+    kernel.by_threads = njit([types.boolean(*leading, *each.args[:-2]) for each in signatures], cache=True, nogil=True)(
+        FunctionType(body, scope)
+    )
+    return kernel
 
 
 def inline(function: F) -> F:

@@ -1,7 +1,7 @@
 """What is cut at a number, and the gradients that go through above it: loops of NumPy's own making, called as its are.
 
 A call of such a loop takes half a microsecond where one of a kernel with a range takes three, and arrays may lie in
-memory as they like.
+memory as they like. Large arrays are left to kernels, for several threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from numba import float32, float64, vectorize
 from ....autograd.registry import bind_layout, compiled
 from ....runtime.arrays import Array, Namespace
 from .. import threads
-from ..native import BLOCK, Element, blocks, in_memory
+from ..native import BLOCK, Count, Element, In1, Out1, blocks, in_memory, native
+
+LARGE: Final = 1 << 15
+"""Elements from which a kernel does it, which several threads share."""
 
 Loop = Callable[..., Any]
 
@@ -55,28 +58,36 @@ def _fits(*arrays: Array) -> bool:
     return x.dtype.char in "fd" and all(a.shape == x.shape and a.dtype == x.dtype for a in arrays[1:])
 
 
-def _run(loop: Loop, *arrays: Array) -> Array:
-    """The loop's result; a large one by several threads."""
-    if arrays[0].size >= threads.WORTH:
+@native("float32", "float64")
+def above_zero_in_blocks(x: In1, out: Out1, start: Count, stop: Count) -> None:
+    for at in range(start * BLOCK, min(stop * BLOCK, x.size), BLOCK):
+        a, done = x[at : at + BLOCK], out[at : at + BLOCK]
+        for i in range(a.size):
+            done[i] = _ZERO if a[i] <= _ZERO else a[i]
+
+
+@native("float32", "float64")
+def passed_above_zero_in_blocks(g: In1, x: In1, out: Out1, start: Count, stop: Count) -> None:
+    for at in range(start * BLOCK, min(stop * BLOCK, x.size), BLOCK):
+        a, b, done = g[at : at + BLOCK], x[at : at + BLOCK], out[at : at + BLOCK]
+        for i in range(a.size):
+            done[i] = _ZERO if b[i] <= _ZERO else a[i]
+
+
+def _run(loop: Loop, kernel: Callable[..., None], *arrays: Array) -> Array:
+    """The loop's result, or for large arrays the kernel's, which is the same."""
+    if arrays[0].size >= LARGE:
         out = np.empty_like(arrays[0])
         flat = in_memory(*arrays, out)
         if flat is not None:
-            threads.split(_range, blocks(out.size), BLOCK, loop, *flat)
+            threads.split(kernel, blocks(out.size), BLOCK, *flat)
             return out
     return loop(*arrays)
 
 
-def _range(loop: Loop, *rest: Any) -> None:
-    *flat, start, stop = rest
-    part = slice(start * BLOCK, stop * BLOCK)
-    *operands, out = [each[part] for each in flat]
-    with np.errstate(all="ignore"):  # which holds for a thread
-        loop(*operands, out=out)
-
-
 @compiled("relu")
 def relu(xp: Namespace, x: Array) -> Array:
-    return _run(above_zero, x) if x.dtype.char in "fd" else NotImplemented
+    return _run(above_zero, above_zero_in_blocks, x) if x.dtype.char in "fd" else NotImplemented
 
 
 @compiled("threshold_backward")
@@ -84,15 +95,15 @@ def threshold_backward(xp: Namespace, g: Array, x: Array, limit: float) -> Array
     if not _fits(g, x):
         return NotImplemented
     if limit == 0:
-        return _run(passed_above_zero, g, x)
+        return _run(passed_above_zero, passed_above_zero_in_blocks, g, x)
     return passed_above(g, x, x.dtype.type(limit))
 
 
 @bind_layout("relu")
 def settled_relu(x: Array) -> Loop | None:
-    return above_zero if x.size < threads.WORTH else None
+    return above_zero if x.size < LARGE else None
 
 
 @bind_layout("threshold_backward")
 def settled_threshold_backward(g: Array, x: Array, limit: float) -> Loop | None:
-    return passed_above_zero if x.size < threads.WORTH and limit == 0 else None
+    return passed_above_zero if x.size < LARGE and limit == 0 else None

@@ -116,8 +116,12 @@ def entropy_slopes(g: In1, logs: In2, target: Int1, ignored: Count, mean: Flag, 
     likelihood_slopes(logs, target, ignored, factors, out, 0, logs.shape[0])
 
 
+LARGE: Final = 1 << 17
+"""Elements from which several threads are worth a longer way."""
+
+
 def _is_short(x: Array) -> bool:
-    return x.ndim == 2 and x.size < threads.WORTH
+    return x.ndim == 2 and x.size < LARGE
 
 
 @compiled("cross_entropy")

@@ -12,9 +12,9 @@ from numba import njit, types
 from ....autograd.registry import bind_layout, compiled
 from ....runtime.arrays import Array, Namespace, Native
 from ..emitter import VECTOR
-from ..native import Element, dense, inline
+from ..native import Element, dense, inline, with_threads
 from ..panels import WIDE, address, lay_out, multiply_rows, panel_begin, panels_of, size_of
-from ..threads import WORTH, split, threads
+from ..threads import SHARE, split, threads
 
 CHUNK: Final = 256
 """Terms of a sum that are added up before they are added to what there is: a panel's rows, which the nearest cache
@@ -62,7 +62,7 @@ def _native(ndim: int) -> Callable[[F], F]:
                 types.void(read, read, read, types.boolean, _PLACES, types.Array(T, ndim, "C"), _PLACES, _PLACES)
             )
         made: Any = njit(signatures, cache=True, nogil=True, error_model="numpy")(function)
-        return cast(F, made)
+        return cast(F, with_threads(made, signatures))
 
     return compile_
 
@@ -213,7 +213,7 @@ def _way(
         laid_out: whether the second factor has to be laid out in memory first.
     """
     empty, kernel = np.empty, product if ndim == 2 else products
-    alone = units == 1 or units * work < WORTH
+    alone = units == 1 or units * work < 2 * SHARE
 
     def multiply(a: Array, b: Array, first: Any = None) -> Array:
         out = made = empty(shape, dtype)

@@ -31,6 +31,9 @@ CHUNK: Final = 1 << 15
 SMALLEST: Final = 1 << 12
 """Elements below which NumPy is as fast."""
 
+LARGE: Final = 1 << 17
+"""Elements from which several threads are worth a longer way."""
+
 SMALLEST_COLUMNS: Final = 1 << 8
 """The same, where the rows of a matrix are added up."""
 
@@ -146,7 +149,7 @@ def sum_to_size(xp: Namespace, x: Array, size: tuple[int, ...]) -> Array:
 @bind_layout("sum_to_size")
 def settled_sum_to_size(x: Array, size: tuple[int, ...]) -> Callable[[Any], Any] | None:
     """Of the rows of a matrix, as a layer's bias needs it, where that is short."""
-    if x.dtype.char not in "fd" or not SMALLEST_COLUMNS <= x.size < threads.WORTH or not x.flags.c_contiguous:
+    if x.dtype.char not in "fd" or not SMALLEST_COLUMNS <= x.size < LARGE or not x.flags.c_contiguous:
         return None
     pattern = _pattern(x, _reduced_to(x, size))
     if [reduced for reduced, _ in pattern] != [True, False] or not x.flags.aligned:
