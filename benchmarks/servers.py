@@ -101,17 +101,18 @@ class Server(Child):
     """A gradwire server on a loopback port (a free one by default), with one key and this many compute threads.
 
     Args:
+        threads: None leaves their number to the server.
         module: the module to run, and its first arguments.
         settings: additional settings, by name.
     """
 
     def __init__(
-        self, threads: int = 1, port: int = 0, module: tuple[str, ...] = ("gradwire_server",), **settings: object
+        self, threads: int | None = 1, port: int = 0, module: tuple[str, ...] = ("gradwire_server",), **settings: object
     ) -> None:
         self.key = secrets.token_urlsafe(24)
         command = [sys.executable, "-m", *module, "--host", "127.0.0.1", "--port", str(port), "--announce"]
         command.append("--exit-with-parent")
-        environment = dict.fromkeys(THREAD_VARIABLES, str(threads))
+        environment = {} if threads is None else dict.fromkeys(THREAD_VARIABLES, str(threads))
         environment |= {"GRADWIRE_API_KEYS": self.key, "GRADWIRE_LOG_LEVEL": "warning"}
         environment |= as_measured() | {f"GRADWIRE_{name.upper()}": str(value) for name, value in settings.items()}
         super().__init__(command, environment)

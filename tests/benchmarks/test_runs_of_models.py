@@ -6,7 +6,7 @@ import pytest
 
 from .quick_runs import check
 
-NAMES = ("mlp", "gpt", "cnn", "lstm")
+NAMES = ("mlp", "gpt", "cnn", "lstm", "models")
 
 
 @pytest.mark.parametrize("name", NAMES)
