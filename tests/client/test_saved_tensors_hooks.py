@@ -40,6 +40,26 @@ def hooks_that_are_not_in_force_do_not_end(torch: Any) -> Any:
 
 
 @claim
+def hooks_that_an_unpack_hook_puts_in_force_end_with_the_backward(torch: Any) -> Any:
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    order = []
+
+    def unpack(x: Any) -> Any:
+        hooks(lambda t: (order.append("left in force"), t)[1], lambda t: t).__enter__()
+        return x
+
+    found = []
+    for retain_graph in (False, True):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        with hooks(lambda t: t, unpack):
+            y = x.exp()
+        y.sum().backward(retain_graph=retain_graph)
+        x.sin().sum().backward()
+        found.append(x.grad.tolist())
+    return order, found
+
+
+@claim
 def the_innermost_hooks_are_called(torch: Any) -> Any:
     order = []
     hooks = torch.autograd.graph.saved_tensors_hooks

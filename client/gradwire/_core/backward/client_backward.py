@@ -256,6 +256,7 @@ class ClientBackward:
             assert edge is not None
             self._deliver(edge, begin(root, gradient) if self._records else CONSTANT)
         _RUNS.stack.append(self)
+        packing = MODES.packing  # hooks that an unpack hook puts in force hold until the end of this, as in PyTorch
         try:
             for node in self._order:
                 self._pass(node)
@@ -267,6 +268,7 @@ class ClientBackward:
             self._record("abandon_backward", [self._handle], [])
             raise
         finally:
+            MODES.packing = packing
             _RUNS.stack.pop()
             for region in self._repetitions:
                 region.forget()
