@@ -18,6 +18,8 @@ from gradwire._core.surface.methods import FUNCTIONS
 from gradwire_protocol.table import TABLE
 
 AS_THEY_COME = {
+    "autograd.Function": "instances do nothing, and warn, whatever they are given",
+    "utils.checkpoint.CheckpointFunction": "as every Function",
     "autograd.Function.forward": "a program's own",
     "autograd.Function.backward": "a program's own",
     "autograd.Function.jvp": "a program's own",

@@ -16,15 +16,13 @@ class RawSavedTensor:
 
     __slots__ = ()
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> RawSavedTensor:
+    def __init__(self) -> None:
         """Refused for the program.
 
         Raises:
-            GraphError: when called for this class itself.
+            GraphError: when a program calls this class.
         """
-        if cls is RawSavedTensor:
-            raise GraphError("a SavedTensor is made by the node that keeps it: see grad_fn._raw_saved_*")
-        return super().__new__(cls)
+        raise GraphError("a SavedTensor is made by the node that keeps it: see grad_fn._raw_saved_*")
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Keep what ``pack_hook`` makes of the tensor in its place; ``unpack_hook`` turns that into the tensor again.

@@ -131,7 +131,7 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
         try:
             shape, flat = _flatten(data, arrays)
         except RecursionError:
-            kind = ArgumentTypeError if _contains_itself(data) else ArgumentValueError
+            kind = ArgumentValueError if _first_leads_on(data) else ArgumentTypeError  # as PyTorch, which looks there
             raise kind("the sequences are nested too deeply, or one contains itself") from None
         if len(shape) > MAX_DIMS:
             raise ArgumentValueError(f"a tensor has at most {MAX_DIMS} dimensions, not {len(shape)}")
@@ -230,21 +230,12 @@ def _flatten(data: Any, arrays: set[DType]) -> tuple[tuple[int, ...], list[Any]]
     return (len(data), *first), [v for _, flat in parts for v in flat]
 
 
-def _contains_itself(data: Any) -> bool:
-    """Whether a sequence is an entry of itself, at any depth."""
-    above: set[int] = set()
-    todo = [(data, False)]
-    while todo:
-        value, left = todo.pop()
-        if left:
-            above.discard(id(value))
-        elif id(value) in above:
-            return True
-        elif isinstance(value, (list, tuple)):
-            above.add(id(value))
-            todo.append((value, True))
-            todo += [(entry, False) for entry in value if isinstance(entry, (list, tuple))]
-    return False
+def _first_leads_on(data: Any) -> bool:
+    """Whether the first entries of sequences are sequences for more dimensions than a tensor has."""
+    depth = 0  # PyTorch's range is defined here
+    while depth <= MAX_DIMS and isinstance(data, (list, tuple)) and data:
+        data, depth = data[0], depth + 1
+    return depth > MAX_DIMS
 
 
 def _element(tensor: Tensor) -> Any:
