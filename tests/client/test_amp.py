@@ -179,6 +179,19 @@ def a_checkpointed_stretch_runs_the_same_again(lib):
     return found
 
 
+def _lstm_in_half():
+    """Whether PyTorch has an LSTM in half precision for this processor; without oneDNN's it has none."""
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            torch.nn.LSTM(8, 5)(torch.ones(2, 3, 8))
+    except RuntimeError:
+        return False
+    return True
+
+
+LSTM_IN_HALF = _lstm_in_half()
+
+
 @claims
 def modules_give_the_same_dtypes(lib):
     nn = lib.nn
@@ -189,6 +202,8 @@ def modules_give_the_same_dtypes(lib):
         "groups": nn.Sequential(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.SiLU(), nn.AdaptiveAvgPool2d(1)),
         "plain": nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 1), nn.Sigmoid()),
     }  # fmt: skip
+    if not LSTM_IN_HALF:
+        del made["lstm"]
     found = {}
     with lib.autocast("cpu", dtype=lib.bfloat16):
         for name, module in made.items():

@@ -176,8 +176,10 @@ def _check_derivative(node: Node, leading: set[Node] | None) -> None:
             if not any(e is not None and e[0] in leading and op.params[i].name in operands for i, e in named):
                 return
     text = f"{op.name}: {why}; {describe(node)} is on the way of the gradients"
-    # A node of PyTorch's own name raises NotImplementedError there, the one called NotImplemented a RuntimeError.
-    raise Unsupported(text) if operands or op.internal or op.grad_fn != "NotImplemented" else GraphError(text)
+    # An op that never has a derivative raises NotImplementedError in PyTorch, but where its node is called
+    # NotImplemented; one that has none for these arguments a RuntimeError.
+    never = op.underivable is not None and op.grad_fn != "NotImplemented"
+    raise Unsupported(text) if operands or op.internal or never else GraphError(text)
 
 
 def check(nodes: Sequence[Node], session: Any, targets: Sequence[Node] | None = None) -> None:
