@@ -52,7 +52,6 @@ _FREE, _CLOSED, _OPEN = range(3)
 
 _END_BITS: Final = 32
 """``_LEFT`` holds the parts that are left: the first, and above these bits the one behind the last."""
-MOST_PARTS: Final = 1 << 30
 
 SPINS: Final = 2_000
 """How often a thread looks for the others' end before it offers its processor to them: they may wait for one."""
