@@ -42,8 +42,8 @@ TOLERANCES = {
     "complex64": (2e-5, 1e-5), "complex128": (1e-9, 1e-9),
 }  # fmt: skip
 EXACT = (0.0, 0.0)
-HALF_COLUMNS = {"float16": (2e-2, 6e-2), "bfloat16": (8e-2, 5e-1)}
-"""Of columns that PyTorch rounds to half precision and adds up there, on some processors and in an order of theirs."""
+HALF_COLUMNS = (2e-2, 6e-2)
+"""Of columns added up in half precision, in an order that depends on PyTorch's processor."""
 
 
 def cases() -> Iterator[Any]:
@@ -87,8 +87,11 @@ class Trial:
         self.op: Op = TABLE[samples.op]
         self.strict = isinstance(engine.backends["cpu"], StrictBackend)
         usual = TOLERANCES.get(dtype, EXACT)
-        if dtype in HALF_COLUMNS and samples.op.startswith("conv_transpose"):
-            usual = HALF_COLUMNS[dtype]
+        columns = samples.op.startswith("conv_transpose")
+        # On some processors PyTorch rounds each column to bfloat16: the values are compared with those of float32.
+        self.widened = columns and dtype == "bfloat16"
+        if columns and dtype == "float16":
+            usual = HALF_COLUMNS
         self.tol = wider(usual, samples.tol or EXACT)
         self.grad_tol = wider(self.tol, samples.grad_tol or EXACT)
         self.seconds = samples.gradgrad and dtype in ("float64", "complex128")
@@ -108,6 +111,11 @@ class Trial:
         assert not self.sample.expects_error, "the sample was declared to fail, but PyTorch accepts it"
         ours = Ours(self.engine, self.sample)
         got = ours.call(self.samples.op)
+        if self.widened:
+            with torch.no_grad():
+                values = convert((self.sample.args, self.sample.kwargs), lambda x: x.float(), lambda kind: kind)
+                for wanted in expected:
+                    wanted.data.copy_(self.samples.ref(*values[0], **values[1]))
         self.compare_results(ours, got, theirs, expected)
         if self.samples.grad and self.sample.gradients and any(e.requires_grad for e in expected):
             self.compare_gradients(ours, got, theirs, expected)
