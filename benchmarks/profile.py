@@ -32,13 +32,14 @@ import gradwire
 from gradwire._core.session.round_trips import Waits
 
 from . import servers
+from .models import MODELS
 from .sampling import Alarm
 from .training import BATCHES, Training
 
 if TYPE_CHECKING:
     from gradwire._core.session.session import Session
 
-NAMES: Final = ("chain", "mlp", "gpt", "cnn", "lstm", "hvp", "scalars")
+NAMES: Final = ("chain", "mlp", "gpt", "cnn", "lstm", "hvp", "scalars", *MODELS)
 WARM: Final = 12
 WIDTH: Final = 115
 ROOT: Final = Path(__file__).parents[1]
@@ -119,7 +120,7 @@ def main(
 
 def _steps(name: str, torch: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """The step without its read (if it can be omitted), and with it."""
-    made = import_module(f"benchmarks.{name}").build(torch)
+    made = MODELS[name](torch) if name in MODELS else import_module(f"benchmarks.{name}").build(torch)
     if not isinstance(made, Training):
         return made, made
     training, number = made, iter(range(1 << 62))
