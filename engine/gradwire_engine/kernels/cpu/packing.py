@@ -87,24 +87,24 @@ def pack_slab(x: Array, at: int, channels: int, facts: Array, first: int, slab: 
 
 
 @apart
-def pack_panels(
-    weight: Array, at: int, outs: int, out_step: int, ins: int, in_step: int, taps: Array, begin: int, end: int,
+def pack_panel(
+    weight: Array, at: int, left: int, out_step: int, ins: int, in_step: int, taps: Array, begin: int, end: int,
     panels: Array, to: int,
-) -> int:  # fmt: skip
-    """Lay out the weights between some channels, for some taps: panel by panel of output channels, in each for every
-    input channel and tap those of all its rows. Returns where the next ones go.
-    """
-    o = 0
-    while o < outs:
-        rows = panel_rows(outs - o)
-        count = ins * (end - begin)
-        for r in range(rows):
-            place = to + r
-            for c in range(ins):
-                source = at + (o + r) * out_step + c * in_step
-                for t in range(begin, end):
-                    panels[place] = weight[source + taps[t]] if o + r < outs else weight.dtype.type(0)
-                    place += rows
-        to += count * rows
-        o += rows
-    return to
+) -> None:  # fmt: skip
+    """Lay out the weights of one panel of output channels, of which so many are left: for every input channel and each
+    of some taps those of all its rows."""
+    rows = panel_rows(left)
+    if rows == 8 and left >= 8:
+        for c in range(ins):
+            for t in range(begin, end):
+                source = at + c * in_step + taps[t]
+                for r in range(8):
+                    panels[to + r] = weight[source + r * out_step]
+                to += 8
+        return
+    for c in range(ins):
+        for t in range(begin, end):
+            source = at + c * in_step + taps[t]
+            for r in range(rows):
+                panels[to + r] = weight[source + r * out_step] if r < left else weight.dtype.type(0)
+            to += rows

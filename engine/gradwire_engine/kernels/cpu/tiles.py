@@ -7,7 +7,7 @@ complete. The terms of every sum are added in order, lane by lane. All arrays ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from llvmlite import ir
 from numba import types
@@ -17,11 +17,15 @@ from numba.extending import intrinsic
 from ...runtime.arrays import Array
 from .emitter import I64, MANY, VECTOR, Context, VectorEmitter, apart, loop_over
 from .native import inline
+from .threads import threads
 
 # Products of a few rows with a few vectors
 
 
-def _multiplier(rows: int, vectors: int) -> Any:
+def _multiplier(rows: int, vectors: int, panel: int = 0) -> Any:
+    """For some rows of a panel, which has no others unless it has more."""
+    of_term = panel or rows
+
     @intrinsic
     def multiply(typing, a, a_at, b, b_at, offsets, offset_at, count, out, out_at, step, add):  # type: ignore[no-untyped-def]
         def emit(context: Context, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
@@ -45,7 +49,7 @@ def _multiplier(rows: int, vectors: int) -> Any:
             with loop_over(builder, args[6]) as loop:
                 here = e.at(terms, builder.load(e.at(places, loop.index)))
                 loaded = [e.load(e.at(here, v * e.lanes)) for v in range(vectors)]
-                own = e.at(factors, builder.mul(loop.index, I64(rows)))
+                own = e.at(factors, builder.mul(loop.index, I64(of_term)))
                 for o in range(rows):
                     factor = e.splat(builder.load(e.at(own, o)))
                     for v in range(vectors):
@@ -61,7 +65,8 @@ def _multiplier(rows: int, vectors: int) -> Any:
 
 
 _8x3, _8x2, _8x1 = (_multiplier(8, n) for n in (3, 2, 1))
-_4x6, _4x3, _4x1 = (_multiplier(4, n) for n in (6, 3, 1))
+_half_x3, _half_x2 = (_multiplier(4, n, 8) for n in (3, 2))
+_4x6, _4x3, _4x2, _4x1 = (_multiplier(4, n) for n in (6, 3, 2, 1))
 _2x8, _2x4, _2x1 = (_multiplier(2, n) for n in (8, 4, 1))
 _1x8, _1x4, _1x1 = (_multiplier(1, n) for n in (8, 4, 1))
 
@@ -78,16 +83,46 @@ def padded_rows(rows: int) -> int:
     return rows // 8 * 8 + (panel_rows(rows % 8) if rows % 8 else 0)
 
 
+LEAST_SHARE: Final = 32
+"""Rows for which an operand is laid out once more, at least."""
+
+
+def shares_of(rows: int, units: int) -> int:
+    """Into how many shares the rows of each unit of work are cut, so that all threads have some: no sum depends on
+    it."""
+    most = threads()
+    return 1 if most == 1 or units >= 2 * most else max(1, min(-(-2 * most // units), rows // LEAST_SHARE))
+
+
+@inline
+def share_of(rows: int, share: int, shares: int) -> tuple[int, int]:
+    """The rows of a share: whole panels, but for the last one."""
+    high = rows if share == shares - 1 else rows * (share + 1) // shares // 8 * 8
+    return rows * share // shares // 8 * 8, high
+
+
 @inline
 def _eight(left: int, job: tuple[Any, ...]) -> int:
-    if MANY and left >= 3:
-        _8x3(*job)
-        return 3
-    if MANY and left == 2:
+    if left == 1:
+        _8x1(*job)
+        return 1
+    if left == 2 or left == 4:
         _8x2(*job)
         return 2
-    _8x1(*job)
-    return 1
+    _8x3(*job)
+    return 3
+
+
+@inline
+def _two_halves(left: int, job: tuple[Any, ...], other: tuple[Any, ...]) -> int:
+    """Eight rows, four at a time: the sums of three vectors are all that 16 registers hold."""
+    if left == 2 or left == 4:
+        _half_x2(*job)
+        _half_x2(*other)
+        return 2
+    _half_x3(*job)
+    _half_x3(*other)
+    return 3
 
 
 @inline
@@ -95,6 +130,9 @@ def _four(left: int, job: tuple[Any, ...]) -> int:
     if MANY and left >= 6:
         _4x6(*job)
         return 6
+    if left == 2 or left == 4:
+        _4x2(*job)
+        return 2
     if left >= 3:
         _4x3(*job)
         return 3
@@ -139,8 +177,13 @@ def multiply(
     while v < vectors:
         left = vectors - v
         job = (a, a_at, b, b_at + v * lanes, offsets, offset_at, count, out, out_at + v * lanes, step, add)
-        if rows == 8:
+        if rows == 8 and (MANY or left == 1):
             v += _eight(left, job)
+        elif rows == 8:
+            at = out_at + v * lanes + 4 * step
+            v += _two_halves(
+                left, job, (a, a_at + 4, b, b_at + v * lanes, offsets, offset_at, count, out, at, step, add)
+            )  # fmt: skip
         elif rows == 4:
             v += _four(left, job)
         elif rows == 2:
@@ -176,11 +219,14 @@ def _contractor(rows: int, columns: int) -> Any:
                 right = [e.at(there, k) for k in offset]
                 with loop_over(builder, args[10]) as loop:
                     at = builder.mul(loop.index, I64(e.lanes))
-                    factors = [e.load(e.at(p, at)) for p in left]
-                    for k in range(columns):
-                        term = e.load(e.at(right[k], at))
-                        for o in range(rows):
-                            builder.store(e.fused(factors[o], term, builder.load(sums[o][k])), sums[o][k])
+                    # What there is less of is held in registers, and the rest goes by.
+                    held, passing = (left, right) if rows <= columns else (right, left)
+                    factors = [e.load(e.at(p, at)) for p in held]
+                    for i, p in enumerate(passing):
+                        term = e.load(e.at(p, at))
+                        for j, factor in enumerate(factors):
+                            sum_ = sums[j][i] if held is left else sums[i][j]
+                            builder.store(e.fused(factor, term, builder.load(sum_)), sum_)
             for o in range(rows):
                 for k in range(columns):
                     place = e.at(made, builder.add(builder.mul(args[13], I64(o)), I64(k)))

@@ -26,13 +26,13 @@ from ..packing import (
     STEP_W,
     channel_size,
     lanes_of,
-    pack_panels,
+    pack_panel,
     pack_slab,
     vectors_of,
 )
 from ..slabs import Course, forward_course, gradient_course, key_of, spatial
 from ..threads import split
-from ..tiles import multiply, padded_rows, panel_rows
+from ..tiles import multiply, padded_rows, panel_rows, share_of, shares_of
 
 AT_ONCE: Final = 6
 """Vectors of positions that all output channels take one after the other, while they are in the nearest cache."""
@@ -43,23 +43,29 @@ LEAST_USED: Final = 0.3
 
 @native("float32", "float64")
 def panels_of(
-    weight: In1, groups: Count, outs: Count, ins: Count, group_step: Count, out_step: Count, in_step: Count,
-    taps: Int1, starts: Int1, panels: Out1,
+    weight: In1, outs: Count, ins: Count, group_step: Count, out_step: Count, in_step: Count, taps: Int1, starts: Int1,
+    panels: Out1, start: Count, stop: Count,
 ) -> None:  # fmt: skip
-    to = 0
-    for g in range(groups):
-        for m in range(starts.size - 1):
-            to = pack_panels(
-                weight, g * group_step, outs, out_step, ins, in_step, taps, starts[m], starts[m + 1], panels, to
-            )
+    """Panels from ``start`` on, one group's after another's: of eight output channels, for all classes of taps."""
+    each, classes = (outs + 7) // 8, starts.size - 1
+    for unit in range(start, stop):
+        group, o = unit // each, unit % each * 8
+        for m in range(classes):
+            count = (starts[m + 1] - starts[m]) * ins
+            to = (group * starts[classes] + starts[m]) * ins * padded_rows(outs) + o * count
+            pack_panel(
+                weight, group * group_step + o * out_step, outs - o, out_step, ins, in_step, taps, starts[m],
+                starts[m + 1], panels, to,
+            )  # fmt: skip
 
 
 @native("float32", "float64")
 def convolved(
     x: In1, panels: In1, bias: In1, groups: Count, ins: Count, outs: Count, facts: Int1, extents: Int1, starts: Int1,
-    offsets: Int1, origins: Int2, blocks: Count, out: Out1, start: Count, stop: Count,
+    offsets: Int1, origins: Int2, blocks: Count, shares: Count, out: Out1, start: Count, stop: Count,
 ) -> None:  # fmt: skip
-    """Blocks from ``start`` on, image after image. ``extents`` are the input's and the output's."""
+    """Blocks from ``start`` on, image after image, and of each the ``shares`` of the output's channels. ``extents`` are
+    the input's and the output's."""
     lanes, classes = lanes_of(x), starts.size - 1
     size, all_rows = channel_size(facts), padded_rows(outs)
     height, width = facts[GRID_H] + facts[REACH_H], facts[GRID_W] + facts[REACH_W]
@@ -77,7 +83,8 @@ def convolved(
     made = np.empty(all_rows * step, x.dtype)
     out_d, out_h, out_w = extents[3], extents[4], extents[5]
     for unit in range(start, stop):
-        n, first = unit // blocks, unit % blocks * facts[BLOCK]
+        n, first = unit // shares // blocks, unit // shares % blocks * facts[BLOCK]
+        low_o, high_o = share_of(outs, unit % shares, shares)
         rows = min(facts[BLOCK], facts[GRID_D] - first)
         vectors = vectors_of(facts, rows, lanes)
         for g in range(groups):
@@ -85,8 +92,8 @@ def convolved(
             for m in range(classes):
                 count, begin = (starts[m + 1] - starts[m]) * ins, starts[m] * ins
                 for v in range(0, vectors, AT_ONCE):
-                    o, panel = 0, (g * taps * ins + begin) * all_rows
-                    while o < outs:
+                    o, panel = low_o, (g * taps * ins + begin) * all_rows + low_o * count
+                    while o < high_o:
                         high = panel_rows(outs - o)
                         multiply(
                             high, min(AT_ONCE, vectors - v), panels, panel, slab, v * lanes, places, begin, count,
@@ -98,7 +105,7 @@ def convolved(
                 by = facts[STEP_W]
                 low = 0 if x0 >= 0 else (by - 1 - x0) // by
                 high = min(facts[GRID_W], (out_w - 1 - x0) // by + 1)
-                for o in range(outs):
+                for o in range(low_o, high_o):
                     term, channel = bias[g * outs + o], (n * groups + g) * outs + o
                     for d in range(rows):
                         z = d * facts[STEP_D] + z0
@@ -137,13 +144,19 @@ def run(x: Array, weight: Array, bias: Array | None, course: Course, shape: Ints
     ins, outs, kernel = x.shape[1] // groups, shape[1] // groups, prod(weight.shape[2:])
     panels = np.empty(groups * ins * len(course.taps) * (-(-outs // 8) * 8), x.dtype)
     steps = (kernel, outs * kernel) if backward else (ins * kernel, kernel)
-    panels_of(flat(weight), groups, outs, ins, ins * outs * kernel, *steps, course.taps, course.starts, panels)
+    split(
+        panels_of, groups * -(-outs // 8), 8 * ins * len(course.taps), flat(weight), outs, ins, ins * outs * kernel,
+        *steps, course.taps, course.starts, panels,
+    )  # fmt: skip
     out = np.empty(shape, x.dtype)
     extents = np.array([*spatial(x.shape[2:], 1), *spatial(shape[2:], 1)], np.int64)
+    units = x.shape[0] * course.blocks
+    shares = shares_of(outs, units)
     split(
-        convolved, x.shape[0] * course.blocks, groups * ins * outs * len(course.taps) * prod(shape[2:]) // 64,
+        convolved, units * shares, groups * ins * outs * len(course.taps) * prod(shape[2:]) // shares // 64,
         flat(x), panels, np.zeros(shape[1], x.dtype) if bias is None else flat(bias), groups, ins, outs, course.facts,
-        extents, course.starts, course.offsets, course.origins, course.blocks, out.reshape(-1),
+        extents, course.starts, course.offsets, course.origins, course.blocks, shares,
+        out.reshape(-1),
     )  # fmt: skip
     return out
 

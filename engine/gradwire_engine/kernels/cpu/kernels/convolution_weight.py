@@ -37,7 +37,7 @@ from ..packing import (
 )
 from ..slabs import Key, forward_course, key_of, spatial
 from ..threads import split
-from ..tiles import contract, multiply, padded_rows, panel_rows
+from ..tiles import contract, multiply, padded_rows, panel_rows, share_of, shares_of
 
 PARTS: Final = 8
 """Partial sums that are made side by side, at most; never a matter of how many threads there are."""
@@ -83,10 +83,11 @@ def _spread_channels(x: Element, at: int, ins: int, facts: Array, top: int, slab
 
 @native("float32", "float64")
 def paired_rows(
-    x: In1, g: In1, groups: Count, ins: Count, outs: Count, images: Count, facts: Int1, parts: Count, made: Out1,
-    start: Count, stop: Count,
+    x: In1, g: In1, groups: Count, ins: Count, outs: Count, images: Count, facts: Int1, parts: Count, shares: Count,
+    made: Out1, start: Count, stop: Count,
 ) -> None:  # fmt: skip
-    """Parts from ``start`` on: of each ``(groups, outs, runs, lanes of a run)``. ``facts`` as in :func:`_rows`."""
+    """Parts from ``start`` on, and of each the ``shares`` of the output's channels: ``(groups, outs, runs, lanes of a
+    run)``. ``facts`` as in :func:`_rows`."""
     in_d, in_h, in_w, pad_d, pad_h, pad_w, by_d, by_h, by_w = facts[:9]
     grid_d, grid_h, grid_w, wide_d, wide_h, wide_w, block, together, taps = facts[9:18]
     runs = facts[18:]
@@ -100,10 +101,13 @@ def paired_rows(
     panels, places = np.empty(padded_rows(outs) * most, x.dtype), np.empty(most, np.int64)
     sums = np.empty(padded_rows(outs) * width, x.dtype)
     plane, volume = in_d * in_h * in_w, grid_d * grid_h * grid_w
-    for part in range(start, stop):
+    for unit in range(start, stop):
+        part = unit // shares
+        low, top = share_of(outs, unit % shares, shares)
         begin, end = part * images // parts, (part + 1) * images // parts
-        total = made[part * groups * outs * width : (part + 1) * groups * outs * width]
-        total[:] = 0
+        for group in range(groups):
+            at = (part * groups + group) * outs
+            made[(at + low) * width : (at + top) * width] = 0
         for n in range(begin, end, together):
             here = min(together, end - n)
             for group in range(groups):
@@ -128,8 +132,8 @@ def paired_rows(
                                 for w in range(grid_w):
                                     places[k] = at + w * by_w * ins
                                     k += 1
-                        o, to = 0, 0
-                        while o < outs:
+                        o, to = low, 0
+                        while o < top:
                             high = panel_rows(outs - o)
                             there = min(high, outs - o)
                             source = (((n + i) * groups + group) * outs + o) * volume + first * grid_h * grid_w
@@ -142,18 +146,41 @@ def paired_rows(
                             to += high * count
                             o += high
                     for r in range(runs.size):
-                        o, panel = 0, 0
-                        while o < outs:
+                        o, panel = low, 0
+                        while o < top:
                             high = panel_rows(outs - o)
                             multiply(
                                 high, vectors, panels, panel, slab, runs[r], places, 0, count, sums,
-                                o * width + r * vectors * lanes, width, False,
+                                (o - low) * width + r * vectors * lanes, width, False,
                             )  # fmt: skip
                             panel += high * count
                             o += high
-                    own = total[group * outs * width : (group + 1) * outs * width]
+                    at = (part * groups + group) * outs
+                    own = made[(at + low) * width : (at + top) * width]
                     for i in range(own.size):
                         own[i] += sums[i]
+
+
+@native("float32", "float64")
+def summed_rows(
+    made: Out1, parts: Count, outs: Count, runs: Count, taps: Count, out: Out1, start: Count, stop: Count
+) -> None:
+    """Output channels from ``start`` on: the sums of all parts, with the taps of an input channel beside each other."""
+    kernel = runs * taps
+    each = out.size // outs
+    ins, width = each // kernel, made.size // (parts * outs * runs)
+    for o in range(start, stop):
+        whole = made[o * runs * width : (o + 1) * runs * width]
+        for part in range(1, parts):
+            at = (part * outs + o) * runs * width
+            for i in range(runs * width):
+                whole[i] += made[at + i]
+        own = out[o * each : (o + 1) * each]
+        for r in range(runs):
+            for t in range(taps):
+                at, to = r * width + t * ins, r * taps + t
+                for c in range(ins):
+                    own[c * kernel + to] = whole[at + c]
 
 
 @lru_cache(maxsize=512)
@@ -243,12 +270,18 @@ def _by_rows(g: Array, x: Array, windows: Windows, groups: int, rows: Array) -> 
     taps, runs = int(facts[17]), len(facts) - 18
     lanes = VECTOR // x.itemsize
     made = np.empty((parts, groups * outs * runs, -(-taps * ins // lanes) * lanes), x.dtype)
-    work = groups * outs * ins * taps * runs * prod(windows.outputs) * x.shape[0] // parts // 64
-    split(paired_rows, parts, work, flat(x), flat(g), groups, ins, outs, x.shape[0], facts, parts, made.reshape(-1))
-    total = made[0] if parts == 1 else made.sum(axis=0)
-    kernel = prod(windows.kernel)
-    total = total[:, : taps * ins].reshape(groups * outs, kernel, ins).swapaxes(1, 2)
-    return np.ascontiguousarray(total).reshape(groups * outs, ins, *windows.kernel)
+    shares = shares_of(outs, parts)
+    work = groups * outs * ins * taps * runs * prod(windows.outputs) * x.shape[0] // parts // shares // 64
+    split(
+        paired_rows, parts * shares, work, flat(x), flat(g), groups, ins, outs, x.shape[0], facts, parts, shares,
+        made.reshape(-1),
+    )  # fmt: skip
+    out = np.empty((groups * outs, ins, *windows.kernel), x.dtype)
+    split(
+        summed_rows, groups * outs, parts * made.shape[2] * runs, made.reshape(-1), parts, groups * outs, runs, taps,
+        out.reshape(-1),
+    )  # fmt: skip
+    return out
 
 
 def _by_positions(g: Array, x: Array, windows: Windows, groups: int) -> Array:
