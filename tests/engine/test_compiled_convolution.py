@@ -30,7 +30,15 @@ CASES: dict[str, Case] = {
     "padding beyond the kernel": ((2, 4, 9, 11), 7, (2, 2), 1, 3, 1, 1),
     "groups": ((2, 6, 9, 11), 12, (3, 3), 1, 2, 1, 3),
     "depthwise": ((3, 8, 9, 11), 8, (3, 3), 2, 1, 1, 8),
+    "depthwise, more channels than lanes": ((3, 37, 9, 11), 37, (3, 3), 1, 1, 1, 37),
+    "depthwise, uneven everything": ((2, 19, 13, 12), 19, (3, 5), (2, 3), (1, 2), (2, 1), 19),
+    "depthwise, stride beyond the kernel": ((2, 6, 11, 11), 6, (2, 2), 3, 0, 1, 6),
+    "depthwise, padding beyond the kernel": ((2, 6, 9, 11), 6, (2, 2), 1, 3, 1, 6),
+    "depthwise, large images": ((1, 3, 150, 140), 3, (3, 3), 1, 1, 1, 3),
+    "depthwise sequence": ((2, 5, 37), 5, (5,), 2, 3, 1, 5),
+    "depthwise volume": ((2, 5, 5, 6, 7), 5, (3, 2, 3), (1, 2, 1), (1, 0, 2), 1, 5),
     "depthwise, two for each": ((3, 5, 12, 11), 10, (3, 3), 1, 1, 1, 5),
+    "one image, many channels": ((1, 70, 9, 9), 130, (3, 3), 1, 1, 1, 1),
     "rows in blocks": ((2, 24, 150, 70), 3, (3, 3), 1, 1, 1, 1),
     "rows in blocks, with a stride": ((2, 24, 151, 131), 3, (5, 3), 2, 2, 1, 1),
     "sequence": ((2, 3, 37), 5, (5,), 2, 3, 1, 1),
@@ -79,7 +87,12 @@ def test_convolutions_and_their_gradients_are_pytorchs(name: str, dtype: str) ->
     close(compiled("convolution_weight", g, x, weight.shape[2:], *geometry), by_weight, 3)
 
 
-@pytest.mark.parametrize("name", ["stride", "uneven everything", "groups", "sequence", "volume"])
+TRANSPOSED = [
+    "stride", "uneven everything", "groups", "depthwise, uneven everything", "depthwise sequence", "sequence", "volume",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRANSPOSED)
 def test_transposed_convolutions_are_pytorchs(name: str) -> None:
     (x, weight, _, g), (stride, padding, dilation, groups) = _operands(CASES[name], "float64")
     count = len(stride)
@@ -107,26 +120,43 @@ def test_operands_may_lie_in_memory_as_they_like() -> None:
     close(compiled("conv2d", x, weight, None, 1, 1, 1, 1), plain("conv2d", x, weight, None, 1, 1, 1, 1))
 
 
-def test_infinities_stay_where_they_are_seen() -> None:
-    x, weight = np.ones((1, 1, 9, 9)), np.ones((2, 1, 3, 3))
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("groups", [1, 9])
+def test_infinities_stay_where_they_are_seen(groups: int, stride: int) -> None:
+    x, weight = np.ones((1, groups, 9, 9)), np.ones((max(groups, 2), 1, 3, 3))
     x[0, 0, 4, 8] = np.inf
-    geometry = ((1, 1), (1, 1), (1, 1), 1)
+    geometry = ((stride, stride), (1, 1), (1, 1), groups)
     with np.errstate(all="ignore"):
         close(compiled("conv2d", x, weight, None, *geometry), plain("conv2d", x, weight, None, *geometry))
-        g = np.ones((1, 2, 9, 9))
+        g = np.ones((1, len(weight), *(2 * [8 // stride + 1])))
         ours = compiled("convolution_weight", g, x, (3, 3), *geometry)
         theirs = _torch_gradients(g, x, weight, geometry)[1]
     np.testing.assert_array_equal(np.isfinite(ours), np.isfinite(theirs))
     assert np.isfinite(ours).any()
+    weight[0, 0, 0, 0] = np.inf
+    ours = compiled("convolution_input", g, weight, (9, 9), *geometry)
+    theirs = _torch_gradients(g, x, weight, geometry)[0]
+    inner = (..., slice(1, -1), slice(1, -1))  # at the border zeros meet the weight
+    np.testing.assert_array_equal(np.isfinite(ours)[inner], np.isfinite(theirs)[inner])
 
 
-@pytest.mark.parametrize("name", ["one channel", "more channels than a panel", "rows in blocks"])
+@pytest.mark.parametrize(
+    "name", ["one channel", "more channels than a panel", "rows in blocks", "depthwise, more channels than lanes"]
+)
 def test_threads_change_no_bit(name: str) -> None:
     shape, *rest = CASES[name]
     (x, weight, bias, g), geometry = _operands(((16, *shape[1:]), *rest), "float32")
     same_bits_for_any_threads(lambda: compiled("conv2d", x, weight, bias, *geometry))
     same_bits_for_any_threads(lambda: compiled("convolution_input", g, weight, x.shape[2:], *geometry))
     same_bits_for_any_threads(lambda: compiled("convolution_weight", g, x, (3, 3), *geometry))
+
+
+@pytest.mark.parametrize("name", ["one image, many channels", "depthwise, uneven everything"])
+def test_threads_change_no_bit_of_a_small_batch(name: str) -> None:
+    (x, weight, bias, g), geometry = _operands(CASES[name], "float32")
+    same_bits_for_any_threads(lambda: compiled("conv2d", x, weight, bias, *geometry))
+    same_bits_for_any_threads(lambda: compiled("convolution_input", g, weight, x.shape[2:], *geometry))
+    same_bits_for_any_threads(lambda: compiled("convolution_weight", g, x, weight.shape[2:], *geometry))
 
 
 def test_what_they_are_not_for_is_left_to_numpy() -> None:

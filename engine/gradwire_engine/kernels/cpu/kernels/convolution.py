@@ -12,6 +12,7 @@ from gradwire_protocol.ops.convolution import Geometry, transposed_extents
 from ....autograd.registry import compiled
 from ....numerics.windows import Ints, Windows
 from ....runtime.arrays import Array, Namespace
+from .. import depthwise
 from ..moves import move
 from ..native import Count, In1, Int1, Int2, Out1, flat, native
 from ..packing import (
@@ -164,6 +165,10 @@ def run(x: Array, weight: Array, bias: Array | None, course: Course, shape: Ints
 def forward(x: Array, weight: Array, windows: Windows, groups: int, bias: Array | None = None) -> Array:
     if not applies(x, weight) or windows.pointwise or not prod(windows.outputs):
         return NotImplemented
+    if 1 < groups == x.shape[1] == weight.shape[0]:
+        found = depthwise.forward(x, weight, windows, bias)
+        if found is not NotImplemented:
+            return found
     course = forward_course(key_of(windows), x.shape[1] // groups, x.itemsize)
     return run(x, weight, bias, course, (x.shape[0], weight.shape[0], *windows.outputs), groups, False)
 
@@ -171,6 +176,10 @@ def forward(x: Array, weight: Array, windows: Windows, groups: int, bias: Array 
 def input_gradient(g: Array, weight: Array, windows: Windows, groups: int, bias: Array | None = None) -> Array:
     if not applies(g, weight) or windows.pointwise or not prod(windows.extents):
         return NotImplemented
+    if 1 < groups == g.shape[1] and weight.shape[1] == 1:
+        found = depthwise.input_gradient(g, weight, windows, bias)
+        if found is not NotImplemented:
+            return found
     course = gradient_course(key_of(windows), g.shape[1] // groups, g.itemsize)
     return run(g, weight, bias, course, (g.shape[0], weight.shape[1] * groups, *windows.extents), groups, True)
 

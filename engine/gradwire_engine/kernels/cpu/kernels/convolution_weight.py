@@ -17,6 +17,7 @@ from ....autograd.registry import compiled
 from ....numerics.windows import Ints, Windows
 from ....ops import convolution as convolution_op
 from ....runtime.arrays import Array, Namespace
+from .. import depthwise
 from ..emitter import VECTOR
 from ..moves import move, transpose
 from ..native import Count, Element, In1, Int1, Out1, flat, inline, native
@@ -313,5 +314,9 @@ def convolution_weight(
     if x.dtype.char not in "fd" or not x.size or not g.size or windows.pointwise:
         return NotImplemented
     ins, outs = x.shape[1] // groups, g.shape[1] // groups
+    if ins == outs == 1 < groups:
+        found = depthwise.weight_gradient(g, x, windows)
+        if found is not NotImplemented:
+            return found
     rows = _rows(key_of(windows), ins, outs, x.shape[0], x.itemsize)
     return _by_positions(g, x, windows, groups) if rows is None else _by_rows(g, x, windows, groups, rows)
