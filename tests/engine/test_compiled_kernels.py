@@ -32,9 +32,10 @@ CLASSES_LEFT_OUT = -100
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: Any) -> Iterator[None]:
-    from gradwire_engine.kernels.cpu.kernels import activation
+    from gradwire_engine.kernels.cpu.kernels import activation, cuts
 
     monkeypatch.setattr(activation, "SMALLEST", 0)
+    monkeypatch.setattr(cuts, "WORTHWHILE", 0)
     threads.use_threads(1)
     yield
     threads.use_threads(0)
@@ -150,6 +151,11 @@ CASES: dict[str, tuple[str, Make, tuple[str, ...]]] = {
     "sigmoid_backward": ("sigmoid_backward", of_two(), BOTH),
     "tanh_backward": ("tanh_backward", of_two(), BOTH),
     "relu": ("relu", of_one(), BOTH),
+    "relu6": ("relu6", of_one(), BOTH),
+    "hardtanh": ("hardtanh", of_one(-0.5, 0.75), BOTH),
+    "hardtanh_backward": ("hardtanh_backward", of_two(-0.5, 0.75), BOTH),
+    "leaky_relu": ("leaky_relu", of_one(0.1), BOTH),
+    "leaky_relu_backward": ("leaky_relu_backward", of_two(0.1), BOTH),
     "threshold_backward": ("threshold_backward", of_two(0.5), BOTH),
     "threshold_backward at zero": ("threshold_backward", of_two(0), BOTH),
     "layer_norm": ("layer_norm", layer_norm(True, True), BOTH),

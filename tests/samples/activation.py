@@ -141,6 +141,23 @@ def threshold_backward(make: Make) -> Samplings:
     yield Sample(make(4), at(make, 0.5, 0.25, 1.0, float("nan")).detach(), 0.5)
 
 
+def _leaky_relu_backward(grad: torch.Tensor, x: torch.Tensor, negative_slope: float) -> torch.Tensor:
+    return aten.leaky_relu_backward(grad, x, negative_slope, False)
+
+
+@samples("hardtanh_backward", ref=aten.hardtanh_backward, dtypes=REALS, grad_fn=False, grad=("grad",))
+def hardtanh_backward(make: Make) -> Samplings:
+    yield Sample(make(2, 3), make(2, 3), -0.5, 0.5)
+    yield Sample(make(4), at(make, 0.5, 0.25, 1.0, 0.4).detach(), 0.25, 0.5)
+    yield Sample(make(2), at(make, 1.0, 1.1).detach(), 0, 1.1)
+
+
+@samples("leaky_relu_backward", dtypes=REALS, grad_fn=False, grad=("grad",), ref=_leaky_relu_backward)
+def leaky_relu_backward(make: Make) -> Samplings:
+    yield Sample(make(2, 3), make(2, 3), 0.1)
+    yield Sample(make(4), at(make, 0.0, 0.25, -1.0, float("nan")).detach(), -0.5)
+
+
 @samples("sigmoid_backward", ref=aten.sigmoid_backward, dtypes=(*REALS, *COMPLEXES), grad_fn=False)
 def sigmoid_backward(make: Make) -> Samplings:
     yield Sample(make(2, 3), make(2, 3))

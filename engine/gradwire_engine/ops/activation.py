@@ -62,17 +62,25 @@ def threshold_backward(xp: Namespace, g: Array, x: Array, limit: float) -> Array
     return select(xp, x <= limit, 0, g)
 
 
-def _strictly_within(g: Tensor, x: Tensor, low: float, high: float) -> Tensor:
-    return F.where((x <= low) | (x >= high), 0, g)
+@kernel("hardtanh_backward")
+def hardtanh_backward(xp: Namespace, g: Array, x: Array, low: float, high: float) -> Array:
+    if x.dtype.itemsize < 4:
+        x = x.astype(xp.float32)  # in half precision the bounds would be rounded
+    return select(xp, (x <= low) | (x >= high), 0, g)
 
 
 derivative("relu", self=("result", lambda s, g: F.threshold_backward(g, s.result, 0)))
-derivative("relu6", self=("self", lambda s, g: _strictly_within(g, s.self, 0, 6)))
-derivative("hardtanh", self=("self", lambda s, g: _precisely(_strictly_within)(g, s.self, s.min_val, s.max_val)))
+derivative("relu6", self=("self", lambda s, g: F.hardtanh_backward(g, s.self, 0, 6)))
+derivative("hardtanh", self=("self", lambda s, g: F.hardtanh_backward(g, s.self, s.min_val, s.max_val)))
 derivative("threshold", self=("self", lambda s, g: F.threshold_backward(g, s.self, s.threshold)))
 derivative(
     "threshold_backward",
     grad=("self", lambda s, g: F.threshold_backward(g, s.self, s.threshold)),
+    self=lambda s, g: F.zeros_like(g),
+)
+derivative(
+    "hardtanh_backward",
+    grad=("self", lambda s, g: F.hardtanh_backward(g, s.self, s.min_val, s.max_val)),
     self=lambda s, g: F.zeros_like(g),
 )
 
@@ -83,6 +91,11 @@ derivative(
 @kernel("leaky_relu")
 def leaky_relu(xp: Namespace, x: Array, slope: float) -> Array:
     return select(xp, x > 0, x, x * slope)
+
+
+@kernel("leaky_relu_backward")
+def leaky_relu_backward(xp: Namespace, g: Array, x: Array, slope: float) -> Array:
+    return select(xp, x > 0, g, g * slope)
 
 
 @kernel("prelu")
@@ -138,8 +151,14 @@ def celu(xp: Namespace, x: Array, alpha: float) -> Array:
     return _elu(xp, x, alpha, 1, 1 / alpha)
 
 
-derivative("leaky_relu", self=("self", lambda s, g: F.where(s.self > 0, g, g * s.negative_slope)))
+derivative("leaky_relu", self=("self", lambda s, g: F.leaky_relu_backward(g, s.self, s.negative_slope)))
 passes_on("leaky_relu", "negative_slope")
+derivative(
+    "leaky_relu_backward",
+    grad=("self", lambda s, g: F.leaky_relu_backward(g, s.self, s.negative_slope)),
+    self=lambda s, g: F.zeros_like(g),
+)
+passes_on("leaky_relu_backward", "negative_slope")
 derivative("prelu", self=("self weight", _by_prelu), weight=("self", _by_slope))
 derivative("elu", self=("self", lambda s, g: _elu_slope(g, s.self, s.alpha, 1, 1)))
 derivative("selu", self=("self", lambda s, g: _elu_slope(g, s.self, *_SELU)))

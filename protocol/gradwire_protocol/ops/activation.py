@@ -35,7 +35,7 @@ def relu(self: Tensor) -> Inference:
 
 
 @op(grad_fn="HardtanhBackward0", inplace=True, exposed=NN, elementwise=True)
-@gradients("where(c, grad)", saves="self")
+@gradients("hardtanh_backward(grad, self)")
 def relu6(self: Tensor) -> Inference:
     """``self`` cut to the range from 0 to 6. The gradient at either end is 0."""
     if self.dtype.category == BOOLEAN:
@@ -45,7 +45,7 @@ def relu6(self: Tensor) -> Inference:
 
 
 @op(grad_fn="HardtanhBackward0", inplace=True, exposed=NN, elementwise=True)
-@gradients("where(c, grad)", saves="self")
+@gradients("hardtanh_backward(grad, self)")
 def hardtanh(self: Tensor, min_val: Number = -1.0, max_val: Number = 1.0) -> Inference:
     """``self`` cut to the range from ``min_val`` to ``max_val``. The gradient at either end is 0."""
     if self.dtype.category == BOOLEAN:
@@ -63,7 +63,7 @@ def hardtanh(self: Tensor, min_val: Number = -1.0, max_val: Number = 1.0) -> Inf
 
 
 @op(grad_fn="LeakyReluBackward0", inplace="LeakyReluBackward1", exposed=NN, elementwise=True)
-@gradients("where(grad, grad * c)", saves="self")
+@gradients("leaky_relu_backward(grad, self)")
 def leaky_relu(self: Tensor, negative_slope: Real = 0.01) -> Inference:
     """``self`` where positive, else ``negative_slope * self``."""
     return _floating("leaky_relu", self)
@@ -294,6 +294,20 @@ def _gradient(grad: Meta, *operands: Meta) -> Inference:
 @gradients(grad="threshold_backward(grad0, self)", self="c")
 def threshold_backward(grad: Tensor, self: Tensor, threshold: Real) -> Inference:
     """``grad`` where ``self`` is above ``threshold`` or NaN, else 0."""
+    return _gradient(grad, self)
+
+
+@op(grad_fn="HardtanhBackwardBackward0", internal=True, elementwise=True)
+@gradients(grad="hardtanh_backward(grad0, self)", self="c")
+def hardtanh_backward(grad: Tensor, self: Tensor, min_val: Real, max_val: Real) -> Inference:
+    """``grad`` where ``self`` is between ``min_val`` and ``max_val`` or NaN, else 0."""
+    return _gradient(grad, self)
+
+
+@op(grad_fn="LeakyReluBackwardBackward0", internal=True, elementwise=True)
+@gradients(grad="leaky_relu_backward(grad0, self)", self="c")
+def leaky_relu_backward(grad: Tensor, self: Tensor, negative_slope: Real) -> Inference:
+    """``grad`` where ``self`` is positive, else ``negative_slope * grad``."""
     return _gradient(grad, self)
 
 

@@ -89,11 +89,13 @@ def with_threads(kernel: Any, signatures: Sequence[Signature]) -> Any:
     # Numba keeps compiled code by file, line and name of its source: these are the kernel's.
     given = ", ".join(names)
     name, code = f"{function.__name__}_by_threads", function.__code__
-    source = f"def {name}(board, count, step, most, wakes, {given}):\n return run("
-    source += f"board, part_of(kernel, ({given},)), kept_here(({given},)), count, step, most, wakes)"
+    # A leading underscore, since these names stand beside the kernel's own.
+    source = f"def {name}(_board, _count, _step, _most, _wakes, {given}):\n return _run("
+    source += f"_board, _part_of(_kernel, ({given},)), _kept_here(({given},)), _count, _step, _most, _wakes)"
     module = compile("\n" * (code.co_firstlineno - 1) + source, code.co_filename, "exec")
     body = next(each for each in module.co_consts if isinstance(each, CodeType))
-    scope = {"__name__": function.__module__, "run": run, "part_of": part_of, "kept_here": kept_here, "kernel": kernel}
+    scope = {"_run": run, "_part_of": part_of, "_kept_here": kept_here, "_kernel": kernel}
+    scope["__name__"] = function.__module__
     leading = [_BOARD, *[types.int64] * 3, types.boolean]
     kernel.by_threads = njit([types.boolean(*leading, *each.args[:-2]) for each in signatures], cache=True, nogil=True)(
         FunctionType(body, scope)

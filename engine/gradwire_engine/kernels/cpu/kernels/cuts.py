@@ -15,10 +15,13 @@ from numba import float32, float64, vectorize
 from ....autograd.registry import bind_layout, compiled
 from ....runtime.arrays import Array, Namespace
 from .. import threads
-from ..native import BLOCK, Count, Element, In1, Out1, blocks, in_memory, native
+from ..native import BLOCK, Count, Double, Element, In1, Out1, blocks, in_memory, native
 
 LARGE: Final = 1 << 15
 """Elements from which a kernel does it, which several threads share."""
+
+WORTHWHILE: Final = 1 << 11
+"""Elements from which one pass beats NumPy's several."""
 
 Loop = Callable[..., Any]
 
@@ -74,6 +77,47 @@ def passed_above_zero_in_blocks(g: In1, x: In1, out: Out1, start: Count, stop: C
             done[i] = _ZERO if b[i] <= _ZERO else a[i]
 
 
+@native("float32", "float64")
+def cut_in_blocks(x: In1, least: Double, most: Double, out: Out1, start: Count, stop: Count) -> None:
+    low, high = x.dtype.type(least), x.dtype.type(most)
+    for at in range(start * BLOCK, min(stop * BLOCK, x.size), BLOCK):
+        a, done = x[at : at + BLOCK], out[at : at + BLOCK]
+        for i in range(a.size):
+            v = low if a[i] < low else a[i]
+            done[i] = high if v > high else v
+
+
+@native("float32", "float64")
+def passed_between_in_blocks(g: In1, x: In1, least: Double, most: Double, out: Out1, start: Count, stop: Count) -> None:
+    low, high = x.dtype.type(least), x.dtype.type(most)
+    for at in range(start * BLOCK, min(stop * BLOCK, x.size), BLOCK):
+        a, b, done = g[at : at + BLOCK], x[at : at + BLOCK], out[at : at + BLOCK]
+        for i in range(a.size):
+            done[i] = _ZERO if (b[i] <= low) | (b[i] >= high) else a[i]
+
+
+@native("float32", "float64")
+def leaking_in_blocks(g: In1, x: In1, slope: Double, out: Out1, start: Count, stop: Count) -> None:
+    factor = x.dtype.type(slope)
+    for at in range(start * BLOCK, min(stop * BLOCK, x.size), BLOCK):
+        a, b, done = g[at : at + BLOCK], x[at : at + BLOCK], out[at : at + BLOCK]
+        for i in range(a.size):
+            done[i] = a[i] if b[i] > _ZERO else a[i] * factor
+
+
+def _with_numbers(kernel: Callable[..., None], arrays: tuple[Array, ...], *numbers: float) -> Array:
+    """A kernel's result for large arrays that are laid out alike."""
+    x = arrays[0]
+    if x.size < WORTHWHILE or not _fits(*arrays):
+        return NotImplemented
+    out = np.empty_like(x)
+    flat = in_memory(*arrays, out)
+    if flat is None:
+        return NotImplemented
+    threads.split(kernel, blocks(out.size), BLOCK, *flat[:-1], *numbers, flat[-1])
+    return out
+
+
 def _run(loop: Loop, kernel: Callable[..., None], *arrays: Array) -> Array:
     """The loop's result, or for large arrays the kernel's, which is the same."""
     if arrays[0].size >= LARGE:
@@ -97,6 +141,31 @@ def threshold_backward(xp: Namespace, g: Array, x: Array, limit: float) -> Array
     if limit == 0:
         return _run(passed_above_zero, passed_above_zero_in_blocks, g, x)
     return passed_above(g, x, x.dtype.type(limit))
+
+
+@compiled("relu6")
+def relu6(xp: Namespace, x: Array) -> Array:
+    return _with_numbers(cut_in_blocks, (x,), 0, 6)
+
+
+@compiled("hardtanh")
+def hardtanh(xp: Namespace, x: Array, low: float, high: float) -> Array:
+    return _with_numbers(cut_in_blocks, (x,), low, high)
+
+
+@compiled("hardtanh_backward")
+def hardtanh_backward(xp: Namespace, g: Array, x: Array, low: float, high: float) -> Array:
+    return _with_numbers(passed_between_in_blocks, (g, x), low, high)
+
+
+@compiled("leaky_relu")
+def leaky_relu(xp: Namespace, x: Array, slope: float) -> Array:
+    return _with_numbers(leaking_in_blocks, (x, x), slope)
+
+
+@compiled("leaky_relu_backward")
+def leaky_relu_backward(xp: Namespace, g: Array, x: Array, slope: float) -> Array:
+    return _with_numbers(leaking_in_blocks, (g, x), slope)
 
 
 @bind_layout("relu")
