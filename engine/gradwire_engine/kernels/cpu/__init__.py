@@ -22,8 +22,9 @@ calls NumPy's.
   (sums of products), :mod:`.moves` (copies, transposes) and :mod:`.pairs` (2x2 windows) are made of them. A
   convolution lays an image out as a slab, in which all positions are one dimension and each tap is an offset
   (:mod:`.slabs`): a matrix product of which one factor is never built. Strides become phases; the input gradient is
-  the same with exchanged roles; the weight gradient keeps the channels of a position adjacent. A recurrent layer runs
-  all steps in one call per eight sequences with packed weights (:mod:`.recurrence`), and calls ``deadline.check``
+  the same with exchanged roles; the weight gradient keeps the channels of a position adjacent. Where each channel has a
+  kernel of its own, a vector holds a position's channels (:mod:`.depthwise`, :mod:`.correlation`). A recurrent layer
+  runs all steps in one call per eight sequences with packed weights (:mod:`.recurrence`), and calls ``deadline.check``
   every billion products. Matrix products of layer sizes (:mod:`.panels`) pack the second factor into panels while the
   first rows are multiplied, and read the first in place; BLAS does the smallest and the largest.
 * Order. Sums at indices add in the order of the indices; threads share columns. Sums along axes and running sums end

@@ -156,17 +156,15 @@ def _path(
         return None
     columns: list[list[int]] = [[], [], [], []]
     starts, ends = [0], [0]
-    for taps, offsets, shifts, places in classes:
-        for column, values in zip(columns, (taps, offsets, shifts, places), strict=True):
+    for each in classes:
+        for column, values in zip(columns, each, strict=True):
             column += values
         starts.append(len(columns[0]))
         ends.append(len(columns[2]))
-    taps, offsets, shifts, places = (np.array(column, np.int64) for column in columns)
+    taps, offsets, shifts, places = [np.array(column, np.int64) for column in columns]
     facts = np.array([*read, *before, *padded, *made], np.int64)
-    return Path(
-        facts, np.array(starts, np.int64), taps, offsets * lanes, np.array(ends, np.int64), shifts * lanes,
-        places * lanes,
-    )  # fmt: skip
+    begins = np.array(starts, np.int64), np.array(ends, np.int64)
+    return Path(facts, begins[0], taps, offsets * lanes, begins[1], shifts * lanes, places * lanes)
 
 
 @lru_cache(maxsize=512)
