@@ -38,6 +38,11 @@ CASES: dict[str, Case] = {
     "depthwise sequence": ((2, 5, 37), 5, (5,), 2, 3, 1, 5),
     "depthwise volume": ((2, 5, 5, 6, 7), 5, (3, 2, 3), (1, 2, 1), (1, 0, 2), 1, 5),
     "depthwise, two for each": ((3, 5, 12, 11), 10, (3, 3), 1, 1, 1, 5),
+    "small images together": ((7, 24, 4, 4), 40, (3, 3), 1, 1, 1, 1),
+    "small images, a stride and groups": ((5, 10, 7, 8), 38, (3, 2), 2, 1, 1, 2),
+    "small images, uneven everything": ((3, 20, 9, 10), 17, (3, 5), (2, 3), (1, 2), (2, 1), 1),
+    "small volumes": ((3, 18, 3, 4, 3), 19, (3, 2, 3), (1, 2, 1), (1, 0, 2), 1, 1),
+    "one output": ((3, 20, 4, 4), 24, (4, 4), 1, 0, 1, 1),
     "one image, many channels": ((1, 70, 9, 9), 130, (3, 3), 1, 1, 1, 1),
     "rows in blocks": ((2, 24, 150, 70), 3, (3, 3), 1, 1, 1, 1),
     "rows in blocks, with a stride": ((2, 24, 151, 131), 3, (5, 3), 2, 2, 1, 1),
@@ -88,7 +93,8 @@ def test_convolutions_and_their_gradients_are_pytorchs(name: str, dtype: str) ->
 
 
 TRANSPOSED = [
-    "stride", "uneven everything", "groups", "depthwise, uneven everything", "depthwise sequence", "sequence", "volume",
+    "stride", "uneven everything", "groups", "one output", "small images, uneven everything",
+    "depthwise, uneven everything", "depthwise sequence", "sequence", "volume",
 ]  # fmt: skip
 
 
@@ -151,7 +157,7 @@ def test_threads_change_no_bit(name: str) -> None:
     same_bits_for_any_threads(lambda: compiled("convolution_weight", g, x, (3, 3), *geometry))
 
 
-@pytest.mark.parametrize("name", ["one image, many channels", "depthwise, uneven everything"])
+@pytest.mark.parametrize("name", ["one image, many channels", "small images together", "depthwise, uneven everything"])
 def test_threads_change_no_bit_of_a_small_batch(name: str) -> None:
     (x, weight, bias, g), geometry = _operands(CASES[name], "float32")
     same_bits_for_any_threads(lambda: compiled("conv2d", x, weight, bias, *geometry))

@@ -217,7 +217,7 @@ def filter_by(x: Array, weight: Array, bias: Array | None, path: Path, shape: In
     lanes = VECTORS * VECTOR // x.itemsize
     kernel = prod(weight.shape[2:])
     split(
-        filtered, x.shape[0] * -(-shape[1] // lanes), len(path.places) * kernel * lanes // 16, flat(x), flat(weight),
+        filtered, x.shape[0] * -(-shape[1] // lanes), len(path.places) * kernel * lanes // 2, flat(x), flat(weight),
         np.empty(0, x.dtype) if bias is None else flat(bias), shape[1], kernel, *path, out.reshape(-1),
     )  # fmt: skip
     return out
@@ -245,7 +245,7 @@ def weight_gradient(g: Array, x: Array, windows: Windows) -> Array:
     out = np.empty((channels, 1, *windows.kernel), x.dtype)
     places = np.arange(kernel, dtype=np.int64) * lanes
     split(
-        filter_slopes, -(-channels // lanes), x.shape[0] * len(path.shifts) * kernel * lanes // 16, flat(x), flat(g),
+        filter_slopes, -(-channels // lanes), x.shape[0] * len(path.shifts) * kernel * lanes // 2, flat(x), flat(g),
         channels, x.shape[0], path.facts, path.offsets, path.shifts, places, out.reshape(-1),
     )  # fmt: skip
     return out

@@ -42,6 +42,26 @@ def _move(typing, source, source_at, target, target_at, count, term):  # type: i
 move: Any = _move
 
 
+@intrinsic
+def _copy_vectors(typing, source, source_at, target, target_at, vectors):  # type: ignore[no-untyped-def]
+    """Whole vectors, also of what is beyond the last element that matters."""
+
+    def emit(context: Context, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
+        kinds = signature.args
+        e = VectorEmitter(context, builder, kinds[0].dtype)
+        read, written = e.start(kinds[0], args[0], args[1]), e.start(kinds[2], args[2], args[3])
+        with loop_over(builder, args[4]) as loop:
+            at = builder.mul(loop.index, I64(e.lanes))
+            e.store(e.load(e.at(read, at)), e.at(written, at))
+        return context.get_dummy_value()
+
+    i = types.intp
+    return types.void(source, i, target, i, i), emit
+
+
+copy_vectors: Any = _copy_vectors
+
+
 def _transposer(rows: int) -> Any:
     @intrinsic
     def transpose(typing, source, source_at, source_step, target, target_at, target_step, count):  # type: ignore[no-untyped-def]

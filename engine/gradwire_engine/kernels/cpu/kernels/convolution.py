@@ -13,8 +13,9 @@ from ....autograd.registry import compiled
 from ....numerics.windows import Ints, Windows
 from ....runtime.arrays import Array, Namespace
 from .. import depthwise
-from ..moves import move
-from ..native import Count, In1, Int1, Int2, Out1, flat, native
+from ..emitter import VECTOR
+from ..moves import copy_vectors, move
+from ..native import Count, In1, Int1, Int2, Out1, dense, flat, inline, native
 from ..packing import (
     BLOCK,
     GRID_D,
@@ -31,12 +32,28 @@ from ..packing import (
     pack_slab,
     vectors_of,
 )
+from ..recurrence import matrix_product
 from ..slabs import Course, forward_course, gradient_course, key_of, spatial
 from ..threads import split
 from ..tiles import multiply, padded_rows, panel_rows, share_of, shares_of
 
 AT_ONCE: Final = 6
 """Vectors of positions that all output channels take one after the other, while they are in the nearest cache."""
+
+DENSE_POSITIONS: Final = 48
+"""Outputs that are computed together where an image has fewer."""
+
+MOST_POSITIONS: Final = 512
+"""Outputs of a class up to which they are gathered."""
+
+DENSE_TERMS: Final = 192
+"""Terms of a sum that are gathered at a time: with three vectors of outputs, what the nearest cache holds."""
+
+DENSE_BELOW: Final = 0.85
+"""The part of the positions computed that must be outputs, or they are gathered first."""
+
+DENSE_CHANNELS: Final = 16
+"""Output channels for which it is worth that."""
 
 LEAST_USED: Final = 0.3
 """The part of the positions computed that must be outputs: of the smallest images, it is not."""
@@ -123,26 +140,122 @@ def convolved(
                                     out[to + q * by] = made[source + q] + term
 
 
+@inline
+def _inside(begin: int, step: int, grid: int, extent: int) -> tuple[int, int]:
+    """The positions of a class along one dimension that are outputs."""
+    low = 0 if begin >= 0 else (step - 1 - begin) // step
+    return low, min(grid, (extent - 1 - begin) // step + 1)
+
+
+@native("float32", "float64")
+def convolved_densely(
+    x: In1, panels: In1, bias: In1, groups: Count, ins: Count, outs: Count, facts: Int1, extents: Int1, starts: Int1,
+    offsets: Int1, origins: Int2, images: Count, together: Count, positions: Count, shares: Count, out: Out1,
+    start: Count, stop: Count,
+) -> None:  # fmt: skip
+    """:func:`convolved` for small images, of which some are taken ``together``: what the taps see is gathered, so that
+    nothing is computed that is no output. ``positions`` are an image's, at most, of a class."""
+    lanes, classes = lanes_of(x), starts.size - 1
+    size, all_rows, taps = channel_size(facts), padded_rows(outs), starts[starts.size - 1]
+    height, width = facts[GRID_H] + facts[REACH_H], facts[GRID_W] + facts[REACH_W]
+    image = ins * size
+    slab = np.empty(together * image + 2 * lanes, x.dtype)
+    slab[together * image :] = 0
+    most = 1
+    for m in range(classes):
+        most = max(most, starts[m + 1] - starts[m])
+    room = (together * positions + lanes - 1) // lanes * lanes
+    chunk = max(1, min(ins, DENSE_TERMS // most))
+    columns, places = np.zeros(chunk * most * room + 2 * lanes, x.dtype), np.empty(chunk * most, np.int64)
+    for k in range(places.size):
+        places[k] = k * room
+    made = np.empty(all_rows * room, x.dtype)
+    out_d, out_h, out_w = extents[3], extents[4], extents[5]
+    by_d, by_h, by_w = facts[STEP_D], facts[STEP_H], facts[STEP_W]
+    for unit in range(start, stop):
+        n = unit // shares * together
+        here = min(together, images - n)
+        low_o, high_o = share_of(outs, unit % shares, shares)
+        for g in range(groups):
+            for i in range(here):
+                at = ((n + i) * groups + g) * ins * extents[0] * extents[1] * extents[2]
+                pack_slab(x, at, ins, facts, 0, slab, i * image)
+            for m in range(classes):
+                z0, y0, x0 = origins[m, 0], origins[m, 1], origins[m, 2]
+                d_low, d_high = _inside(z0, by_d, facts[GRID_D], out_d)
+                h_low, h_high = _inside(y0, by_h, facts[GRID_H], out_h)
+                w_low, w_high = _inside(x0, by_w, facts[GRID_W], out_w)
+                wide = w_high - w_low
+                each = (d_high - d_low) * (h_high - h_low) * wide
+                if each <= 0:
+                    continue
+                met = starts[m + 1] - starts[m]
+                count, begin = met * ins, starts[m] * ins
+                vectors, row = (here * each + lanes - 1) // lanes, (wide + lanes - 1) // lanes
+                if not count:
+                    made[:] = 0
+                for c in range(0, ins if met else 0, chunk):
+                    channels = min(chunk, ins - c)
+                    k = 0
+                    for j in range(c, c + channels):
+                        for t in range(starts[m], starts[m + 1]):
+                            to = k * room
+                            for i in range(here):
+                                source = i * image + j * size + offsets[t] + w_low
+                                for d in range(d_low, d_high):
+                                    for h in range(h_low, h_high):
+                                        copy_vectors(slab, source + (d * height + h) * width, columns, to, row)
+                                        to += wide
+                            k += 1
+                    for v in range(0, vectors, 3):
+                        o, panel = low_o, (g * taps * ins + begin) * all_rows + low_o * count
+                        while o < high_o:
+                            high = panel_rows(outs - o)
+                            multiply(
+                                high, min(3, vectors - v), panels, panel + c * met * high, columns, v * lanes, places,
+                                0, k, made, o * room + v * lanes, room, c > 0,
+                            )  # fmt: skip
+                            panel += count * high
+                            o += high
+                for i in range(here):
+                    for o in range(low_o, high_o):
+                        term, channel = bias[g * outs + o], ((n + i) * groups + g) * outs + o
+                        source = o * room + i * each
+                        for d in range(d_low, d_high):
+                            for h in range(h_low, h_high):
+                                z, y = d * by_d + z0, h * by_h + y0
+                                to = ((channel * out_d + z) * out_h + y) * out_w + x0 + w_low * by_w
+                                for q in range(wide):
+                                    out[to + q * by_w] = made[source + q] + term
+                                source += wide
+
+
 def applies(*arrays: Array) -> bool:
     """Whether the kernels are for the dtype, and there is something to compute."""
     return arrays[0].dtype.char in "fd" and all(a.size for a in arrays)
 
 
-def profitable(course: Course, itemsize: int) -> bool:
-    """Whether enough of what is computed is used."""
+def used(course: Course, positions: int, lanes: int) -> float:
+    """The part of the positions computed in a slab that are outputs, of which there are so many."""
     facts = course.facts
     height, width = facts[GRID_H] + facts[REACH_H], facts[GRID_W] + facts[REACH_W]
     taken = ((facts[BLOCK] - 1) * height + facts[GRID_H] - 1) * width + facts[GRID_W]
-    lanes = 64 // itemsize
-    used = facts[BLOCK] * facts[GRID_H] * facts[GRID_W]
-    return bool(used >= LEAST_USED * (-(-taken // lanes) * lanes))
+    return float(positions / (len(course.origins) * course.blocks * -(-taken // lanes) * lanes))
 
 
 def run(x: Array, weight: Array, bias: Array | None, course: Course, shape: Ints, groups: int, backward: bool) -> Array:
     """The course of a convolution with ``weight``, or of its gradient for the input, with a result of this shape."""
-    if not profitable(course, x.itemsize):
+    images, ins, outs = shape[0], x.shape[1] // groups, shape[1] // groups
+    kernel, lanes = prod(weight.shape[2:]), VECTOR // x.itemsize
+    each = prod(-(-n // s) for n, s in zip(spatial(shape[2:], 1), course.facts[STEP_D : STEP_W + 1], strict=True))
+    gathers = (
+        course.blocks == 1
+        and outs >= DENSE_CHANNELS
+        and each <= MOST_POSITIONS
+        and used(course, prod(shape[2:]), lanes) < DENSE_BELOW
+    )
+    if not gathers and used(course, prod(shape[2:]), 64 // x.itemsize) < LEAST_USED:
         return NotImplemented
-    ins, outs, kernel = x.shape[1] // groups, shape[1] // groups, prod(weight.shape[2:])
     panels = np.empty(groups * ins * len(course.taps) * (-(-outs // 8) * 8), x.dtype)
     steps = (kernel, outs * kernel) if backward else (ins * kernel, kernel)
     split(
@@ -151,14 +264,18 @@ def run(x: Array, weight: Array, bias: Array | None, course: Course, shape: Ints
     )  # fmt: skip
     out = np.empty(shape, x.dtype)
     extents = np.array([*spatial(x.shape[2:], 1), *spatial(shape[2:], 1)], np.int64)
-    units = x.shape[0] * course.blocks
+    together = min(images, max(1, DENSE_POSITIONS // each)) if gathers else 1
+    units = -(-images // together) * course.blocks
     shares = shares_of(outs, units)
-    split(
-        convolved, units * shares, groups * ins * outs * len(course.taps) * prod(shape[2:]) // shares // 64,
+    operands = (
         flat(x), panels, np.zeros(shape[1], x.dtype) if bias is None else flat(bias), groups, ins, outs, course.facts,
-        extents, course.starts, course.offsets, course.origins, course.blocks, shares,
-        out.reshape(-1),
+        extents, course.starts, course.offsets, course.origins,
     )  # fmt: skip
+    work = images * groups * ins * outs * len(course.taps) * prod(shape[2:]) // (units * shares) // 64
+    if gathers:
+        split(convolved_densely, units * shares, work, *operands, images, together, each, shares, out.reshape(-1))
+    else:
+        split(convolved, units * shares, work, *operands, course.blocks, shares, out.reshape(-1))
     return out
 
 
@@ -180,6 +297,11 @@ def input_gradient(g: Array, weight: Array, windows: Windows, groups: int, bias:
         found = depthwise.input_gradient(g, weight, windows, bias)
         if found is not NotImplemented:
             return found
+    if prod(windows.outputs) == groups == 1 and windows.extents == windows.kernel and not any(windows.padding):
+        channels = g.shape[1], weight.shape[1]
+        made = matrix_product(dense(g).reshape(-1, channels[0]), dense(weight).reshape(channels[0], -1))
+        out: Array = made.reshape(g.shape[0], channels[1], *windows.extents)
+        return out if bias is None else out + bias.reshape(-1, *(1,) * len(windows.extents))
     course = gradient_course(key_of(windows), g.shape[1] // groups, g.itemsize)
     return run(g, weight, bias, course, (g.shape[0], weight.shape[1] * groups, *windows.extents), groups, True)
 
