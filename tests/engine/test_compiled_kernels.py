@@ -145,6 +145,7 @@ CASES: dict[str, tuple[str, Make, tuple[str, ...]]] = {
     "gelu by tanh": ("gelu", of_one("tanh"), SINGLE),
     "gelu_backward": ("gelu_backward", of_two("none"), SINGLE),
     "gelu_backward by tanh": ("gelu_backward", of_two("tanh"), SINGLE),
+    "tanh": ("tanh", of_one(), SINGLE),
     "sigmoid": ("sigmoid", of_one(), SINGLE),
     "silu": ("silu", of_one(), SINGLE),
     "silu_backward": ("silu_backward", of_two(), SINGLE),

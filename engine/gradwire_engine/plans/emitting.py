@@ -21,6 +21,7 @@ from ..autograd.lazy_nodes import LazyNodes
 from ..autograd.operands import lay_out, wrapped_number
 from ..autograd.tape import AccumulateGrad, Edge, Node, SavedTensor
 from ..autograd.tensor import Storage, Tensor
+from ..runtime.arithmetic import BY_THREADS
 from ..runtime.arrays import Array, native
 from ..runtime.backends import Backend
 from ..runtime.memory import MemoryAccount
@@ -36,7 +37,7 @@ from .effects import (
     TensorTemplate,
     Version,
 )
-from .expressions import FUNCTIONS, spell_out
+from .expressions import FUNCTIONS, THREADED, spell_out
 from .lazy_node_templates import Writer, fold
 from .program import (
     At,
@@ -137,6 +138,7 @@ class PlanEmitter:
             "Tensor": Tensor, "Storage": Storage, "Node": Node, "LazyNodes": LazyNodes, "accumulator": _accumulator,
             "slices": _slices, "alias": _alias, "ref": ref, "wrapped": wrapped_number, "GONE": GONE,
             "inf": float("inf"), "nan": float("nan"), **{name: getattr(np, name) for name in FUNCTIONS},
+            **{THREADED + name: function for name, function in BY_THREADS.items()},
         }  # fmt: skip
         self._constants: dict[int, str] = {}
         self.lines: list[str] = []

@@ -7,10 +7,12 @@ rounded once.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Final, NamedTuple
 
 from gradwire_protocol import dtypes
 
+from ..runtime.arithmetic import BY_THREADS, LARGE
 from .program import At, Instruction, KernelCall, Lay, Number, OptimizerStep, PlanProgram, Write
 
 
@@ -47,6 +49,9 @@ EXPRESSIONS: Final = {
 FUNCTIONS: Final = ("add", "matmul", "maximum", "multiply", "negative", "subtract", "true_divide")
 """NumPy's, that these name."""
 
+THREADED: Final = "threaded_"
+"""What precedes the name of a function of :data:`..runtime.arithmetic.BY_THREADS`."""
+
 _ROUNDED_ONCE: Final = frozenset({dtypes.float32, dtypes.float64})
 _EXACT: Final = 1 << 24
 """Ints up to here are the same in every way that they become floats."""
@@ -60,13 +65,20 @@ def spell_out(program: PlanProgram) -> None:
         if type(instruction) is KernelCall:
             spelled = _spelled(instruction)
             if spelled is not None:
-                instruction.expression = spelled.arrays
+                instruction.expression = _by_threads(instruction, spelled.arrays)
                 if spelled.numbers and _is_number(instruction):
                     instruction.expression = _among_numbers(instruction, spelled.numbers, numbers)
         elif type(instruction) is Lay and instruction.plain:
             numbers[instruction.out] = instruction.raw
         if numbers:
             _forget(program, instruction, numbers)
+
+
+def _by_threads(call: KernelCall, expression: str) -> str:
+    """The same for a large result: NumPy's function by several threads, where there is one by now."""
+    name = expression.partition("(")[0]
+    large = name in BY_THREADS and prod(call.metas[0].shape) >= LARGE
+    return THREADED + expression if large else expression
 
 
 def _spelled(call: KernelCall) -> Spelled | None:

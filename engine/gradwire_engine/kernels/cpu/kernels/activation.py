@@ -107,6 +107,19 @@ def gelu_backward(xp: Namespace, g: Array, x: Array, approximate: str) -> Array:
     return _run(gelu_slope_by_tanh if approximate == "tanh" else gelu_slope_by_erf, "f", g, x)
 
 
+_ITSELF: Final = F(3e-4)
+"""Below this a number is its own hyperbolic tangent; the smallest would lose digits in the quotient."""
+
+
+@native()
+def tanh_each(x: In1, out: Out1, start: Count, stop: Count) -> None:
+    for at in range(start * BLOCK, min(stop * BLOCK, x.size), BLOCK):
+        a, done = x[at : at + BLOCK], out[at : at + BLOCK]
+        for i in range(a.size):
+            v = a[i]
+            done[i] = v if (v > -_ITSELF) & (v < _ITSELF) else tanh(v)
+
+
 # sigmoid and what is made with it
 
 
@@ -154,6 +167,7 @@ def tanh_slope(g: In1, y: In1, out: Out1, start: Count, stop: Count) -> None:
 
 
 ONE_PASS: Final[dict[str, tuple[Callable[..., None], str]]] = {
+    "tanh": (tanh_each, "f"),
     "sigmoid": (sigmoid_each, "f"),
     "silu": (silu_each, "f"),
     "silu_backward": (silu_slope, "f"),

@@ -176,6 +176,8 @@ def _new_way(a: Array, b: Array, first: Array | None) -> Way | None:
     rows, inner, columns, size = shape[-2], shape[-1], others[-1], a.itemsize
     ndim = max(len(shape), len(others))
     b_row, b_step = b.strides[-2:]
+    if inner == 1 and first is None and others[-2] == 1:
+        return np.multiply
     count = rows * inner * columns
     if b_step != size:
         count = count * prod(shape[:-2]) if ndim > 2 else count
