@@ -14,19 +14,22 @@ calls NumPy's.
 * Threads. A kernel works on a range without the interpreter lock. :mod:`.threads` owns the threads beside the
   callers', and :mod:`.ranges` divides a range among them: the caller and each thread that is awake take part after
   part by atomic instructions, so another thread costs two microseconds and never the interpreter lock. From 16,000
-  elements on awake threads take part, from 65,000 on sleeping ones are woken. A thread looks for more for 0.5 ms
-  before it sleeps. OpenBLAS's threads would spin for 30 ms on the same processors; the server makes them sleep at once
-  (``settings/tuning.py`` of the server).
+  elements on awake threads take part, from 65,000 on sleeping ones are woken. A thread looks for more for 0.15 ms
+  before it sleeps, and no longer: a product by OpenBLAS that comes next has threads of its own. These would spin for
+  30 ms on the same processors; the server makes them sleep at once (``settings/tuning.py`` of the server).
+* Arithmetic. A plan writes sums and products of arrays as NumPy's expressions. Of large results, from 262,144 elements
+  on, it calls :data:`...runtime.arithmetic.BY_THREADS` instead: the same bits by several threads.
 * Short kernels: cutoffs at zero (``kernels/cuts.py``) are ufuncs of Numba, whose call takes a quarter of the time.
 * Products in registers. :mod:`.emitter` writes vector instructions that the compiler would not find. :mod:`.tiles`
   (sums of products), :mod:`.moves` (copies, transposes) and :mod:`.pairs` (2x2 windows) are made of them. A
   convolution lays an image out as a slab, in which all positions are one dimension and each tap is an offset
-  (:mod:`.slabs`): a matrix product of which one factor is never built. Strides become phases; the input gradient is
-  the same with exchanged roles; the weight gradient keeps the channels of a position adjacent. Where each channel has a
-  kernel of its own, a vector holds a position's channels (:mod:`.depthwise`, :mod:`.correlation`). A recurrent layer
-  runs all steps in one call per eight sequences with packed weights (:mod:`.recurrence`), and calls ``deadline.check``
-  every billion products. Matrix products of layer sizes (:mod:`.panels`) pack the second factor into panels while the
-  first rows are multiplied, and read the first in place; BLAS does the smallest and the largest.
+  (:mod:`.slabs`): a matrix product of which one factor is never built. Of small images, where much of a slab is
+  padding, the taps' positions are gathered first. Strides become phases; the input gradient is the same with exchanged
+  roles; the weight gradient keeps the channels of a position adjacent. Where each channel has a kernel of its own, a
+  vector holds a position's channels (:mod:`.depthwise`, :mod:`.correlation`). A recurrent layer runs all steps in one
+  call per eight sequences with packed weights (:mod:`.recurrence`), and calls ``deadline.check`` every billion
+  products. Matrix products of layer sizes (:mod:`.panels`) pack the second factor into panels while the first rows are
+  multiplied, and read the first in place; BLAS does the smallest and the largest.
 * Order. Sums at indices add in the order of the indices; threads share columns. Sums along axes and running sums end
   in float64.
 * ``GRADWIRE_TEST_COMPILED=1`` runs any test with compiled kernels; otherwise tests run on NumPy.

@@ -25,7 +25,7 @@ WORTH: Final = 1 << 16
 PARTS: Final = 4
 """Parts of a range per thread: whoever comes late finds some left."""
 
-AWAKE_NS: Final = 500_000
+AWAKE_NS: Final = 150_000
 """How long a thread looks for more to do before it sleeps."""
 
 
