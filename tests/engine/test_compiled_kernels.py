@@ -302,6 +302,12 @@ def test_where_no_sample_counts_the_mean_is_nan_and_its_gradient_zero() -> None:
     assert not slope.any()
 
 
+def test_bounds_that_are_no_number_are_left_to_numpy() -> None:
+    x = numbers(np.random.default_rng(12), (4, 5), "float32")
+    for low, high in ((np.nan, 1.0), (0.0, np.nan)):
+        assert row("hardtanh").compiled(np, x, low, high) is NotImplemented
+
+
 # Gradients, by differences
 
 

@@ -40,6 +40,7 @@ class Course(NamedTuple):
         taps: the place of each in the weight's kernel.
         origins: ``(classes, 3)``, the place in the output of a class's first position.
         blocks: how many an image is cut into.
+        channel: elements of a channel's slab.
     """
 
     facts: Array
@@ -48,6 +49,7 @@ class Course(NamedTuple):
     taps: Array
     origins: Array
     blocks: int
+    channel: int
 
 
 def key_of(windows: Windows) -> Key:
@@ -124,5 +126,5 @@ def _course(
     facts = (*extents, *padding, *stride, *phases, *grid, *reach, *step, block)
     return Course(
         np.array(facts, np.int64), np.array(starts, np.int64), np.array(offsets, np.int64), np.array(taps, np.int64),
-        np.array([origin for origin, _ in classes], np.int64), blocks,
+        np.array([origin for origin, _ in classes], np.int64), blocks, prod(phases) * plane,
     )  # fmt: skip

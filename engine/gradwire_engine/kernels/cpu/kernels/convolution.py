@@ -33,7 +33,7 @@ from ..packing import (
     vectors_of,
 )
 from ..recurrence import matrix_product
-from ..slabs import Course, forward_course, gradient_course, key_of, spatial
+from ..slabs import SLAB_BYTES, Course, forward_course, gradient_course, key_of, spatial
 from ..threads import split
 from ..tiles import multiply, padded_rows, panel_rows, share_of, shares_of
 
@@ -264,7 +264,8 @@ def run(x: Array, weight: Array, bias: Array | None, course: Course, shape: Ints
     )  # fmt: skip
     out = np.empty(shape, x.dtype)
     extents = np.array([*spatial(x.shape[2:], 1), *spatial(shape[2:], 1)], np.int64)
-    together = min(images, max(1, DENSE_POSITIONS // each)) if gathers else 1
+    slabs = max(1, SLAB_BYTES // (ins * course.channel * x.itemsize))
+    together = min(images, max(1, DENSE_POSITIONS // each), slabs) if gathers else 1
     units = -(-images // together) * course.blocks
     shares = shares_of(outs, units)
     operands = (
