@@ -6,7 +6,7 @@ import pytest
 
 from .quick_runs import check
 
-NAMES = ("traffic", "record", "server_op", "autograd", "transfer", "durability", "sessions", "schedulers")
+NAMES = ("traffic", "record", "server_op", "autograd", "transfer", "durability", "sessions", "schedulers", "cold")
 
 
 @pytest.mark.parametrize("name", NAMES)
