@@ -545,3 +545,23 @@ def test_a_session_tells_what_became_of_its_frames():
     assert told["hits"] >= OFTEN - 3
     assert told["reasons"]["captured"] <= told["captured"]
     assert told["misses"] == sum(told["reasons"].values())
+
+
+def test_what_comes_again_after_many_others_is_captured_at_the_third_time() -> None:
+    """A program that runs twice as a whole does not pay for plans that nothing runs by."""
+    sizes = range(2, cache.SOON + 8)
+
+    def program(times: int):
+        def run() -> None:
+            for _ in range(times):
+                for size in sizes:
+                    (torch.ones(size) * 2).sum().item()
+
+        return run
+
+    counts = []
+    for times in (2, 3, 4):
+        plans = Plans()
+        applied(recorded(program(times)), plans)
+        counts.append((plans.statistics.captured, plans.statistics.hits))
+    assert counts == [(0, 0), (len(sizes), 0), (len(sizes), len(sizes))]

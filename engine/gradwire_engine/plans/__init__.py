@@ -1,9 +1,10 @@
 """Frames that repeat, run as straight lines of kernel calls: captured from the tape, guarded, equal to the last bit.
 
-The first frame of a structure runs on the tape. The second runs on the tape and is captured. From the third on the
-plan runs: kernel calls over local variables, without argument binding, rules, nodes, or tensors that do not outlive
-the frame. Forward, backward and optimizer step are one line. Plans are not session state: no snapshot holds them, and
-a replay makes its own. With and without plans (``GRADWIRE_PLANS=off``) a session holds and answers the same.
+The first frame of a structure runs on the tape. The second runs on the tape and is captured; if many others came in
+between, the third is. After that the plan runs: kernel calls over local variables, without argument binding, rules,
+nodes, or tensors that do not outlive the frame. Forward, backward and optimizer step are one line. Plans are not
+session state: no snapshot holds them, and a replay makes its own. With and without plans (``GRADWIRE_PLANS=off``) a
+session holds and answers the same.
 
 * Capture works on arrays (:mod:`.tracing`). The engine tells its tracer about kernel calls with their arguments,
   operand casts, result layouts, views, writes and copies. Derivatives and composite ops need no extra code. An op

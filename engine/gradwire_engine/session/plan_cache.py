@@ -38,6 +38,10 @@ VARIANTS_KEPT: Final = 4
 INSTRUCTIONS_KEPT: Final = 100_000
 """The limit for the generated lines of all plans; a line takes about 250 bytes."""
 
+SOON: Final = 32
+"""Frames within which a structure that comes again is captured. Of one that takes longer, as in a program that runs
+twice as a whole, a capture waits for the third time: the second may have been the last."""
+
 PLACES_KEPT: Final = 1024
 """How many view offsets a plan caches."""
 
@@ -115,8 +119,10 @@ class StructurePlans:
     Attributes:
         unplannable: why it has no plan.
         patience: how many misses precede the next capture.
+        seen: the frame in which it came last, counted from the session's first; 0 once it came again.
     """
 
+    seen: int
     deep: bool = False
     unplannable: str = ""
     plans: list[Plan] = field(default_factory=list)
@@ -153,6 +159,7 @@ class Plans:
 
     Attributes:
         planned: whether a plan ran the last frame.
+        frames: the number of frames that could have a plan.
         kept, instructions: the number of plans and of their lines.
         graphs: the captured CUDA graphs by device.
     """
@@ -162,6 +169,7 @@ class Plans:
         self.entries: OrderedDict[bytes, StructurePlans] = OrderedDict()
         self.statistics = Statistics()
         self.planned = False
+        self.frames = 0
         self.kept = 0
         self.instructions = 0
         self.graphs: dict[str, Graphs] = {}
@@ -189,10 +197,11 @@ class Plans:
             statistics.miss(obstacle)
             on_tape()
             return
+        self.frames += 1
         digest = digest_of(run)
         entry = self.entries.get(digest)
         if entry is None:
-            entry = self.entries[digest] = _entry(run)
+            entry = self.entries[digest] = _entry(run, self.frames)
             if len(self.entries) > STRUCTURES_KEPT:
                 self.entries.popitem(last=False)
             if not self.eager:
@@ -205,6 +214,12 @@ class Plans:
             statistics.miss(f"unplannable: {entry.unplannable}")
             on_tape()
             return
+        if entry.seen:
+            soon, entry.seen = self.frames - entry.seen <= SOON, 0
+            if not soon and not self.eager:
+                statistics.miss("second sight, long after the first")
+                on_tape()
+                return
         try:
             found = _recognized(entry, run) or look(
                 [_external(run.session, number) for number in run.frame.external], entry.deep
@@ -440,10 +455,10 @@ def digest_of(run: RunningFrame) -> bytes:
     return run.frame.hash or structure_hash(bytes(run.frame.structure))
 
 
-def _entry(run: RunningFrame) -> StructurePlans:
+def _entry(run: RunningFrame, seen: int) -> StructurePlans:
     """What the structure alone tells."""
     names = {record[0] for record in run.structure.ops if type(record[0]) is str}
-    entry = StructurePlans(deep=not names.isdisjoint(GRAPH_WALKS))
+    entry = StructurePlans(seen, deep=not names.isdisjoint(GRAPH_WALKS))
     for name in sorted(names):
         if name in CONTROLS and name not in PLANNED:
             entry.unplannable = f"op {name}"
