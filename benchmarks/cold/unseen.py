@@ -8,12 +8,13 @@ from itertools import count
 from typing import Any, Final
 
 import numpy as np
+import torch
 
 import gradwire
 
 from ..report import Plan, Row, Target
 from ..servers import Server, session
-from ..timing import Figures, interleave, seconds
+from ..timing import interleave, seconds
 
 OPS: Final = 1_000
 
@@ -59,17 +60,8 @@ def rows(plan: Plan, server: Server) -> Iterator[Row]:
 
     with session(server):
         order = random.Random(-1).choices(range(len(MIXED)), k=lines)
-        ours, theirs = program(gradwire, order), program(_torch(), order)
+        ours, theirs = program(gradwire, order), program(torch, order)
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-6)
-        found = interleave({"ours": timed(gradwire), "theirs": timed(_torch())}, plan.rounds)
-    yield Row("cold", f"{lines:,} mixed lines, never seen", "us/line", *_both(found), Target(2.0, of="ratio"))
-
-
-def _both(found: dict[str, Figures]) -> tuple[Figures, Figures]:
-    return found["ours"], found["theirs"]
-
-
-def _torch() -> Any:
-    import torch
-
-    return torch
+        found = interleave({"ours": timed(gradwire), "theirs": timed(torch)}, plan.rounds)
+    case = f"{lines:,} mixed lines, never seen"
+    yield Row("cold", case, "us/line", found["ours"], found["theirs"], Target(2.0, of="ratio"))
