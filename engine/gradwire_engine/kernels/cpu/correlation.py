@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from llvmlite import ir
 from numba import types
@@ -14,7 +14,7 @@ from ...runtime.arrays import Array
 from .emitter import I64, VECTOR, Context, VectorEmitter, apart, loop_over
 from .native import inline
 
-VECTORS = 2
+VECTORS: Final = 2
 """Vectors of channels that are worked on together."""
 
 

@@ -35,3 +35,13 @@ def row_dot(a: Array, b: Array) -> Element:
     for j in range(a.size):
         s += a[j] * b[j]
     return s
+
+
+@reducing
+def row_squares(row: Array, mean: Element) -> Element:
+    """The sum of squared distances from a number."""
+    s = row.dtype.type(0)
+    for j in range(row.size):
+        d = row[j] - mean
+        s += d * d
+    return s

@@ -11,7 +11,7 @@ import numpy as np
 from ....autograd.registry import compiled
 from ....runtime.arrays import Array, Namespace
 from ..native import Count, Double, Element, Flag, In1, In3, Out1, Out2, Out3, dense, inline, native, reducing
-from ..rows import row_sum
+from ..rows import row_squares, row_sum
 from ..threads import split
 
 SHORTEST: Final = 8
@@ -29,20 +29,11 @@ def _sum(run: Array) -> Element:
     return s
 
 
-@reducing
-def _squares_of_stretch(run: Array, mean: Element) -> Element:
-    s = run.dtype.type(0)
-    for j in range(run.size):
-        d = run[j] - mean
-        s += d * d
-    return s
-
-
 @inline
 def _squares(run: Array, mean: Element) -> Element:
     s = 0.0
     for at in range(0, run.size, STRETCH):
-        s += _squares_of_stretch(run[at : at + STRETCH], mean)
+        s += row_squares(run[at : at + STRETCH], mean)
     return s
 
 

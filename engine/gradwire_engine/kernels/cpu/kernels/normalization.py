@@ -12,7 +12,7 @@ import numpy as np
 from ....autograd.registry import compiled
 from ....runtime.arrays import Array, Namespace, Native
 from ..native import Count, Double, Element, In1, In2, Out1, Out2, dense, native, reducing
-from ..rows import row_dot, row_sum
+from ..rows import row_dot, row_squares, row_sum
 from ..threads import split
 
 LONGEST: Final = 1 << 16
@@ -23,15 +23,6 @@ MOST_PARTS: Final = 16
 """Gradients of weight and bias are sums over rows: of so many parts at most, with as many rows at least."""
 
 
-@reducing
-def _squared_distance(row: Array, mean: Element) -> Element:
-    s = row.dtype.type(0)
-    for j in range(row.size):
-        d = row[j] - mean
-        s += d * d
-    return s
-
-
 @native("float32", "float64")
 def layer_norm_rows(
     x: In2, weight: In1, bias: In1, eps: Double, out: Out2, mean: Out1, rstd: Out1, start: Count, stop: Count
@@ -40,7 +31,7 @@ def layer_norm_rows(
     for i in range(start, stop):
         row, done = x[i], out[i]
         m = row_sum(row) / each
-        k = one / math.sqrt(_squared_distance(row, m) / each + least)
+        k = one / math.sqrt(row_squares(row, m) / each + least)
         mean[i], rstd[i] = m, k
         if weight.size and bias.size:
             for j in range(row.size):
