@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.side_by_side import settle
+
 from .apart import Apart
 from .running import Program, disagreements
 from .shrinking import report, shrink
@@ -63,3 +65,10 @@ def test_shrinking_leaves_what_the_disagreement_needs() -> None:
     program = [f"line {i}" for i in range(30)]
     needed = {"line 3", "line 17", "line 18"}
     assert set(shrink(program, lambda left: needed <= set(left))) == needed
+
+
+def test_a_program_that_is_given_up_leaves_nothing_for_the_next() -> None:
+    given_up = "if torch.__name__ == 'torch': raise RuntimeError('INTERNAL ASSERT')"
+    raises_later = "t0 = torch.ones(3)\nt0.addcmul_(t0[-1], t0[-1])"
+    assert disagreements(Program(0, [f"{given_up}\n{raises_later}"])) == []
+    settle()

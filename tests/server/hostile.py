@@ -106,9 +106,8 @@ class Hostile:
 
     def _connect(self, human: bool, greet: bool) -> ClientConnection:
         url = self.server.stream_url + self.path.rsplit("/", 1)[-1] + "/stream"
-        socket = connect(
-            url, additional_headers=self.server.headers, compression=None, max_size=None, ping_interval=None
-        )
+        made = connect(url, additional_headers=self.server.headers, compression=None, max_size=None, ping_interval=None)
+        socket = made.__enter__()  # newer versions of the library warn of a connection that nobody entered
         self._open[human] = socket
         if greet:
             hello = msgspec.json.encode(HELLO).decode() if human else as_msgpack(HELLO)

@@ -184,6 +184,15 @@ def until_culled(server: LiveServer, session: str) -> None:
         time.sleep(0.02)
 
 
+def until_left(server: LiveServer, session: str) -> None:
+    """Wait until the server knows that the streams are closed, without a request: that would be use."""
+    open_streams = server.app.state.server.registry._sessions[session.rsplit("/", 1)[-1]].streams
+    deadline = time.monotonic() + 120
+    while open_streams:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def test_an_open_stream_is_use(
     server: LiveServer, http: httpx.Client, new_session: Callable[..., str], clock: Clock
 ) -> None:
@@ -192,6 +201,7 @@ def test_an_open_stream_is_use(
         clock.ahead += 1001
         until_culled(server, idle)
         assert http.get(session).json()["streams"] == 1
+    until_left(server, session)
     clock.ahead += 1001
     problem(http.get(session), 404, "session_gone")
 
