@@ -140,10 +140,12 @@ def decode_args(
             values.append(_take_tensors(op, param, arg, resolve))
         else:
             values.append(_next(payloads, op, "payload"))
-    for param in params[len(args) :]:
-        if param.required:
-            raise ArgumentTypeError(f"{op.signature} is missing the argument {param.name!r}")
-        values.append(param.default)
+    given = len(args)
+    if given < op.required:
+        missing = next(param for param in params[given:] if param.required)
+        raise ArgumentTypeError(f"{op.signature} is missing the argument {missing.name!r}")
+    if given < len(params):
+        values.extend(op.defaults[given:])
     return values
 
 

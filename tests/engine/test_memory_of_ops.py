@@ -78,6 +78,8 @@ class Watched(Engine):
         seen: how many kernels ran on enough memory to tell.
     """
 
+    takes_short_ways = False
+
     def __init__(self) -> None:
         super().__init__(Limits(max_tensor_bytes=1 << 24, max_op_work=50_000_000))
         self.excess: dict[str, tuple[float, str]] = {}

@@ -302,6 +302,16 @@ def differentiate(node: Node, engine: EngineContext, grads: Gradients, needed: l
         )
     if True not in needed:
         return [None] * len(needed)
+    entry = node.row
+    if entry.joint is None and not entry.has_lists and len(grads) == 1 and engine.tracer is None:  # most often
+        saved, values = Saved(node, needed), node.values
+        found: Gradients = []
+        for need, rule, at in zip(needed, entry.rule_list, entry.differentiable, strict=True):
+            gradient = rule(saved, *grads) if need and rule is not None else None
+            if gradient is not None and gradient.meta is not values[at]:
+                gradient = _fit(gradient, values[at])
+            found.append(gradient)
+        return found
     return [
         _fit(gradient, meta) if need and gradient is not None else None
         for gradient, need, meta in zip(unfitted(node, engine, grads, needed), needed, operand_metas(node), strict=True)

@@ -37,6 +37,7 @@ from ..runtime.random import Generator
 from . import forward, inplace
 from .engine_context import ChangeLog, FrameTracer, NodeObserver
 from .operands import lay_out, operand, widened, wrapped_number
+from .plain_calls import PlainCall, plain_call
 from .recording import any_requires_grad, keep_results, make_node, refuse_underived
 from .registry import CONTROLS, WRITING, Row, row
 from .tape import Node
@@ -75,6 +76,7 @@ class Engine:
             node's name, the position of the record that made it, start and end in ns.
         compiled: whether compiled kernels run where there are any; they must have been loaded. It changes between
             frames only, and a session's journal says where.
+        takes_short_ways: whether plain calls go the short way (:mod:`.plain_calls`).
         coarse_products: whether a GPU may round float32 to TF32 in products of matrices.
         undo: told of every change to what was there before the frame, while one runs on the tape.
         clock: of the frame that runs.
@@ -85,6 +87,7 @@ class Engine:
 
     compiled = False
     coarse_products = False
+    takes_short_ways = True
 
     def __init__(
         self, limits: Limits | None = None, backends: Backends | None = None, seed: int = 0,
@@ -103,7 +106,7 @@ class Engine:
         self.region: NodeObserver | None = None
         self.dual_levels: tuple[int, ...] = ()
         self.duals: dict[int, WeakValueDictionary[int, forward.Tangents]] = {}
-        self._rules: dict[tuple[Any, ...], Inference] = {}
+        self._rules: dict[tuple[Any, ...], tuple[Inference, PlainCall | None]] = {}
         self._rules_weight = 0
         self._seq = 0
         self.position = 0
@@ -162,11 +165,15 @@ class Engine:
             return run_batched(self, entry, values)
         op = entry.op
         rule_args, tensors = self._describe(entry, values)
-        inferred = self._infer(entry, rule_args)
+        inferred, plain = self._prepared(entry, rule_args)
         if inferred.check is not None:
             inferred.check(*values)
             if self.tracer is not None:
                 self.tracer.numbers_checked()
+        if plain is not None and self.tracer is None and not self.dual_levels:
+            result = plain.run(self, values, rule_args)
+            if result is not None:
+                return result
         if op.control:
             if self.undo is not None and op.name in WRITING:
                 self.undo.expect_writes(values, WRITING[op.name] == "gradients")
@@ -221,14 +228,19 @@ class Engine:
         return described, tensors
 
     def _infer(self, entry: Row, rule_args: list[Any]) -> Inference:
+        return self._prepared(entry, rule_args)[0]
+
+    def _prepared(self, entry: Row, rule_args: list[Any]) -> tuple[Inference, PlainCall | None]:
+        """What the rule says, and the short way of the call if it has one."""
         key = (entry, *rule_args, *[type(rule_args[i]) for i in entry.number_at])
         found = self._rules.get(key)
         if found is None:
             if self.default_dtype is not DEFAULT_FLOAT.get():
                 DEFAULT_FLOAT.set(self.default_dtype)
-            found = entry.op.infer(rule_args)
+            inferred = entry.op.infer(rule_args)
             # What is over the limit does not enter the memo: so it is checked here once, and nowhere again.
-            work.check(entry.op, rule_args, found, self.account)
+            work.check(entry.op, rule_args, inferred, self.account)
+            found = inferred, plain_call(self, entry, rule_args, inferred) if self.takes_short_ways else None
             # Arguments may be long: sizes of a thousand pieces, or an equation of a megabyte.
             self._rules_weight += 32 + sum(len(v) for v in rule_args if type(v) in (tuple, str))
             if len(self._rules) >= RULE_MEMO_LIMIT or self._rules_weight > RULE_MEMO_WEIGHT:

@@ -12,7 +12,9 @@ from .tensor import Tensor
 class _Functional:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
-            return _engine_of(args).call(name, *args, **kwargs)
+            first = args[0] if args else None
+            engine = first.engine if type(first) is Tensor else _engine_of(args)
+            return engine.call(name, *args, **kwargs)
 
         run.__name__ = name
         setattr(self, name, run)

@@ -39,6 +39,7 @@ class Row:
         dispensable: the results among what is saved that a derivative can do without: once they were changed in place,
             it finds ``None`` there.
         tensor_at, scalar_at, ...: positions of the parameters that the pipeline treats alike.
+        edge_at: of each differentiable operand the place of its edge, where no operand is a list.
         forward: the derivative of the result along tangents of the operands, where forward mode does not follow from
             the rules; see :func:`forward_derivative`.
         flat: what has no tangent where it is 0; see :func:`flat_at_zero`.
@@ -50,8 +51,8 @@ class Row:
     """
 
     __slots__ = (
-        "_keeps_results", "_kept", "across", "announced", "compiled", "composite", "differentiable", "dispensable",
-        "flat", "forward", "half", "has_lists", "joint", "kernel", "launches", "measure", "number_at",
+        "_keeps_results", "_kept", "_one_for_all", "_rule_list", "across", "announced", "compiled", "composite", "differentiable", "dispensable",
+        "edge_at", "flat", "forward", "half", "has_lists", "joint", "kernel", "launches", "measure", "number_at",
         "number_like_at", "op", "passed_on", "payload_at", "rules", "saves", "scalar_at", "settle", "static_targets",
         "tensor_at", "undefined", "writes",
     )  # fmt: skip
@@ -79,9 +80,12 @@ class Row:
         tensors = (Kind.TENSOR, Kind.OPERAND, *_LISTS)
         self.tensor_at = tuple(i for i, p in enumerate(op.params) if p.kind in tensors)
         self.differentiable = tuple(i for i in self.tensor_at if op.params[i].name in op.differentiable)
+        self.edge_at = {op.params[i].name: k for k, i in enumerate(self.differentiable)}
         self.has_lists = any(op.params[i].kind in _LISTS for i in self.tensor_at)
         self._kept: dict[tuple[bool, ...] | None, SavedSpec] = {}
+        self._one_for_all: bool | None = None
         self._keeps_results: bool | None = None
+        self._rule_list: tuple[Callable[..., Any] | None, ...] | None = None
         self.scalar_at = tuple(i for i, p in enumerate(op.params) if p.kind is Kind.SCALAR)
         self.number_like_at = tuple(i for i, p in enumerate(op.params) if p.kind in (Kind.SCALAR, Kind.OPERAND))
         attributes = [i for i, p in enumerate(op.params) if p.kind is Kind.ATTRIBUTE]
@@ -96,12 +100,10 @@ class Row:
 
     def kept(self, edges: Sequence[object]) -> SavedSpec:
         """What the derivative needs saved, given which operands receive a gradient."""
-        if len(self.differentiable) == 1 or self.joint is not None or self.has_lists:
-            found = self._kept.get(None)  # a node without any edge is not made
-            if found is None:
-                found = self._kept[None] = self._sort(self._needs(None))
-            return found
-        mask = tuple([e is not None for e in edges])
+        if self._one_for_all is None:  # asked when the derivatives are registered
+            self._one_for_all = len(self.differentiable) == 1 or self.joint is not None or self.has_lists
+        # A node without any edge is not made.
+        mask = None if self._one_for_all else tuple([e is not None for e in edges])
         found = self._kept.get(mask)
         if found is None:
             found = self._kept[mask] = self._sort(self._needs(mask))
@@ -113,6 +115,14 @@ class Row:
         if self._keeps_results is None:  # asked when the derivatives are registered
             self._keeps_results = bool(self._sort(self._needs(None)).results)
         return self._keeps_results
+
+    @property
+    def rule_list(self) -> tuple[Callable[..., Any] | None, ...]:
+        """What computes the gradient of each differentiable operand, where there is no ``joint`` and are no lists."""
+        if self._rule_list is None:
+            named = [self.rules.get(self.op.params[i].name) for i in self.differentiable]
+            self._rule_list = tuple([None if rule is None else rule[1] for rule in named])
+        return self._rule_list
 
     def _needs(self, mask: tuple[bool, ...] | None) -> list[str]:
         if self.joint is not None:

@@ -180,7 +180,11 @@ class SavedTensor:
             GraphError: when it was changed or detached in place since.
         """
         tensor = self.tensor
-        if tensor.grad_fn is None and not self.is_result and not tensor.requires_grad_flag:
+        if (
+            not self.is_result and not tensor.requires_grad_flag
+            and (tensor.history if tensor.base is None else tensor.grad_fn) is None
+            and (node.row.has_lists or ((at := node.row.edge_at.get(name)) is not None and node.edges[at] is not None))
+        ):  # fmt: skip
             _refuse_detached(node, name, item, tensor)
         if tensor.storage.version != self.version:
             raise GraphError(
