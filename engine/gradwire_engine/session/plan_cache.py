@@ -46,6 +46,9 @@ PLACES_KEPT: Final = 1024
 """How many view offsets a plan caches."""
 
 MOST_PATIENCE: Final = 1024
+USELESS: Final = 8
+"""How much longer the next capture waits each time after one whose plan never ran; twice as long where it did. A frame
+that goes through another graph each time, as at the end of an episode, costs a multiple to capture."""
 SLOW: Final = 20
 """A frame that takes more than this fraction of its time limit stays on the tape, which checks the clock."""
 
@@ -119,6 +122,7 @@ class StructurePlans:
     Attributes:
         unplannable: why it has no plan.
         patience: how many misses precede the next capture.
+        used: whether a plan ran since the last capture.
         seen: the frame in which it came last, counted from the session's first; 0 once it came again.
     """
 
@@ -128,6 +132,7 @@ class StructurePlans:
     plans: list[Plan] = field(default_factory=list)
     misses: int = 0
     patience: int = 1
+    used: bool = True
 
 
 @dataclass(slots=True)
@@ -234,7 +239,7 @@ class Plans:
                 reason = self._run(plan, found, run)
                 if not reason:
                     statistics.hits += 1
-                    self.planned = True
+                    self.planned = entry.used = True
                     if plan is not entry.plans[0]:
                         entry.plans.remove(plan)
                         entry.plans.insert(0, plan)
@@ -254,7 +259,8 @@ class Plans:
             return
         entry.misses = 0
         if entry.plans:
-            entry.patience = min(2 * entry.patience, MOST_PATIENCE)
+            entry.patience = min((2 if entry.used else USELESS) * entry.patience, MOST_PATIENCE)
+        entry.used = False
         self._capture(entry, found, run, on_tape, reason)
 
     def _obstacle(self, run: RunningFrame) -> str:
