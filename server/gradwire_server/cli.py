@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,8 @@ def parser() -> argparse.ArgumentParser:
         prog="gradwire-server",
         description="Serve autograd sessions over HTTP and WebSocket.",
         epilog="Environment variables set all limits; --settings lists them. "
-        "'gradwire-server keys' manages API keys without a running server.",
+        "'gradwire-server keys' manages API keys without a running server; 'gradwire-server warm' compiles the CPU "
+        "kernels ahead of the first start.",
     )
     result.add_argument("--host", help="address to listen on (default: GRADWIRE_HOST, else 127.0.0.1)")
     result.add_argument(
@@ -58,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .auth import key_command
 
         return key_command.main(arguments[1:])
+    if arguments[:1] == ["warm"]:
+        return warm(arguments[1:])
     options = parser().parse_args(arguments)
     if os.getpid() == 1:
         # The kernel ignores signals to PID 1 of a container that have no handler: a stop during the start would take
@@ -86,6 +90,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         # An embedded server shares its parent's terminal, so it logs only problems.
         settings = settings.model_copy(update={"log_level": "warning"})
     return serve(settings, options.announce, options.ready_file, options.exit_with_parent)
+
+
+def warm(arguments: Sequence[str]) -> int:
+    """``gradwire-server warm``: compile the CPU kernels into ``GRADWIRE_CACHE_DIR``, as for an image. Returns the exit
+    status."""
+    command = argparse.ArgumentParser(
+        prog="gradwire-server warm",
+        description="Compile the CPU kernels for this processor into GRADWIRE_CACHE_DIR (default: the user's cache "
+        "folder), so that servers which start with that folder load them in seconds. Takes a minute or two; does "
+        "nothing where they are compiled already.",
+    )
+    command.parse_args(arguments)
+    from gradwire_engine.kernels.cpu import toolchain
+
+    began = time.monotonic()
+    print("gradwire-server: compiling the CPU kernels for this processor", file=sys.stderr, flush=True)
+    try:
+        folder = toolchain.warm(os.environ.get("GRADWIRE_CACHE_DIR"))
+    except ImportError as error:
+        print(f"gradwire-server: kernels cannot be compiled here: {error}", file=sys.stderr)
+        return EXIT_UNABLE
+    print(f"compiled kernels are in {folder}, after {time.monotonic() - began:.1f} s")
+    return 0
 
 
 def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with_parent: bool) -> int:

@@ -176,3 +176,28 @@ def test_an_engine_that_was_not_told_to_runs_numpy_alone() -> None:
         e.compiled = compiled
         found.append(e.to_numpy(e.call("gelu", e.from_numpy(values))).tobytes())
     assert found[0] == found[2] != found[1]
+
+
+@NUMBA
+def test_a_complete_cache_that_may_only_be_read_is_copied(monkeypatch: Any, tmp_path: Path) -> None:
+    """As in an image with a read-only file system."""
+    monkeypatch.setattr(toolchain, "modules", lambda: ["softmax"])
+    filled = toolchain._place(toolchain._cache_folder(tmp_path), "softmax")
+    filled.mkdir()
+    (filled / toolchain._STAMP).touch()
+    (filled / "code").write_bytes(b"machine code")
+
+    change = os.utime
+
+    def refuses(path: Any, *args: Any, **named: Any) -> None:
+        if tmp_path in Path(path).parents:
+            raise PermissionError("read-only file system")
+        change(path, *args, **named)
+
+    monkeypatch.setattr(os, "utime", refuses)
+    folder = toolchain._cache_folder(tmp_path)
+    assert tmp_path not in folder.parents
+    assert toolchain._complete(folder)
+    assert (toolchain._place(folder, "softmax") / "code").read_bytes() == b"machine code"
+    (tmp_path / "kernels").chmod(0o777)
+    assert not toolchain._complete(toolchain._cache_folder(tmp_path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from gradwire_engine.kernels.cpu import toolchain
 from gradwire_engine.snapshot import restore, take
 from gradwire_protocol.errors import Unavailable
 from gradwire_protocol.frames import Frame
+from gradwire_server import cli
 from gradwire_server.durable.records import Kind, Reader
 from gradwire_server.hosting.runner import Runner
 from gradwire_server.http.shortcut_frames import ShortcutFrame
@@ -214,3 +216,27 @@ def test_a_worker_process_takes_the_setting_of_its_server() -> None:
     expected, other = (e.to_numpy(e.call("softmax", e.from_numpy(values), 1)) for e in (by_kernel, by_numpy))
     assert not np.array_equal(expected, other)
     assert np.array_equal(found, expected)
+
+
+def test_a_session_tells_which_kernels_it_runs(choose: Choose) -> None:
+    runner = begin(Runner(spec("none")))
+    assert runner.describe()["kernels"] == toolchain.describe() | {"in_use": False}
+    choose(True)
+    apply(runner, 1)
+    assert runner.glance()["kernels"]["in_use"]
+    assert runner.glance()["kernels"]["state"] == "ready"
+
+
+def test_a_cache_is_filled_before_the_first_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    filled: list[Path] = []
+    monkeypatch.setenv("GRADWIRE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(toolchain, "_complete", lambda folder: bool(filled))
+    monkeypatch.setattr(toolchain, "_fill", lambda folder, parent: filled.append(folder))
+    monkeypatch.setattr(toolchain.subprocess, "Popen", lambda *_, **__: contextlib.nullcontext())
+    assert cli.main(["warm"]) == 0
+    assert filled == [tmp_path / "kernels" / toolchain._digest()]
+    assert str(filled[0]) in capsys.readouterr().out
+    assert cli.main(["warm"]) == 0
+    assert len(filled) == 1

@@ -50,8 +50,7 @@ class PlainCall:
         places = row.tensor_at
         self.tensors = tuple([i for i in places if type(described[i]) is Meta])
         self.lists = tuple([i for i in places if type(described[i]) is tuple])
-        numbers = places if inferred.compute is not None else ()
-        self.integers = tuple([i for i in numbers if described[i] is ScalarKind.INT])
+        self.integers = tuple([i for i in places if described[i] is ScalarKind.INT])
         self.derived = row.has_derivative and self.out.dtype.carries_gradient
 
     def run(self, engine: EngineContext, values: list[Any], rule_args: list[Any]) -> Tensor | None:
@@ -65,12 +64,14 @@ class PlainCall:
             arguments[i + shift] = values[i].array
         for i in self.lists:
             arguments[i + shift] = [None if v is None else v.array for v in values[i]]
-        for i in self.integers:
-            arguments[i + shift] = wrapped_number(values[i], self.inferred.compute)
+        compute = self.inferred.compute
+        if compute is not None:
+            for i in self.integers:
+                arguments[i + shift] = wrapped_number(values[i], compute)
         try:
             compiled = row.compiled if engine.compiled else None
             array = NotImplemented if compiled is None else compiled(*arguments)
-            if array is NotImplemented:
+            if array is NotImplemented and row.kernel is not None:
                 array = row.kernel(*arguments)
         except _UNDONE:
             return None

@@ -51,10 +51,10 @@ class Row:
     """
 
     __slots__ = (
-        "_keeps_results", "_kept", "_one_for_all", "_rule_list", "across", "announced", "compiled", "composite", "differentiable", "dispensable",
-        "edge_at", "flat", "forward", "half", "has_lists", "joint", "kernel", "launches", "measure", "number_at",
-        "number_like_at", "op", "passed_on", "payload_at", "rules", "saves", "scalar_at", "settle", "static_targets",
-        "tensor_at", "undefined", "writes",
+        "_keeps_results", "_kept", "_one_for_all", "_rule_list", "across", "announced", "compiled", "composite",
+        "differentiable", "dispensable", "edge_at", "flat", "forward", "half", "has_lists", "joint", "kernel",
+        "launches", "measure", "number_at", "number_like_at", "op", "passed_on", "payload_at", "rules", "saves",
+        "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:

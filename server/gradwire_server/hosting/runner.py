@@ -465,10 +465,12 @@ class Runner:
 
     def _kept(self) -> dict[str, Any]:
         journal, plans = self._journal, self.session.plan_stats()
+        kernels = toolchain.describe() | {"in_use": self.session.engine.compiled}
         if journal is None:
-            return {"durability": "none", "plans": plans}
+            return {"durability": "none", "plans": plans, "kernels": kernels}
         return {
             "plans": plans,
+            "kernels": kernels,
             "durability": self.spec.durability,
             "journal": {
                 "bytes": journal.nbytes, "records": journal.last, "snapshot_bytes": self._snapshot_bytes,

@@ -78,8 +78,9 @@ class SessionDetail(SessionView):
 
     contents: dict[str, Any] = Field(
         description="Counts and sizes: tensors, memory, graph nodes, frames, ops. plans has the number of frames that "
-        "ran by a plan and why others did not. While a long op runs, busy is true, and the memory saved for backward "
-        "is age_s seconds old."
+        "ran by a plan and why others did not. kernels tells whether the session uses compiled CPU kernels, and "
+        "whether these are ready. While a long op runs, busy is true, and the memory saved for backward is age_s "
+        "seconds old."
     )
 
 

@@ -120,8 +120,10 @@ def _prepare() -> None:
         _check_executable()
         folder = _cache_folder(_shared.cache)
         if not _complete(folder):
+            log.info("compiling kernels for this processor at low priority, into %s; NumPy computes until then", folder)
             _compile_elsewhere(folder)
         load(folder)
+        log.info("compiled kernels are ready after %.1f s", time.monotonic() - began)
     except Exception as error:  # whatever it is, sessions go on with NumPy
         _shared.reason = f"{type(error).__name__}: {error}"[-SAID_CHARACTERS:]
         log.warning("compiled kernels cannot be used, sessions stay on NumPy: %s", _shared.reason)
@@ -190,18 +192,28 @@ def _cache_folder(base: Path | None) -> Path:
         if _ours(folder.parent) and _ours(folder):
             os.utime(folder)
             return folder
-        log.warning("others may write to %s, so kernels are not kept there", folder.parent)
+        if not (_trusted(folder.parent) and _trusted(folder)):
+            log.warning("others may write to %s, so kernels are not kept there", folder.parent)
     except (OSError, RuntimeError) as error:  # it cannot be made, or there is no home
         log.info("no cache of compiled kernels in %s: %s", base or "the home directory", error)
     made = Path(tempfile.mkdtemp(prefix="gradwire-kernels-"))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
+    filled = (base or Path()) / "kernels" / name
+    if base is not None and filled.is_dir() and _trusted(filled.parent) and _trusted(filled) and _complete(filled):
+        # One that may only be read, as in an image. Numba takes nothing from a folder that it cannot write to.
+        shutil.copytree(filled, made, dirs_exist_ok=True)
     return made
 
 
 def _ours(folder: Path) -> bool:
+    """Whether this process can put files there, and nobody else."""
+    return _trusted(folder) and os.access(folder, os.W_OK)
+
+
+def _trusted(folder: Path) -> bool:
     """Whether nobody else can put files there."""
     status = folder.stat()
-    return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022 and os.access(folder, os.W_OK)
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
 
 
 def _forget_old(folder: Path) -> None:
@@ -293,6 +305,21 @@ def _fill_module(folder: Path, name: str, waits: bool) -> None:
             complete.touch()
 
 
+def warm(base: Path | str | None = None) -> Path:
+    """Compile what the cache lacks, now and with two processes. Returns the folder of the cache.
+
+    Args:
+        base: where caches are, as in :func:`configure`.
+    """
+    folder = _cache_folder(Path(base) if base else None)
+    if not _complete(folder):
+        # Somebody waits for this one, so two processes share the work. What the other leaves undone is done here.
+        command = [sys.executable, "-m", f"{__package__}.toolchain", str(folder), str(os.getpid())]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL):
+            _fill(folder, 0)
+    return folder
+
+
 def main() -> int:
     """Fill the cache: of the folder in ``argv`` for the process there, else the one that ``GRADWIRE_CACHE_DIR`` has."""
     began = time.monotonic()
@@ -300,13 +327,7 @@ def main() -> int:
         os.nice(19)
         _fill(Path(sys.argv[1]), int(sys.argv[2]))
         return 0
-    base = os.environ.get("GRADWIRE_CACHE_DIR")
-    folder = _cache_folder(Path(base) if base else None)
-    if not _complete(folder):
-        # Somebody waits for this one, so two processes share the work. What the other leaves undone is done here.
-        command = [sys.executable, "-m", f"{__package__}.toolchain", str(folder), str(os.getpid())]
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL):
-            _fill(folder, 0)
+    folder = warm(os.environ.get("GRADWIRE_CACHE_DIR"))
     print(f"compiled kernels are in {folder}, after {time.monotonic() - began:.1f} s")
     return 0
 
