@@ -1,0 +1,134 @@
+"""The short way of a call gives what the long way gives: the same bits, histories, memory and errors."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.autograd.plain_calls import PlainCall
+from gradwire_engine.autograd.tensor import Tensor
+from gradwire_engine.runtime.memory import Limits
+from gradwire_protocol.errors import GradwireError, LimitExceeded, ShapeError
+from gradwire_protocol.table import TABLE
+from tests.engine.test_parity import Ours
+from tests.samples import load
+
+NAMES = sorted(name for name in load() if TABLE[name].base is None and not TABLE[name].internal)
+DTYPES = ("float32", "float16", "complex64", "int64")
+
+
+class LongWay(Engine):
+    takes_short_ways = False
+
+
+def seen(tensor: Tensor | None) -> Any:
+    if tensor is None:
+        return None
+    node = tensor.grad_fn
+    edges = () if node is None else [None if e is None else (e[0].name, e[1]) for e in node.edges]
+    saved = () if node is None else (node.saved_bytes, [m and repr(m) for m in node.outs])
+    return repr(tensor.meta), tensor.meta.stride, tensor.array.tobytes(), node and node.name, edges, saved
+
+
+def story(engine: Engine, name: str) -> list[Any]:
+    """What comes of calls with samples of an op, and of their derivatives."""
+    told: list[Any] = []
+    for declared in load()[name]:
+        for dtype in DTYPES:
+            if dtype not in declared.dtypes:
+                continue
+            for sample in declared.draw(dtype, 1)[:6]:
+                try:
+                    ours = Ours(engine, sample)
+                    found = ours.call(name)
+                    told.append([seen(t) for t in found])
+                    results = [r for r in found if r.requires_grad]
+                    leaves = [leaf for leaf in ours.leaves if leaf.requires_grad]
+                    if results and leaves:
+                        ones = [engine.call("ones", r.shape, dtype=r.dtype) for r in results]
+                        told.append([seen(g) for g in engine.call("grad", results, leaves, ones, allow_unused=True)])
+                except GradwireError as error:
+                    told.append((type(error), str(error)))
+                told.append((engine.account.live, engine.account.nodes))
+    return told
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_ways_lead_to_the_same(name: str) -> None:
+    found = []
+    for kind in (Engine, LongWay):
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            gc.collect()
+            found.append(story(kind(Limits(max_op_work=50_000_000)), name))
+    assert found[0] == found[1]
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ops that went the short way to its end."""
+    names: list[str] = []
+    run = PlainCall.run
+
+    def noting(self: PlainCall, engine: Any, values: list[Any], rule_args: list[Any]) -> Tensor | None:
+        result = run(self, engine, values, rule_args)
+        if result is not None:
+            names.append(self.row.op.name)
+        return result
+
+    monkeypatch.setattr(PlainCall, "run", noting)
+    return names
+
+
+def test_most_ops_have_it_and_what_casts_draws_or_views_does_not(taken: list[str]) -> None:
+    engine = Engine()
+    x = engine.from_numpy(np.ones((2, 3), np.float32), requires_grad=True)
+    wide = engine.from_numpy(np.ones((2, 3), np.float64))
+    engine.call("add", x, x)
+    engine.call("mul", x, 2)
+    engine.call("cat", [x, x], 0)
+    engine.call("softmax", x, 1)
+    assert taken == ["add", "mul", "cat", "softmax"]
+    engine.call("add", x, wide)  # casts an operand
+    engine.call("bernoulli", wide)
+    engine.call("t", x)
+    engine.call("add_", wide, 1)
+    engine.call("nonzero", wide)
+    assert taken[4:] == []
+
+
+def test_what_fails_on_it_is_told_as_ever(taken: list[str]) -> None:
+    engine = Engine(Limits(max_tensor_bytes=1000, max_session_bytes=5000))
+    x = engine.from_numpy(np.ones((10, 10), np.float32))
+    for _ in range(2):
+        with pytest.raises(ShapeError):
+            engine.call("add", x, engine.from_numpy(np.ones(7, np.float32)))
+    held = [engine.call("add", x, x) for _ in range(11)]
+    assert len(taken) == 11
+    with pytest.raises(LimitExceeded, match="GRADWIRE_MAX_SESSION_BYTES"):
+        engine.call("add", x, x)
+    held.clear()
+    engine.call("add", x, x)
+    assert len(taken) == 12
+
+
+def test_memory_that_runs_out_sends_it_the_long_way(monkeypatch: pytest.MonkeyPatch, taken: list[str]) -> None:
+    engine = Engine()
+    x = engine.from_numpy(np.ones((10, 10), np.float32))
+    engine.call("add", x, x)
+    row = next(key[0] for key in engine._rules if key[0].op.name == "add")
+    kernel, failures = row.kernel, [MemoryError()]
+
+    def fails_once(*arguments: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return kernel(*arguments)
+
+    monkeypatch.setattr(row, "kernel", fails_once)
+    assert engine.call("add", x, x).array.sum() == 200
+    assert taken == ["add"]
