@@ -14,7 +14,7 @@ from gradwire_protocol.errors import GradwireError, GraphError
 from gradwire_protocol.meta import Meta, meta
 from gradwire_protocol.table import TABLE, Kind, Op
 
-from ..graph.graph_mirror import AccumulateGrad, Edge, Node, edge_of
+from ..graph.graph_mirror import AccumulateGrad, Edge, Node, edge_now, edge_of
 from ..graph.node_hooks import NodeHooks
 from ..graph.node_signature import NodeSignature
 from ..graph.recorded_call import entry_of
@@ -362,6 +362,7 @@ class _Play:
         if leaf[-1] in ".!":
             listed = self.edges.get(leaf[:-1], [])
             memories = self._memories(leaf[:-1], len(listed))
+            listed = [edge_now(edge, memory) for edge, memory in zip(listed, memories, strict=True)]
             same = leaf[:-1] == name
             if leaf[-1] == ".":
                 return (
@@ -369,7 +370,8 @@ class _Play:
                 )
             return [(e, memories[k]) for k, e in enumerate(listed) if not same or k != item]
         if leaf in self.edges:
-            return [(self.edges[leaf][0], self._memories(leaf, 1)[0])]
+            memory = self._memories(leaf, 1)[0]
+            return [(edge_now(self.edges[leaf][0], memory), memory)]
         if leaf in self.op.positions:  # an operand that no gradient flows to
             return [(None, self._memories(leaf, 1)[0])]
         number = int(leaf.lstrip("gradesult") or 0) if leaf[-1].isdigit() else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-from weakref import ref
+from weakref import WeakValueDictionary, ref
 
 from gradwire_protocol.errors import ArgumentTypeError
 from gradwire_protocol.meta import Meta
@@ -203,6 +203,31 @@ def edge_of(tensor: Handle) -> Edge | None:
         found = AccumulateGrad(tensor)
         tensor._accumulator = ref(found)
     return found, 0
+
+
+_late_leaves: WeakValueDictionary[tuple[int, int], Handle] = WeakValueDictionary()
+"""Leaves that something may have kept before they required grad, by version cell and id. A cell is alive as long as a
+node that keeps it."""
+
+
+def became_leaf(tensor: Handle) -> None:
+    """Note that a tensor requires grad from now on; the graph may have kept it by then."""
+    if tensor._versions is not None:
+        _late_leaves[id(tensor._versions), tensor._id] = tensor
+
+
+def edge_now(edge: Edge | None, kept: Any) -> Edge | None:
+    """Where a gradient for a kept operand goes. One that had a history keeps it, but whether a leaf requires grad is
+    asked when a derivative uses it, not when it was kept.
+
+    Args:
+        edge: where it went when the operand was kept.
+        kept: how (:data:`.save_policy.Saved`), if that is known.
+    """
+    if edge is not None:
+        return None if type(edge[0]) is AccumulateGrad and not edge[0].variable._requires else edge
+    late = None if kept is None else _late_leaves.get((id(kept[0]), kept[3]))
+    return edge_of(late) if late is not None and late._requires and late._versions is kept[0] else None
 
 
 def receiving_leaves(nodes: list[Node]) -> list[AccumulateGrad]:

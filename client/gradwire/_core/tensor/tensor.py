@@ -22,7 +22,7 @@ from ..context.hook_handles import RemovableHandle
 from ..context.layouts import lies_in, memory_format
 from ..context.modes import MODES
 from ..context.size import Size, device, shape_of
-from ..graph.graph_mirror import AccumulateGrad, Node, next_seq, shown
+from ..graph.graph_mirror import AccumulateGrad, Node, became_leaf, next_seq, shown
 from ..graph.inplace import Path, note_renewed, path_of, regenerate, settle_views
 from ..graph.node_hooks import (
     NodeHooks,
@@ -273,6 +273,7 @@ class Tensor(Readable, Attached):
             elif self._inference:
                 MODES.expect_inference_leaves()
             self._requires = requires_grad
+            became_leaf(self)
             self._tell("requires_grad_", requires_grad)
         return self
 
