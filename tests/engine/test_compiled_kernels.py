@@ -356,7 +356,7 @@ def test_gradients_are_limits_of_difference_quotients(name: str) -> None:
         )
 
 
-# Dropout, attention
+# Dropout
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 4095, 4096, 4097, 10_000])
@@ -374,33 +374,6 @@ def test_dropout_draws_the_same_numbers(size: int, dtype: str) -> None:
             (e.to_numpy(out).tobytes(), e.to_numpy(kept).tobytes(), e.to_numpy(e.call("rand", (3,))).tobytes())
         )
     assert found[0] == found[1]
-
-
-MASKS: dict[str, Callable[[np.random.Generator, int, int], Any]] = {
-    "none": lambda random, rows, cols: None,
-    "bool": lambda random, rows, cols: random.random((rows, cols)) < 0.6,
-    "bool that forbids a row all": lambda random, rows, cols: np.arange(rows)[:, None] > np.zeros((1, cols)),
-    "for each head": lambda random, rows, cols: numbers(random, (1, 2, rows, cols), "float32"),
-    "for each key": lambda random, rows, cols: numbers(random, (1, cols), "float32"),
-}
-
-
-@pytest.mark.parametrize("rows, cols", [(1, 1), (9, 17), (64, 64), (300, 500)])
-@pytest.mark.parametrize("mask", [*MASKS, "causal"])
-def test_attention_and_its_gradient(mask: str, rows: int, cols: int, monkeypatch: Any) -> None:
-    random = np.random.default_rng(11)
-    q, k, v = (numbers(random, (3, 2, n, 16), "float32") for n in (rows, cols, cols))
-    given = MASKS[mask](random, rows, cols) if mask in MASKS else None
-    arrays = [q, k, v, given, mask == "causal", 0.25]
-    out, weights = by_kernel("attention", arrays)
-    expected = by_numpy("attention", widened(arrays))
-    assert_close((out, weights), expected, 1e-5)
-    rest = [numbers(random, out.shape, "float32"), q, k, v, weights, 0.25]
-    assert_close(by_kernel("attention_backward", rest), by_numpy("attention_backward", widened(rest)), 1e-5)
-    monkeypatch.setattr(threads, "WORTH", 1)
-    threads.use_threads(2)
-    again = by_kernel("attention", arrays)
-    assert all(np.array_equal(one, other) for one, other in zip((out, weights), again, strict=True))
 
 
 # Optimizers

@@ -28,6 +28,7 @@ In3: TypeAlias = Array
 Out1: TypeAlias = Array
 Out2: TypeAlias = Array
 Out3: TypeAlias = Array
+Strided4: TypeAlias = Array
 Int1: TypeAlias = Array
 Int2: TypeAlias = Array
 IntOut1: TypeAlias = Array
@@ -41,7 +42,14 @@ Double: TypeAlias = float
 Flag: TypeAlias = bool
 
 _SCALARS: Final = {"Count": types.int64, "Double": types.float64, "Flag": types.boolean, "None": types.void}
-_ARRAYS: Final = {"In": None, "Int": types.int64, "Byte": types.uint8, "Half": types.uint16, "Double": types.float64}
+_ARRAYS: Final = {
+    "In": None,
+    "Strided": None,
+    "Int": types.int64,
+    "Byte": types.uint8,
+    "Half": types.uint16,
+    "Double": types.float64,
+}
 _BOARD: Final = types.Array(types.int64, 1, "C")
 _DTYPES: Final[dict[str, types.Type]] = {"float32": types.float32, "float64": types.float64}
 
@@ -57,7 +65,8 @@ def _meaning(word: str, T: types.Type) -> types.Type:
     kind, ndim = word[:-1], int(word[-1])
     written = kind.endswith("Out")
     element = _ARRAYS["In" if kind in ("In", "Out") else kind.removesuffix("Out")]
-    return types.Array(T if element is None else element, ndim, "C", readonly=not written)
+    layout: Any = "A" if kind == "Strided" else "C"
+    return types.Array(T if element is None else element, ndim, layout, readonly=not written)
 
 
 def native(*dtypes: str) -> Callable[[F], F]:

@@ -17,6 +17,7 @@ from numba import types
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
+from ...runtime.arrays import Array
 from .emitter import I64, MANY, VECTOR, Context, VectorEmitter, apart, loop_over
 from .native import Element, inline
 
@@ -25,6 +26,10 @@ TALL: Final = 8 if MANY else 4
 
 WIDE: Final = 3
 """Vectors of a panel, at most."""
+
+CHUNK: Final = 256
+"""Terms of a sum that are added up before they are added to what there is: a panel's rows, which the nearest cache
+holds."""
 
 BYTE: Final = ir.IntType(8)
 
@@ -260,3 +265,84 @@ def panel_begin(vectors: int, panel: int) -> int:
     if vectors % WIDE == 1 and panel and panel == vectors // WIDE:
         return begin - 1
     return min(begin, vectors)
+
+
+# Whole products
+
+
+@inline
+def room_for(terms: int, one: Element) -> int:
+    """Elements of the memory that a panel of so many rows is laid out in, from :func:`aligned` on."""
+    room: int = (terms * WIDE + 1) * (VECTOR // size_of(one))
+    return room
+
+
+@inline
+def aligned(place: int) -> int:
+    """The first place from there on where a vector may begin."""
+    return (place + VECTOR - 1) // VECTOR * VECTOR
+
+
+@inline
+def multiply_panel(
+    unit: int, high: int, a: int, a_row: int, a_step: int, b: int, b_row: int, b_step: int, rows: int, inner: int,
+    columns: int, first: int, first_row: int, out: int, out_row: int, panel: int, one: Element,
+) -> None:  # fmt: skip
+    """One panel of one block of rows of a product; places and steps in bytes, ``first`` 0 where there is none."""
+    size = size_of(one)
+    lanes = VECTOR // size
+    vectors = (columns + lanes - 1) // lanes
+    panels, most = panels_of(vectors), terms_together(inner)
+    m, p = unit // panels * high, unit % panels
+    v = panel_begin(vectors, p)
+    wide, n = panel_begin(vectors, p + 1) - v, v * lanes
+    turned = b_step != size
+    ours, theirs, to = a + m * a_row, b + n * b_step, out + m * out_row + n * size
+    seen, step = first, first_row
+    if first:
+        seen = first + m * first_row + n * size
+    for k in range(0, inner, most):
+        count = min(most, inner - k)
+        if turned:
+            lay_out(wide, theirs + k * b_row, b_step, count, columns - n, panel, one)
+        multiply_rows(
+            min(high, rows - m), wide, ours + k * a_step, a_row, a_step, theirs + k * b_row, b_row, turned, panel,
+            count, to, out_row, columns - n, seen, step, one,
+        )  # fmt: skip
+        seen, step = to, out_row
+
+
+@inline
+def most_terms(inner: int) -> int:
+    """The most that :func:`terms_together` says for sums of up to so many terms."""
+    return min(CHUNK, inner)
+
+
+@inline
+def terms_together(inner: int) -> int:
+    """Terms of a sum that are added up before they are added to what there is."""
+    chunks = (inner + CHUNK - 1) // CHUNK
+    return (inner + chunks - 1) // chunks
+
+
+@inline
+def matrix_of(stack: Array, i: int, j: int) -> int:
+    """Where a matrix of a stack of stacks begins; a stack of one has it for all."""
+    place: int = address(stack) + (i if stack.shape[0] > 1 else 0) * stack.strides[0]
+    return place + (j if stack.shape[1] > 1 else 0) * stack.strides[1]
+
+
+@apart
+def multiply_matrix(
+    a: int, a_row: int, a_step: int, b: int, b_row: int, b_step: int, rows: int, inner: int, columns: int,
+    out: int, out_row: int, panel: int, one: Element,
+) -> None:  # fmt: skip
+    """``out = a @ b`` by one thread; places and steps in bytes.
+
+    Of ``b`` the rows or the columns are consecutive in memory, of ``out`` the rows.
+    """
+    lanes = VECTOR // size_of(one)
+    for unit in range(panels_of((columns + lanes - 1) // lanes)):
+        multiply_panel(
+            unit, rows, a, a_row, a_step, b, b_row, b_step, rows, inner, columns, 0, 0, out, out_row, panel, one
+        )  # fmt: skip

@@ -12,13 +12,9 @@ from numba import njit, types
 from ....autograd.registry import bind_layout, compiled
 from ....runtime.arrays import Array, Namespace, Native
 from ..emitter import VECTOR
-from ..native import Element, dense, inline, with_threads
-from ..panels import WIDE, address, lay_out, multiply_rows, panel_begin, panels_of, size_of
+from ..native import dense, with_threads
+from ..panels import WIDE, address, aligned, matrix_of, multiply_panel, panels_of, room_for, terms_together
 from ..threads import SHARE, split, threads
-
-CHUNK: Final = 256
-"""Terms of a sum that are added up before they are added to what there is: a panel's rows, which the nearest cache
-holds."""
 
 ROWS: Final = 512
 """Rows of a unit of work, at most."""
@@ -67,42 +63,6 @@ def _native(ndim: int) -> Callable[[F], F]:
     return compile_
 
 
-@inline
-def _unit(
-    unit: int, high: int, a: int, a_row: int, a_step: int, b: int, b_row: int, b_step: int, rows: int, inner: int,
-    columns: int, first: int, first_row: int, out: int, out_row: int, panel: int, one: Element,
-) -> None:  # fmt: skip
-    """One panel of one block of rows of a product; places and steps in bytes, ``first`` 0 where there is none."""
-    size = size_of(one)
-    lanes = VECTOR // size
-    vectors = (columns + lanes - 1) // lanes
-    panels, most = panels_of(vectors), _terms(inner)
-    m, p = unit // panels * high, unit % panels
-    v = panel_begin(vectors, p)
-    wide, n = panel_begin(vectors, p + 1) - v, v * lanes
-    turned = b_step != size
-    ours, theirs, to = a + m * a_row, b + n * b_step, out + m * out_row + n * size
-    seen, step = first, first_row
-    if first:
-        seen = first + m * first_row + n * size
-    for k in range(0, inner, most):
-        count = min(most, inner - k)
-        if turned:
-            lay_out(wide, theirs + k * b_row, b_step, count, columns - n, panel, one)
-        multiply_rows(
-            min(high, rows - m), wide, ours + k * a_step, a_row, a_step, theirs + k * b_row, b_row, turned, panel,
-            count, to, out_row, columns - n, seen, step, one,
-        )  # fmt: skip
-        seen, step = to, out_row
-
-
-@inline
-def _terms(inner: int) -> int:
-    """Terms of a sum that are added up before they are added to what there is."""
-    chunks = (inner + CHUNK - 1) // CHUNK
-    return (inner + chunks - 1) // chunks
-
-
 @_native(2)
 def product(a: Array, b: Array, first: Array, added: bool, high: int, out: Array, start: int, stop: int) -> None:
     """``out = a @ b``, and ``first`` (or its only row) added to it.
@@ -110,23 +70,16 @@ def product(a: Array, b: Array, first: Array, added: bool, high: int, out: Array
     Units from ``start`` on: of blocks of ``high`` rows, the panels.
     """
     one = a.dtype.type(1)
-    room = np.empty((_terms(b.shape[0]) * WIDE + 1) * (VECTOR // a.itemsize), a.dtype)
-    panel = (address(room) + VECTOR - 1) // VECTOR * VECTOR
+    room = np.empty(room_for(terms_together(b.shape[0]), one), a.dtype)
+    panel = aligned(address(room))
     begun = address(first) if added else 0
     step = first.strides[0] if added and first.shape[0] > 1 else 0
     for unit in range(start, stop):
-        _unit(
+        multiply_panel(
             unit, high, address(a), a.strides[0], a.strides[1], address(b), b.strides[0], b.strides[1], out.shape[0],
             b.shape[0], out.shape[1], begun, step, address(out), out.strides[0], panel, one,
         )  # fmt: skip
     room[0] = 0  # an array is freed after its last mention, and its address is none
-
-
-@inline
-def _matrix(stack: Array, i: int, j: int) -> int:
-    """Where a matrix of a stack of stacks begins; a stack of one has it for all."""
-    place: int = address(stack) + (i if stack.shape[0] > 1 else 0) * stack.strides[0]
-    return place + (j if stack.shape[1] > 1 else 0) * stack.strides[1]
 
 
 @_native(4)
@@ -134,17 +87,17 @@ def products(a: Array, b: Array, first: Array, added: bool, high: int, out: Arra
     """:func:`product` for stacks of stacks of matrices: the units of one matrix after those of another."""
     one = a.dtype.type(1)
     lanes = VECTOR // a.itemsize
-    room = np.empty((_terms(b.shape[2]) * WIDE + 1) * lanes, a.dtype)
-    panel = (address(room) + VECTOR - 1) // VECTOR * VECTOR
+    room = np.empty(room_for(terms_together(b.shape[2]), one), a.dtype)
+    panel = aligned(address(room))
     units = panels_of((out.shape[3] + lanes - 1) // lanes) * ((out.shape[2] + high - 1) // high)
     step = first.strides[2] if added and first.shape[2] > 1 else 0
     for unit in range(start, stop):
         matrix = unit // units
         i, j = matrix // out.shape[1], matrix % out.shape[1]
-        begun = _matrix(first, i, j) if added else 0
-        _unit(
-            unit % units, high, _matrix(a, i, j), a.strides[2], a.strides[3], _matrix(b, i, j), b.strides[2],
-            b.strides[3], out.shape[2], b.shape[2], out.shape[3], begun, step, _matrix(out, i, j), out.strides[2],
+        begun = matrix_of(first, i, j) if added else 0
+        multiply_panel(
+            unit % units, high, matrix_of(a, i, j), a.strides[2], a.strides[3], matrix_of(b, i, j), b.strides[2],
+            b.strides[3], out.shape[2], b.shape[2], out.shape[3], begun, step, matrix_of(out, i, j), out.strides[2],
             panel, one,
         )  # fmt: skip
     room[0] = 0
