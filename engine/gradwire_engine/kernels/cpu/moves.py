@@ -43,23 +43,33 @@ move: Any = _move
 
 
 @intrinsic
-def _copy_vectors(typing, source, source_at, target, target_at, vectors):  # type: ignore[no-untyped-def]
-    """Whole vectors, also of what is beyond the last element that matters."""
+def _copy_lines(typing, source, source_at, lines, count, target, target_at, step, vectors):  # type: ignore[no-untyped-def]
+    """``count`` pieces of ``source``, which begin at ``lines``, each ``step`` elements after the one before it; whole
+    vectors of each, also of what is beyond its last element that matters."""
 
     def emit(context: Context, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
         kinds = signature.args
         e = VectorEmitter(context, builder, kinds[0].dtype)
-        read, written = e.start(kinds[0], args[0], args[1]), e.start(kinds[2], args[2], args[3])
-        with loop_over(builder, args[4]) as loop:
-            at = builder.mul(loop.index, I64(e.lanes))
-            e.store(e.load(e.at(read, at)), e.at(written, at))
+        read, places = e.start(kinds[0], args[0], args[1]), e.start(kinds[2], args[2], I64(0))
+        written = e.start(kinds[4], args[4], args[5])
+        single = builder.icmp_signed("==", args[7], I64(1))
+        with builder.if_else(single) as (one, more):
+            with one, loop_over(builder, args[3]) as loop:
+                line = e.at(read, builder.load(e.at(places, loop.index)))
+                e.store(e.load(line), e.at(written, builder.mul(loop.index, args[6])))
+            with more, loop_over(builder, args[3]) as loop:
+                line = e.at(read, builder.load(e.at(places, loop.index)))
+                to = e.at(written, builder.mul(loop.index, args[6]))
+                with loop_over(builder, args[7]) as inner:
+                    at = builder.mul(inner.index, I64(e.lanes))
+                    e.store(e.load(e.at(line, at)), e.at(to, at))
         return context.get_dummy_value()
 
     i = types.intp
-    return types.void(source, i, target, i, i), emit
+    return types.void(source, i, lines, i, target, i, i, i), emit
 
 
-copy_vectors: Any = _copy_vectors
+copy_lines: Any = _copy_lines
 
 
 def _transposer(rows: int) -> Any:

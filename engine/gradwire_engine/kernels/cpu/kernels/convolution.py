@@ -14,7 +14,7 @@ from ....numerics.windows import Ints, Windows
 from ....runtime.arrays import Array, Namespace
 from .. import depthwise
 from ..emitter import VECTOR
-from ..moves import copy_vectors, move
+from ..moves import copy_lines, move
 from ..native import Count, In1, Int1, Int2, Out1, dense, flat, inline, native
 from ..packing import (
     BLOCK,
@@ -34,7 +34,7 @@ from ..packing import (
 )
 from ..recurrence import matrix_product
 from ..slabs import SLAB_BYTES, Course, forward_course, gradient_course, key_of, spatial
-from ..threads import split
+from ..threads import split, threads
 from ..tiles import multiply, padded_rows, panel_rows, share_of, shares_of
 
 AT_ONCE: Final = 6
@@ -169,7 +169,7 @@ def convolved_densely(
     columns, places = np.zeros(chunk * most * room + 2 * lanes, x.dtype), np.empty(chunk * most, np.int64)
     for k in range(places.size):
         places[k] = k * room
-    made = np.empty(all_rows * room, x.dtype)
+    made, lines = np.empty(all_rows * room, x.dtype), np.empty(together * positions, np.int64)
     out_d, out_h, out_w = extents[3], extents[4], extents[5]
     by_d, by_h, by_w = facts[STEP_D], facts[STEP_H], facts[STEP_W]
     for unit in range(start, stop):
@@ -192,6 +192,12 @@ def convolved_densely(
                 met = starts[m + 1] - starts[m]
                 count, begin = met * ins, starts[m] * ins
                 vectors, row = (here * each + lanes - 1) // lanes, (wide + lanes - 1) // lanes
+                met_lines = 0
+                for i in range(here):
+                    for d in range(d_low, d_high):
+                        for h in range(h_low, h_high):
+                            lines[met_lines] = i * image + (d * height + h) * width + w_low
+                            met_lines += 1
                 if not count:
                     made[:] = 0
                 for c in range(0, ins if met else 0, chunk):
@@ -199,13 +205,7 @@ def convolved_densely(
                     k = 0
                     for j in range(c, c + channels):
                         for t in range(starts[m], starts[m + 1]):
-                            to = k * room
-                            for i in range(here):
-                                source = i * image + j * size + offsets[t] + w_low
-                                for d in range(d_low, d_high):
-                                    for h in range(h_low, h_high):
-                                        copy_vectors(slab, source + (d * height + h) * width, columns, to, row)
-                                        to += wide
+                            copy_lines(slab, j * size + offsets[t], lines, met_lines, columns, k * room, wide, row)
                             k += 1
                     for v in range(0, vectors, 3):
                         o, panel = low_o, (g * taps * ins + begin) * all_rows + low_o * count
@@ -243,6 +243,24 @@ def used(course: Course, positions: int, lanes: int) -> float:
     return float(positions / (len(course.origins) * course.blocks * -(-taken // lanes) * lanes))
 
 
+def taken_together(images: int, each: int, lanes: int, most: int) -> int:
+    """How many images are gathered together, with so many outputs each: what keeps all threads busy for the shortest
+    time. No sum depends on it."""
+
+    def steps(count: int) -> float:
+        vectors = -(-count * each // lanes)
+        return vectors + -(-vectors // 3) / 4 if count else 0.0
+
+    def time_of(count: int) -> float:
+        whole, rest = divmod(images, count)
+        rounds, left = divmod(whole, threads())
+        return rounds * steps(count) + (steps(count) if left else steps(rest))
+
+    usual = max(1, DENSE_POSITIONS // each)
+    offered = range(1, max(1, min(2 * usual, images, most)) + 1)
+    return min(offered, key=lambda count: (time_of(count), abs(count - usual)))
+
+
 def run(x: Array, weight: Array, bias: Array | None, course: Course, shape: Ints, groups: int, backward: bool) -> Array:
     """The course of a convolution with ``weight``, or of its gradient for the input, with a result of this shape."""
     images, ins, outs = shape[0], x.shape[1] // groups, shape[1] // groups
@@ -265,7 +283,7 @@ def run(x: Array, weight: Array, bias: Array | None, course: Course, shape: Ints
     out = np.empty(shape, x.dtype)
     extents = np.array([*spatial(x.shape[2:], 1), *spatial(shape[2:], 1)], np.int64)
     slabs = max(1, SLAB_BYTES // (ins * course.channel * x.itemsize))
-    together = min(images, max(1, DENSE_POSITIONS // each), slabs) if gathers else 1
+    together = taken_together(images, each, lanes, slabs) if gathers else 1
     units = -(-images // together) * course.blocks
     shares = shares_of(outs, units)
     operands = (
