@@ -25,6 +25,9 @@ CASES: dict[str, Case] = {
     "stride": ((2, 4, 10, 13), 6, (3, 2), 2, 1, 1, 1),
     "stride beyond the kernel": ((2, 4, 11, 11), 7, (2, 2), 3, 0, 1, 1),
     "pointwise with a stride": ((2, 16, 9, 11), 7, (1, 1), 2, 0, 1, 1),
+    "pointwise": ((5, 70, 17, 16), 50, (1, 1), 1, 0, 1, 1),
+    "pointwise with groups": ((3, 66, 33, 16), 60, (1, 1), 1, 0, 1, 2),
+    "pointwise sequence": ((4, 40, 300), 33, (1,), 1, 0, 1, 1),
     "uneven everything": ((2, 4, 19, 21), 5, (3, 5), (2, 3), (1, 2), (2, 1), 1),
     "dilation": ((2, 16, 12, 12), 5, (3, 3), 1, 2, 2, 1),
     "padding beyond the kernel": ((2, 4, 9, 11), 7, (2, 2), 1, 3, 1, 1),
@@ -157,7 +160,9 @@ def test_threads_change_no_bit(name: str) -> None:
     same_bits_for_any_threads(lambda: compiled("convolution_weight", g, x, (3, 3), *geometry))
 
 
-@pytest.mark.parametrize("name", ["one image, many channels", "small images together", "depthwise, uneven everything"])
+@pytest.mark.parametrize(
+    "name", ["one image, many channels", "small images together", "depthwise, uneven everything", "pointwise"]
+)
 def test_threads_change_no_bit_of_a_small_batch(name: str) -> None:
     (x, weight, bias, g), geometry = _operands(CASES[name], "float32")
     same_bits_for_any_threads(lambda: compiled("conv2d", x, weight, bias, *geometry))
@@ -167,7 +172,7 @@ def test_threads_change_no_bit_of_a_small_batch(name: str) -> None:
 
 def test_what_they_are_not_for_is_left_to_numpy() -> None:
     x, weight = np.ones((2, 4, 5, 5)), np.ones((6, 4, 1, 1))
-    assert declines("conv2d", x, weight, None, 1, 0, 1, 1)  # a product of matrices
+    assert declines("conv2d", x, weight, None, 1, 0, 1, 1)  # a product of small matrices
     assert declines("conv2d", x.astype(complex), weight.astype(complex), None, 1, 1, 1, 1)
     assert declines("conv2d", x[:0], np.ones((6, 4, 3, 3)), None, 1, 1, 1, 1)
 

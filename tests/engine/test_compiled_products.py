@@ -67,6 +67,7 @@ def _of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(products, "SMALLEST", 0)
     monkeypatch.setattr(products, "SMALLEST_TURNED", 0)
+    monkeypatch.setattr(products, "SMALLEST_OF_STACK", 0)
     monkeypatch.setattr(products, "LARGEST_TURNED", 1 << 40)
     monkeypatch.setattr(products, "LEAST", 1)
     monkeypatch.setattr(products, "_ways", {})  # chosen by other sizes

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradwire_protocol.ops.convolution import Geometry, transposed_extents
 
-from ....autograd.registry import compiled
+from ....autograd.registry import compiled, row
 from ....numerics.windows import Ints, Windows
 from ....runtime.arrays import Array, Namespace
 from .. import depthwise
@@ -191,7 +191,7 @@ def convolved_densely(
                     continue
                 met = starts[m + 1] - starts[m]
                 count, begin = met * ins, starts[m] * ins
-                vectors, row = (here * each + lanes - 1) // lanes, (wide + lanes - 1) // lanes
+                vectors, line = (here * each + lanes - 1) // lanes, (wide + lanes - 1) // lanes
                 met_lines = 0
                 for i in range(here):
                     for d in range(d_low, d_high):
@@ -205,7 +205,7 @@ def convolved_densely(
                     k = 0
                     for j in range(c, c + channels):
                         for t in range(starts[m], starts[m + 1]):
-                            copy_lines(slab, j * size + offsets[t], lines, met_lines, columns, k * room, wide, row)
+                            copy_lines(slab, j * size + offsets[t], lines, met_lines, columns, k * room, wide, line)
                             k += 1
                     for v in range(0, vectors, 3):
                         o, panel = low_o, (g * taps * ins + begin) * all_rows + low_o * count
@@ -298,9 +298,26 @@ def run(x: Array, weight: Array, bias: Array | None, course: Course, shape: Ints
     return out
 
 
+def pointwise(x: Array, weight: Array, groups: int, backward: bool, bias: Array | None) -> Array:
+    """A convolution whose windows are one element each, or its gradient for the input: a product for each image."""
+    factors = weight.reshape(groups, -1, weight.shape[1])
+    images = x.reshape(x.shape[0], groups, x.shape[1] // groups, -1)
+    product = row("matmul").compiled
+    assert product is not None
+    found = product(np, factors.swapaxes(1, 2) if backward else factors, images)
+    if found is NotImplemented:
+        return found
+    out: Array = found.reshape(x.shape[0], -1, *x.shape[2:])
+    if bias is not None:
+        out += bias.reshape(-1, *(1,) * (x.ndim - 2))
+    return out
+
+
 def forward(x: Array, weight: Array, windows: Windows, groups: int, bias: Array | None = None) -> Array:
-    if not applies(x, weight) or windows.pointwise or not prod(windows.outputs):
+    if not applies(x, weight) or not prod(windows.outputs):
         return NotImplemented
+    if windows.pointwise:
+        return pointwise(x, weight, groups, False, bias)
     if 1 < groups == x.shape[1] == weight.shape[0]:
         found = depthwise.forward(x, weight, windows, bias)
         if found is not NotImplemented:
@@ -310,8 +327,10 @@ def forward(x: Array, weight: Array, windows: Windows, groups: int, bias: Array 
 
 
 def input_gradient(g: Array, weight: Array, windows: Windows, groups: int, bias: Array | None = None) -> Array:
-    if not applies(g, weight) or windows.pointwise or not prod(windows.extents):
+    if not applies(g, weight) or not prod(windows.extents):
         return NotImplemented
+    if windows.pointwise:
+        return pointwise(g, weight, groups, True, bias)
     if 1 < groups == g.shape[1] and weight.shape[1] == 1:
         found = depthwise.input_gradient(g, weight, windows, bias)
         if found is not NotImplemented:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ....autograd.registry import compiled
+from ....autograd.registry import compiled, row
 from ....numerics.windows import Ints, Windows
 from ....ops import convolution as convolution_op
 from ....runtime.arrays import Array, Namespace
@@ -200,13 +200,13 @@ def _rows(key: Key, ins: int, outs: int, images: int, itemsize: int) -> Any:
     if taps * ins < LEAST_USED * run:
         return None
     seen = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(outputs, stride, kernel, dilation, strict=True)]
-    row = (seen[1] * seen[2] * ins * stride[0] + outputs[1] * outputs[2] * outs) * itemsize
-    block = max(1, min(outputs[0], TOGETHER_BYTES // row))
+    row_bytes = (seen[1] * seen[2] * ins * stride[0] + outputs[1] * outputs[2] * outs) * itemsize
+    block = max(1, min(outputs[0], TOGETHER_BYTES // row_bytes))
     seen[0] = (block - 1) * stride[0] + (kernel[0] - 1) * dilation[0] + 1
     runs = prod(kernel) // taps
     size = outs * runs * run * itemsize
     parts = min(images, PARTS, images * prod(outputs) // PART_POSITIONS, PARTS_BYTES // size) or 1
-    whole = max(1, TOGETHER_BYTES // (block * row)) if block == outputs[0] else 1
+    whole = max(1, TOGETHER_BYTES // (block * row_bytes)) if block == outputs[0] else 1
     together = min(-(-images // parts), whole)
     begins = [
         ((a * dilation[0] * seen[1] + b * dilation[1]) * seen[2] + c * dilation[2]) * ins
@@ -306,13 +306,27 @@ def _by_positions(g: Array, x: Array, windows: Windows, groups: int) -> Array:
     return total.reshape(groups * outs, ins, *windows.kernel)
 
 
+def _pointwise(g: Array, x: Array, groups: int) -> Array:
+    """Where the windows are one element each: a product for each image, added up."""
+    of_g, of_x = (a.reshape(a.shape[0], groups, a.shape[1] // groups, -1) for a in (g, x))
+    product = row("matmul").compiled
+    assert product is not None
+    found = product(np, of_g, of_x.swapaxes(2, 3))
+    if found is NotImplemented:
+        return found
+    total: Array = found.sum(axis=0)
+    return total.reshape(g.shape[1], -1, *(1,) * (x.ndim - 2))
+
+
 @compiled("convolution_weight")
 def convolution_weight(
     xp: Namespace, g: Array, x: Array, extents: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Array:
     windows = Windows(x.shape[2:], g.shape[2:], extents, stride, padding, dilation)
-    if x.dtype.char not in "fd" or not x.size or not g.size or windows.pointwise:
+    if x.dtype.char not in "fd" or not x.size or not g.size:
         return NotImplemented
+    if windows.pointwise:
+        return _pointwise(g, x, groups)
     ins, outs = x.shape[1] // groups, g.shape[1] // groups
     if ins == outs == 1 < groups:
         found = depthwise.weight_gradient(g, x, windows)

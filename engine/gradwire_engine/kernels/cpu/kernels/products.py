@@ -23,7 +23,10 @@ FEWEST_ROWS: Final = 64
 """Rows of a unit of work that is cut for several threads, at least."""
 
 SMALLEST: Final = 1 << 20
-"""Products of numbers, for one matrix, below which BLAS is faster: it is called in less time."""
+"""Products of numbers, for all matrices of a stack, below which BLAS is faster: it is called in less time."""
+
+SMALLEST_OF_STACK: Final = 1 << 17
+"""The same, for one of them."""
 
 SMALLEST_TURNED: Final = 3 << 15
 """The same, for all matrices of a stack, where the second factor's columns are consecutive in memory: BLAS is slow with
@@ -132,9 +135,15 @@ def _new_way(a: Array, b: Array, first: Array | None) -> Way | None:
     if inner == 1 and first is None and others[-2] == 1:
         return np.multiply
     count = rows * inner * columns
+    if ndim > 4 or count > LARGEST:
+        return None
+    leads = [each.shape[:2] for each in (_stacked(a), _stacked(b))]
+    lead = tuple([n if m == 1 else m for n, m in zip(*leads, strict=True)])
+    matrices = prod(lead)
     if b_step != size:
-        count = count * prod(shape[:-2]) if ndim > 2 else count
-    if not (SMALLEST if b_step == size else SMALLEST_TURNED) <= count <= LARGEST or ndim > 4:
+        if count * matrices < SMALLEST_TURNED:
+            return None
+    elif count * matrices < SMALLEST or count < SMALLEST_OF_STACK:
         return None
     if rows < LEAST or inner < LEAST or columns < LEAST or not a.flags.aligned or not b.flags.aligned:
         return None
@@ -144,9 +153,7 @@ def _new_way(a: Array, b: Array, first: Array | None) -> Way | None:
         first.dtype != dtype or not first.flags.aligned or first.shape[-1:] != (columns,) or first.strides[-1] != size
     ):
         return None
-    leads = [each.shape[:2] for each in (_stacked(a), _stacked(b))]
-    lead = tuple([n if m == 1 else m for n, m in zip(*leads, strict=True)])
-    panels, matrices, high, most = -(-columns * size // (WIDE * VECTOR)), prod(lead), ROWS, threads()
+    panels, high, most = -(-columns * size // (WIDE * VECTOR)), ROWS, threads()
     if most > 1:  # what is done together does not matter for the bits
         while high > FEWEST_ROWS and -(-rows // high) * panels * matrices < 2 * most:
             high //= 2
