@@ -29,7 +29,9 @@ calls NumPy's.
   vector holds a position's channels (:mod:`.depthwise`, :mod:`.correlation`). A recurrent layer runs all steps in one
   call per eight sequences with packed weights (:mod:`.recurrence`), and calls ``deadline.check`` every billion
   products. Matrix products of layer sizes (:mod:`.panels`) pack the second factor into panels while the first rows are
-  multiplied, and read the first in place; BLAS does the smallest and the largest.
+  multiplied, and read the first in place; BLAS does the smallest and the largest. A pointwise convolution is such a
+  product for each image. Attention takes a matrix at a time, or a block of its rows: scores, weights and the product
+  with the values stay in the cache, and so does its gradient; heads are read where they lie.
 * Order. Sums at indices add in the order of the indices; threads share columns. Sums along axes and running sums end
   in float64.
 * ``GRADWIRE_TEST_COMPILED=1`` runs any test with compiled kernels; otherwise tests run on NumPy.
@@ -55,7 +57,8 @@ background, so they may import Numba. A kernel is two functions:
 
 * Annotations (:mod:`.native`) are the signature. ``In<n>`` and ``Out<n>`` are C-contiguous, aligned arrays of T with
   n dimensions, read and written. ``Int<n>``/``IntOut<n>`` are int64, ``Byte<n>``/``ByteOut<n>`` uint8 (a bool array
-  as ``mask.view(np.uint8)``), ``Half<n>``/``HalfOut<n>`` uint16; ``Count`` is int64, ``Double`` float64, ``Flag``
+  as ``mask.view(np.uint8)``), ``Half<n>``/``HalfOut<n>`` uint16, ``Strided<n>`` arrays of T with any strides, which
+  are read by their addresses (:mod:`.panels`); ``Count`` is int64, ``Double`` float64, ``Flag``
   bool. An argument for ``In`` must be dense (:func:`.native.dense` copies one that is not); anything else is a
   TypeError.
 * Functions that kernels call are ``@inline``. Sums whose order the compiler may choose are separate ``@reducing``
