@@ -28,7 +28,8 @@ session holds and answers the same.
   After the first write of an optimizer there is no way back: if memory runs out there, everything that the frame
   would have made or changed is poisoned.
 * Limits. A session keeps plans for 256 structures with four variants each, 100,000 lines in all. A structure that
-  keeps missing is captured ever more rarely, most of all one whose last plan never ran. ``describe`` counts hits, and misses by reason.
+  keeps missing is captured ever more rarely, most of all one whose last plan never ran. ``describe`` counts hits, and
+  misses by reason.
 * On a GPU (:mod:`.device`, :mod:`.graph_segments`), a frame on one device is a plan; numbers in CPU memory are
   allowed. A frame that uses two devices, or copies between them, stays on the tape. The same fused kernels run again,
   under the same matmul precision. Runs of at least three launches that write only to their own memory become CUDA
