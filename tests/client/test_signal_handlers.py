@@ -108,3 +108,19 @@ def test_of_a_timer(alone: Any, reads: bool) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert [each if reads else each.item() for each in made] == [beside] * len(made)
+
+
+def test_of_a_frame_that_is_sent_while_structures_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = FrameEncoder()
+    for number in range(3):
+        encoder._remember(bytes([number]))
+    lose = encoder._lose
+
+    def interrupted(key: bytes, why: str) -> None:
+        lose(key, why)
+        encoder._remember(b"of the handler")
+
+    monkeypatch.setattr(encoder, "_lose", interrupted)
+    encoder.forget("reconnected")
+    assert list(encoder._known) == [b"of the handler"]
+    assert list(encoder._lost) == [b"\0", b"\1", b"\2"]

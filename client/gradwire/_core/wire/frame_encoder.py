@@ -59,9 +59,9 @@ class FrameEncoder:
 
     def forget(self, why: str) -> None:
         """Forget all structures: the server, or its replacement, has none of them."""
-        for key in self._known:
+        gone, self._known = self._known, {}  # a signal handler may send a frame meanwhile
+        for key in gone:
             self._lose(key, why)
-        self._known.clear()
 
     def _lose(self, key: bytes, why: str) -> None:
         self._lost[key] = why
