@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gradwire_engine.kernels.cpu import toolchain
+
 from .settings import tuning
 from .settings.version import VERSION
 
@@ -102,13 +104,11 @@ def warm(arguments: Sequence[str]) -> int:
         "nothing where they are compiled already.",
     )
     command.parse_args(arguments)
-    from gradwire_engine.kernels.cpu import toolchain
-
     began = time.monotonic()
     print("gradwire-server: compiling the CPU kernels for this processor", file=sys.stderr, flush=True)
     try:
         folder = toolchain.warm(os.environ.get("GRADWIRE_CACHE_DIR"))
-    except ImportError as error:
+    except (ImportError, OSError, RuntimeError) as error:
         print(f"gradwire-server: kernels cannot be compiled here: {error}", file=sys.stderr)
         return EXIT_UNABLE
     print(f"compiled kernels are in {folder}, after {time.monotonic() - began:.1f} s")

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 import torch
 from tests.client.test_second_backward_after_a_write import OPS
+from tests.side_by_side import close
 
 import gradwire
 
@@ -51,13 +52,7 @@ def told(lib: Any, name: str, change: str, record: str) -> list[Any]:
 @pytest.mark.filterwarnings("ignore:.*create_graph.*")
 def test_the_history_of_a_gradient_has_what_requires_grad_by_then(name: str, change: str, record: str) -> None:
     ours, theirs = (told(lib, name, change, record) for lib in (gradwire, torch))
-    assert close(ours, theirs), (ours, theirs)
-
-
-def close(ours: Any, theirs: Any) -> bool:
-    if isinstance(theirs, list):
-        return len(ours) == len(theirs) and all(map(close, ours, theirs))
-    return bool(ours == theirs or (ours is not None and abs(ours - theirs) <= 1e-4 * max(1.0, abs(theirs))))
+    assert close(theirs, ours), (theirs, ours)
 
 
 def test_a_gradient_of_a_gradient_asks_too() -> None:

@@ -115,3 +115,12 @@ def test_what_is_not_finite_stays_in_its_row() -> None:
     assert np.isnan(out[0, 0, 5]).all()
     assert np.isnan(weights[0, 0, 5]).all()
     assert np.isfinite(np.delete(out, 5, axis=2)).all()
+
+
+@pytest.mark.parametrize("size, wide", [(0, 5), (5, 0)])
+def test_heads_without_elements_are_left_to_numpy(size: int, wide: int) -> None:
+    q, k, v = np.ones((2, 3, size), "f"), np.ones((2, 4, size), "f"), np.ones((2, 4, wide), "f")
+    assert declines("attention", q, k, v, None, False, SCALE) == (size == 0)
+    out, weights = plain("attention", q, k, v, None, False, SCALE)
+    assert (weights == 0.25).all()
+    assert declines("attention_backward", out, q, k, v, weights, SCALE)

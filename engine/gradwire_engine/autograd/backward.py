@@ -302,16 +302,6 @@ def differentiate(node: Node, engine: EngineContext, grads: Gradients, needed: l
         )
     if True not in needed:
         return [None] * len(needed)
-    entry = node.row
-    if entry.joint is None and not entry.has_lists and len(grads) == 1 and engine.tracer is None:  # most often
-        saved, values = Saved(node, needed), node.values
-        found: Gradients = []
-        for need, rule, at in zip(needed, entry.rule_list, entry.differentiable, strict=True):
-            gradient = rule(saved, *grads) if need and rule is not None else None
-            if gradient is not None and gradient.meta is not values[at]:
-                gradient = _fit(gradient, values[at])
-            found.append(gradient)
-        return found
     return [
         _fit(gradient, meta) if need and gradient is not None else None
         for gradient, need, meta in zip(unfitted(node, engine, grads, needed), needed, operand_metas(node), strict=True)
@@ -329,10 +319,10 @@ def unfitted(node: Node, engine: EngineContext, grads: Gradients, needed: list[b
     elif entry.has_lists:
         raw = _by_rule_with_lists(node, saved, grads)
     else:
-        raw = []
-        for need, i in zip(needed, entry.differentiable, strict=True):
-            rule = entry.rules.get(entry.op.params[i].name) if need else None
-            raw.append(rule[1](saved, *grads) if rule is not None else None)
+        raw = [
+            rule(saved, *grads) if need and rule is not None else None
+            for need, rule in zip(needed, entry.rule_list, strict=True)
+        ]
     if len(raw) != len(needed):
         raise GraphError(f"the derivative of {entry.op.name} returned {len(raw)} gradients for {len(needed)} operands")
     return raw
@@ -340,6 +330,8 @@ def unfitted(node: Node, engine: EngineContext, grads: Gradients, needed: list[b
 
 def operand_metas(node: Node) -> list[Meta]:
     """The metas of the operands, one per edge."""
+    if not node.row.has_lists:
+        return [node.values[i] for i in node.row.differentiable]
     metas: list[Meta] = []
     for i in node.row.differentiable:
         value = node.values[i]

@@ -8,7 +8,7 @@ once more: these kernels change nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from gradwire_protocol.promotion import ScalarKind
 
 from ..runtime.arrays import Native, native, widened_native
 from ..runtime.backends import NumpyBackend
+from .engine_context import EngineContext
 from .operands import lay_out, wrapped_number
 from .recording import any_requires_grad, keep_results, make_node
 from .registry import Row
 from .tensor import Storage, Tensor
-
-if TYPE_CHECKING:
-    from .engine_context import EngineContext
 
 _UNDONE = (MemoryError, OverflowError, ValueError, ZeroDivisionError)
 """What the long way has words for."""

@@ -465,7 +465,7 @@ class Runner:
 
     def _kept(self) -> dict[str, Any]:
         journal, plans = self._journal, self.session.plan_stats()
-        kernels = toolchain.describe() | {"in_use": self.session.engine.compiled}
+        kernels = {"in_use": self.session.engine.compiled, "state": toolchain.describe()["state"]}
         if journal is None:
             return {"durability": "none", "plans": plans, "kernels": kernels}
         return {

@@ -270,10 +270,11 @@ class Tensor(Readable, Attached):
             if not requires_grad:
                 remember_accumulator(self)
                 settle_views(self)
-            elif self._inference:
-                MODES.expect_inference_leaves()
+            else:
+                became_leaf(self)
+                if self._inference:
+                    MODES.expect_inference_leaves()
             self._requires = requires_grad
-            became_leaf(self)
             self._tell("requires_grad_", requires_grad)
         return self
 

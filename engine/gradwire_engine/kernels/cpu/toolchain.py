@@ -310,14 +310,24 @@ def warm(base: Path | str | None = None) -> Path:
 
     Args:
         base: where caches are, as in :func:`configure`.
+
+    Raises:
+        OSError: when no cache can be kept there: what is compiled would be lost.
     """
-    folder = _cache_folder(Path(base) if base else None)
+    place = Path(base) if base else _default_base()
+    folder = _cache_folder(place)
+    if place not in folder.parents:
+        raise OSError(f"no cache can be kept in {place}: it must be a folder that only this user may write to")
+    _fill_now(folder)
+    return folder
+
+
+def _fill_now(folder: Path) -> None:
     if not _complete(folder):
         # Somebody waits for this one, so two processes share the work. What the other leaves undone is done here.
         command = [sys.executable, "-m", f"{__package__}.toolchain", str(folder), str(os.getpid())]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL):
             _fill(folder, 0)
-    return folder
 
 
 def main() -> int:
@@ -327,7 +337,9 @@ def main() -> int:
         os.nice(19)
         _fill(Path(sys.argv[1]), int(sys.argv[2]))
         return 0
-    folder = warm(os.environ.get("GRADWIRE_CACHE_DIR"))
+    base = os.environ.get("GRADWIRE_CACHE_DIR")
+    folder = _cache_folder(Path(base) if base else None)
+    _fill_now(folder)
     print(f"compiled kernels are in {folder}, after {time.monotonic() - began:.1f} s")
     return 0
 

@@ -170,7 +170,7 @@ def attention(
         return NotImplemented
     rows, cols = query.shape[-2], key.shape[-2]
     lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
-    if not rows or not cols or 0 in lead or (attn_mask is not None and attn_mask.ndim < 2):
+    if not rows or not cols or not query.shape[-1] or 0 in lead or (attn_mask is not None and attn_mask.ndim < 2):
         return NotImplemented
     q, k, v = (_lined_up(x, lead) for x in arrays)
     bias = _bias(attn_mask, lead, rows, cols)
@@ -188,7 +188,7 @@ def attention_backward(
     xp: Namespace, g: Array, query: Array, key: Array, value: Array, weights: Array, scale: float
 ) -> tuple[Array, Array, Array]:
     arrays = (g, query, key, value, weights)
-    if query.dtype.char not in "fd" or any(x.dtype != query.dtype for x in arrays) or not weights.size:
+    if query.dtype.char not in "fd" or any(x.dtype != query.dtype for x in arrays) or not all(x.size for x in arrays):
         return NotImplemented
     lead = query.shape[:-2]
     p = dense(flat_matrices(np, weights, lead))
