@@ -111,3 +111,21 @@ def test_every_call_is_as_in_pytorch(number: int) -> None:
     assert [e[0] for e in expected[0]] == [e[0] for e in actual[0]], f"seed {seed}"
     assert close([*expected[0]], [*actual[0]], 1e-4), f"seed {seed}: {expected[0]} {actual[0]}"
     assert close(expected[1], actual[1], 1e-4), f"seed {seed}"
+
+
+@pytest.mark.parametrize("op", ["mul", "div", "pow", "matmul", "mv", "mm", "dot", "where", "addcmul", "lerp"])
+def test_a_second_derivative_comes_to_leaves_as_in_pytorch(op: str) -> None:
+    def order(lib: Any) -> list[str]:
+        calls: list[str] = []
+        count = {"addcmul": 3, "lerp": 3}.get(op, 2)
+        leaves = [lib.tensor([0.5 + k, 1.25 + k], requires_grad=True) for k in range(count)]
+        if op in ("mv", "mm"):
+            leaves = [lib.ones(2, 2, requires_grad=True), lib.ones(2 if op == "mv" else (2, 2), requires_grad=True)]
+        result = lib.where(leaves[0] > 0, *(v * v for v in leaves)) if op == "where" else getattr(lib, op)(*leaves)
+        first = lib.autograd.grad(result.sum(), leaves, create_graph=True)
+        for k, leaf in enumerate(leaves):
+            leaf.register_hook(lambda g, k=k: calls.append(f"leaf {k}"))
+        lib.autograd.grad(sum(g.sum() for g in first), leaves, allow_unused=True)
+        return calls
+
+    assert order(gradwire) == order(torch)

@@ -289,7 +289,19 @@ class _Play:
     def all(self, needed: list[bool]) -> list[Gradient]:
         if not self.fits:
             return _anything(self.node, self.arrived, needed)
-        return [self._one(*place) if need else None for place, need in zip(self.places, needed, strict=True)]
+        gradients: list[Gradient] = [None] * len(needed)
+        for k in sorted(range(len(needed)), key=self._turn):
+            if needed[k]:
+                gradients[k] = self._one(*self.places[k])
+        return gradients
+
+    def _turn(self, k: int) -> str:
+        """PyTorch takes operands in the order of their names, and a later backward goes through the nodes made here
+        last first: hooks see that order."""
+        name, edge = self.places[k][0], self.node.edges[k]
+        if self.op.name == "matmul" and name == "other" and edge is not None and len(_out(edge).shape) == 1:
+            return "vec"  # as mv and dot name it
+        return name
 
     def _one(self, name: str, position: int, item: int | None) -> Gradient:
         if self.recipe is None:
