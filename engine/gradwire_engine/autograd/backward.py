@@ -25,7 +25,9 @@ from ..runtime.backends import Backend
 from .client_callbacks import CallbackRequest, ClientCallbacks, with_replaced
 from .functional import F
 from .inplace import CopySlices
+from .plain_derivatives import by_short_way
 from .regions import Hold
+from .registry import row
 from .tape import AccumulateGrad, Edge, GraphNode, Node, Saved, edge_of
 from .tensor import Storage, Tensor
 
@@ -252,7 +254,14 @@ def _deliver(pending: dict[int, Gradients], node: GraphNode, slot: int, gradient
     if buffer is None:
         buffer = pending[id(node)] = [None] * len(node.outs)
     before = buffer[slot]
-    buffer[slot] = gradient if before is None else before + gradient
+    buffer[slot] = gradient if before is None else _sum(before, gradient)
+
+
+def _sum(first: Tensor, second: Tensor) -> Tensor:
+    if type(first) is not Tensor:  # of a map
+        return first + second
+    added: Tensor = first.engine.run(row("add"), [first, second, 1])
+    return added
 
 
 def _retain(watchers: dict[int, ref[Tensor]], arrived: Gradients) -> None:
@@ -302,6 +311,10 @@ def differentiate(node: Node, engine: EngineContext, grads: Gradients, needed: l
         )
     if True not in needed:
         return [None] * len(needed)
+    return by_short_way(engine, node, grads, needed, _by_rules)
+
+
+def _by_rules(node: Node, engine: EngineContext, grads: Gradients, needed: list[bool]) -> Gradients:
     return [
         _fit(gradient, meta) if need and gradient is not None else None
         for gradient, need, meta in zip(unfitted(node, engine, grads, needed), needed, operand_metas(node), strict=True)

@@ -38,6 +38,7 @@ from . import forward, inplace
 from .engine_context import ChangeLog, FrameTracer, NodeObserver
 from .operands import lay_out, operand, widened, wrapped_number
 from .plain_calls import PlainCall, plain_call
+from .plain_derivatives import PlainDerivatives
 from .recording import any_requires_grad, keep_results, make_node, refuse_underived
 from .registry import CONTROLS, WRITING, Row, row
 from .tape import Node
@@ -76,7 +77,8 @@ class Engine:
             node's name, the position of the record that made it, start and end in ns.
         compiled: whether compiled kernels run where there are any; they must have been loaded. It changes between
             frames only, and a session's journal says where.
-        takes_short_ways: whether plain calls go the short way (:mod:`.plain_calls`).
+        takes_short_ways: whether plain calls go the short way (:mod:`.plain_calls`), and derivatives of them.
+        derivatives: those that are written down (:mod:`.plain_derivatives`).
         coarse_products: whether a GPU may round float32 to TF32 in products of matrices.
         undo: told of every change to what was there before the frame, while one runs on the tape.
         clock: of the frame that runs.
@@ -107,6 +109,7 @@ class Engine:
         self.dual_levels: tuple[int, ...] = ()
         self.duals: dict[int, WeakValueDictionary[int, forward.Tangents]] = {}
         self._rules: dict[tuple[Any, ...], tuple[Inference, PlainCall | None]] = {}
+        self.derivatives = PlainDerivatives()
         self._rules_weight = 0
         self._seq = 0
         self.position = 0
@@ -252,6 +255,11 @@ class Engine:
     def forget_rules(self) -> None:
         """Empty the memo, after the default dtype changed."""
         self._rules.clear()
+        self.derivatives.clear()
+
+    def is_plain(self, entry: Row, values: list[Any]) -> bool:
+        """Whether a call of an op has the short way."""
+        return self._prepared(entry, self._describe(entry, values)[0])[1] is not None
 
     # Compute
 
@@ -410,7 +418,7 @@ class Engine:
                     self.tracer.stop("a shape depends on values")
                 out = meta(tuple(array.shape), out.dtype, out.device)
                 self.account.check(out.nbytes, f"a result of shape {list(out.shape)}")
-            data = lay_out(array, out, backend, operands)
+            data = lay_out(array, out, backend, [t.array for t in operands])
             if self.tracer is not None:
                 self.tracer.laid_out(i, array, data, out, operands)
             results.append(Tensor(self, data, out, Storage(data, self.account)))
@@ -424,39 +432,13 @@ class Engine:
             if self.tracer is not None:
                 self.tracer.placed(source)
             return self.run(entry, [*values[:3], values[3] - source.offset, False])
-        backend = self.backends[source.device]
-        memory = source.storage.memory(backend)
         tracked = self.grad_enabled and entry.has_derivative and source.requires_grad
-        differentiable = entry.op.grad_fn is not None and not entry.op.untracked
         node: Node | None = None
         if tracked:
             node = make_node(self, entry, rule_args, values, inferred, inferred.outs)
         results = []
         for i, (out, delta) in enumerate(zip(inferred.outs, inferred.offsets or (), strict=True)):
-            offset = source.offset
-            if out.dtype.itemsize != source.dtype.itemsize:  # the distance counts elements of the result
-                offset, rest = divmod(offset * source.dtype.itemsize, out.dtype.itemsize)
-                if rest:
-                    raise ArgumentError(
-                        f"{entry.op.name}: the tensor is not aligned to {out.dtype.name}; clone it first"
-                    )
-            offset += delta
-            if entry.op.name == "as_strided":
-                check_inside(source.storage, out, offset)
-            try:
-                array = backend.view(memory, out.shape, out.stride, offset, out.dtype)
-            except (ValueError, OverflowError) as error:  # sizes beyond what the array library counts to
-                raise ShapeError(
-                    f"{entry.op.name}: cannot create an array of shape {list(out.shape)} ({error})"
-                ) from None
-            storage = source.storage.unversioned() if entry.op.untracked else source.storage
-            result = Tensor(self, array, out, storage, offset)
-            result.inference = source.inference
-            if differentiable and not source.inference:
-                result.base = source.base if source.base is not None else source
-                result.seen_version = source.storage.version
-                result.creation = self._creation(entry, source)
-                result.path = inplace.path_of(entry.op, source, result)
+            result = self.view(entry, source, out, delta)
             if node is not None and (out.dtype.is_floating_point or out.dtype.is_complex):
                 result.grad_fn, result.slot = node, i
             results.append(result)
@@ -467,6 +449,35 @@ class Engine:
         if self.dual_levels:
             forward.propagate(self, entry, values, rule_args, inferred, results)
         return results[0] if entry.op.results == 1 else tuple(results)
+
+    def view(self, entry: Row, source: Tensor, out: Meta, delta: int) -> Tensor:
+        """One view that an op makes of a tensor, without its node.
+
+        Args:
+            delta: where it begins, in elements of the result from the beginning of the source.
+        """
+        op, backend = entry.op, self.backends[source.device]
+        offset = source.offset
+        if out.dtype.itemsize != source.dtype.itemsize:  # the distance counts elements of the result
+            offset, rest = divmod(offset * source.dtype.itemsize, out.dtype.itemsize)
+            if rest:
+                raise ArgumentError(f"{op.name}: the tensor is not aligned to {out.dtype.name}; clone it first")
+        offset += delta
+        if op.name == "as_strided":
+            check_inside(source.storage, out, offset)
+        try:
+            array = backend.view(source.storage.memory(backend), out.shape, out.stride, offset, out.dtype)
+        except (ValueError, OverflowError) as error:  # sizes beyond what the array library counts to
+            raise ShapeError(f"{op.name}: cannot create an array of shape {list(out.shape)} ({error})") from None
+        storage = source.storage.unversioned() if op.untracked else source.storage
+        result = Tensor(self, array, out, storage, offset)
+        result.inference = source.inference
+        if op.grad_fn is not None and not op.untracked and not source.inference:
+            result.base = source.base if source.base is not None else source
+            result.seen_version = source.storage.version
+            result.creation = self._creation(entry, source)
+            result.path = inplace.path_of(op, source, result)
+        return result
 
     def on_arrays(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         """Run a function on arrays, outside of any kernel. It returns a new array, or writes into its first argument

@@ -131,6 +131,8 @@ class EngineContext(Protocol):
     tracer: FrameTracer | None
     undo: ChangeLog | None
     clock: Clock
+    takes_short_ways: bool
+    derivatives: Any
     _seq: int
 
     @property
@@ -157,6 +159,12 @@ class EngineContext(Protocol):
 
     def _infer(self, entry: Row, rule_args: list[Any]) -> Inference:
         """What the op's rule says."""
+
+    def view(self, entry: Row, source: Tensor, out: Meta, delta: int) -> Tensor:
+        """One view that an op makes of a tensor, without its node."""
+
+    def is_plain(self, entry: Row, values: list[Any]) -> bool:
+        """Whether a call of an op has the short way."""
 
     def forget_rules(self) -> None:
         """Forget what rules have answered."""

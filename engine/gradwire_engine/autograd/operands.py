@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import FLOATING, INTEGRAL, DType
@@ -14,6 +15,9 @@ from ..runtime.arrays import Array, Native, native
 from ..runtime.backends import Backend
 from ..runtime.casting import cast
 from .tensor import Tensor
+
+UNDONE: Final = (MemoryError, OverflowError, ValueError, ZeroDivisionError)
+"""What a kernel may raise on a short way. The long way does it once more, and has words for it."""
 
 
 def operand(tensor: Tensor, target: Native | None, via: Native | None, backend: Backend) -> Array:
@@ -57,8 +61,9 @@ def wrapped_number(value: int, compute: DType) -> int | float:
     return value
 
 
-def lay_out(array: Array, out: Meta, backend: Backend, operands: list[Tensor]) -> Array:
-    """The kernel's result in the dtype and memory order that the rule announced, in memory of its own."""
+def lay_out(array: Array, out: Meta, backend: Backend, operands: Iterable[Array]) -> Array:
+    """The kernel's result in the dtype and memory order that the rule announced, in memory of its own: not in that of
+    an operand."""
     wanted = native(out.dtype)
     if type(array) is not backend.array_type:
         array = backend.asarray(array, wanted)
@@ -79,10 +84,10 @@ def lay_out(array: Array, out: Meta, backend: Backend, operands: list[Tensor]) -
     return fresh
 
 
-def _is_own(array: Array, operands: list[Tensor]) -> bool:
+def _is_own(array: Array, operands: Iterable[Array]) -> bool:
     """Whether an array that views other memory is alone in it: of its full size, and not an operand's."""
     owner = _owner(array)
-    return owner.nbytes == array.nbytes and all(owner is not _owner(t.array) for t in operands)
+    return owner.nbytes == array.nbytes and all(owner is not _owner(each) for each in operands)
 
 
 def _owner(array: Array) -> Array:

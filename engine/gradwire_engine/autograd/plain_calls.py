@@ -18,13 +18,10 @@ from gradwire_protocol.promotion import ScalarKind
 from ..runtime.arrays import Native, native, widened_native
 from ..runtime.backends import NumpyBackend
 from .engine_context import EngineContext
-from .operands import lay_out, wrapped_number
+from .operands import UNDONE, lay_out, wrapped_number
 from .recording import any_requires_grad, keep_results, make_node
 from .registry import Row
 from .tensor import Storage, Tensor
-
-_UNDONE = (MemoryError, OverflowError, ValueError, ZeroDivisionError)
-"""What the long way has words for."""
 
 
 class PlainCall:
@@ -71,15 +68,15 @@ class PlainCall:
             array = NotImplemented if compiled is None else compiled(*arguments)
             if array is NotImplemented and row.kernel is not None:
                 array = row.kernel(*arguments)
-        except _UNDONE:
+        except UNDONE:
             return None
         if (
             type(array) is not np.ndarray or array.dtype is not self.wanted or array.base is not None
             or array.shape != out.shape or not array.flags.c_contiguous or not out.contiguous
         ):  # fmt: skip
-            operands = [values[i] for i in self.tensors]
+            operands = [values[i].array for i in self.tensors]
             for i in self.lists:
-                operands.extend([v for v in values[i] if v is not None])
+                operands.extend([v.array for v in values[i] if v is not None])
             try:
                 array = lay_out(array, out, engine.backends["cpu"], operands)
             except MemoryError:

@@ -54,7 +54,7 @@ class Row:
         "_keeps_results", "_kept", "_one_for_all", "_rule_list", "across", "announced", "compiled", "composite",
         "differentiable", "dispensable", "edge_at", "flat", "forward", "half", "has_lists", "joint", "kernel",
         "launches", "measure", "number_at", "number_like_at", "op", "passed_on", "payload_at", "rules", "saves",
-        "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "writes",
+        "scalar_at", "settle", "static_targets", "tensor_at", "typed_at", "undefined", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:
@@ -90,6 +90,7 @@ class Row:
         self.number_like_at = tuple(i for i, p in enumerate(op.params) if p.kind in (Kind.SCALAR, Kind.OPERAND))
         attributes = [i for i, p in enumerate(op.params) if p.kind is Kind.ATTRIBUTE]
         self.number_at = tuple(i for i in attributes if {int, float} <= set(op.params[i].check))
+        self.typed_at = self.number_like_at + self.number_at
         payloads = [i for i, p in enumerate(op.params) if p.kind is Kind.PAYLOAD]
         self.payload_at = payloads[0] if payloads else None
         self.static_targets: tuple[Target, ...] = tuple((op.params[i].name, None) for i in self.differentiable)

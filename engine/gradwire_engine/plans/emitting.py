@@ -7,7 +7,7 @@ at their last use, what nobody needs is left out, and the objects that outlive t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from weakref import finalize, ref
 
 import numpy as np
@@ -71,14 +71,8 @@ _DEFAULTS: Final = {
 }  # fmt: skip
 
 
-class _Shown(NamedTuple):
-    """An array where a tensor is expected for the sake of its array."""
-
-    array: Array
-
-
 def _laid(array: Array, out: Meta, backend: Backend, *operands: Array) -> Array:
-    return lay_out(array, out, backend, [_Shown(each) for each in operands])  # type: ignore[misc]
+    return lay_out(array, out, backend, operands)
 
 
 def _kept(tensor: Tensor, version: int, slot: int, is_result: bool) -> SavedTensor:

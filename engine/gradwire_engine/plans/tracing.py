@@ -25,10 +25,10 @@ from ..autograd.tensor import Storage, Tensor
 from ..runtime import work
 from ..runtime.arrays import Array, Native
 from ..runtime.backends import Backend
+from ..runtime.numpy_views import way_to
 from .device import HOST, applied, array_types, carried, uploaded
 from .inputs import Found, Unplannable, is_part
 from .numbers import TRACKED, TracedSaved, plain
-from .numpy_views import way_to
 from .program import (
     ArrivedGradient,
     At,

@@ -1,8 +1,8 @@
-"""How NumPy itself makes a view: a simple call in a plan costs a tenth of strides that are given one by one."""
+"""How NumPy itself makes a view: a simple call costs a tenth of strides that are given one by one."""
 
 from __future__ import annotations
 
-from ..runtime.arrays import Array
+from .arrays import Array
 
 
 def way_to(source: Array, view: Array) -> str:
