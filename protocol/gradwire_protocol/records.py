@@ -120,6 +120,13 @@ def decode_args(
     params = op.params
     if len(args) > len(params):
         raise ArgumentTypeError(f"{op.signature} got {len(args)} arguments; it takes {len(params)}")
+    given = len(args)
+    if op.required <= given <= op.leading_tensors:
+        for arg in args:
+            if type(arg) is not int:
+                break
+        else:  # most often
+            return [*map(resolve, args), *op.defaults[given:]]
     values: list[Any] = []
     for param, arg in zip(params, args, strict=False):
         kind = param.kind
@@ -140,7 +147,6 @@ def decode_args(
             values.append(_take_tensors(op, param, arg, resolve))
         else:
             values.append(_next(payloads, op, "payload"))
-    given = len(args)
     if given < op.required:
         missing = next(param for param in params[given:] if param.required)
         raise ArgumentTypeError(f"{op.signature} is missing the argument {missing.name!r}")

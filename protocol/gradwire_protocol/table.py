@@ -216,6 +216,12 @@ class Op(Facts):
         return max([i + 1 for i, p in enumerate(self.params) if p.required], default=0)
 
     @cached_property
+    def leading_tensors(self) -> int:
+        """How many of its parameters come before the first that takes no single tensor."""
+        others = [i for i, p in enumerate(self.params) if p.kind not in (Kind.TENSOR, Kind.OPERAND)]
+        return others[0] if others else len(self.params)
+
+    @cached_property
     def positions(self) -> dict[str, int]:
         return {p.name: i for i, p in enumerate(self.params)}
 

@@ -11,6 +11,7 @@ import pytest
 
 from gradwire_engine.autograd.engine import Engine
 from gradwire_engine.autograd.plain_calls import PlainCall
+from gradwire_engine.autograd.registry import row
 from gradwire_engine.autograd.tensor import Tensor
 from gradwire_engine.runtime.memory import Limits
 from gradwire_protocol.errors import GradwireError, LimitExceeded, ShapeError
@@ -122,15 +123,16 @@ def test_what_fails_on_it_is_told_as_ever(taken: list[str]) -> None:
 def test_memory_that_runs_out_sends_it_the_long_way(monkeypatch: pytest.MonkeyPatch, taken: list[str]) -> None:
     engine = Engine()
     x = engine.from_numpy(np.ones((10, 10), np.float32))
-    engine.call("add", x, x)
-    row = next(key[0] for key in engine._rules if key[0].op.name == "add")
-    kernel, failures = row.kernel, [MemoryError()]
+    add = row("add")
+    kernel, failures = add.kernel, list[MemoryError]()
 
     def fails_once(*arguments: Any) -> Any:
         if failures:
             raise failures.pop()
         return kernel(*arguments)
 
-    monkeypatch.setattr(row, "kernel", fails_once)
+    monkeypatch.setattr(add, "kernel", fails_once)
+    engine.call("add", x, x)
+    failures.append(MemoryError())
     assert engine.call("add", x, x).array.sum() == 200
     assert taken == ["add"]

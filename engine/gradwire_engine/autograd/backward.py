@@ -77,6 +77,9 @@ def backward(
     del roots
     written: list[CopySlices] = []
     stops: Sequence[int] = ()
+    if pauses is None and captures is None and not create_graph and not engine.anomaly and engine.timeline is None:
+        written = _sweep(engine, order, pending, received, retain_graph)
+        order = []
     for node in order:
         if type(node) is Hold:
             yield CallbackRequest(HOLD, node, [])
@@ -179,6 +182,47 @@ def backward(
         if (captured_gradient := results[i]) is not None:
             results[i] = _handed_out(captured_gradient, node, slot)
     return results
+
+
+def _sweep(
+    engine: EngineContext,
+    order: list[GraphNode],
+    pending: dict[int, Gradients],
+    received: list[tuple[Tensor, Tensor | None]],
+    retain_graph: bool,
+) -> list[CopySlices]:
+    """What :func:`backward` does where nothing is asked of it on the way. Returns the nodes that are not freed yet."""
+    written: list[CopySlices] = []
+    for node in order:
+        edges = node.edges
+        if edges:
+            deadline.check("backward")
+        arrived = pending.pop(id(node), None)
+        if arrived is None:
+            continue
+        if node.watchers:
+            _retain(node.watchers, arrived)
+        if not edges:
+            leaf = node.leaf  # type: ignore[attr-defined]
+            received.append((leaf, leaf.grad))
+        try:
+            gradients = node.apply(engine, arrived, [edge is not None for edge in edges])
+        except GradwireError as error:
+            _blame(error, node)
+            _take_back(error, received)
+            raise
+        del arrived
+        for edge, given in zip(edges, gradients, strict=True):
+            if edge is not None and given is not None:
+                _deliver(pending, edge[0], edge[1], given)
+        given = None
+        del gradients
+        if not retain_graph:
+            if type(node) is CopySlices:
+                written.append(node)
+            else:
+                node.free()
+    return written
 
 
 def _handed_out(gradient: Tensor, node: GraphNode, slot: int) -> Tensor:

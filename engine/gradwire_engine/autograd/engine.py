@@ -14,19 +14,11 @@ import numpy as np
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import (
-    ArgumentError,
-    ArgumentTypeError,
-    InternalError,
-    KernelError,
-    LinAlgError,
-    OutOfMemory,
-    ShapeError,
-)
+from gradwire_protocol.errors import ArgumentError, InternalError, KernelError, LinAlgError, OutOfMemory, ShapeError
 from gradwire_protocol.history import MADE_IN_INFERENCE, MADE_IN_NO_GRAD, ONE_OF_SEVERAL, PLAIN
 from gradwire_protocol.meta import Inference, Meta, meta
 from gradwire_protocol.overlap import repeats
-from gradwire_protocol.promotion import DEFAULT_FLOAT, ScalarKind
+from gradwire_protocol.promotion import DEFAULT_FLOAT
 
 from ..runtime import work
 from ..runtime.arrays import Array, Native, dtype_of, native, widened_native
@@ -35,6 +27,7 @@ from ..runtime.deadline import Clock
 from ..runtime.memory import Limits, MemoryAccount
 from ..runtime.random import Generator
 from . import forward, inplace
+from .describing import described, tensors_among
 from .engine_context import ChangeLog, FrameTracer, NodeObserver
 from .operands import lay_out, operand, widened, wrapped_number
 from .plain_calls import PlainCall, plain_call
@@ -167,8 +160,8 @@ class Engine:
         if self.batched and holds_batched(entry, values):
             return run_batched(self, entry, values)
         op = entry.op
-        rule_args, tensors = self._describe(entry, values)
-        inferred, plain = self._prepared(entry, rule_args)
+        rule_args, key = described(entry, values)
+        inferred, plain = self._rules.get(key) or self._prepared(entry, rule_args, key)
         if inferred.check is not None:
             inferred.check(*values)
             if self.tracer is not None:
@@ -184,13 +177,14 @@ class Engine:
         if inferred.offsets is not None:
             return self._run_view(entry, values, rule_args, inferred)
         if op.mutates is not None:
-            return self._run_inplace(entry, values, rule_args, tensors, inferred)
+            return self._run_inplace(entry, values, rule_args, inferred)
         outs = inferred.outs
         if inferred.scratch or len(outs) != 1 or not self.account.fits(outs[0].nbytes):
             self.account.check_op(op.name, outs, inferred.scratch)
         if entry.composite is not None:
             return entry.composite(self, *values)
         drawn = self.generator.offset if op.random else 0
+        tensors = tensors_among(entry, values)
         results: list[Tensor] | None = None
         try:
             results = self._wrap(self._compute(entry, values, tensors, inferred), inferred, tensors)
@@ -207,35 +201,16 @@ class Engine:
                 result.inference = True
         return results[0] if op.results == 1 else tuple(results[: op.results])  # others were for backward
 
-    # Describe and infer
-
-    def _describe(self, entry: Row, values: list[Any]) -> tuple[list[Any], list[Tensor]]:
-        """What the rule sees of the values, and the tensors among them."""
-        described = list(values)
-        tensors: list[Tensor] = []
-        for i in entry.tensor_at:
-            value = values[i]
-            if type(value) is Tensor:
-                described[i] = value.meta
-                tensors.append(value)
-            elif type(value) in (list, tuple):
-                described[i] = tuple(None if v is None else v.meta for v in value)
-                tensors.extend(v for v in value if v is not None)
-            elif value is not None:
-                described[i] = _kind(value)
-        for i in entry.scalar_at:
-            if values[i] is not None:
-                described[i] = _kind(values[i])
-        if entry.payload_at is not None:
-            described[entry.payload_at] = None
-        return described, tensors
+    # Infer
 
     def _infer(self, entry: Row, rule_args: list[Any]) -> Inference:
-        return self._prepared(entry, rule_args)[0]
-
-    def _prepared(self, entry: Row, rule_args: list[Any]) -> tuple[Inference, PlainCall | None]:
-        """What the rule says, and the short way of the call if it has one."""
         key = (entry, *rule_args, *[type(rule_args[i]) for i in entry.number_at])
+        return self._prepared(entry, rule_args, key)[0]
+
+    def _prepared(
+        self, entry: Row, rule_args: list[Any], key: tuple[Any, ...]
+    ) -> tuple[Inference, PlainCall | None]:  # fmt: skip
+        """What the rule says, and the short way of the call if it has one."""
         found = self._rules.get(key)
         if found is None:
             if self.default_dtype is not DEFAULT_FLOAT.get():
@@ -259,7 +234,7 @@ class Engine:
 
     def is_plain(self, entry: Row, values: list[Any]) -> bool:
         """Whether a call of an op has the short way."""
-        return self._prepared(entry, self._describe(entry, values)[0])[1] is not None
+        return self._prepared(entry, *described(entry, values))[1] is not None
 
     # Compute
 
@@ -498,10 +473,9 @@ class Engine:
 
     # In place
 
-    def _run_inplace(
-        self, entry: Row, values: list[Any], rule_args: list[Any], tensors: list[Tensor], inferred: Inference
-    ) -> Tensor:
+    def _run_inplace(self, entry: Row, values: list[Any], rule_args: list[Any], inferred: Inference) -> Tensor:
         target: Tensor = values[0]
+        tensors = tensors_among(entry, values)
         requires = self.grad_enabled and entry.has_derivative and any_requires_grad(entry, values)
         if entry.op.casts and not target.meta.dtype.carries_gradient:
             requires = False
@@ -550,13 +524,6 @@ class Engine:
     def new_node_seq(self) -> int:
         self._seq += 1
         return self._seq
-
-
-def _kind(value: Any) -> ScalarKind:
-    kind = ScalarKind.of(value)
-    if kind is None:
-        raise ArgumentTypeError(f"expected a number or a tensor, got {type(value).__name__}")
-    return kind
 
 
 def _cast(result: Any, target: Tensor) -> Any:

@@ -8,6 +8,7 @@ once more: these kernels change nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,80 +16,156 @@ import numpy as np
 from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.promotion import ScalarKind
 
-from ..runtime.arrays import Native, native, widened_native
+from ..runtime.arrays import native, widened_native
 from ..runtime.backends import NumpyBackend
 from .engine_context import EngineContext
-from .operands import UNDONE, lay_out, wrapped_number
+from .operands import UNDONE, wrapped_number
 from .recording import any_requires_grad, keep_results, make_node
 from .registry import Row
-from .tensor import Storage, Tensor
+from .tensor import Tensor
+from .written_functions import laid_out, written
+
+Function = Callable[[EngineContext, list[Any], list[Any]], Tensor | None]
 
 
 class PlainCall:
     """A call of one op on operands of these metas.
 
     Attributes:
-        out, wanted: the meta of its result, and the dtype of its array.
+        out: the meta of its result.
         before: the arguments of the kernel before the op's own.
         tensors, lists, integers: which arguments are tensors, lists of them, and integers that the dtype may wrap.
+        carrying: which arguments may have a history.
         derived: whether its result has a history where an operand has.
+        written: the same as a function, with compiled kernels and without, once it has been called so.
     """
 
-    __slots__ = ("before", "derived", "inferred", "integers", "lists", "out", "row", "tensors", "wanted")
+    __slots__ = ("before", "carrying", "derived", "inferred", "integers", "lists", "out", "row", "tensors", "written")
 
     def __init__(self, row: Row, described: list[Any], inferred: Inference) -> None:
         self.row = row
         self.inferred = inferred
         self.out: Meta = inferred.outs[0]
-        self.wanted: Native = native(self.out.dtype)
         self.before: tuple[Any, ...] = (np, self.out) if row.announced else (np,)
         places = row.tensor_at
         self.tensors = tuple([i for i in places if type(described[i]) is Meta])
         self.lists = tuple([i for i in places if type(described[i]) is tuple])
         self.integers = tuple([i for i in places if described[i] is ScalarKind.INT])
+        self.carrying = tuple(
+            [i for i in row.differentiable if i in self.tensors and described[i].dtype.carries_gradient]
+        )
         self.derived = row.has_derivative and self.out.dtype.carries_gradient
+        self.written: dict[bool, Function] = {}
 
     def run(self, engine: EngineContext, values: list[Any], rule_args: list[Any]) -> Tensor | None:
         """The result, or None where the call has to go the long way. ``rule_args`` may become the node's own."""
-        row, out, account = self.row, self.out, engine.account
-        if not account.fits(out.nbytes):
-            return None
-        arguments = [*self.before, *values]
-        shift = len(self.before)
-        for i in self.tensors:
-            arguments[i + shift] = values[i].array
-        for i in self.lists:
-            arguments[i + shift] = [None if v is None else v.array for v in values[i]]
-        compute = self.inferred.compute
-        if compute is not None:
-            for i in self.integers:
-                arguments[i + shift] = wrapped_number(values[i], compute)
+        function = self.written.get(engine.compiled)
+        if function is None:
+            function = self.written[engine.compiled] = self._function(engine.compiled)
         try:
-            compiled = row.compiled if engine.compiled else None
-            array = NotImplemented if compiled is None else compiled(*arguments)
-            if array is NotImplemented and row.kernel is not None:
-                array = row.kernel(*arguments)
+            return function(engine, values, rule_args)
         except UNDONE:
             return None
-        if (
-            type(array) is not np.ndarray or array.dtype is not self.wanted or array.base is not None
-            or array.shape != out.shape or not array.flags.c_contiguous or not out.contiguous
-        ):  # fmt: skip
-            operands = [values[i].array for i in self.tensors]
-            for i in self.lists:
-                operands.extend([v.array for v in values[i] if v is not None])
-            try:
-                array = lay_out(array, out, engine.backends["cpu"], operands)
-            except MemoryError:
-                return None
-        result = Tensor(engine, array, out, Storage(array, account))
-        if self.derived and engine.grad_enabled and any_requires_grad(row, values):
-            node = result.history = make_node(engine, row, rule_args, values, self.inferred, self.inferred.outs)
-            if row.keeps_results:
-                keep_results(node, [result])
-        if engine.inference:
-            result.inference = True
-        return result
+
+    def _function(self, compiled: bool) -> Function:
+        row, out, inferred = self.row, self.out, self.inferred
+        names: dict[str, Any] = {
+            "row": row, "kernel": row.kernel, "compiled": row.compiled, "inferred": inferred, "outs": inferred.outs,
+            "compute": inferred.compute, "nbytes": out.nbytes, "any_requires_grad": any_requires_grad,
+            "keep_results": keep_results, "make_node": make_node, "wrapped_number": wrapped_number,
+            "name": inferred.grad_fn or row.op.grad_fn or row.op.name,
+        }  # fmt: skip
+        arguments = ["np", "m"][: len(self.before)]
+        beside: list[str] = []
+        for i in range(len(row.op.params)):
+            if i in self.tensors:
+                arguments.append(f"v{i}.array")
+                beside.append(arguments[-1])
+            elif i in self.lists:
+                arguments.append(f"[None if v is None else v.array for v in v{i}]")
+                beside.append(f"*[v.array for v in v{i} if v is not None]")
+            elif i in self.integers and inferred.compute is not None:
+                arguments.append(f"wrapped_number(v{i}, compute)")
+            else:
+                arguments.append(f"v{i}")
+        given = ", ".join(arguments)
+        call = [f"a = kernel({given})"]
+        if compiled and row.compiled is not None:
+            call = [f"a = compiled({given})", "if a is NotImplemented:", f"    {call[0]}"]
+        body = [
+            "account = engine.account",
+            "limits = account.limits",
+            "if nbytes > limits.max_tensor_bytes or account.live + nbytes > limits.max_session_bytes:",
+            "    return None",
+            f"[{', '.join(f'v{i}' for i in range(len(row.op.params)))}] = values",
+            *call,
+            *laid_out("", out, beside, names),
+            "result = Tensor(engine, a, m, Storage(a, account))",
+            *(self._history() if self.derived else ()),
+            "if engine.inference:",
+            "    result.inference = True",
+            "return result",
+        ]
+        function: Function = written("engine, values, rule_args", body, names)
+        return function
+
+    def _history(self) -> list[str]:
+        """Lines that make the node: what :func:`.recording.make_node` and :func:`.recording.keep_results` do."""
+        row = self.row
+        if row.has_lists:
+            lines = ["if engine.grad_enabled and any_requires_grad(row, values):"]
+            lines += ["    node = result.history = make_node(engine, row, rule_args, values, inferred, outs)"]
+            return [*lines, "    keep_results(node, [result])"] if row.keeps_results else lines
+        given = [i for i in row.differentiable if i in self.tensors]
+        requires = [f"v{i}.requires_grad_flag or v{i}.history is not None" for i in given]
+        requires += [f"v{i}.base is not None and v{i}.requires_grad" for i in given]
+        if not given:
+            return []
+        lines = [f"if engine.grad_enabled and ({' or '.join(requires)}):"]
+        for i in self.carrying:
+            lines += [
+                f"    h{i} = v{i}.history",
+                f"    if h{i} is None or v{i}.base is not None or type(h{i}) is tuple:",
+                f"        e{i} = edge_of(v{i})",
+                "    else:",
+                f"        e{i} = (h{i}, v{i}.slot)",
+            ]
+        edges = [f"e{i}" if i in self.carrying else "None" for i in row.differentiable]
+        lines += [f"    rule_args[{i}] = v{i}" for i in row.number_like_at if i not in self.tensors]
+        lines += [
+            "    engine._seq += 1",
+            f"    edges = ({', '.join(edges)},)",
+            "    node = Node(name, row, rule_args, edges, outs, engine._seq, account, engine.position)",
+            "    if account.nodes > limits.max_graph_nodes:",
+            "        account.check_nodes()",
+            "    node.saved = saved = {}",
+            *self._kept(),
+            "    if engine.region is not None:",
+            "        engine.region.note(node)",
+            "    result.history = node",
+        ]
+        return lines
+
+    def _kept(self) -> list[str]:
+        row = self.row
+        lines = []
+        for name, needing in row.needed_saved():
+            at = row.op.positions.get(name)
+            if at is None:
+                result = int(name.removeprefix("result") or 0)
+                entry = f"SavedTensor(result, {result not in row.op.constant})"
+            elif at in self.tensors:
+                entry = f"SavedTensor(v{at})"
+            elif name in row.op.wrapped:
+                entry = f"v{at}"
+            else:
+                continue
+            keep = f"saved[{name!r}] = {entry}"
+            if needing is None:
+                lines.append(f"    {keep}")
+            elif wanted := [f"e{i} is not None" for i in needing if i in self.carrying]:
+                lines += [f"    if {' or '.join(wanted)}:", f"        {keep}"]
+        return lines
 
 
 def plain_call(engine: EngineContext, row: Row, described: list[Any], inferred: Inference) -> PlainCall | None:

@@ -18,13 +18,14 @@ import numpy as np
 from gradwire_protocol.meta import Inference, Meta
 from gradwire_protocol.table import Op
 
-from ..runtime.arrays import Array, Native, native
+from ..runtime.arrays import Array, Native
 from ..runtime.backends import Backend
 from ..runtime.numpy_views import way_to
-from .operands import UNDONE, lay_out
+from .operands import UNDONE
 from .registry import Kernel, Row
 from .tape import Node, Saved, SavedTensor
-from .tensor import Storage, Tensor
+from .tensor import Tensor
+from .written_functions import laid_out, written
 
 if TYPE_CHECKING:
     from .engine_context import EngineContext
@@ -79,7 +80,7 @@ class PlainDerivatives:
             return None
         key = (
             row, engine.compiled, *needed, *[None if g is None else g.meta for g in grads], *node.outs, *values,
-            *[type(values[i]) for i in row.typed_at],
+            *[_apart(values[i]) for i in row.fractions_at],
         )  # fmt: skip
         found = self._kinds.get(key)
         if found is None:
@@ -88,6 +89,11 @@ class PlainDerivatives:
             found = self._kinds[key] = _Kind()
             found.hopeless = any(type(v) in (tuple, str) and len(v) > LONGEST_ARGUMENT for v in values)
         return None if found.hopeless else found
+
+
+def _apart(value: Any) -> Any:
+    """What tells numbers apart that are equal: 1 and 1.0, 0.0 and -0.0."""
+    return type(value) if value and type(value) is not complex else repr(value)
 
 
 class Recorder:
@@ -104,14 +110,12 @@ class Recorder:
         self.failed = False
         self.again = False
         self._lines: list[str] = []
-        self._names: dict[str, Any] = {
-            "ndarray": np.ndarray, "lay_out": lay_out, "Tensor": Tensor, "Storage": Storage, "SavedTensor": SavedTensor,
-        }  # fmt: skip
+        self._names: dict[str, Any] = {}
         self._arrays: dict[int, int] = {}
         self._kept: list[Any] = []
         self._sources: list[str] = []
         self._tensors: set[int] = set()
-        self._nbytes = 0
+        self._largest = 0
         self._grads = list(grads)
         self._pending: list[Any] | None = None
         self._call: tuple[str, list[int]] | None = None
@@ -171,19 +175,9 @@ class Recorder:
             return
         (expression, used), self._call = self._call, None
         at = self._add(data, "step")
-        self._names |= {f"m{at}": out, f"d{at}": native(out.dtype), f"s{at}": out.shape}
-        self._nbytes += out.nbytes
-        beside = ", ".join(f"a{k}" for k in used)
-        own = f"lay_out(a{at}, m{at}, engine.backends['cpu'], [{beside}])"
+        self._largest = max(self._largest, out.nbytes)
         self._lines.append(f"a{at} = {expression}")
-        if out.contiguous:
-            self._lines += [
-                f"if type(a{at}) is not ndarray or a{at}.dtype is not d{at} or a{at}.base is not None "
-                f"or a{at}.shape != s{at} or not a{at}.flags.c_contiguous:",
-                f"    a{at} = {own}",
-            ]
-        else:
-            self._lines.append(f"a{at} = {own}")
+        self._lines += laid_out(at, out, [f"a{k}" for k in used], self._names)
 
     def written(self, target: Array, raw: Array) -> None:
         self.stop("a write")
@@ -283,24 +277,30 @@ class Recorder:
         self._show(origin)
         self._lines += [f"t{at} = engine.view(r{at}, t{origin}, m{at}, o{at})", f"a{at} = t{at}.array"]
 
-    def program(self, results: Gradients) -> Program | None:
-        """What was watched, as a function; None where it cannot be one."""
+    def program(self, results: Gradients, high: int) -> Program | None:
+        """What was watched, as a function; None where it cannot be one.
+
+        Args:
+            high: the bytes that were held at once beside what was there before.
+        """
         if self.failed:
             return None
         words = [self._result(result) for result in results]
         if "" in words:
             return None
+        self._names |= {"largest": self._largest, "high": high}
         body = [
             "account = engine.account",
-            f"if not account.fits({self._nbytes}):",
+            "high_mark = account.live + high",
+            "if largest > account.limits.max_tensor_bytes or high_mark > account.limits.max_session_bytes:",
             "    return None",
-            f"account.peak = max(account.peak, account.live + {self._nbytes})",
+            "if high_mark > account.peak:",
+            "    account.peak = high_mark",
             *self._lines,
             f"return [{', '.join(words)}]",
         ]
-        exec("\n    ".join(["def program(engine, node, grads):", *body]), self._names)  # noqa: S102  # our own words
-        made: Program = self._names["program"]
-        return made
+        program: Program = written("engine, node, grads", body, self._names)
+        return program
 
     def _result(self, result: Tensor | None) -> str:
         if result is None:
@@ -352,10 +352,14 @@ def by_short_way(
     recorder = Recorder(engine, grads)
     if not recorder.failed:
         engine.tracer = recorder
+    account = engine.account
+    before, peak = account.live, account.peak
+    account.reset_peak()
     try:
         results = long_way(node, engine, grads, needed)
     finally:
         engine.tracer = None
-    kind.program = recorder.program(results)
+        high, account.peak = account.peak - before, max(account.peak, peak)
+    kind.program = recorder.program(results, high)
     kind.hopeless = kind.program is None and (not recorder.again or kind.met >= MOST_TRIES)
     return results

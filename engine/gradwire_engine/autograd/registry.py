@@ -36,6 +36,7 @@ class Row:
         rules: per operand, what its gradient needs saved and the function that computes it.
         joint: computes the gradients of all operands at once, where they share work.
         saves: what ``joint`` needs saved.
+        describe: :func:`.describing.described` for this op, once it was asked.
         dispensable: the results among what is saved that a derivative can do without: once they were changed in place,
             it finds ``None`` there.
         tensor_at, scalar_at, ...: positions of the parameters that the pipeline treats alike.
@@ -52,9 +53,9 @@ class Row:
 
     __slots__ = (
         "_keeps_results", "_kept", "_one_for_all", "_rule_list", "across", "announced", "compiled", "composite",
-        "differentiable", "dispensable", "edge_at", "flat", "forward", "half", "has_lists", "joint", "kernel",
-        "launches", "measure", "number_at", "number_like_at", "op", "passed_on", "payload_at", "rules", "saves",
-        "scalar_at", "settle", "static_targets", "tensor_at", "typed_at", "undefined", "writes",
+        "describe", "differentiable", "dispensable", "edge_at", "flat", "forward", "fractions_at", "half",
+        "has_lists", "joint", "kernel", "launches", "measure", "number_at", "number_like_at", "op", "passed_on",
+        "payload_at", "rules", "saves", "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:
@@ -69,6 +70,7 @@ class Row:
         self.writes = op.mutates is not None and op.base is None
         self.rules: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {}
         self.joint: Callable[..., Any] | None = None
+        self.describe: Callable[..., Any] | None = None
         self.saves: tuple[str, ...] = ()
         self.dispensable: frozenset[str] = frozenset()
         self.undefined = False
@@ -90,7 +92,8 @@ class Row:
         self.number_like_at = tuple(i for i, p in enumerate(op.params) if p.kind in (Kind.SCALAR, Kind.OPERAND))
         attributes = [i for i, p in enumerate(op.params) if p.kind is Kind.ATTRIBUTE]
         self.number_at = tuple(i for i in attributes if {int, float} <= set(op.params[i].check))
-        self.typed_at = self.number_like_at + self.number_at
+        fractions = [i for i in attributes if {float, complex} & set(op.params[i].check)]
+        self.fractions_at = (*self.number_like_at, *fractions)
         payloads = [i for i, p in enumerate(op.params) if p.kind is Kind.PAYLOAD]
         self.payload_at = payloads[0] if payloads else None
         self.static_targets: tuple[Target, ...] = tuple((op.params[i].name, None) for i in self.differentiable)
@@ -109,6 +112,17 @@ class Row:
         if found is None:
             found = self._kept[mask] = self._sort(self._needs(mask))
         return found
+
+    def needed_saved(self) -> list[tuple[str, tuple[int, ...] | None]]:
+        """What the derivative needs saved, by name, and the positions of the operands for whose gradients; None where
+        it does not matter which are wanted."""
+        self.kept([True] * len(self.differentiable))
+        operands, results = self._sort(self._needs(None))
+        names = [name for name, _ in operands + results]
+        if self._one_for_all:
+            return [(name, None) for name in names]
+        rules = {i: self.rules.get(self.op.params[i].name, ((), None))[0] for i in self.differentiable}
+        return [(name, tuple([i for i, needs in rules.items() if name in needs])) for name in names]
 
     @property
     def keeps_results(self) -> bool:
@@ -137,10 +151,9 @@ class Row:
         return names
 
     def _sort(self, names: list[str]) -> SavedSpec:
-        unique = dict.fromkeys(names)
-        positions = self.op.positions
-        operands = tuple((n, positions[n]) for n in unique if n in positions)
-        results = tuple((n, int(n.removeprefix("result") or 0)) for n in unique if n not in positions)
+        positions = self.op.positions  # in whose order it is saved, whatever is wanted
+        operands = tuple((n, i) for n, i in positions.items() if n in names)
+        results = tuple((n, int(n.removeprefix("result") or 0)) for n in dict.fromkeys(names) if n not in positions)
         return SavedSpec(operands, results)
 
     def targets(self, values: list[Any]) -> tuple[Target, ...]:

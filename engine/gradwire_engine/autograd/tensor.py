@@ -40,7 +40,9 @@ class Storage:
         self.nbytes: int = array.nbytes
         self.version = 0
         self.poison: Problem | None = None
-        account.add(self.nbytes)
+        live = account.live = account.live + self.nbytes
+        if live > account.peak:
+            account.peak = live
 
     def __del__(self) -> None:
         self.account.live -= self.nbytes

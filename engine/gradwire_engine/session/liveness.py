@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradwire_protocol.frames import Structure
-from gradwire_protocol.table import TABLE, Kind
+from gradwire_protocol.table import TABLE, Kind, Op
 
 Frees = list[tuple[int, ...]]
 """Per record, the results to free after it has run."""
 
 _SINGLE = (Kind.TENSOR, Kind.OPERAND)
 _LISTS = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+_PLACES: dict[Op, tuple[tuple[int, bool], ...]] = {}
+"""By op the places of the arguments that refer to tensors, and whether one is a list."""
 
 
 def last_uses(structure: Structure) -> Frees:
@@ -30,12 +30,19 @@ def last_uses(structure: Structure) -> Frees:
         op = TABLE.get(name) if isinstance(name, str) else None
         if op is None or not isinstance(args, list) or (op.results is None and count is None):
             return [()] * len(structure.ops)  # the number of results is unknown
-        for param, arg in zip(op.params, args, strict=False):
-            if param.kind in _SINGLE:
-                _mention(arg, index, waiting, last)
-            elif param.kind in _LISTS and isinstance(arg, list):
+        places = _PLACES.get(op)
+        if places is None:
+            places = _PLACES[op] = _places(op)
+        given = len(args)
+        for at, listed in places:
+            arg = args[at] if at < given else None
+            if type(arg) is int:
+                if not listed and arg in waiting:
+                    last[arg] = index
+            elif listed and isinstance(arg, list):
                 for entry in arg:
-                    _mention(entry, index, waiting, last)
+                    if type(entry) is int and entry in waiting:
+                        last[entry] = index
         results = op.results if op.results is not None else count
         for slot in range(made, made + (results if isinstance(results, int) else 1)):
             if slot in waiting:
@@ -46,6 +53,5 @@ def last_uses(structure: Structure) -> Frees:
     return [tuple(slots) for slots in frees]
 
 
-def _mention(arg: Any, index: int, waiting: set[int], last: dict[int, int]) -> None:
-    if type(arg) is int and arg in waiting:
-        last[arg] = index
+def _places(op: Op) -> tuple[tuple[int, bool], ...]:
+    return tuple((i, param.kind in _LISTS) for i, param in enumerate(op.params) if param.kind in (*_SINGLE, *_LISTS))
