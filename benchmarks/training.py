@@ -1,7 +1,8 @@
 """A training step on both sides: the same code, the same weights, the same batches.
 
 On loopback the loss is read every ten steps, as training loops do, or every step, if a row says so. At a distance
-(``distances.py``) it is read every step, or never.
+(``distances.py``) it is read every step, or never. A model can be built by a process that has one of the two libraries
+alone (``fresh.py``), so they are imported where they are used.
 """
 
 from __future__ import annotations
@@ -12,11 +13,7 @@ from itertools import count
 from typing import Any, Final
 
 import numpy as np
-import torch
 
-import gradwire
-
-from . import distances
 from .report import Plan, Row, Target
 from .servers import Server, session
 from .timing import Figures, interleave, seconds
@@ -57,6 +54,8 @@ def contest(name: str, build: Build, plan: Plan, one_thread: float, two_threads:
         one_thread, two_threads: targets for our time relative to torch's, with this many threads on both sides and the
             loss read every ten steps. Without the second, two threads are not measured.
     """
+    from . import distances
+
     with Server(1) as server:
         found = _on_loopback(name, build, plan, server, 1, CADENCES)
         for cadence, target in zip(CADENCES, (Target(one_thread, of="ratio"), None), strict=True):
@@ -75,6 +74,10 @@ def _on_loopback(
     name: str, build: Build, plan: Plan, server: Server, threads: int, cadences: dict[str, int]
 ) -> dict[str, tuple[Figures, Figures]]:
     """Milliseconds per step by cadence, ours and torch's."""
+    import torch
+
+    import gradwire
+
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     with session(server):

@@ -11,9 +11,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-import torch
-
-import gradwire
 
 from ..report import Plan, Row, Target
 from ..servers import Server, session
@@ -31,6 +28,8 @@ SCALING: Final = Target(0.9, of="ratio", at_least=True)
 
 def run(plan: Plan) -> Iterator[Row]:
     """For each model a row per number of threads and one for its scaling; then the geometric means."""
+    import torch
+
     cores = torch.get_num_threads()
     ratios: dict[str, list[float]] = {case: [] for case in CASES}
     for name, build in list(MODELS.items())[: plan.of(len(MODELS), 1)]:
@@ -50,6 +49,10 @@ def run(plan: Plan) -> Iterator[Row]:
 
 def _against_torch(name: str, build: Build, plan: Plan, server: Server, threads: int) -> tuple[Figures, Figures]:
     """Milliseconds per step, ours and torch's."""
+    import torch
+
+    import gradwire
+
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     with session(server):

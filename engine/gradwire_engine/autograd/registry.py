@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import RLock
 from typing import Any, Final, Literal, NamedTuple
 
 from gradwire_protocol.table import Kind, Op, lookup
@@ -189,13 +190,22 @@ GRAPH_WALKS: Final[set[str]] = set()
 """The control ops that a plan can hold and that go through the graph."""
 
 ROWS: Final[dict[str, Row]] = {}
+_MAKING: Final = RLock()
+"""A thread registers compiled kernels while sessions mention ops for the first time: a form made meanwhile has them."""
 
 
 def row(name: str) -> Row:
     """The row of this op, made at first mention."""
     found = ROWS.get(name)
-    if found is None:
-        found = ROWS[name] = Row(lookup(name))
+    return _made(name) if found is None else found
+
+
+def _made(name: str) -> Row:
+    with _MAKING:
+        found = ROWS.get(name)
+        if found is not None:
+            return found
+        found = Row(lookup(name))
         base = found.op.base
         if base is not None:
             origin = row(base.name)
@@ -204,6 +214,7 @@ def row(name: str) -> Row:
             found.passed_on = origin.passed_on
             found.announced, found.across, found.measure = origin.announced, origin.across, origin.measure
             found.joint, found.saves, found.undefined = origin.joint, origin.saves, origin.undefined
+        ROWS[name] = found
     return found
 
 
@@ -253,8 +264,9 @@ def bind_layout(*names: str) -> Callable[[Callable[..., Kernel | None]], Callabl
     """
 
     def register(settle: Callable[..., Kernel | None]) -> Callable[..., Kernel | None]:
-        for entry in _with_forms(names):
-            entry.settle = settle
+        with _MAKING:
+            for entry in _with_forms(names):
+                entry.settle = settle
         return settle
 
     return register
@@ -269,8 +281,9 @@ def compiled(*names: str) -> Callable[[Kernel], Kernel]:
     """
 
     def register(function: Kernel) -> Kernel:
-        for entry in _with_forms(names):
-            entry.compiled = function
+        with _MAKING:
+            for entry in _with_forms(names):
+                entry.compiled = function
         return function
 
     return register

@@ -10,7 +10,8 @@ import numpy as np
 from numba import njit, types
 from numba.core.typing.templates import Signature
 
-from ...runtime.arrays import Array
+from ...runtime.arrays import Array, Native
+from .later import LoadedLater, later
 from .ranges import kept_here, part_of, run
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,6 +51,9 @@ _ARRAYS: Final = {
     "Half": types.uint16,
     "Double": types.float64,
 }
+_GENERIC: Final = frozenset({"In", "Out", "Strided"})
+"""Words of arrays of the dtype that a kernel is compiled for."""
+
 _BOARD: Final = types.Array(types.int64, 1, "C")
 _DTYPES: Final[dict[str, types.Type]] = {"float32": types.float32, "float64": types.float64}
 
@@ -77,24 +81,47 @@ def native(*dtypes: str) -> Callable[[F], F]:
 
     def compile_(function: F) -> F:
         words = [word for name, word in function.__annotations__.items() if name != "return"]
-        signatures = list(dict.fromkeys(
-            types.void(*[_meaning(word, _DTYPES[dtype]) for word in words]) for dtype in dtypes or ("float32",)
-        ))  # fmt: skip
-        made: Any = njit(signatures, cache=True, nogil=True, error_model="numpy", fastmath=_EXACT)(function)
-        return cast(F, with_threads(made, signatures))
+        at = next((i for i, word in enumerate(words) if word[:-1] in _GENERIC), None)
+        signatures: dict[Native | None, Signature] = {
+            None if at is None else np.dtype(dtype): types.void(*[_meaning(word, _DTYPES[dtype]) for word in words])
+            for dtype in dtypes or ("float32",)
+        }
+        return cast(F, kernel_of(function, signatures, at, nogil=True, error_model="numpy", fastmath=_EXACT))
 
     return compile_
 
 
-def with_threads(kernel: Any, signatures: Sequence[Signature]) -> Any:
-    """The kernel, with a second function ``by_threads`` if its last parameters are ``start`` and ``stop``.
+def kernel_of(
+    function: Callable[..., Any], signatures: dict[Native | None, Signature], at: int | None, **options: Any
+) -> Any:
+    """A kernel with these signatures, now or at its first call (:mod:`.later`).
 
-    That takes a board and what :func:`.ranges.run` takes instead, before the other arguments.
+    If its last parameters are ``start`` and ``stop``, it has a second function ``by_threads``: that takes a board and
+    what :func:`.ranges.run` takes instead, before the other arguments.
+
+    Args:
+        signatures: by the dtype of the argument ``at``.
     """
-    function = kernel.py_func
-    *names, start, stop = function.__code__.co_varnames[: function.__code__.co_argcount] or ("", "")
-    if (start, stop) != ("start", "stop"):
-        return kernel
+    kernel = _made(function, signatures, at, options)
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    if names[-2:] == ("start", "stop"):
+        leading = [_BOARD, *[types.int64] * 3, types.boolean]
+        divided = {dtype: types.boolean(*leading, *each.args[:-2]) for dtype, each in signatures.items()}
+        place = None if at is None else at + len(leading)
+        kernel.by_threads = _made(_divided(kernel, function, names[:-2]), divided, place, {"nogil": True})
+    return kernel
+
+
+def _made(
+    function: Callable[..., Any], signatures: dict[Native | None, Signature], at: int | None, options: dict[str, Any]
+) -> Any:
+    place = later()
+    if place is None:
+        return njit(list(signatures.values()), cache=True, **options)(function)
+    return LoadedLater(function, lambda dtype: njit([signatures[dtype]], cache=True, **options)(function), at, place)
+
+
+def _divided(kernel: Any, function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
     # Numba keeps compiled code by file, line and name of its source: these are the kernel's.
     given = ", ".join(names)
     name, code = f"{function.__name__}_by_threads", function.__code__
@@ -105,11 +132,7 @@ def with_threads(kernel: Any, signatures: Sequence[Signature]) -> Any:
     body = next(each for each in module.co_consts if isinstance(each, CodeType))
     scope = {"_run": run, "_part_of": part_of, "_kept_here": kept_here, "_kernel": kernel}
     scope["__name__"] = function.__module__
-    leading = [_BOARD, *[types.int64] * 3, types.boolean]
-    kernel.by_threads = njit([types.boolean(*leading, *each.args[:-2]) for each in signatures], cache=True, nogil=True)(
-        FunctionType(body, scope)
-    )
-    return kernel
+    return FunctionType(body, scope)
 
 
 def inline(function: F) -> F:

@@ -1,8 +1,9 @@
 """Getting the compiled kernels ready, without anybody waiting who does not want to.
 
-Compiling them takes a minute or two, loading what was compiled about a second. So a child process of low priority fills
-a cache on disk, and a thread loads from it; until then NumPy does the work. Nothing that goes wrong here reaches a
-session: without Numba, or with a kernel that does not compile, sessions stay on NumPy, and the log has one line of it.
+Compiling them takes minutes, and loading all that was compiled takes seconds. So a child process of low priority fills
+a cache on disk while NumPy does the work, and a kernel is loaded from it when it is first called (:mod:`.later`).
+Nothing that goes wrong here reaches a session: without Numba, or with a kernel that does not compile, sessions stay on
+NumPy, and the log has one line of it.
 
 The cache holds machine code, which loading it runs: a folder that others may write to is not used.
 """
@@ -46,7 +47,7 @@ SAID_CHARACTERS: Final = 1000
 """Of what a child that failed said: the end of it is in the log."""
 
 _STAMP: Final = "complete"
-_APART: Final = ("__init__.py", "toolchain.py", "threads.py")
+_APART: Final = ("__init__.py", "later.py", "toolchain.py", "threads.py")
 """Sources here that no machine code is made of."""
 
 _HERE: Final = Path(__file__).resolve().parent
@@ -262,18 +263,26 @@ def modules() -> list[str]:
 
 
 def load(folder: Path) -> list[ModuleType]:
-    """Import all kernels in this process, from the cache as far as it has them."""
+    """Import all kernels in this process. Machine code that the cache has is loaded when it is first called."""
     from ... import ops  # noqa: F401  (the kernels they stand beside)
 
-    return [_import(folder, name) for name in modules()]
+    complete = _complete(folder)
+    return [_import(folder, name, complete) for name in modules()]
 
 
-def _import(folder: Path, module: str) -> ModuleType:
+def _import(folder: Path, module: str, complete: bool = False) -> ModuleType:
     import numba
 
+    from .later import take_later
+
+    place = _place(folder, module)
     # Read when a function is compiled.
-    setattr(numba.config, "CACHE_DIR", str(_place(folder, module)))  # noqa: B010  (a module that fills itself)
-    return importlib.import_module(f"{__package__}.kernels.{module}")
+    setattr(numba.config, "CACHE_DIR", str(place))  # noqa: B010  (a module that fills itself)
+    take_later(place if complete else None)
+    try:
+        return importlib.import_module(f"{__package__}.kernels.{module}")
+    finally:
+        take_later(None)
 
 
 def _fill(folder: Path, parent: int) -> None:

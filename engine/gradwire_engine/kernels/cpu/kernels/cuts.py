@@ -7,14 +7,15 @@ memory as they like. Large arrays are left to kernels, for several threads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numba import float32, float64, vectorize
 
 from ....autograd.registry import bind_layout, compiled
-from ....runtime.arrays import Array, Namespace
+from ....runtime.arrays import Array, Namespace, Native
 from .. import threads
+from ..later import LoadedLater, later, loaded
 from ..native import BLOCK, Count, Double, Element, In1, Out1, blocks, in_memory, native
 
 LARGE: Final = 1 << 15
@@ -30,10 +31,17 @@ def _loop(operands: int) -> Callable[[Callable[..., Any]], Loop]:
     """Compile a function of so many numbers of one dtype to one of arrays."""
 
     def compile_(function: Callable[..., Any]) -> Loop:
-        signatures = [T(*[T] * operands) for T in (float32, float64)]
-        made: Any = vectorize(signatures, nopython=True, cache=True)(function)  # type: ignore[no-untyped-call]
-        loop: Loop = getattr(made, "ufunc", made)  # Numba's own look at the operands takes as long as the loop
-        return loop
+        signatures = {np.dtype(T.name): T(*[T] * operands) for T in (float32, float64)}
+
+        def make(chosen: list[Any]) -> Loop:
+            made: Any = vectorize(chosen, nopython=True, cache=True)(function)  # type: ignore[no-untyped-call]
+            loop: Loop = getattr(made, "ufunc", made)  # Numba's own look at the operands takes as long as the loop
+            return loop
+
+        place = later()
+        if place is None:
+            return make(list(signatures.values()))
+        return LoadedLater(function, lambda dtype: make([signatures[cast(Native, dtype)]]), 0, place)
 
     return compile_
 
@@ -172,9 +180,9 @@ def leaky_relu_backward(xp: Namespace, g: Array, x: Array, slope: float) -> Arra
 
 @bind_layout("relu")
 def settled_relu(x: Array) -> Loop | None:
-    return above_zero if x.size < LARGE else None
+    return loaded(above_zero, x.dtype) if x.size < LARGE else None
 
 
 @bind_layout("threshold_backward")
 def settled_threshold_backward(g: Array, x: Array, limit: float) -> Loop | None:
-    return passed_above_zero if x.size < LARGE and limit == 0 else None
+    return loaded(passed_above_zero, x.dtype) if x.size < LARGE and limit == 0 else None

@@ -7,12 +7,13 @@ from math import prod
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
-from numba import njit, types
+from numba import types
+from numba.core.typing.templates import Signature
 
 from ....autograd.registry import bind_layout, compiled
 from ....runtime.arrays import Array, Namespace, Native
 from ..emitter import VECTOR
-from ..native import dense, with_threads
+from ..native import dense, kernel_of
 from ..panels import WIDE, address, aligned, matrix_of, multiply_panel, panels_of, room_for, terms_together
 from ..threads import SHARE, split, threads
 
@@ -54,14 +55,11 @@ def _native(ndim: int) -> Callable[[F], F]:
     """Compile for operands with any strides, unlike :func:`..native.native`."""
 
     def compile_(function: F) -> F:
-        signatures = []
+        signatures: dict[Native | None, Signature] = {}
         for T in (types.float32, types.float64):
-            read = types.Array(T, ndim, "A", readonly=True)
-            signatures.append(
-                types.void(read, read, read, types.boolean, _PLACES, types.Array(T, ndim, "C"), _PLACES, _PLACES)
-            )
-        made: Any = njit(signatures, cache=True, nogil=True, error_model="numpy")(function)
-        return cast(F, with_threads(made, signatures))
+            read, out = types.Array(T, ndim, "A", readonly=True), types.Array(T, ndim, "C")
+            signatures[np.dtype(T.name)] = types.void(read, read, read, types.boolean, _PLACES, out, _PLACES, _PLACES)
+        return cast(F, kernel_of(function, signatures, 0, nogil=True, error_model="numpy"))
 
     return compile_
 
