@@ -6,16 +6,21 @@ needs a tenth of it.
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numba
+from numba.core.typing.templates import Signature
 
 from ...runtime.arrays import Native
 
 Kernel = Callable[..., Any]
+
+log = logging.getLogger("gradwire.compiled")
 
 _place: Path | None = None
 _LOCK: Final = threading.RLock()
@@ -36,19 +41,28 @@ def later() -> Path | None:
 class LoadedLater:
     """A kernel of which the machine code is loaded for one dtype at a time, at the first call with it.
 
+    Where the cache was removed or damaged meanwhile, it is compiled there and then: a session that has begun with
+    compiled kernels has to go on with them.
+
     Args:
-        load: gives the kernel for a dtype (None where ``at`` is), and is called at most once for each.
+        load: gives the kernel for these dtypes (None where ``at`` is).
+        dtypes: all there are.
         at: which argument has the dtype that the machine code depends on; None where there is one code for all calls.
     """
 
-    __slots__ = ("_at", "_found", "_load", "_place", "by_threads", "py_func")
+    __slots__ = ("_at", "_dtypes", "_found", "_load", "_place", "_whole", "by_threads", "py_func")
 
-    def __init__(self, function: Kernel, load: Callable[[Native | None], Kernel], at: int | None, place: Path) -> None:
+    def __init__(
+        self, function: Kernel, load: Callable[[Sequence[Native | None]], Any], dtypes: Sequence[Native | None],
+        at: int | None, place: Path,
+    ) -> None:  # fmt: skip
         self.py_func = function
         self.by_threads: LoadedLater | None = None
         self._load = load
+        self._dtypes = dtypes
         self._at = at
         self._place = place
+        self._whole: Any = None
         self._found: dict[Native | None, Kernel] = {}
 
     def __call__(self, *args: Any) -> Any:
@@ -64,9 +78,38 @@ class LoadedLater:
         with _LOCK:
             found = self._found.get(dtype)
             if found is None:
-                setattr(numba.config, "CACHE_DIR", str(self._place))  # noqa: B010  (read as a function is cached)
-                found = self._found[dtype] = self._load(dtype)
+                found = self._found[dtype] = self._taken([dtype])
             return found
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba takes it for, where it compiles another kernel that calls this one."""
+        with _LOCK:
+            if self._whole is None:  # kept, since a type does not keep it
+                self._whole = self._taken(self._dtypes)
+            return numba.typeof(self._whole)  # type: ignore[no-untyped-call]
+
+    def _taken(self, dtypes: Sequence[Native | None]) -> Any:
+        try:
+            return self._from(self._place, dtypes)
+        except Exception as error:
+            log.warning("kernel %s cannot be loaded and is compiled: %s", self.py_func.__name__, error)
+            with TemporaryDirectory(prefix="gradwire-kernel-") as elsewhere:
+                return self._from(Path(elsewhere), dtypes)
+
+    def _from(self, place: Path, dtypes: Sequence[Native | None]) -> Any:
+        setattr(numba.config, "CACHE_DIR", str(place))  # noqa: B010  (read as a function is cached)
+        return self._load(dtypes)
+
+
+def now_or_later(function: Kernel, signatures: dict[Native | None, Signature], at: int | None, **options: Any) -> Any:
+    """A function as machine code, for these signatures by the dtype of the argument ``at``: compiled now, or loaded at
+    its first calls."""
+
+    def load(dtypes: Sequence[Native | None]) -> Any:
+        return numba.njit([signatures[dtype] for dtype in dtypes], cache=True, **options)(function)
+
+    return load(list(signatures)) if _place is None else LoadedLater(function, load, list(signatures), at, _place)
 
 
 def loaded(kernel: Kernel, dtype: Native) -> Kernel:

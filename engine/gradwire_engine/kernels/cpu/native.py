@@ -11,7 +11,7 @@ from numba import njit, types
 from numba.core.typing.templates import Signature
 
 from ...runtime.arrays import Array, Native
-from .later import LoadedLater, later
+from .later import now_or_later
 from .ranges import kept_here, part_of, run
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,23 +102,14 @@ def kernel_of(
     Args:
         signatures: by the dtype of the argument ``at``.
     """
-    kernel = _made(function, signatures, at, options)
+    kernel = now_or_later(function, signatures, at, **options)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     if names[-2:] == ("start", "stop"):
         leading = [_BOARD, *[types.int64] * 3, types.boolean]
         divided = {dtype: types.boolean(*leading, *each.args[:-2]) for dtype, each in signatures.items()}
         place = None if at is None else at + len(leading)
-        kernel.by_threads = _made(_divided(kernel, function, names[:-2]), divided, place, {"nogil": True})
+        kernel.by_threads = now_or_later(_divided(kernel, function, names[:-2]), divided, place, nogil=True)
     return kernel
-
-
-def _made(
-    function: Callable[..., Any], signatures: dict[Native | None, Signature], at: int | None, options: dict[str, Any]
-) -> Any:
-    place = later()
-    if place is None:
-        return njit(list(signatures.values()), cache=True, **options)(function)
-    return LoadedLater(function, lambda dtype: njit([signatures[dtype]], cache=True, **options)(function), at, place)
 
 
 def _divided(kernel: Any, function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:

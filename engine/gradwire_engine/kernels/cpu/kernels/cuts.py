@@ -41,7 +41,9 @@ def _loop(operands: int) -> Callable[[Callable[..., Any]], Loop]:
         place = later()
         if place is None:
             return make(list(signatures.values()))
-        return LoadedLater(function, lambda dtype: make([signatures[cast(Native, dtype)]]), 0, place)
+        return LoadedLater(
+            function, lambda dtypes: make([signatures[cast(Native, d)] for d in dtypes]), [*signatures], 0, place
+        )
 
     return compile_
 
