@@ -12,7 +12,7 @@ from gradwire_engine.autograd.engine import Engine
 from gradwire_engine.autograd.plain_derivatives import Recorder
 from gradwire_engine.autograd.tensor import Tensor
 from gradwire_engine.runtime.memory import Limits
-from gradwire_protocol.errors import GraphError, LimitExceeded
+from gradwire_protocol.errors import GraphError, LimitExceeded, TimeExceeded
 
 
 class Long(Engine):
@@ -29,8 +29,13 @@ def gradients(engine: Engine, result: Tensor, *leaves: Tensor, keep: bool = True
     return [g.array.tolist() for g in found]
 
 
-def programs(engine: Engine) -> int:
-    return sum(kind.program is not None for kind in engine.derivatives._kinds.values())
+def programs() -> int:
+    return sum(kind.program is not None for kind in plain_derivatives.KINDS.values())
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_derivatives, "KINDS", {})
 
 
 def test_one_is_written_when_a_node_of_its_kind_is_met_again() -> None:
@@ -38,7 +43,7 @@ def test_one_is_written_when_a_node_of_its_kind_is_met_again() -> None:
     x, y = leaf(engine, 1, 2, 3), leaf(engine, 4, 5, 6)
     for expected in (0, 1, 1):
         assert gradients(engine, x * y, x, y) == [[4, 5, 6], [1, 2, 3]]
-        assert programs(engine) == expected
+        assert programs() == expected
 
 
 def test_one_tensor_as_two_operands_teaches_nothing_wrong() -> None:
@@ -46,10 +51,10 @@ def test_one_tensor_as_two_operands_teaches_nothing_wrong() -> None:
     x, y = leaf(engine, 1, 2, 3), leaf(engine, 4, 5, 6)
     for _ in range(2):
         assert gradients(engine, x * x, x) == [[2, 4, 6]]
-    assert programs(engine) == 0
+    assert programs() == 0
     for _ in range(3):
         assert gradients(engine, x * y, x, y) == [[4, 5, 6], [1, 2, 3]]
-    assert programs(engine) == 1
+    assert programs() == 1
     assert gradients(engine, x * x, x) == [[2, 4, 6]]
 
 
@@ -117,7 +122,7 @@ def test_limits_hold_for_what_is_made_on_the_way() -> None:
                 told.append(f"fits, {engine.account.peak}")
             except LimitExceeded as error:
                 told.append(str(error))
-            count += programs(engine)
+            count += programs()
         refused.append(told)
     assert refused[0] == refused[1]
     assert any("GRADWIRE" in each for each in refused[0])
@@ -130,12 +135,11 @@ def test_compiled_kernels_and_the_default_dtype_have_their_own() -> None:
     x, y = leaf(engine, 1, 2, 3), leaf(engine, 4, 5, 6)
     for _ in range(3):
         gradients(engine, x * y, x, y)
-    before = set(engine.derivatives._kinds)
-    engine.compiled = True
-    gradients(engine, x * y, x, y)
-    assert set(engine.derivatives._kinds) > before
-    engine.call("set_default_dtype", "float64")
-    assert not engine.derivatives._kinds
+    for change in (lambda: setattr(engine, "compiled", True), lambda: engine.call("set_default_dtype", "float64")):
+        before = set(plain_derivatives.KINDS)
+        change()
+        gradients(engine, x * y, x, y)
+        assert set(plain_derivatives.KINDS) > before
 
 
 def test_a_recorded_derivative_goes_the_long_way() -> None:
@@ -154,7 +158,7 @@ def test_numbers_that_never_repeat_do_not_pile_up(monkeypatch: pytest.MonkeyPatc
     x = leaf(engine, 1, 2, 3)
     for number in range(200):
         gradients(engine, engine.call("mul", x, number + 0.5), x)
-        assert len(engine.derivatives._kinds) <= 50
+        assert len(plain_derivatives.KINDS) <= 50
 
 
 def test_one_that_draws_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +178,25 @@ def test_one_that_draws_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reasons == ["op batch_norm_backward"]  # which has several results; asked once
 
 
+def test_sessions_share_them() -> None:
+    for expected in (0, 1, 1):
+        engine = Engine()
+        x, y = leaf(engine, 1, 2, 3), leaf(engine, 4, 5, 6)
+        assert gradients(engine, x * y, x, y) == [[4, 5, 6], [1, 2, 3]]
+        assert programs() == expected
+
+
+def test_a_limit_of_work_holds_for_what_another_session_has_done() -> None:
+    for limit in (0, 1000, 10):
+        engine = Engine(Limits(max_op_work=limit))
+        x = engine.from_numpy(np.ones((7, 9), np.float32))
+        if limit == 10:
+            with pytest.raises(TimeExceeded, match="GRADWIRE_MAX_OP_WORK"):
+                engine.call("mul", x, x)
+        else:
+            engine.call("mul", x, x)
+
+
 def test_derivatives_of_lists_and_views_have_them() -> None:
     engine = Engine()
     x, y = leaf(engine, 1, 2, 3), leaf(engine, 4, 5, 6)
@@ -183,4 +206,4 @@ def test_derivatives_of_lists_and_views_have_them() -> None:
         found = engine.call("grad", [joined], [x, y], [weights])
         assert [g.array.tolist() for g in found] == [[0, 1, 2], [3, 4, 5]]
         assert all(g.storage is weights.storage for g in found)
-    assert programs(engine) == 1
+    assert programs() == 1

@@ -22,16 +22,16 @@ from gradwire_protocol.promotion import DEFAULT_FLOAT
 
 from ..runtime import work
 from ..runtime.arrays import Array, Native, dtype_of, native, widened_native
-from ..runtime.backends import Backends
+from ..runtime.backends import Backends, NumpyBackend
 from ..runtime.deadline import Clock
 from ..runtime.memory import Limits, MemoryAccount
 from ..runtime.random import Generator
 from . import forward, inplace
 from .describing import described, tensors_among
 from .engine_context import ChangeLog, FrameTracer, NodeObserver
+from .known_calls import SHARED, KnownCall, KnownCalls
 from .operands import lay_out, operand, widened, wrapped_number
-from .plain_calls import PlainCall, plain_call
-from .plain_derivatives import PlainDerivatives
+from .plain_calls import plain_call
 from .recording import any_requires_grad, keep_results, make_node, refuse_underived
 from .registry import CONTROLS, WRITING, Row, row
 from .tape import Node
@@ -52,10 +52,6 @@ _TOO_LARGE: Final = (
 )  # fmt: skip
 """What array libraries say of a shape with more dimensions, or extents, than they count to."""
 
-RULE_MEMO_LIMIT: Final = 16_384
-RULE_MEMO_WEIGHT: Final = 2_000_000
-"""Entries of all arguments that the memo holds."""
-
 
 class Engine:
     """Computes for one session.
@@ -70,8 +66,8 @@ class Engine:
             node's name, the position of the record that made it, start and end in ns.
         compiled: whether compiled kernels run where there are any; they must have been loaded. It changes between
             frames only, and a session's journal says where.
-        takes_short_ways: whether plain calls go the short way (:mod:`.plain_calls`), and derivatives of them.
-        derivatives: those that are written down (:mod:`.plain_derivatives`).
+        takes_short_ways: whether plain calls go the short way (:mod:`.plain_calls`), and derivatives of them
+            (:mod:`.plain_derivatives`).
         coarse_products: whether a GPU may round float32 to TF32 in products of matrices.
         undo: told of every change to what was there before the frame, while one runs on the tape.
         clock: of the frame that runs.
@@ -101,9 +97,9 @@ class Engine:
         self.region: NodeObserver | None = None
         self.dual_levels: tuple[int, ...] = ()
         self.duals: dict[int, WeakValueDictionary[int, forward.Tangents]] = {}
-        self._rules: dict[tuple[Any, ...], tuple[Inference, PlainCall | None]] = {}
-        self.derivatives = PlainDerivatives()
-        self._rules_weight = 0
+        self._rules = KnownCalls()
+        if type(self.backends["cpu"]) is not NumpyBackend:
+            self.takes_short_ways = False
         self._seq = 0
         self.position = 0
         self.timeline: list[tuple[int, str, int, int, int]] | None = None
@@ -161,7 +157,7 @@ class Engine:
             return run_batched(self, entry, values)
         op = entry.op
         rule_args, key = described(entry, values)
-        inferred, plain = self._rules.get(key) or self._prepared(entry, rule_args, key)
+        inferred, plain, _ = self._rules.get(key) or self._known(entry, rule_args, key)
         if inferred.check is not None:
             inferred.check(*values)
             if self.tracer is not None:
@@ -205,36 +201,34 @@ class Engine:
 
     def _infer(self, entry: Row, rule_args: list[Any]) -> Inference:
         key = (entry, *rule_args, *[type(rule_args[i]) for i in entry.number_at])
-        return self._prepared(entry, rule_args, key)[0]
+        return (self._rules.get(key) or self._known(entry, rule_args, key)).inferred
 
-    def _prepared(
-        self, entry: Row, rule_args: list[Any], key: tuple[Any, ...]
-    ) -> tuple[Inference, PlainCall | None]:  # fmt: skip
-        """What the rule says, and the short way of the call if it has one."""
-        found = self._rules.get(key)
+    def _known(self, entry: Row, rule_args: list[Any], key: tuple[Any, ...]) -> KnownCall:
+        """What the rule says, and the short way of the call if it has one, for a key that is new here."""
+        common = (self.default_dtype, self.takes_short_ways, *key)
+        found = SHARED.get(common)
+        known = found is not None
         if found is None:
             if self.default_dtype is not DEFAULT_FLOAT.get():
                 DEFAULT_FLOAT.set(self.default_dtype)
             inferred = entry.op.infer(rule_args)
-            # What is over the limit does not enter the memo: so it is checked here once, and nowhere again.
-            work.check(entry.op, rule_args, inferred, self.account)
-            found = inferred, plain_call(self, entry, rule_args, inferred) if self.takes_short_ways else None
-            # Arguments may be long: sizes of a thousand pieces, or an equation of a megabyte.
-            self._rules_weight += 32 + sum(len(v) for v in rule_args if type(v) in (tuple, str))
-            if len(self._rules) >= RULE_MEMO_LIMIT or self._rules_weight > RULE_MEMO_WEIGHT:
-                self._rules.clear()
-                self._rules_weight = 0
-            self._rules[key] = found
+            plain = plain_call(self, entry, rule_args, inferred) if self.takes_short_ways else None
+            found = KnownCall(inferred, plain, None)
+        # What is over the limit does not enter the memo: so it is checked here once, and nowhere again.
+        steps = work.check(entry.op, rule_args, found.inferred, self.account, found.steps)
+        if not known and not entry.op.control:
+            SHARED.keep(common, found._replace(steps=steps), rule_args)
+        self._rules.keep(key, found, rule_args)
         return found
 
     def forget_rules(self) -> None:
         """Empty the memo, after the default dtype changed."""
         self._rules.clear()
-        self.derivatives.clear()
 
     def is_plain(self, entry: Row, values: list[Any]) -> bool:
         """Whether a call of an op has the short way."""
-        return self._prepared(entry, *described(entry, values))[1] is not None
+        rule_args, key = described(entry, values)
+        return (self._rules.get(key) or self._known(entry, rule_args, key)).plain is not None
 
     # Compute
 

@@ -132,7 +132,6 @@ class EngineContext(Protocol):
     undo: ChangeLog | None
     clock: Clock
     takes_short_ways: bool
-    derivatives: Any
     _seq: int
 
     @property

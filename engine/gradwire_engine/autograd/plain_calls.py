@@ -9,7 +9,7 @@ once more: these kernels change nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,13 +19,16 @@ from gradwire_protocol.promotion import ScalarKind
 from ..runtime.arrays import native, widened_native
 from ..runtime.backends import NumpyBackend
 from .engine_context import EngineContext
-from .operands import UNDONE, wrapped_number
+from .operands import UNDONE, lay_out, wrapped_number
 from .recording import any_requires_grad, keep_results, make_node
 from .registry import Row
-from .tensor import Tensor
+from .tensor import Storage, Tensor
 from .written_functions import laid_out, written
 
 Function = Callable[[EngineContext, list[Any], list[Any]], Tensor | None]
+
+WORTH_WRITING: Final = 3
+"""Calls after which a function is written: programs whose shapes never repeat make each call once or twice."""
 
 
 class PlainCall:
@@ -37,10 +40,23 @@ class PlainCall:
         tensors, lists, integers: which arguments are tensors, lists of them, and integers that the dtype may wrap.
         carrying: which arguments may have a history.
         derived: whether its result has a history where an operand has.
-        written: the same as a function, with compiled kernels and without, once it has been called so.
+        met: how often it was called before that.
+        written: the same as a function, with compiled kernels and without, once it has been called some times.
     """
 
-    __slots__ = ("before", "carrying", "derived", "inferred", "integers", "lists", "out", "row", "tensors", "written")
+    __slots__ = (
+        "before",
+        "carrying",
+        "derived",
+        "inferred",
+        "integers",
+        "lists",
+        "met",
+        "out",
+        "row",
+        "tensors",
+        "written",
+    )
 
     def __init__(self, row: Row, described: list[Any], inferred: Inference) -> None:
         self.row = row
@@ -55,17 +71,55 @@ class PlainCall:
             [i for i in row.differentiable if i in self.tensors and described[i].dtype.carries_gradient]
         )
         self.derived = row.has_derivative and self.out.dtype.carries_gradient
+        self.met = 0
         self.written: dict[bool, Function] = {}
 
     def run(self, engine: EngineContext, values: list[Any], rule_args: list[Any]) -> Tensor | None:
         """The result, or None where the call has to go the long way. ``rule_args`` may become the node's own."""
         function = self.written.get(engine.compiled)
         if function is None:
+            self.met += 1
+            if self.met <= WORTH_WRITING:
+                return self._unwritten(engine, values, rule_args)
             function = self.written[engine.compiled] = self._function(engine.compiled)
         try:
             return function(engine, values, rule_args)
         except UNDONE:
             return None
+
+    def _unwritten(self, engine: EngineContext, values: list[Any], rule_args: list[Any]) -> Tensor | None:
+        """What the function does that :meth:`_function` writes."""
+        row, out, account = self.row, self.out, engine.account
+        if not account.fits(out.nbytes):
+            return None
+        arguments = [*self.before, *values]
+        shift = len(self.before)
+        for i in self.tensors:
+            arguments[i + shift] = values[i].array
+        for i in self.lists:
+            arguments[i + shift] = [None if v is None else v.array for v in values[i]]
+        compute = self.inferred.compute
+        if compute is not None:
+            for i in self.integers:
+                arguments[i + shift] = wrapped_number(values[i], compute)
+        operands = [values[i].array for i in self.tensors]
+        for i in self.lists:
+            operands.extend([v.array for v in values[i] if v is not None])
+        try:
+            compiled = row.compiled if engine.compiled else None
+            array = NotImplemented if compiled is None else compiled(*arguments)
+            if array is NotImplemented and row.kernel is not None:
+                array = row.kernel(*arguments)
+            array = lay_out(array, out, engine.backends["cpu"], operands)
+        except UNDONE:
+            return None
+        result = Tensor(engine, array, out, Storage(array, account))
+        if self.derived and engine.grad_enabled and any_requires_grad(row, values):
+            node = result.history = make_node(engine, row, rule_args, values, self.inferred, self.inferred.outs)
+            keep_results(node, [result])
+        if engine.inference:
+            result.inference = True
+        return result
 
     def _function(self, compiled: bool) -> Function:
         row, out, inferred = self.row, self.out, self.inferred

@@ -35,7 +35,7 @@ Program = Callable[["EngineContext", Node, Gradients], Gradients | None]
 """The gradients of a node, or None where they have to be computed the long way."""
 Derivative = Callable[[Node, "EngineContext", Gradients, list[bool]], Gradients]
 
-MOST_KINDS: Final = 4_096
+MOST_KINDS: Final = 8_192
 MOST_TRIES: Final = 4
 MOST_STEPS: Final = 40
 LONGEST_ARGUMENT: Final = 64
@@ -58,37 +58,29 @@ class _Kind:
         self.hopeless = False
 
 
-class PlainDerivatives:
-    """The derivatives that are written down in one engine, by kind of node."""
+KINDS: Final[dict[tuple[Any, ...], _Kind]] = {}
+"""The kinds of nodes that were met, for all sessions of the process: nothing of a session is in a program."""
 
-    __slots__ = ("_kinds",)
 
-    def __init__(self) -> None:
-        self._kinds: dict[tuple[Any, ...], _Kind] = {}
-
-    def clear(self) -> None:
-        """Forget all, after what derivatives depend on changed."""
-        self._kinds.clear()
-
-    def kind(self, engine: EngineContext, node: Node, grads: Gradients, needed: list[bool]) -> _Kind | None:
-        """The kind of a node, where a derivative of that kind may have a short way."""
-        row, values = node.row, node.values
-        if (
-            engine.grad_enabled or engine.inference or engine.tracer is not None or engine.dual_levels
-            or engine.batched or engine.region is not None or not engine.takes_short_ways
-        ):  # fmt: skip
-            return None
-        key = (
-            row, engine.compiled, *needed, *[None if g is None else g.meta for g in grads], *node.outs, *values,
-            *[_apart(values[i]) for i in row.fractions_at],
-        )  # fmt: skip
-        found = self._kinds.get(key)
-        if found is None:
-            if len(self._kinds) >= MOST_KINDS:  # of a program whose numbers never repeat
-                self._kinds.clear()
-            found = self._kinds[key] = _Kind()
-            found.hopeless = any(type(v) in (tuple, str) and len(v) > LONGEST_ARGUMENT for v in values)
-        return None if found.hopeless else found
+def _kind(engine: EngineContext, node: Node, grads: Gradients, needed: list[bool]) -> _Kind | None:
+    """The kind of a node, where a derivative of that kind may have a short way."""
+    row, values = node.row, node.values
+    if (
+        engine.grad_enabled or engine.inference or engine.tracer is not None or engine.dual_levels
+        or engine.batched or engine.region is not None or not engine.takes_short_ways
+    ):  # fmt: skip
+        return None
+    key = (
+        row, engine.compiled, engine.default_dtype, *needed, *[None if g is None else g.meta for g in grads],
+        *node.outs, *values, *[_apart(values[i]) for i in row.fractions_at],
+    )  # fmt: skip
+    found = KINDS.get(key)
+    if found is None:
+        if len(KINDS) >= MOST_KINDS:  # of programs whose numbers never repeat
+            KINDS.clear()
+        found = KINDS[key] = _Kind()
+        found.hopeless = any(type(v) in (tuple, str) and len(v) > LONGEST_ARGUMENT for v in values)
+    return None if found.hopeless else found
 
 
 def _apart(value: Any) -> Any:
@@ -336,8 +328,7 @@ def by_short_way(
     engine: EngineContext, node: Node, grads: Gradients, needed: list[bool], long_way: Derivative
 ) -> Gradients:
     """The gradients of a node: by a program, where there is one for its kind. Where there may be, one is made."""
-    derivatives: PlainDerivatives = engine.derivatives
-    kind = derivatives.kind(engine, node, grads, needed)
+    kind = _kind(engine, node, grads, needed)
     if kind is None:
         return long_way(node, engine, grads, needed)
     if kind.program is not None:

@@ -19,7 +19,7 @@ from .operands import UNDONE, lay_out
 from .tape import Node, SavedTensor, edge_of
 from .tensor import Storage, Tensor
 
-TEXTS_KEPT: Final = 4_096
+TEXTS_KEPT: Final = 2_048
 
 WORDS: Final[dict[str, Any]] = {
     "Node": Node, "SavedTensor": SavedTensor, "Storage": Storage, "Tensor": Tensor, "UNDONE": UNDONE,

@@ -57,8 +57,13 @@ def steps(op: Op, values: list[Any], inferred: Inference) -> int:
     return count + SHARED * sum(map(shared, metas))
 
 
-def check(op: Op, values: list[Any], inferred: Inference, account: MemoryAccount) -> None:
-    """Check that an op is no more work than it may be.
+def check(
+    op: Op, values: list[Any], inferred: Inference, account: MemoryAccount, count: int | None = None
+) -> int | None:  # fmt: skip
+    """Check that an op is no more work than it may be. Returns its steps, where there is a limit.
+
+    Args:
+        count: its steps, where they are known.
 
     Raises:
         LimitExceeded: when already its results are too large.
@@ -66,11 +71,13 @@ def check(op: Op, values: list[Any], inferred: Inference, account: MemoryAccount
     """
     most = account.limits.max_op_work
     if not most or inferred.offsets is not None:
-        return
-    count = steps(op, values, inferred)
+        return None
+    if count is None:
+        count = steps(op, values, inferred)
     if count > most:
         account.check_op(op.name, inferred.outs, inferred.scratch)
         check_steps(op.name, count, most)
+    return count
 
 
 def check_steps(name: str, count: int, most: int) -> None:
