@@ -67,7 +67,7 @@ def _kind(engine: EngineContext, node: Node, grads: Gradients, needed: list[bool
     row, values = node.row, node.values
     if (
         engine.grad_enabled or engine.inference or engine.tracer is not None or engine.dual_levels
-        or engine.batched or engine.region is not None or not engine.takes_short_ways
+        or engine.batched or engine.region is not None or not engine.takes_short_ways or node.outs[0].device != "cpu"
     ):  # fmt: skip
         return None
     key = (
@@ -110,7 +110,7 @@ class Recorder:
         self._largest = 0
         self._grads = list(grads)
         self._pending: list[Any] | None = None
-        self._call: tuple[str, list[int]] | None = None
+        self._call: tuple[str, list[int], bool] | None = None
         for k, gradient in enumerate(grads):
             if gradient is not None:
                 self._bring(gradient, f"grad {k}", f"grads[{k}]", None)
@@ -160,15 +160,17 @@ class Recorder:
         used: list[int] = []
         words = [self._word(at, k, argument, used) for k, argument in enumerate(arguments)]
         if not self.failed:
-            self._call = f"f{at}({', '.join(words)})", used
+            self._call = f"f{at}({', '.join(words)})", used, applies
 
     def laid_out(self, i: int, raw: Array, data: Array, out: Meta, operands: list[Tensor]) -> None:
         if self._call is None:
             return
-        (expression, used), self._call = self._call, None
+        (expression, used, machine), self._call = self._call, None
         at = self._add(data, "step")
         self._largest = max(self._largest, out.nbytes)
         self._lines.append(f"a{at} = {expression}")
+        if machine:  # it may decline arrays that lie in another way than their metas say
+            self._lines += [f"if a{at} is NotImplemented:", "    return None"]
         self._lines += laid_out(at, out, [f"a{k}" for k in used], self._names)
 
     def written(self, target: Array, raw: Array) -> None:
