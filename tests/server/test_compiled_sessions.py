@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradwire
 import gradwire_engine.ops  # noqa: F401  (engines run what is registered)
 from gradwire_engine.autograd.engine import Engine
 from gradwire_engine.kernels.cpu import toolchain
@@ -19,6 +20,7 @@ from gradwire_protocol.frames import Frame
 from gradwire_server import cli
 from gradwire_server.durable.records import Kind, Reader
 from gradwire_server.hosting.runner import Runner
+from gradwire_server.hosting.session_thread import HEAVY_BYTES
 from gradwire_server.http.shortcut_frames import ShortcutFrame
 from tests.live_server import live_server
 from tests.server.story import BASE, CLIENT, fingerprint, forget_commits, new_runner, spec
@@ -243,3 +245,23 @@ def test_a_cache_is_filled_before_the_first_start(
     assert cli.main(["warm"]) == cli.EXIT_UNABLE
     assert len(filled) == 1
     assert str(tmp_path) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize("loading", [False, True])
+def test_a_session_that_holds_much_waits_for_kernels_that_are_being_loaded(
+    heavy: bool, loading: bool, monkeypatch: Any
+) -> None:
+    """In a new process, for a second; not for kernels that are being compiled, and small sessions never."""
+    waited: list[float] = []
+    state = toolchain._Toolchain()
+    state.state, state.loading = "preparing", loading
+    monkeypatch.setattr(state.over, "wait", waited.append)
+    monkeypatch.setattr(toolchain, "_shared", state)
+    with live_server() as server, gradwire.connect(server.url, server.api_key) as session:
+        x = gradwire.zeros(HEAVY_BYTES // 4 if heavy else 4)
+        session.synchronize()
+        waited.clear()
+        assert float((x + 1).sum()) > 0
+    assert bool(waited) == (heavy and loading)
+    assert set(waited) <= {toolchain.LOADING_S}

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import structlog
 from structlog.contextvars import bind_contextvars
 
+from gradwire_engine.kernels.cpu import toolchain
 from gradwire_engine.runtime.backends import available_devices, expect_any_float
 from gradwire_protocol.errors import GradwireError, InternalError, SessionGone, Unavailable
 
@@ -33,6 +34,10 @@ GROUP_BYTES: Final = 8 << 20
 
 NOTES_KEPT: Final = 256
 """Measurements of commits and snapshots kept until the next frame's statistics carry them."""
+
+HEAVY_BYTES: Final = 1 << 20
+"""What a session holds whose frames are worth a wait of a second, in a new process, for kernels that are being loaded:
+a step of training by NumPy, beside a thread that loads them, takes longer."""
 
 log = structlog.get_logger("gradwire.host")
 
@@ -161,6 +166,8 @@ class SessionThread:
         self._post(settle, opened, None, None)
         running = True
         while running and (job := self._jobs.get()) is not None:
+            if toolchain.loading() and type(job) is FrameJob and runner.session.engine.account.live >= HEAVY_BYTES:
+                toolchain.await_loading()
             outcomes, running = self._context.run(self._group, runner, job)
             # After this call, the event loop may own the session.
             self._deliver(outcomes)

@@ -37,6 +37,9 @@ State = Literal["idle", "preparing", "ready", "failed"]
 COMPILING_S: Final = 900.0
 """After this long a child that compiles is given up."""
 
+LOADING_S: Final = 3.0
+"""How long somebody waits at most who waits for kernels that need not be compiled."""
+
 FOOTPRINT_BYTES: Final = 256 << 20
 """Memory of a process that Numba and the loaded kernels take at most."""
 
@@ -62,6 +65,7 @@ class _Toolchain:
         self.mode: Mode = "off"
         self.cache: Path | None = None
         self.state: State = "idle"
+        self.loading = False
         self.reason = ""
         self.seconds = 0.0
         self.lock = threading.Lock()
@@ -108,6 +112,17 @@ def wait(timeout_s: float | None = None) -> bool:
     return ready()
 
 
+def loading() -> bool:
+    """Whether kernels that the cache has are about to be there."""
+    return _shared.loading
+
+
+def await_loading() -> None:
+    """Wait while that is so."""
+    if _shared.loading:
+        _shared.over.wait(LOADING_S)
+
+
 def describe() -> dict[str, Any]:
     """``mode``, ``state``, why it failed, and how long it took."""
     return {
@@ -117,10 +132,12 @@ def describe() -> dict[str, Any]:
 
 def _prepare() -> None:
     began = time.monotonic()
+    _shared.loading = True
     try:
         _check_executable()
         folder = _cache_folder(_shared.cache)
         if not _complete(folder):
+            _shared.loading = False
             log.info("compiling kernels for this processor at low priority, into %s; NumPy computes until then", folder)
             _compile_elsewhere(folder)
         load(folder)
@@ -133,6 +150,7 @@ def _prepare() -> None:
         _shared.state = "ready"
     finally:
         _shared.seconds = time.monotonic() - began
+        _shared.loading = False
         _shared.over.set()
 
 
