@@ -26,6 +26,8 @@ ROUNDS: Final = 3
 SECONDS: Final = 10.0
 MEMORY_STEPS: Final = 20
 
+_ROOT: Final = Path(__file__).parents[1]
+
 Answer = dict[str, float]
 
 
@@ -81,7 +83,7 @@ def _child(library: str, model: str, seconds: float, settings: Mapping[str, str]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GRADWIRE_")} | settings
     command = [sys.executable, "-m", "benchmarks.fresh", library, model, str(seconds)]
     began = time.time()
-    answered = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    answered = subprocess.run(command, env=environment, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True)
     answer: Answer = json.loads(answered.stdout.splitlines()[-1])
     answer["loss"] -= began
     return answer

@@ -6,7 +6,18 @@ import pytest
 
 from .quick_runs import check
 
-NAMES = ("traffic", "record", "server_op", "autograd", "transfer", "durability", "sessions", "schedulers", "cold")
+NAMES = (
+    "traffic",
+    "record",
+    "server_op",
+    "autograd",
+    "transfer",
+    "durability",
+    "sessions",
+    "schedulers",
+    "cold",
+    "fresh",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
