@@ -247,9 +247,8 @@ def taken_together(images: int, each: int, lanes: int, most: int) -> int:
     """How many images are gathered together, with so many outputs each: what keeps all threads busy for the shortest
     time. No sum depends on it."""
 
-    def steps(
-        count: int,
-    ) -> float:  # three vectors are taken at a time, and each time costs as much as a quarter of one
+    def steps(count: int) -> float:
+        # Three vectors are taken at a time, and each time costs as much as a quarter of one.
         vectors = -(-count * each // lanes)
         return vectors + -(-vectors // 3) / 4 if count else 0.0
 
