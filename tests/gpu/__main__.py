@@ -4,24 +4,36 @@ It compiles every CUDA source, then compares hot ops with PyTorch on the same de
 launches, plans with the tape bit by bit, and every op with samples on CuPy with NumPy. ``--bench`` also times the
 engine against PyTorch and writes ``benchmarks/results/gpu.md``; ``--only bench`` does only that.
 
-It needs no server and no network; only plans need pytest and the client. It needs Python with NumPy, ml_dtypes,
-PyTorch (samples are torch tensors) and CuPy, a GPU, and the sources on the path. The last line is ``N passed, N
-failed``. Exit status: 1 if something failed, 3 if something is missing and nothing could be checked.
+It needs no network. It needs a GPU, Python with NumPy, ml_dtypes, msgspec, PyTorch (samples are torch tensors) and
+CuPy, and the sources on the path; plans also need pytest and the client's packages, and models the server's. The last
+line is ``N passed, N failed``. Exit status: 1 if something failed, 3 if something is missing and nothing could be checked.
+
+Most of the time goes to compiling kernels, which uses one core, so the checks are divided among ``--jobs`` processes.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import subprocess
 import sys
+import tempfile
+import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import IO
+
     from tests.gpu.parity import Checks
 
 NOTHING_CHECKED = 3
-NEEDED = ("numpy", "ml_dtypes", "torch", "gradwire_protocol", "gradwire_engine")
-PARTS = ("sources", "torch", "graphs", "plans", "ops", "bench")
+NEEDED = ("numpy", "ml_dtypes", "msgspec", "torch", "gradwire_protocol", "gradwire_engine")
+PARTS = ("sources", "torch", "graphs", "plans", "served", "ops", "bench")
+WHOLE = tuple(part for part in PARTS if part not in ("ops", "bench"))
+"""What one process runs as a whole."""
+MOST_JOBS = 12
 DTYPES = ("float32", "bfloat16", "complex64", "int64", "bool")
 
 
@@ -49,58 +61,106 @@ def main() -> int:
     parser.add_argument("--only", choices=PARTS, help="one part of the checks")
     parser.add_argument("--bench", action="store_true", help="time the engine against PyTorch, too")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that the benchmarks run")
+    parser.add_argument("--share", default="1/1", metavar="K/N", help="the K-th of N shares of the ops")
+    parser.add_argument("--jobs", type=int, help="processes that share the checks (default: by the cores)")
+    parser.add_argument("--limit", type=float, default=3000, help="seconds after which what still runs is ended")
     options = parser.parse_args()
     reason = missing(options.device)
     if reason is not None:
         print(f"nothing was checked: {reason}")
         return NOTHING_CHECKED
+    chosen = bool(options.only or options.k) or options.share != "1/1"
+    jobs = options.jobs or (1 if chosen else max(1, min(MOST_JOBS, (os.cpu_count() or 1) - 2)))
+    if jobs > 1:
+        passed, failed = _divided(options, jobs)
+    else:
+        passed, failed = _checked(options)
+    if options.bench or options.only == "bench":
+        failed += _bench(options.device, options.quick)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def _checked(options: argparse.Namespace) -> tuple[int, int]:
+    """Run the checks in this process. Returns how many passed and failed."""
     from tests.gpu.parity import Checks
     from tests.samples import ALL
 
     dtypes = ALL if options.dtypes == "all" else tuple(options.dtypes.split(","))
     checks = Checks(options.device, dtypes, options.seed)
-    parts = [options.only] if options.only else ["ops"] if options.k else [p for p in PARTS if p != "bench"]
-    parts += ["bench"] if options.bench and "bench" not in parts else []
-    for part in parts:
+    alone = ["ops"] if options.k or options.share != "1/1" else [p for p in PARTS if p != "bench"]
+    for part in [options.only] if options.only else alone:
         if part == "ops":
-            checks.run(options.k)
-        elif part == "bench":
-            _bench(options.device, options.quick)
-        else:
+            at, _, of = options.share.partition("/")
+            checks.run(options.k, (int(at) - 1, int(of)))
+        elif part != "bench":
             _part(part, checks, options.device)
-    print(f"{checks.passed} passed, {checks.failed} failed")
-    return 1 if checks.failed else 0
+    return checks.passed, checks.failed
+
+
+def _divided(options: argparse.Namespace, jobs: int) -> tuple[int, int]:
+    """Run the checks in so many processes at a time, and show what each printed when it is done."""
+    same = ["--device", options.device, "--seed", str(options.seed), "--dtypes", options.dtypes]
+    shares = max(1, 2 * jobs - len(WHOLE))
+    waiting = [["--only", part] for part in WHOLE]
+    waiting += [["--only", "ops", "--share", f"{k}/{shares}"] for k in range(1, shares + 1)]
+    running: list[tuple[list[str], subprocess.Popen[bytes], IO[bytes], float]] = []
+    passed = failed = 0
+    until = time.monotonic() + options.limit
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            arguments, output = waiting.pop(0), tempfile.TemporaryFile()  # noqa: SIM115 (closed where it is read)
+            command = [sys.executable, "-m", "tests.gpu", "--jobs", "1", *same, *arguments]
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            running.append((arguments, process, output, time.perf_counter()))
+        time.sleep(0.1)
+        for each in list(running):
+            arguments, process, output, began = each
+            if process.poll() is None and time.monotonic() < until:
+                continue
+            process.kill()
+            running.remove(each)
+            with output:
+                output.seek(0)
+                text = output.read().decode(errors="replace").rstrip()
+            counts = re.search(r"(\d+) passed, (\d+) failed$", text)
+            print(f"{' '.join(arguments)} ({time.perf_counter() - began:.0f} s):\n{text}", flush=True)
+            if counts is None:
+                print(f"FAILED {' '.join(arguments)}: ended with {process.wait()} before its end", flush=True)
+            passed += int(counts[1]) if counts else 0
+            failed += int(counts[2]) if counts else 1
+    return passed, failed
 
 
 def _part(part: str, checks: Checks, device: str) -> None:
     """Run the checks of one part that are no samples of ops."""
-    from tests.gpu import against_torch, graphs, plans, sources
+    from tests.gpu import against_torch, graphs, plans, served, sources
 
     if part == "graphs" and device == "cpu":
         print("graphs: not checked, they need a GPU")
         return
-    if part == "plans" and plans.missing():
-        print(f"plans: not checked, this Python lacks {plans.missing()}")
+    absent = {"plans": plans.missing, "served": served.missing}.get(part, str)()
+    if absent:
+        print(f"{part}: not checked, this Python lacks {absent}")
         return
     before = checks.passed, checks.failed
-    found = {
-        "sources": lambda: sources.checks(device), "torch": lambda: against_torch.checks(device),
-        "graphs": lambda: graphs.checks(device), "plans": lambda: plans.checks(device),
-    }[part]()  # fmt: skip
-    for label, check in found:
+    parts = {"sources": sources, "torch": against_torch, "graphs": graphs, "plans": plans, "served": served}
+    for label, check in parts[part].checks(device):
         checks.check(label, check)
     print(f"{part}: {checks.passed - before[0]} passed, {checks.failed - before[1]} failed", flush=True)
 
 
-def _bench(device: str, quick: bool) -> None:
+def _bench(device: str, quick: bool) -> int:
+    """Time everything and write the page. Returns how many groups of rows could not be timed."""
     from tests.gpu import bench
 
-    text = bench.run(device, quick)
+    text, broken = bench.run(device, quick)
     if device != "cpu" and not quick:
         bench.RESULTS.write_text(text, encoding="utf-8")
         print(f"written: {bench.RESULTS}")
     else:
         print(text)
+    return broken
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import platform
 import time
+import traceback
 from collections.abc import Callable
+from functools import wraps
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
@@ -17,12 +19,14 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from benchmarks.models import MODELS
+from benchmarks.servers import session
 
 from gradwire_engine.autograd.engine import Engine
 from gradwire_engine.autograd.tensor import Tensor
 from gradwire_engine.runtime.backends import Backends, DevicePool
 from gradwire_protocol import dtypes
-from tests.gpu import plans
+from tests.gpu import plans, served
 from tests.gpu.parity import upload
 
 Work = Callable[[], Any]
@@ -81,27 +85,46 @@ class Bench:
         return mine, theirs
 
 
-def run(device: str, quick: bool = False) -> str:
-    """All rows, as a page."""
+def _without_gradients(group: Callable[[Bench, Engine], None]) -> Callable[[Bench, Engine], None]:
+    @wraps(group)
+    def run(bench: Bench, engine: Engine) -> None:
+        engine.grad_enabled = False
+        try:
+            with torch.no_grad():
+                group(bench, engine)
+        finally:
+            engine.grad_enabled = True
+
+    return run
+
+
+def run(device: str, quick: bool = False) -> tuple[str, int]:
+    """All rows, as a page, and how many groups of rows failed. The other groups' figures remain valid."""
     bench = Bench(device, quick)
-    engine = bench.engine
-    engine.grad_enabled = False
-    with torch.no_grad():
-        _products(bench, engine)
-        _kernels(bench, engine)
-    engine.grad_enabled = True
+    broken = 0
+    for group in (_products, _kernels, _taped, _planned, _served):
+        began = time.perf_counter()
+        try:
+            group(bench, bench.engine)
+        except Exception:
+            broken += 1
+            print(f"FAILED bench: {group.__name__.strip('_')}")
+            traceback.print_exc()
+        print(f"{group.__name__.strip('_')}: {time.perf_counter() - began:.0f} s", flush=True)
+    return page(bench), broken
+
+
+def _taped(bench: Bench, _: Engine) -> None:
     for name, make in (("MLP 784-256-10, batch 128, SGD", mlp_steps), ("GPT block d 128, T 64, B 8, AdamW", gpt_steps)):
         mine, theirs = make(bench)
         bench.row(f"step: {name}", mine, theirs)
+
+
+def _planned(bench: Bench, _: Engine) -> None:
+    """Steps as frames of the client, run by plans: decoded, applied, the loss read and encoded."""
     if plans.missing():
         print(f"steps by plans: not timed, this Python lacks {plans.missing()}")
-    else:
-        _planned(bench)
-    return page(bench)
-
-
-def _planned(bench: Bench) -> None:
-    """Steps as frames of the client, run by plans: decoded, applied, the loss read and encoded."""
+        return
     for name, program in (("mlp", plans.mlp), ("gpt", plans.gpt)):
         step, ran = plans.steps(bench.device, program)
         label = f"step by plan, loss read: {name.upper()}"
@@ -109,6 +132,23 @@ def _planned(bench: Bench) -> None:
         print(f"  {ran.describe()}")
 
 
+def _served(bench: Bench, _: Engine) -> None:
+    """Models that people train, from a client through a server on loopback; the loss is read every ten steps."""
+    if served.missing():
+        print(f"served models: not timed, this Python lacks {served.missing()}")
+        return
+    names = list(MODELS)[: 1 if bench.quick else None]
+    with served.server() as running, session(running), served.defaults(bench.device):
+        for name in names:
+            try:
+                ours, theirs = (served.ten_steps(training) for training in served.both(name))
+                bench.row(f"served, ten steps: {name}", ours, theirs, 5)
+            except Exception:
+                print(f"FAILED bench: {name}")
+                traceback.print_exc()
+
+
+@_without_gradients
 def _products(bench: Bench, engine: Engine) -> None:
     n = 64 if bench.quick else 4096
     for label, dtype, coarse in (
@@ -132,6 +172,7 @@ def _products(bench: Bench, engine: Engine) -> None:
         )
 
 
+@_without_gradients
 def _kernels(bench: Bench, engine: Engine) -> None:
     rows, cols = (16, 64) if bench.quick else (8192, 1024)
     x, y = bench.pair(rows, cols)

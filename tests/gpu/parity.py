@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+import traceback
 import warnings
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -30,6 +32,10 @@ BROKEN_DEVICE = ("CUDARuntimeError", "CUDADriverError")
 """After one of these, e.g. an access outside of memory, every later call fails too."""
 
 
+INNERMOST = 6
+"""Calls that are shown of a failure."""
+
+
 class DeviceBrokenError(Exception):
     """The GPU is in a state in which no further check means anything."""
 
@@ -49,23 +55,28 @@ class Checks:
         self.passed = 0
         self.failed = 0
 
-    def run(self, only: str = "") -> None:
-        """Check the ops whose name contains ``only``, family by family, then training."""
+    def run(self, only: str = "", share: tuple[int, int] = (0, 1)) -> None:
+        """Check the ops whose name contains ``only``, family by family, then training.
+
+        Args:
+            share: (k, n) checks only the k-th of every n ops; the first share has what is checked once.
+        """
+        at, of = share
         samples = load()
         families: dict[str, list[Op]] = {}
-        for op in TABLE.values():
-            if only in op.name and op.base is None and op.name in samples:
-                families.setdefault(op.family, []).append(op)
+        sampled = [op for op in TABLE.values() if only in op.name and op.base is None and op.name in samples]
+        for op in sampled[at::of]:
+            families.setdefault(op.family, []).append(op)
         unsampled = [o.name for o in TABLE.values() if not o.control and o.base is None and o.name not in samples]
         try:
             for family in sorted(families):
                 self._family(family, families[family], samples)
-            if not only:
+            if not only and not at:
                 self.check("training: an MLP", lambda: compare_training(self.device, mlp))
                 self.check("training: a CNN", lambda: compare_training(self.device, cnn))
         except DeviceBrokenError as error:
             print(f"stopped: {error}")
-        if unsampled and not only:
+        if unsampled and not only and not at:
             print(f"not checked, since they have no samples: {', '.join(unsampled)}")
 
     def _family(self, family: str, ops: list[Op], samples: dict[str, list[Samples]]) -> None:
@@ -90,7 +101,7 @@ class Checks:
                 function()
         except Exception as error:
             self.failed += 1
-            print(f"FAILED {label}: {type(error).__name__}: {error}", flush=True)
+            print(f"FAILED {label}: {type(error).__name__}: {error}\n{_where(error)}", flush=True)
             if type(error).__name__ in BROKEN_DEVICE:
                 raise DeviceBrokenError(f"the device failed in {label}, later checks would say nothing") from error
         else:
@@ -106,6 +117,14 @@ class Checks:
                     if type(error).__name__ in BROKEN_DEVICE:
                         raise
                     raise AssertionError(f"{type(error).__name__} on {sample!r}: {error}") from error
+
+
+def _where(error: BaseException) -> str:
+    """The innermost calls of an error and of what caused it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    frames = traceback.extract_tb(error.__traceback__)[-INNERMOST:]
+    return "\n".join(f"    {Path(f.filename).name}:{f.lineno} {f.name}: {f.line}" for f in frames)
 
 
 class Side:
