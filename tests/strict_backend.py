@@ -2,7 +2,8 @@
 
 Its arrays wrap NumPy's and refuse what CuPy's refuse: implicit conversion to ``numpy.ndarray``, and use in NumPy
 functions. Its ``xp`` offers NumPy's functions as far as CuPy 14.2 has them, with CuPy's parameters, on these arrays
-only. Code that passes here can still fail on a GPU; code that fails here will.
+only, with CuPy's values where a run on a GPU found others (``VALUES``). Code that passes here can still fail on a GPU;
+code that fails here will.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import sys
 import types
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
+import scipy.special
 
 from gradwire_engine.runtime.backends import NumpyBackend
 from gradwire_protocol.dtypes import DType
@@ -82,7 +85,51 @@ METHODS = frozenset(
 )
 # What only adds up and multiplies: CuPy's other ufuncs have no reduce and no accumulate.
 REDUCING = {np.add: ("reduce", "accumulate"), np.multiply: ("reduce", "accumulate")}
-SCATTERING = (np.add, np.subtract, np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
+# The dtypes that ``ufunc.at`` takes.
+_WHOLE = "iIlLqQ"
+SCATTERING: dict[Any, str] = {
+    np.add: _WHOLE + "efd", np.subtract: "iI", np.maximum: _WHOLE + "fd", np.minimum: _WHOLE + "fd",
+    np.bitwise_and: _WHOLE, np.bitwise_or: _WHOLE, np.bitwise_xor: _WHOLE,
+}  # fmt: skip
+WITHOUT_COMPLEX = frozenset("logical_and logical_or logical_xor logical_not".split())
+
+
+# Functions whose values differ from those of NumPy and SciPy.
+
+
+def _arg_extreme(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Of several NaN any is found: here the last one."""
+
+    def find(x: Any, axis: int | None = None, **kwargs: Any) -> Any:
+        if x.dtype.kind != "f" or not x.size:
+            return function(x, axis=axis, **kwargs)
+        axis, x = (0, x.reshape(-1)) if axis is None else (axis, x)
+        missing = np.isnan(x)
+        last = x.shape[axis] - 1 - np.flip(missing, axis).argmax(axis, **kwargs)
+        return np.where(missing.any(axis, **kwargs), last, function(x, axis=axis, **kwargs))
+
+    return find
+
+
+def _at_infinity(name: str, value: float) -> Callable[..., Any]:
+    """A Bessel function with a value where SciPy's is NaN."""
+    function = getattr(scipy.special, name)
+    return lambda x: np.where(np.isposinf(x), x.dtype.type(value), function(x))
+
+
+def _scaled(name: str) -> Callable[..., Any]:
+    """A scaled Bessel function, by an exponential that over- and underflows."""
+    function = getattr(scipy.special, name.removesuffix("e"))
+    return lambda x: np.exp(x if name[0] == "k" else -np.abs(x)) * function(x)
+
+
+VALUES: dict[str, Callable[..., Any]] = {
+    "argmax": _arg_extreme(np.argmax), "argmin": _arg_extreme(np.argmin),
+    "sinc": lambda x: np.where(np.abs(x) > 1e-9, np.sinc(x), x.dtype.type(1)),
+    "xlog1py": lambda x, y: np.where(x == 0, x.dtype.type(0), x * np.log1p(y)),
+    **{name: _at_infinity(name, np.inf if name[0] == "i" else 0) for name in "i0 i1 j0 j1 y0 y1".split()},
+    **{name: _scaled(name) for name in "i0e i1e k0e k1e".split()},
+}  # fmt: skip
 
 
 _WRAPPERS: WeakValueDictionary[int, StrictArray] = WeakValueDictionary()
@@ -106,6 +153,16 @@ def noted(found: Any, again: Callable[[], Any]) -> Any:
 
         LAUNCHES.append(launch)
     return found
+
+
+class Pointer:
+    """``cupy.cuda.MemoryPointer``: an address, and who owns what is there."""
+
+    def __init__(self, ptr: int, owner: Any) -> None:
+        self.ptr, self.owner = ptr, owner
+
+    def __add__(self, offset: int) -> Pointer:
+        return Pointer(self.ptr + offset, self.owner)
 
 
 class StrictArray:
@@ -167,7 +224,7 @@ class StrictArray:
 
     @property
     def data(self) -> Any:
-        return types.SimpleNamespace(ptr=self._array.ctypes.data)
+        return Pointer(self._array.ctypes.data, self)
 
     @property
     def device(self) -> Any:
@@ -200,7 +257,8 @@ class StrictArray:
     def __getattr__(self, name: str) -> Any:
         if name not in METHODS:
             raise AttributeError(f"cupy.ndarray is not known to have {name!r}")
-        return _Function(f"ndarray.{name}", getattr(self._array, name))
+        function = partial(VALUES[name], self._array) if name in VALUES else getattr(self._array, name)
+        return _Function(f"ndarray.{name}", function)
 
     def astype(self, dtype: Any, order: str = "K", copy: bool = True) -> StrictArray:
         cast = self._array.astype(dtype, order=order, copy=copy)
@@ -301,12 +359,18 @@ def _check_kind(kind: Any) -> None:
         raise ValueError(f"CuPy sorts in one way only, kind={kind!r} is not accepted")
 
 
+def _scatter(function: Any, target: StrictArray, places: Any, values: Any) -> None:
+    if target.dtype.char not in SCATTERING[function]:
+        raise TypeError(f"cupy.{function.__name__}.at does not support {target.dtype} as data type")
+    function.at(*_unwrap((target, places, values)))
+
+
 class _Function:
     """A function of NumPy that takes and returns strict arrays."""
 
     def __init__(self, name: str, function: Any) -> None:
         self.__name__ = name
-        self._function = function
+        self._function = VALUES.get(name, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self.__name__.removeprefix("ndarray.")
@@ -322,6 +386,10 @@ class _Function:
             raise TypeError("cupy's repeat takes its counts from the host")
         if name == "searchsorted" and not isinstance(args[1], StrictArray):
             raise NotImplementedError("cupy's searchsorted looks for an array, not for a number")
+        if name == "where" and not isinstance(args[0], StrictArray):
+            raise AttributeError("cupy's where takes an array for a mask, not a number")
+        if name in WITHOUT_COMPLEX and any(getattr(a, "dtype", np.dtype("?")).kind == "c" for a in args):
+            raise TypeError(f"Wrong type of arguments for cupy_{name}")
         out = kwargs.get("out")
         result = self._function(*_unwrap(args), **_unwrap(kwargs))
         found = out if isinstance(out, StrictArray) else _wrap(result)
@@ -331,7 +399,7 @@ class _Function:
         function = self._function
         if isinstance(function, np.ufunc):
             if name == "at" and function in SCATTERING:
-                return lambda *args: function.at(*_unwrap(args))
+                return partial(_scatter, function)
             if name in REDUCING.get(function, ()):
                 return _Function(name, getattr(function, name))
             if name == "outer":

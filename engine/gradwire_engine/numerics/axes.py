@@ -124,6 +124,14 @@ def extreme(xp: Namespace, x: Array, axes: tuple[int, ...], keepdims: bool = Fal
     return (x.max if largest else x.min)(axis=axes, keepdims=keepdims)
 
 
+def place_of_extreme(xp: Namespace, x: Array, axis: int | None, largest: bool) -> Array:
+    """``xp.argmax`` or ``xp.argmin``, the first NaN winning: of several NaN CuPy finds any."""
+    if xp is np or x.dtype.kind != "f":
+        return (xp.argmax if largest else xp.argmin)(x, axis=axis)
+    best = (x.max if largest else x.min)(axis=axis, keepdims=True)
+    return xp.argmax((x == best) | (x != x), axis=axis)
+
+
 def along(x: Array, axis: int, start: int | None, end: int | None = None) -> tuple[slice, ...]:
     """The index that slices one axis."""
     ndim: int = x.ndim

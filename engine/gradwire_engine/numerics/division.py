@@ -40,7 +40,10 @@ def floored(xp: Namespace, x: Array | float, y: Array | float) -> Array:
     whole = xp.floor(quotient)
     whole = whole + (quotient - whole > 0.5)
     plain = xp.true_divide(x, y)
-    return xp.where(y == 0, plain, xp.copysign(whole, plain))
+    whole = xp.copysign(whole, plain)
+    if not hasattr(y, "dtype"):  # a number: CuPy's where takes no bool for a mask
+        return plain if y == 0 else whole
+    return xp.where(y == 0, plain, whole)
 
 
 def remainder(xp: Namespace, x: Array | float, y: Array | float) -> Array:

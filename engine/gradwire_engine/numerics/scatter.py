@@ -161,6 +161,11 @@ def _add_at_on_device(xp: Namespace, flat: Array, at: Array, terms: Array) -> No
         wide = flat.astype(xp.int32)
         xp.add.at(wide, at, terms.astype(xp.int32))
         flat[...] = wide.astype(flat.dtype)
+    elif kind == "c":
+        # There are no atomics for complex numbers: both parts are added, which lie beside each other.
+        parts, at = flat.view(f"f{size // 2}"), 2 * at
+        xp.add.at(parts, at, terms.real)
+        xp.add.at(parts, at + 1, terms.imag)
     else:
         xp.add.at(flat, at, terms)
 

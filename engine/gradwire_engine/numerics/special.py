@@ -1,13 +1,16 @@
-"""Special functions that array libraries lack, computed from polynomials fitted for this file."""
+"""Special functions that array libraries lack, computed from polynomials fitted for this file, or that CuPy computes
+with other values than SciPy."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from ..runtime.arrays import Array, Namespace
+from .scientific import scipy_of
 
 BLOCK: Final = 8_192
 """Elements that NumPy works on at a time: temporaries of this size stay in the cache."""
@@ -64,6 +67,21 @@ _BEND: Final = (
     -5.669036909239367e-06,
     1.4189419061949593e-07,
 )
+
+_FAR: Final = 30.0
+"""From here on the asymptotic series of scaled Bessel functions are exact in float64."""
+
+
+def _series(order: int) -> tuple[float, ...]:
+    """The asymptotic series of ``k{order}e(x) / sqrt(pi / 2 / x)`` in powers of 1 / x (Hankel's expansion)."""
+    found = [1.0]
+    for k in range(1, 16):
+        found.append(found[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
+    return tuple(found)
+
+
+_UNDEFINED_AT_INFINITY: Final = frozenset({"i0", "i1", "j0", "j1", "y0", "y1"})
+_SCALED: Final = {f"{kind}{order}e": _series(order) for kind in "ik" for order in (0, 1)}
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
@@ -128,6 +146,27 @@ def logaddexp(xp: Namespace, x: Array, y: Array) -> Array:
     big, small = xp.where(larger, x, y), xp.where(larger, y, x)
     ratio = xp.where(xp.isneginf(small.real), 0, xp.exp(small - big))
     return big + xp.log(1 + ratio)
+
+
+def bessel(xp: Namespace, name: str, x: Array) -> Array:
+    """The Bessel function that SciPy calls ``name``, with SciPy's values where CuPy has others: NaN at infinity for the
+    functions that are not scaled, and scaled ones that do not fail where CuPy's exponential factor overflows."""
+    function = getattr(scipy_of(xp, "special"), name)
+    if xp is np:
+        return function(x)
+    if name in _UNDEFINED_AT_INFINITY:
+        return xp.where(xp.isinf(x), np.nan, function(x))
+    if name not in _SCALED:
+        return function(x)
+    grows = name[0] == "i"
+    size = xp.abs(x) if grows else x
+    far = size > _FAR
+    size = xp.where(far, size, _FAR)
+    inverse = (-1 if grows else 1) / size
+    tail = _polynomial(_SCALED[name], inverse) * xp.sqrt((0.5 / math.pi if grows else math.pi / 2) / size)
+    if name == "i1e":
+        tail = xp.copysign(tail, x)
+    return xp.where(far, tail, function(xp.where(far, 1, x)))
 
 
 def _erf32(xp: Namespace, x: Array) -> Array:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..autograd.registry import kernel
-from ..numerics.scientific import on_host, scipy_of
+from ..numerics.scientific import on_host
+from ..numerics.special import bessel
 from ..runtime.arrays import Array, Namespace
 
 _NAMES = {
@@ -14,14 +15,14 @@ _NAMES = {
 }  # fmt: skip
 
 
-def _register(name: str, function: str) -> None:
+def register_bessel(name: str, function: str) -> None:
     @kernel(name)
     def run(xp: Namespace, x: Array) -> Array:
-        return getattr(scipy_of(xp, "special"), function)(x)
+        return bessel(xp, function, x)
 
 
 for _name, _function in _NAMES.items():
-    _register(_name, _function)
+    register_bessel(_name, _function)
 
 
 @kernel("special_airy_ai")

@@ -11,7 +11,7 @@ from ..autograd.functional import F
 from ..autograd.registry import derivative, joint_derivative, kernel
 from ..autograd.tape import Saved
 from ..autograd.tensor import Tensor
-from ..numerics.axes import along, at_least_1d, axes_of, extreme, order, running, undefined, waits
+from ..numerics.axes import along, at_least_1d, axes_of, extreme, order, place_of_extreme, running, undefined, waits
 from ..runtime.arrays import Array, Namespace
 from .reduction import restored
 
@@ -64,12 +64,12 @@ def _with_index(xp: Namespace, x: Array, index: Array, dim: int) -> tuple[Array,
     return xp.take_along_axis(x, index, dim), index
 
 
-for _name, _find in (("max_dim", "argmax"), ("min_dim", "argmin")):
+for _name in ("max_dim", "min_dim"):
 
     @kernel(_name)
-    def _(xp: Any, x: Any, dim: int, keepdim: bool, find: str = _find) -> Any:
+    def _(xp: Any, x: Any, dim: int, keepdim: bool, largest: bool = _name == "max_dim") -> Any:
         x = at_least_1d(x)
-        index = getattr(xp, find)(x, axis=dim)
+        index = place_of_extreme(xp, x, dim, largest)
         return _with_index(xp, x, xp.expand_dims(index, dim), dim)
 
 
@@ -93,8 +93,8 @@ def _(s: Saved, low: Tensor | None, high: Tensor | None) -> Any:
 for _name in ("argmax", "argmin"):
 
     @kernel(_name)
-    def _(xp: Any, x: Any, dim: int | None, keepdim: bool, find: str = _name) -> Any:
-        return getattr(xp, find)(at_least_1d(x), axis=dim)
+    def _(xp: Any, x: Any, dim: int | None, keepdim: bool, largest: bool = _name == "argmax") -> Any:
+        return place_of_extreme(xp, at_least_1d(x), dim, largest)
 
 
 # Order statistics

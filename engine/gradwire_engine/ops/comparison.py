@@ -22,18 +22,24 @@ _ONE_OPERAND = {
 }  # fmt: skip
 
 
+def _truth(x: Any) -> Any:
+    """A complex operand as a bool: CuPy's logic has no complex numbers."""
+    return x != 0 if isinstance(x, complex) or (not is_number(x) and x.dtype.kind == "c") else x
+
+
 def _register(name: str, function: str, operands: int) -> None:
+    prepared = _truth if function.startswith("logical") else lambda x: x
     if operands == 1:
 
         @kernel(name, launches=True)
         def one(xp: Namespace, x: Array) -> Array:
-            return getattr(xp, function)(x)
+            return getattr(xp, function)(prepared(x))
 
     else:
 
         @kernel(name)
         def two(xp: Namespace, x: Array | int, y: Array | int) -> Array:
-            return getattr(xp, function)(x, y)
+            return getattr(xp, function)(prepared(x), prepared(y))
 
 
 def _register_comparison(name: str, function: str) -> None:

@@ -17,7 +17,7 @@ from ..autograd.functional import F
 from ..autograd.registry import derivative, joint_derivative, kernel
 from ..autograd.tape import Saved
 from ..autograd.tensor import Tensor
-from ..numerics.axes import total
+from ..numerics.axes import place_of_extreme, total
 from ..numerics.windows import Ints, Where, Windows
 from ..runtime.arrays import Array, Namespace, Native
 
@@ -455,7 +455,7 @@ def _adaptive_max(xp: Namespace, x: Array, outputs: Ints) -> tuple[Array, Array]
         starts, ends = _spans(xp, extent, windows)
         reach = xp.minimum(starts + xp.arange(int((ends - starts).max())), ends - 1)
         shown = xp.take(x, reach, axis=at)
-        place = xp.expand_dims(xp.argmax(shown, axis=at + 1), at + 1)
+        place = xp.expand_dims(place_of_extreme(xp, shown, at + 1, largest=True), at + 1)
         x = xp.take_along_axis(shown, place, axis=at + 1).squeeze(at + 1)
         found = place.squeeze(at + 1) + starts.reshape(-1, *[1] * (x.ndim - at - 1))
         if indices is not None:

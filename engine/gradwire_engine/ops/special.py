@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..autograd.functional import F
 from ..autograd.registry import derivative, kernel
 from ..autograd.tape import Saved
 from ..autograd.tensor import Tensor
 from ..numerics.scientific import scipy_of
 from ..runtime.arrays import Array, Namespace
+from .bessel import register_bessel
 from .pointwise import is_number
 
 _NAMES = {
     "special_entr": "entr", "special_erfcx": "erfcx", "special_ndtr": "ndtr", "special_log_ndtr": "log_ndtr",
-    "special_ndtri": "ndtri", "i0": "i0", "special_i0e": "i0e", "special_i1": "i1", "special_i1e": "i1e",
+    "special_ndtri": "ndtri",
 }  # fmt: skip
 
 
@@ -26,6 +29,8 @@ def _register(name: str, function: str) -> None:
 
 for _name, _function in _NAMES.items():
     _register(_name, _function)
+for _name, _function in {"i0": "i0", "special_i0e": "i0e", "special_i1": "i1", "special_i1e": "i1e"}.items():
+    register_bessel(_name, _function)
 
 
 @kernel("xlogy")
@@ -37,7 +42,10 @@ def xlogy(xp: Namespace, x: Array | float, y: Array | float) -> Array:
 @kernel("special_xlog1py")
 def xlog1py(xp: Namespace, x: Array | float, y: Array | float) -> Array:
     dtype = (x if hasattr(x, "dtype") else y).dtype
-    return scipy_of(xp, "special").xlog1py(xp.asarray(x, dtype), xp.asarray(y, dtype))
+    x, y = xp.asarray(x, dtype), xp.asarray(y, dtype)
+    if xp is np:
+        return scipy_of(xp, "special").xlog1py(x, y)
+    return xp.where((x == 0) & (y == y), 0, x * xp.log1p(y))  # CuPy's own takes NaN for a number
 
 
 def _by_factor(s: Saved, g: Tensor) -> Tensor:
