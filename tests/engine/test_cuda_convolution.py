@@ -112,7 +112,7 @@ CUDNN = SimpleNamespace(
     cudnnGraphNotSupportedError=type("cudnnGraphNotSupportedError", (Exception,), {}),
     data_type=SimpleNamespace(FLOAT=np.float32, HALF=np.float16, BFLOAT16=ml_dtypes.bfloat16),
     heur_mode=SimpleNamespace(A="A", FALLBACK="FALLBACK"),
-    numerical_note=SimpleNamespace(NONDETERMINISTIC="random", DOWN_CONVERT_INPUTS="coarse"),
+    numerical_note=SimpleNamespace(NONDETERMINISTIC="random", DOWN_CONVERT_INPUTS="narrow", TENSOR_CORE="TF32"),
 )  # fmt: skip
 
 
@@ -141,7 +141,8 @@ def test_convolutions_and_their_gradients(pair: Pair, case: Any, dtype: str) -> 
     bias = draw(weight[:1], dtype, 2)
     pair.call(name, draw(image, dtype), draw(weight, dtype, 1), bias, launches=False, tol=FINE[dtype] * 16, **options)
     assert [graph.kind for graph in Graph.built] == ["forward", "input", "weight"]
-    assert all(graph.dropped == ["random", "coarse"] for graph in Graph.built)
+    # Halves are what tensor cores are for.
+    assert all(graph.dropped == ["random", "narrow"] + ["TF32"] * (dtype == "float32") for graph in Graph.built)
 
 
 def test_a_plan_is_built_once_and_tf32_is_a_plan_of_its_own(pair: Pair) -> None:
@@ -151,7 +152,7 @@ def test_a_plan_is_built_once_and_tf32_is_a_plan_of_its_own(pair: Pair) -> None:
         engine.call("conv2d", x, w, None)
     engine.call("set_float32_matmul_precision", "high")
     engine.call("conv2d", x, w, None)
-    assert [graph.dropped for graph in Graph.built] == [["random", "coarse"], ["random"]]
+    assert [graph.dropped for graph in Graph.built] == [["random", "narrow", "TF32"], ["random", "narrow"]]
 
 
 def test_what_cudnn_has_no_engine_for_is_unrolled(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

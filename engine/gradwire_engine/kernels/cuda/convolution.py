@@ -2,7 +2,8 @@
 windows run.
 
 Engines of cuDNN whose sums are in no fixed order are left out, so that a replay gives the same bits, and so are those
-that round float32 to TF32, unless the session says that they may.
+that narrow their operands. On tensor cores float32 is rounded to TF32: their engines are left out for float32, unless
+the session says that they may do so.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gradwire_protocol.ops.convolution import Geometry
 from ...numerics.windows import Ints, Windows
 from ...runtime.arrays import Array, Namespace
 from ...runtime.cuda.registry import fused
+from .problem import aligned
 
 KEPT: Final = 1024
 """Problems whose plan is remembered."""
@@ -77,9 +79,9 @@ class Frontend:
         graph.validate()
         graph.build_operation_graph()
         graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-        notes = [cudnn.numerical_note.NONDETERMINISTIC]
-        if not coarse:
-            notes.append(cudnn.numerical_note.DOWN_CONVERT_INPUTS)
+        notes = [cudnn.numerical_note.NONDETERMINISTIC, cudnn.numerical_note.DOWN_CONVERT_INPUTS]
+        if element == "float32" and not coarse:
+            notes.append(cudnn.numerical_note.TENSOR_CORE)
         graph.deselect_numeric_notes(notes)
         graph.check_support()
         graph.build_plans()
@@ -133,7 +135,7 @@ def run(
     usable = all(x.dtype.name == element and x.size for x in given)
     if lib is None or element not in _TYPES or after is None or not usable or not prod(windows.outputs):
         return NotImplemented
-    operands = [x if isinstance(x, tuple) else xp.ascontiguousarray(x) for x in (image, weight, output)]
+    operands = [x if isinstance(x, tuple) else aligned(xp.ascontiguousarray(x)) for x in (image, weight, output)]
     shapes = [x if isinstance(x, tuple) else tuple(x.shape) for x in operands]
     walks = [windows.padding, after, windows.stride, windows.dilation]
     if len(windows.kernel) == 1:  # cuDNN's images have two dimensions at least
