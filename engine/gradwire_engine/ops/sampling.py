@@ -65,7 +65,7 @@ def normal(
     xp: Namespace, random: Generator, out: Meta, mean: Array | float, std: Array | float, size: tuple[int, ...] | None,
     dtype: DType | None, device: str,
 ) -> Array:  # fmt: skip
-    if hasattr(std, "dtype") and not waits(xp) and bool(xp.any(std < 0)):
+    if hasattr(std, "dtype") and bool(xp.any(std < 0)):  # a GPU is waited for, by PyTorch too
         raise ArgumentError("normal: std has negative elements")
     return random.normal(xp, out.shape, out.dtype) * std + mean
 
@@ -78,7 +78,8 @@ def bernoulli(xp: Namespace, random: Generator, out: Meta, x: Array, p: float | 
 
 
 def _toss(xp: Namespace, random: Generator, name: str, shape: tuple[int, ...], p: Array) -> Array:
-    """A coin for each probability. On a GPU they are not looked at beforehand, which would mean waiting for it."""
+    """A coin for each probability. On a GPU they are not looked at beforehand, which would mean waiting for it; PyTorch
+    does not wait there either, it ends the program."""
     if not waits(xp) and not bool(xp.all((p >= 0) & (p <= 1))):
         raise ArgumentError(f"{name}: some probabilities are outside 0 to 1")
     fine = dtypes.float64 if p.dtype == "d" else dtypes.float32
@@ -89,11 +90,11 @@ def _toss(xp: Namespace, random: Generator, name: str, shape: tuple[int, ...], p
 def multinomial(xp: Namespace, random: Generator, weights: Array, num_samples: int, replacement: bool) -> Array:
     weights = weights.astype("d")
     sums = weights.sum(-1)
-    if not waits(xp):
-        if not bool(xp.all((weights >= 0) & xp.isfinite(weights))):
-            raise ArgumentError("multinomial: some weights are negative, infinite or NaN")
-        if not bool(xp.all(sums > 0)):
-            raise ArgumentError("multinomial: the sum of some weights is 0")
+    # A GPU is waited for, as PyTorch waits for it where it draws one number or without replacement.
+    if not bool(xp.all((weights >= 0) & xp.isfinite(weights))):
+        raise ArgumentError("multinomial: some weights are negative, infinite or NaN")
+    if not bool(xp.all(sums > 0)):
+        raise ArgumentError("multinomial: the sum of some weights is 0")
     if not replacement:
         # The races of exponential clocks: who rings first is distributed as the weights are.
         clock = -xp.log1p(-random.uniform(xp, weights.shape, dtypes.float64)) / weights

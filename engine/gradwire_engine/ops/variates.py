@@ -1,5 +1,8 @@
 """Random numbers of the gamma, Dirichlet, Poisson and binomial distributions, and how the first two move with their
-parameters."""
+parameters.
+
+Parameters out of range are refused on a GPU too: rejection waits for it anyway, once per round.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,15 @@ from gradwire_protocol.meta import Meta
 from ..autograd.functional import F
 from ..autograd.registry import derivative, kernel
 from ..numerics import rejection
-from ..numerics.axes import waits
 from ..numerics.quantiles import dirichlet_shift, gamma_shift
 from ..runtime.arrays import Array, Namespace
 from ..runtime.random import Generator
 
 
 def _concentrations(xp: Namespace, name: str, given: Array) -> Array:
-    """As float64 in one dimension. On a GPU they are not looked at: what is not positive gives NaN there."""
+    """As float64 in one dimension."""
     a = given.astype("d").reshape(-1)
-    if not waits(xp) and not bool(xp.all((a > 0) | xp.isnan(a))):
+    if not bool(xp.all((a > 0) | xp.isnan(a))):
         raise ArgumentError(f"{name}: some concentrations are not positive, the least is {float(a.min()):g}")
     return a
 
@@ -59,7 +61,7 @@ def sample_dirichlet(xp: Namespace, random: Generator, out: Meta, x: Array) -> A
 @kernel("poisson")
 def poisson(xp: Namespace, random: Generator, rate: Array) -> Array:
     flat = rate.astype("d").reshape(-1)
-    if not waits(xp) and bool(xp.any(flat < 0)):
+    if bool(xp.any(flat < 0)):
         raise ArgumentError(f"poisson: some rates are negative, the least is {float(flat.min()):g}")
     usable = (flat >= 0) & (flat < xp.inf)
     return xp.where(usable, rejection.poisson(xp, random, xp.where(usable, flat, 1.0)), xp.nan).reshape(rate.shape)
@@ -69,11 +71,10 @@ def poisson(xp: Namespace, random: Generator, rate: Array) -> Array:
 def binomial(xp: Namespace, random: Generator, out: Meta, count: Array, p: Array) -> Array:
     n = xp.floor(xp.broadcast_to(count, out.shape).astype("d").reshape(-1))
     p = xp.broadcast_to(p, out.shape).astype("d").reshape(-1)
-    if not waits(xp):
-        if bool(xp.any(n < 0)):
-            raise ArgumentError(f"binomial: some counts are negative, the least is {float(n.min()):g}")
-        if bool(xp.any((p < 0) | (p > 1))):
-            raise ArgumentError("binomial: some probabilities are outside 0 to 1")
+    if bool(xp.any(n < 0)):
+        raise ArgumentError(f"binomial: some counts are negative, the least is {float(n.min()):g}")
+    if bool(xp.any((p < 0) | (p > 1))):
+        raise ArgumentError("binomial: some probabilities are outside 0 to 1")
     usable = (n >= 0) & (n < xp.inf) & (p >= 0) & (p <= 1)
     drawn = rejection.binomial(xp, random, xp.where(usable, n, 0.0), xp.where(usable, p, 0.5))
     return xp.where(usable, drawn, xp.nan).reshape(out.shape)
