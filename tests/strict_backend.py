@@ -123,8 +123,26 @@ def _scaled(name: str) -> Callable[..., Any]:
     return lambda x: np.exp(x if name[0] == "k" else -np.abs(x)) * function(x)
 
 
+def _phases(count: int, dtype: Any) -> Any:
+    """A sign or phase for each vector."""
+    turns = np.arange(count) * (1.1j if np.dtype(dtype).kind == "c" else np.pi * 1j)
+    return np.exp(turns).astype(dtype) if np.dtype(dtype).kind == "c" else np.exp(turns).real.round().astype(dtype)
+
+
+def _eigh(x: Any, UPLO: str = "L") -> tuple[Any, Any]:
+    values, vectors = np.linalg.eigh(x, UPLO)
+    return values, vectors * _phases(x.shape[-1], x.dtype)
+
+
+def _svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    if not compute_uv:
+        return np.linalg.svd(x, full_matrices, compute_uv=False)
+    u, values, vh = np.linalg.svd(x, full_matrices)
+    return u * _phases(u.shape[-1], x.dtype), values, vh * _phases(vh.shape[-2], x.dtype).conj()[:, None]
+
+
 VALUES: dict[str, Callable[..., Any]] = {
-    "argmax": _arg_extreme(np.argmax), "argmin": _arg_extreme(np.argmin),
+    "argmax": _arg_extreme(np.argmax), "argmin": _arg_extreme(np.argmin), "eigh": _eigh, "svd": _svd,
     "sinc": lambda x: np.where(np.abs(x) > 1e-9, np.sinc(x), x.dtype.type(1)),
     "xlog1py": lambda x, y: np.where(x == 0, x.dtype.type(0), x * np.log1p(y)),
     **{name: _at_infinity(name, np.inf if name[0] == "i" else 0) for name in "i0 i1 j0 j1 y0 y1".split()},
@@ -138,6 +156,12 @@ _WRAPPERS: WeakValueDictionary[int, StrictArray] = WeakValueDictionary()
 
 LAUNCHES: list[Callable[[], object]] | None = None
 """While a stream captures (``tests/cuda_emulation/capturing.py``): what was computed, to be computed again."""
+
+
+def waits() -> None:
+    """What a stream that captures refuses: to wait for it, or to copy from the host."""
+    if LAUNCHES is not None:
+        raise RuntimeError("operation not permitted when stream is capturing")
 
 
 def noted(found: Any, again: Callable[[], Any]) -> Any:
@@ -275,12 +299,15 @@ class StrictArray:
         noted(None, lambda: self._array.fill(_unwrap(value)))
 
     def item(self, *args: Any) -> Any:
+        waits()
         return self._array.item(*args)
 
     def tolist(self) -> Any:
+        waits()
         return self._array.tolist()
 
     def get(self) -> Any:
+        waits()
         return self._array.copy()
 
     def __getitem__(self, index: Any) -> StrictArray:
@@ -294,18 +321,23 @@ class StrictArray:
         return len(self._array)
 
     def __bool__(self) -> bool:
+        waits()
         return bool(self._array)
 
     def __int__(self) -> int:
+        waits()
         return int(self._array)
 
     def __float__(self) -> float:
+        waits()
         return float(self._array)
 
     def __complex__(self) -> complex:
+        waits()
         return complex(self._array)
 
     def __index__(self) -> int:
+        waits()
         return self._array.__index__()
 
     def __repr__(self) -> str:
@@ -354,6 +386,11 @@ def _unwrap(value: Any) -> Any:
     return value
 
 
+def _to_host(value: Any) -> Any:
+    waits()
+    return _unwrap(value)
+
+
 def _check_kind(kind: Any) -> None:
     if kind not in (None, "stable"):
         raise ValueError(f"CuPy sorts in one way only, kind={kind!r} is not accepted")
@@ -381,6 +418,7 @@ class _Function:
             _check_kind(kwargs.get("kind"))
             kwargs.setdefault("kind", "stable")
         if name in ("array", "asarray", "ascontiguousarray") and args and isinstance(args[0], np.ndarray):
+            waits()
             return _wrap(self._function(*args, **kwargs))  # how host memory gets to a device
         if name == "repeat" and len(args) > 1 and isinstance(args[-1], StrictArray):
             raise TypeError("cupy's repeat takes its counts from the host")
@@ -416,7 +454,7 @@ class _Module:
     def __getattr__(self, name: str) -> Any:
         module = self._module
         if name == "asnumpy" and module is np:
-            return _unwrap  # the way back to the host
+            return _to_host
         having = HAVING.get(module.__name__)
         lacks = name in LACKING[module.__name__] if having is None else name not in having
         if name.startswith("_") or lacks:

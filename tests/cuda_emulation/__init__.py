@@ -22,7 +22,7 @@ import ml_dtypes
 import numpy as np
 
 from gradwire_engine.kernels import cuda
-from gradwire_engine.kernels.cuda.problem import MatmulProblem, Operand
+from gradwire_engine.kernels.cuda.problem import ALIGNMENT, MatmulProblem, Operand
 from tests.strict_backend import StrictArray, StrictBackend, noted
 
 HERE = Path(__file__).parent
@@ -170,7 +170,7 @@ class Products:
         noted(None, lambda: self.multiply(device, stream, problem, prepared, a, b, out, alpha, beta, bias, workspace))
         self.asked.append(problem)
         assert workspace
-        assert all(address % problem.alignment == 0 for address in (a, b, out, bias))
+        assert all(address % ALIGNMENT == 0 for address in (a, b, out, bias))
         element = np.dtype(ml_dtypes.bfloat16 if problem.element == "bfloat16" else problem.element)
         wide = np.float64 if problem.element == "float64" else np.float32
         first, second = (_stack(p, o, problem.stack, element) for p, o in ((a, problem.a), (b, problem.b)))

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradwire_engine.autograd.registry import row
 from gradwire_engine.kernels.cuda import load
-from gradwire_engine.runtime.cuda.graphs import MOST_MISSES, TWINS, Graphs
+from gradwire_engine.runtime.cuda.graphs import MOST_MISSES, TWINS, Graphs, _like
 from gradwire_engine.runtime.random import Generator
+from tests.cuda_emulation.capturing import CapturingBackend
 
 load()
 
@@ -117,10 +117,17 @@ class Array:
     def __init__(self, fake: Fake, values: np.ndarray) -> None:
         self.fake, self.values = fake, values
         self.shape, self.dtype, self.strides, self.nbytes = values.shape, values.dtype, values.strides, values.nbytes
+        self.size, self.flags = values.size, values.flags
         self.data = SimpleNamespace(ptr=fake.address(values))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.fake.launch(lambda: self.values.__setitem__(index, value.values))
+
+    def copy(self, order: str) -> Array:
+        assert order == "K", "strides are kept"
+        out = self.fake.empty(self.shape, self.dtype)
+        self.fake.launch(lambda: np.copyto(out.values, self.values))
+        return out
 
     def fill(self, value: Any) -> None:
         self.fake.launch(lambda: self.values.fill(value))
@@ -164,14 +171,80 @@ def test_a_parameter_is_read_where_it_lies(fake: Fake) -> None:
 
 def test_results_that_are_held_are_not_written_over(fake: Fake) -> None:
     graphs = Graphs(fake, 1000)
+    weight = fake.array([0.0, 1.0])
+    held = [graphs.run("line", line(fake), [fake.array([float(turn), 0.0]), weight])[0] for turn in range(8)]
+    assert [h.values.tolist() for h in held] == [[2.0 * t, 2.0] for t in range(8)]
+    assert graphs.outcomes == {"first sight": 1, "captured": TWINS + 1, "graph": 8 - 2 - TWINS}  # one copies results
+    launches = fake.launches
+    graphs.run("line", line(fake), [fake.array([1.0, 2.0]), weight])
+    assert fake.launches - launches == 3, "the batch, the graph, the result"
+
+
+def test_numbers_are_copied_out_of_a_graph(fake: Fake) -> None:
+    graphs = Graphs(fake, 1000)
     weight = fake.array([0.0])
     held = [graphs.run("line", line(fake), [fake.array([float(turn)]), weight])[0] for turn in range(8)]
     assert [h.values.tolist() for h in held] == [[2.0 * t] for t in range(8)]
-    assert graphs.outcomes["captured"] == TWINS
-    assert graphs.outcomes["all results are held"] == 8 - 1 - TWINS
-    held.clear()
-    graphs.run("line", line(fake), [fake.array([1.0]), weight])
-    assert graphs.outcomes["graph"] == 1
+    assert graphs.outcomes == {"first sight": 1, "captured": 1, "graph": 6}
+
+
+def test_what_a_segment_writes_to_has_to_stay_where_it_is(fake: Fake) -> None:
+    graphs = Graphs(fake, 1000)
+
+    def count(given: Any) -> Any:
+        out = fake.add(given[0], given[1])
+        fake.launch(lambda: given[0].values.__iadd__(1))
+        return [out]
+
+    first, one = fake.array([1.0, 1.0]), fake.array([1.0, 1.0])
+    for turn in range(4):
+        assert graphs.run("count", count, [first, one], written=(0,))[0].values.tolist() == [2.0 + turn] * 2
+    assert graphs.outcomes["graph"] == 2
+    for turn in range(4):  # elsewhere each time
+        counted = fake.array([float(turn), 0.0])
+        graphs.run("count", count, [counted, one], written=(0,))
+        assert counted.values.tolist() == [turn + 1.0, 1.0]
+    assert graphs.outcomes["what it writes to has moved"] == 4
+
+
+def test_a_copied_input_has_the_strides_of_its_own(fake: Fake) -> None:
+    xp = CapturingBackend().xp
+    memory = xp.asarray(np.arange(60, dtype=np.float32))
+    for given in (memory[:24].reshape(4, 6).T, memory[1:25].reshape(4, 6).T, memory[:48].reshape(4, 12)[:, ::-2]):
+        cupy = SimpleNamespace(empty=xp.empty, ndarray=_strided)
+        found = _like(cupy, given)
+        assert (found.shape, found.strides) == (given.shape, given.strides)
+        assert (found.data.ptr - given.data.ptr) % 16 == 0
+    with pytest.raises(RuntimeError, match="small part"):
+        _like(cupy, memory[::15])
+
+
+def _strided(shape: Any, dtype: Any, memory: Any, strides: Any) -> Any:
+    return SimpleNamespace(shape=shape, strides=strides, data=memory)
+
+
+class Noting:
+    """A reporter that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def refused(self, error: BaseException) -> None:
+        self.told.append(type(error))
+
+    def unsteady(self, begin: int, numbers: Any) -> None:
+        self.told.append((begin, numbers))
+
+
+def test_why_there_is_no_graph_is_reported(fake: Fake) -> None:
+    graphs, reporter = Graphs(fake, 1000), Noting()
+    weight = fake.array([1.0])
+    for turn in range(8):
+        graphs.run((0, 7), line(fake), [weight, weight], ("same", turn, turn // 2), reporter=reporter)
+    assert reporter.told == [(7, [1])]
+    for _ in range(3):
+        graphs.run((0, 8), lambda given: [fake.item(given[0])], [weight], reporter=reporter)
+    assert reporter.told[1:] == [RuntimeError]
 
 
 def test_a_graph_s_memory_is_a_pool_of_its_own_with_a_limit(fake: Fake) -> None:
@@ -239,9 +312,9 @@ def test_graphs_share_no_memory_and_have_no_more_than_the_limit(fake: Fake) -> N
 
 def test_a_result_keeps_the_memory_of_a_graph_that_was_let_go_of(fake: Fake) -> None:
     graphs = Graphs(fake, 1000)
-    weight = fake.array([1.0])
+    weight = fake.array([1.0, 2.0])
     for _ in range(2):
-        (found,) = graphs.run("line", line(fake), [fake.array([1.0]), weight])
+        (found,) = graphs.run("line", line(fake), [fake.array([1.0, 2.0]), weight])
     graphs.trim()
     assert graphs.held > 0  # somebody holds the result
     graphs.clear()
@@ -298,8 +371,3 @@ def test_a_pool_that_is_full_is_a_reason(fake: Fake) -> None:
     for _ in range(3):
         (found,) = graphs.run("full", full, [fake.array([1.0]), fake.array([1.0])])
         assert found.values.tolist() == [4.0]
-
-
-def test_which_ops_may_be_part_of_a_graph() -> None:
-    assert all(row(name).launches for name in ("sum", "clone", "zeros", "logical_not"))
-    assert not any(row(name).launches for name in ("nonzero", "linalg_svd", "index", "cat"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradwire_engine.autograd.engine import Engine
-from gradwire_engine.kernels.cuda.problem import alignment, lay
+from gradwire_engine.kernels.cuda.problem import aligned, lay
 from tests.cuda_emulation import AVAILABLE
 from tests.engine.test_cuda_kernels import FINE, Pair, draw
 from tests.strict_backend import StrictArray
@@ -66,10 +66,14 @@ def test_transposed_and_cut_operands_are_not_copied() -> None:
     assert lay(StrictArray(draw((2, 3, 4, 5))[:, ::2]), (2, 2)) is None
 
 
-def test_alignment_is_that_of_the_worst_address() -> None:
-    assert alignment([512, 1024]) == 256
-    assert alignment([512, 1024 + 16]) == 16
-    assert alignment([7]) == 1
+def test_an_operand_between_two_blocks_is_copied_with_its_strides() -> None:
+    memory = StrictArray(np.zeros(4 * 33 + 64, np.uint8))
+    start = -memory.data.ptr % 16
+    for beside in (0, 4):
+        x = StrictArray(memory._array[start + beside :][: 4 * 24].view(np.float32).reshape(4, 6).T)
+        found = aligned(x)
+        assert (found is x) == (beside == 0)
+        assert found.strides == x.strides
 
 
 def test_float32_is_rounded_to_tf32_only_when_the_session_says_so() -> None:

@@ -6,7 +6,7 @@ engine against PyTorch and writes ``benchmarks/results/gpu.md``; ``--only bench`
 
 It needs no network. It needs a GPU, Python with NumPy, ml_dtypes, msgspec, PyTorch (samples are torch tensors) and
 CuPy, and the sources on the path; plans also need pytest and the client's packages, and models the server's. The last
-line is ``N passed, N failed``. Exit status: 1 if something failed, 3 if something is missing and nothing could be checked.
+line is ``N passed, N failed``. Exit status: 1 if something failed, 3 if something is missing and nothing was checked.
 
 Most of the time goes to compiling kernels, which uses one core, so the checks are divided among ``--jobs`` processes.
 """

@@ -103,7 +103,7 @@ def main(names: list[str], device: str = "cuda:0") -> None:
             step()
         torch.cuda.synchronize()
         print(f"{(time.perf_counter() - began) / TIMED * 1e3:.2f} ms a step; {ran.describe()}")
-        print(f"outside of segments: {dict(outside.most_common(40))}")
+        print(f"refused: {sorted(ran.refused)}; outside of segments: {dict(outside.most_common(40))}")
         print(kernels(step, SEEN, device) if device != "cpu" else "")
         print(host(step, SEEN), flush=True)
 

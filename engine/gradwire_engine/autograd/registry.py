@@ -31,8 +31,8 @@ class Row:
         settle: the same for one layout of the arguments; see :func:`bind_layout`.
         half: whether the kernel takes float16 and bfloat16 as they are; otherwise it is given float32.
         announced: whether the kernel is also given the meta of its first result.
-        launches: whether the kernel does nothing on a GPU but launch CuPy's kernels, so that it may be part of a graph:
-            no copy from the host, nothing that waits, no library that refuses to be captured.
+        waits: whether the kernel is known to do more on a GPU than launch kernels: to copy from the host, or to wait. It
+            is in no graph. What is not known is found out when a graph is captured.
         across: whether the kernel takes operands of other devices, which are then brought to its own first.
         rules: per operand, what its gradient needs saved and the function that computes it.
         joint: computes the gradients of all operands at once, where they share work.
@@ -55,8 +55,9 @@ class Row:
     __slots__ = (
         "_keeps_results", "_kept", "_one_for_all", "_rule_list", "across", "announced", "compiled", "composite",
         "describe", "differentiable", "dispensable", "edge_at", "flat", "forward", "fractions_at", "half",
-        "has_lists", "joint", "kernel", "launches", "measure", "number_at", "number_like_at", "op", "passed_on",
-        "payload_at", "rules", "saves", "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "writes",
+        "has_lists", "joint", "kernel", "measure", "number_at", "number_like_at", "op", "passed_on",
+        "payload_at", "rules", "saves", "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "waits",
+        "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:
@@ -67,7 +68,7 @@ class Row:
         self.half = False
         self.announced = False
         self.across = False
-        self.launches = False
+        self.waits = False
         self.writes = op.mutates is not None and op.base is None
         self.rules: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {}
         self.joint: Callable[..., Any] | None = None
@@ -224,7 +225,7 @@ def kernel(
     announced: bool = False,
     across: bool = False,
     writes: bool = False,
-    launches: bool = False,
+    waits: bool = False,
 ) -> Callable[[Kernel], Kernel]:
     """Register ``f(xp, *arguments)`` as the computation of these ops.
 
@@ -234,15 +235,15 @@ def kernel(
     (where the dtype may be a default, or an announcement saves a cast). With ``across=True`` operands may be on
     any device: they are copied to that of the result. The result is cast to the dtype that the rule announced. The
     kernel of an op that only exists in place writes into its first array and returns nothing; so does one that is
-    registered for an in-place form with ``writes=True``, to spare a copy of the whole. ``launches`` is for kernels
-    that a graph of a GPU may hold (:class:`Row`).
+    registered for an in-place form with ``writes=True``, to spare a copy of the whole. ``waits`` is for kernels
+    that no graph of a GPU may hold (:class:`Row`).
     """
 
     def register(function: Kernel) -> Kernel:
         for name in names:
             entry = row(name)
             entry.kernel, entry.half, entry.announced, entry.across = function, half, announced, across
-            entry.writes, entry.launches = entry.writes or writes, launches
+            entry.writes, entry.waits = entry.writes or writes, waits
         return function
 
     return register

@@ -31,7 +31,7 @@ def _register(name: str, function: str, operands: int) -> None:
     prepared = _truth if function.startswith("logical") else lambda x: x
     if operands == 1:
 
-        @kernel(name, launches=True)
+        @kernel(name)
         def one(xp: Namespace, x: Array) -> Array:
             return getattr(xp, function)(prepared(x))
 

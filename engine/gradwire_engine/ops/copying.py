@@ -15,12 +15,12 @@ from ..runtime import casting
 from ..runtime.arrays import Array, Namespace, Native, native
 
 
-@kernel("clone", launches=True)
+@kernel("clone")
 def clone(xp: Namespace, x: Array, row_major: bool) -> Array:
     return x.copy(order="C" if row_major else "K")
 
 
-@kernel("contiguous", launches=True)
+@kernel("contiguous")
 def contiguous(xp: Namespace, x: Array) -> Array:
     return xp.array(x, order="C")
 
@@ -32,7 +32,7 @@ def cast(x: Array, dtype: Native) -> Array:
     return casting.cast(x, dtype)
 
 
-@kernel("to", announced=True, across=True, launches=True)
+@kernel("to", announced=True, across=True)
 def to(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None, copy: bool) -> Array:
     return cast(x, native(out.dtype))
 

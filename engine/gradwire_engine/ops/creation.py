@@ -15,7 +15,7 @@ from ..runtime.arrays import Array, Namespace, native
 from .copying import fitting
 
 
-@kernel("upload", announced=True)
+@kernel("upload", announced=True, waits=True)
 def upload(xp: Namespace, out: Meta, data: Any, dtype: DType, size: tuple[int, ...], device: str) -> Array:
     nbytes = data.nbytes if isinstance(data, np.ndarray) else memoryview(data).nbytes
     if nbytes != out.nbytes:
@@ -24,12 +24,12 @@ def upload(xp: Namespace, out: Meta, data: Any, dtype: DType, size: tuple[int, .
     return xp.asarray(host.reshape(out.shape))
 
 
-@kernel("zeros", "empty", announced=True, launches=True)
+@kernel("zeros", "empty", announced=True)
 def zeros(xp: Namespace, out: Meta, size: tuple[int, ...], dtype: DType | None, device: str) -> Array:
     return xp.zeros(out.shape, native(out.dtype))
 
 
-@kernel("ones", announced=True, launches=True)
+@kernel("ones", announced=True)
 def ones(xp: Namespace, out: Meta, size: tuple[int, ...], dtype: DType | None, device: str) -> Array:
     return xp.ones(out.shape, native(out.dtype))
 
@@ -44,17 +44,17 @@ def _filled(xp: Namespace, out: Meta, value: complex) -> Array:
     return xp.full(out.shape, fitting(value, wanted), wanted)
 
 
-@kernel("zeros_like", "empty_like", announced=True, launches=True)
+@kernel("zeros_like", "empty_like", announced=True)
 def zeros_like(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None) -> Array:
     return xp.zeros(out.shape, native(out.dtype))
 
 
-@kernel("ones_like", announced=True, launches=True)
+@kernel("ones_like", announced=True)
 def ones_like(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None) -> Array:
     return xp.ones(out.shape, native(out.dtype))
 
 
-@kernel("full_like", announced=True, launches=True)
+@kernel("full_like", announced=True)
 def full_like(xp: Namespace, out: Meta, x: Array, value: complex, dtype: DType | None, device: str | None) -> Array:
     return _filled(xp, out, value)
 

@@ -86,7 +86,7 @@ def _diag_gradient(s: Saved, g: Tensor) -> Tensor:
 derivative("diag", self=_diag_gradient)
 
 
-@kernel("sum_to_size", launches=True)
+@kernel("sum_to_size")
 def sum_to_size(xp: Namespace, x: Array, size: tuple[int, ...]) -> Array:
     lead = x.ndim - len(size)
     axes = (*range(lead), *(lead + i for i, n in enumerate(size) if n != x.shape[lead + i]))

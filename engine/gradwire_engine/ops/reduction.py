@@ -44,7 +44,7 @@ def elements(self: Meta, dim: int | tuple[int, ...] | None) -> int:
 # Sums and moments
 
 
-@kernel("sum", launches=True)
+@kernel("sum")
 def sum(xp: Namespace, x: Array, dim: int | tuple[int, ...] | None, keepdim: bool, dtype: DType | None) -> Array:
     if x.dtype.kind in "biu":
         return x.sum(axis=axes_of(x, dim), dtype=xp.int64)
@@ -64,7 +64,7 @@ def nansum(xp: Namespace, x: Array, dim: int | tuple[int, ...] | None, keepdim: 
 derivative("nansum", self=("self", lambda s, g: spread(g, s.self.meta, s.dim, s.keepdim) * ~F.isnan(s.self)))
 
 
-@kernel("mean", launches=True)
+@kernel("mean")
 def mean(xp: Namespace, x: Array, dim: int | tuple[int, ...] | None, keepdim: bool, dtype: DType | None) -> Array:
     axes = axes_of(x, dim)
     return xp.divide(total(xp, x, axes), x.dtype.type(count(x, axes)))

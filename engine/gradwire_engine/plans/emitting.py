@@ -122,7 +122,10 @@ def _looks(code: list[Instruction]) -> set[int]:
 class PlanEmitter:
     """Writes the source of one program."""
 
-    def __init__(self, program: PlanProgram, effects: Effects, backend: Backend) -> None:
+    def __init__(
+        self, program: PlanProgram, effects: Effects, backend: Backend, separators: graph_segments.Separators
+    ) -> None:
+        self.owner = graph_segments.SegmentOwner(separators)
         self.program = program
         self.effects = effects
         self.backend = backend
@@ -160,14 +163,16 @@ class PlanEmitter:
         program.code = code
         last = self._last_uses(code)
         if self.backend.graphs is not None:
-            runs = graph_segments.stretches(program, code, last, self.kept_values(), RANDOM)
-            self.names["OWNER"] = owner = object()
+            runs = graph_segments.stretches(program, code, last, self.kept_values(), RANDOM, self.owner.separators)
+            self.names["OWNER"] = self.owner
         for thing in sorted({*effects.versions, *self._versions_of()}):
             self.line(f"v{thing} = o[{thing}].storage.version")
         for number, at in program.payloads:
             self.line(f"a{number} = p[{at}]")
             self._loaded.add(number)
         looks = _looks(code)
+        for begin, run in runs.items():  # its launches are one
+            looks.difference_update(range(begin + 1, run.end))
         risky = max((i for i, each in enumerate(code) if type(each) is KernelCall and not each.total), default=-1)
         risky = max(risky, max(looks, default=-1))
         copied: set[int] = set()
@@ -177,6 +182,8 @@ class PlanEmitter:
                 self.logged |= dirty
                 self.line("if engine.clock.cancelled: engine.clock.stop('a plan')")
             if i in runs:
+                for written in graph_segments.written_before(program, code[i : runs[i].end]):
+                    dirty = self._undoable(written, i < risky, dirty, copied)
                 graph_segments.write(self, code, i, runs[i], last)
                 done = runs[i].end
             if i < done:
@@ -186,16 +193,8 @@ class PlanEmitter:
                 if not dirty:
                     self.line("undo.append(None)")
                 dirty = True
-            elif target is not None and program.memory[target] in program.old and not dirty:
-                if i < risky and target in copied:
-                    pass
-                elif i < risky:
-                    copied.add(target)
-                    self.load(target)
-                    self.line(f"undo.append((a{target}, a{target}.copy()))")
-                else:
-                    self.line("undo.append(None)")
-                    dirty = True
+            elif target is not None and program.memory[target] in program.old:
+                dirty = self._undoable(target, i < risky, dirty, copied)
             self.instruction(instruction)
             gone = [f"a{value}" for value in last.get(i, ()) if value in self._loaded]
             if gone:
@@ -204,12 +203,26 @@ class PlanEmitter:
             self.line("undo.append(None)")
         self._leave()
         source = "\n".join([*self.functions, f"def plan({ARGUMENTS}):", *self.lines, ""])
-        exec(compile(source, "<plan>", "exec"), self.names)  # noqa: S102  (the source is ours to the last character)
+        exec(compile(source, graph_segments.SOURCE, "exec"), self.names)  # noqa: S102  (the source is ours to the last character)
         self.source = source
         function: Callable[..., list[Any]] = self.names.pop("plan")  # which goes with its plan, and not in a cycle
         if runs and self.backend.graphs is not None:
-            finalize(function, self.backend.graphs.forget, owner).atexit = False
+            self.owner.lines = source.splitlines()
+            finalize(function, self.backend.graphs.forget, self.owner).atexit = False
         return function
+
+    def _undoable(self, target: int, risky: bool, dirty: bool, copied: set[int]) -> bool:
+        """Before memory that was there before the frame is written to through this value: keep what it holds, if what
+        is still to come may fail. Returns whether the frame cannot be undone from here on."""
+        if dirty:
+            return True
+        if risky and target not in copied:
+            copied.add(target)
+            self.load(target)
+            self.line(f"undo.append((a{target}, a{target}.copy()))")
+        elif not risky:
+            self.line("undo.append(None)")
+        return not risky
 
     # What is needed, and until when
 
@@ -336,7 +349,9 @@ class PlanEmitter:
     def _call(self, call: KernelCall) -> None:
         args = ", ".join([self._spell(arg) for arg in call.args])
         outs = ", ".join([f"a{out}" for out in call.outs]) + ("," if call.several else "")
-        plain = f"{self._constant(call.function)}({args})"
+        function = self._constant(call.function)
+        self.owner.named[function] = call.name
+        plain = f"{function}({args})"
         if call.expression:
             self.line(f"{outs} = {call.expression.format(*[self._spell(arg) for arg in call.args[1:]])}")
             return

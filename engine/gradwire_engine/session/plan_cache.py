@@ -22,6 +22,7 @@ from ..autograd.undo_log import UndoLog
 from ..plans.device import HOST
 from ..plans.effects import FrameState, Harvest
 from ..plans.emitting import PlanEmitter
+from ..plans.graph_segments import Separators
 from ..plans.guards import Guard, guard_of
 from ..plans.inputs import FACTS, Found, Unplannable, look
 from ..plans.program import DynamicView, Number
@@ -124,6 +125,7 @@ class StructurePlans:
         patience: how many misses precede the next capture.
         used: whether a plan ran since the last capture.
         seen: the frame in which it came last, counted from the session's first; 0 once it came again.
+        separators: where its plans' runs of launches on a GPU are parted.
     """
 
     seen: int
@@ -133,6 +135,7 @@ class StructurePlans:
     misses: int = 0
     patience: int = 1
     used: bool = True
+    separators: Separators = field(default_factory=Separators)
 
 
 @dataclass(slots=True)
@@ -167,6 +170,7 @@ class Plans:
         frames: the number of frames that could have a plan.
         kept, instructions: the number of plans and of their lines.
         graphs: the captured CUDA graphs by device.
+        refused: the kernels that CUDA refused to capture.
     """
 
     def __init__(self, eager: bool = False) -> None:
@@ -178,6 +182,7 @@ class Plans:
         self.kept = 0
         self.instructions = 0
         self.graphs: dict[str, Graphs] = {}
+        self.refused: set[str] = set()
 
     def describe(self) -> dict[str, Any]:
         """The statistics as plain data."""
@@ -206,7 +211,7 @@ class Plans:
         digest = digest_of(run)
         entry = self.entries.get(digest)
         if entry is None:
-            entry = self.entries[digest] = _entry(run, self.frames)
+            entry = self.entries[digest] = _entry(run, self.frames, self.refused)
             if len(self.entries) > STRUCTURES_KEPT:
                 self.entries.popitem(last=False)
             if not self.eager:
@@ -219,6 +224,10 @@ class Plans:
             statistics.miss(f"unplannable: {entry.unplannable}")
             on_tape()
             return
+        if entry.separators.outdated:
+            entry.separators.outdated = False
+            entry.plans.clear()
+            entry.misses = entry.patience
         if entry.seen:
             soon, entry.seen = self.frames - entry.seen <= SOON, 0
             if not soon and not self.eager:
@@ -412,7 +421,7 @@ class Plans:
                 return
             if limit and time.monotonic() - began > limit / SLOW:
                 raise Unplannable("it takes long")
-            plan = self._made(tracer, before, key, run, highest)
+            plan = self._made(tracer, before, key, run, highest, entry.separators)
         except Unplannable as unplannable:
             statistics.miss(f"unplannable: {unplannable}")
             if not entry.plans:
@@ -424,13 +433,16 @@ class Plans:
         del entry.plans[VARIANTS_KEPT:]
         self._bound()
 
-    def _made(self, tracer: Tracer, before: FrameState, key: tuple[Any, ...], run: RunningFrame, peak: int) -> Plan:
+    def _made(
+        self, tracer: Tracer, before: FrameState, key: tuple[Any, ...], run: RunningFrame, peak: int,
+        separators: Separators,
+    ) -> Plan:  # fmt: skip
         engine, program = run.session.engine, tracer.program
         begin = position_of(run.client.number, run.seq, 0)
         harvest = Harvest(tracer, before, run.made, begin)
         effects = harvest.run(engine)
         written = sorted(harvest.written())
-        emitter = PlanEmitter(program, effects, tracer.backend)
+        emitter = PlanEmitter(program, effects, tracer.backend, separators)
         if tracer.backend.graphs is not None:
             self.graphs[tracer.backend.device] = tracer.backend.graphs
         function = emitter.function()
@@ -461,10 +473,10 @@ def digest_of(run: RunningFrame) -> bytes:
     return run.frame.hash or structure_hash(bytes(run.frame.structure))
 
 
-def _entry(run: RunningFrame, seen: int) -> StructurePlans:
+def _entry(run: RunningFrame, seen: int, refused: set[str]) -> StructurePlans:
     """What the structure alone tells."""
     names = {record[0] for record in run.structure.ops if type(record[0]) is str}
-    entry = StructurePlans(seen, deep=not names.isdisjoint(GRAPH_WALKS))
+    entry = StructurePlans(seen, deep=not names.isdisjoint(GRAPH_WALKS), separators=Separators(refused))
     for name in sorted(names):
         if name in CONTROLS and name not in PLANNED:
             entry.unplannable = f"op {name}"

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from gradwire_protocol.errors import KernelError
 
-from .problem import MatmulProblem, Operand
+from .problem import ALIGNMENT, MatmulProblem, Operand
 
 # cudaDataType_t and cublasComputeType_t.
 TYPES: Final = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}
@@ -122,7 +122,7 @@ class CublasLt:
         if problem.bias:
             self._set("MatmulDesc", found, DESC_EPILOGUE, c_uint32(EPILOGUE_BIAS))
             # The choice of an algorithm looks at the alignment of this address; the true one is set for each call.
-            self._set("MatmulDesc", found, DESC_BIAS_POINTER, c_void_p(problem.alignment))
+            self._set("MatmulDesc", found, DESC_BIAS_POINTER, c_void_p(ALIGNMENT))
         return found
 
     def preference(self, problem: MatmulProblem) -> c_void_p:
@@ -131,7 +131,7 @@ class CublasLt:
         self._call("MatmulPreferenceCreate", byref(found))
         self._set("MatmulPreference", found, PREF_MAX_WORKSPACE_BYTES, c_uint64(WORKSPACE))
         for attribute in PREF_MIN_ALIGNMENT:
-            self._set("MatmulPreference", found, attribute, c_uint32(problem.alignment))
+            self._set("MatmulPreference", found, attribute, c_uint32(ALIGNMENT))
         return found
 
     def prepare(self, device: int, problem: MatmulProblem) -> Prepared | None:

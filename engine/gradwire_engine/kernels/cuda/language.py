@@ -25,12 +25,14 @@ def parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
+@cache
 def names_in(text: str) -> tuple[str, ...]:
     """The parameters that an expression reads, each once, in order."""
     found = [node.id for node in ast.walk(parsed(text)) if isinstance(node, ast.Name) and node.id not in FUNCTIONS]
     return tuple(dict.fromkeys(found))
 
 
+@cache
 def is_truth(text: str) -> bool:
     """Whether the expression gives a truth value."""
     return isinstance(parsed(text), ast.Compare)

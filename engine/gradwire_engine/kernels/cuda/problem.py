@@ -7,11 +7,14 @@ The library counts matrices by columns. A matrix by rows is its own transpose by
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from ...runtime.arrays import Array
+from ...runtime.arrays import Array, DeviceArray
+
+ALIGNMENT: Final = 16
+"""Bytes that operands of a library begin at multiples of: the widest access of a thread."""
 
 
 class Operand(NamedTuple):
@@ -40,7 +43,6 @@ class MatmulProblem(NamedTuple):
         coarse: whether products of float32 may be rounded to TF32.
         stack: how many products.
         bias: whether a vector is added to each column of the result.
-        alignment: bytes by which all addresses are aligned, a power of two.
     """
 
     element: str
@@ -51,7 +53,6 @@ class MatmulProblem(NamedTuple):
     b: Operand
     out: Operand
     bias: bool
-    alignment: int
 
 
 def lay(x: Array, lead: tuple[int, ...]) -> Operand | None:
@@ -91,12 +92,10 @@ def _batch(x: Array, lead: tuple[int, ...]) -> int | None:
     return found
 
 
-def alignment(pointers: list[int]) -> int:
-    """The largest power of two, up to 256, that divides all addresses."""
-    together = 256
-    for pointer in pointers:
-        together |= pointer
-    return together & -together
+def aligned(x: DeviceArray) -> DeviceArray:
+    """The array, or a copy of one that begins between two blocks of :data:`ALIGNMENT` bytes: libraries choose by it,
+    and the same product must have the same bits wherever its operands lie."""
+    return x.copy(order="K") if x.data.ptr % ALIGNMENT else x
 
 
 def dense(x: Array) -> Operand:

@@ -13,7 +13,7 @@ from ...runtime.arrays import Array, Namespace
 from ...runtime.cuda.launching import FLOATS
 from ...runtime.cuda.registry import fused
 from . import cublaslt
-from .problem import MatmulProblem, Operand, alignment, dense, lay, stack_of
+from .problem import MatmulProblem, Operand, aligned, dense, lay, stack_of
 
 _mine: Final = threading.local()
 
@@ -47,7 +47,7 @@ def multiply(
     if not a.size or not b.size or not prod(lead):
         return NotImplemented
     laid: list[tuple[Any, Operand]] = []
-    for x in (a, b):
+    for x in (aligned(a), aligned(b)):
         if prod(x.shape[:-2]) != 1 and x.shape[:-2] != lead:
             x = xp.broadcast_to(x, (*lead, *x.shape[-2:]))
         operand = lay(x, lead)
@@ -60,10 +60,10 @@ def multiply(
     (a, first), (b, second) = laid
     if out is None:
         out = xp.empty((*lead, rows, cols), a.dtype)
-    addresses = [x.data.ptr for x in (a, b, out)] + ([] if bias is None else [bias.data.ptr])
+    bias = bias if bias is None else aligned(bias)
     problem = MatmulProblem(
         element, out.dtype.name, coarse and element == "float32", prod(lead), second, first, dense(out),
-        bias is not None, alignment(addresses),
+        bias is not None,
     )  # fmt: skip
     device = out.device.id
     prepared = lib.prepare(device, problem)

@@ -1,38 +1,62 @@
 """Straight lines of kernels as CUDA graphs: what takes a launch each from Python is one launch.
 
-A *segment* is a function of arrays that does nothing but launch kernels (``Row.launches``), the same ones each
-time. It is run as it is at first sight, when sources are compiled and algorithms chosen. At second sight its launches
-are captured; from then on the graph is launched, as long as the guards hold: shapes, dtypes and strides of what comes
-in, the numbers, and the addresses of what came from the same place twice (a parameter). What comes from elsewhere each
-time (a batch) is copied into memory of the segment's own.
+A *segment* is a function of arrays that launches kernels, the same ones each time. It is run as it is at first sight,
+when sources are compiled and algorithms chosen. At second sight its launches are captured; from then on the graph is
+launched, as long as the guards hold: shapes, dtypes and strides of what comes in, the numbers, and the addresses of
+what came from the same place twice (a parameter). What comes from elsewhere each time (a batch) is copied into memory
+of the segment's own; what the segment writes to is not, so it has to stay where it is. Alignment matters only where an
+operand has gaps: kernels copy what begins between two blocks (``kernels/cuda/problem.py``), and gaps do not survive it.
+
+Nothing is computed during a capture, so it may fail: by what CUDA refuses, and by copies from host memory, which would
+be of what that memory holds by then (:func:`_refuse_host_memory`). The segment then runs as it is.
 
 What comes out lies in the graph's memory. It is lent: the next launch would write over it, so a segment has up to
-``TWINS`` graphs and takes one whose results nobody holds any more; where all are held the segment runs as it is. Each
-graph has its memory from a pool of its own, since another graph's launches would write over what it lends; the pool
-stays as long as the graph or any of its results.
+``TWINS`` graphs and takes one whose results nobody holds any more. Single numbers are copied, because programs hold on
+to losses. Where all graphs' results are held, one more graph is captured whose results are all copied. Each graph has
+its memory from a pool of its own, since another graph's launches would write over what it lends; the pool stays as long
+as the graph or any of its results.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from weakref import WeakSet, ref
 
 import numpy as np
+
+from gradwire_protocol.errors import Cancelled, TimeExceeded
 
 from ..arrays import DeviceArray, Namespace
 from ..random import Generator
 
 SEGMENTS_KEPT: Final = 128
+ALIGNMENT: Final = 16
 TWINS: Final = 3
-ALIGNMENT: Final = 256
+SPARSEST: Final = 4
+"""An input that lies in so many times its own memory is not copied with its strides."""
+
+MOST_UNSTEADY: Final = 4
+"""A number that differed so often in a row is taken for one that always does."""
+
 MOST_MISSES: Final = 16
 """A segment whose guards fail so often in a row stays as it is."""
 
 Arrays = Sequence[DeviceArray]
 Function = Callable[[Arrays], Arrays]
+
+
+class Reporter(Protocol):
+    """Who is told why a segment is no graph, and may part it where the reason is."""
+
+    def refused(self, error: BaseException) -> None:
+        """Its capture ended with this error."""
+
+    def unsteady(self, begin: int, numbers: Sequence[int]) -> None:
+        """These of its numbers, by position, are not twice the same."""
 
 
 class _Lease:
@@ -55,6 +79,7 @@ class _Graph:
         outs: the results, in memory of the graph.
         word: the offset of the random numbers, on the device; ``drawn`` blocks are taken by each launch.
         pool: that all its memory is of, and ``nbytes``, how much that is.
+        copies: whether all results are copied, not only single numbers.
         lease: of the last launch's results.
     """
 
@@ -66,6 +91,7 @@ class _Graph:
     drawn: int
     pool: Any
     nbytes: int
+    copies: bool
     lease: ref[_Lease] | None = None
 
     @property
@@ -75,12 +101,20 @@ class _Graph:
 
 @dataclass(slots=True)
 class _Segment:
-    """What is known of one segment. ``facts`` are those of its last inputs, ``reason`` why it is not captured."""
+    """What is known of one segment.
+
+    Attributes:
+        facts, numbers, addresses: those of the last inputs.
+        misses: in a row, of graphs; ``unsteady``: the numbers that differed each time, and in how many turns.
+        reason: why it is not captured.
+    """
 
     facts: tuple[Any, ...] = ()
+    numbers: tuple[Any, ...] = ()
     addresses: tuple[int, ...] = ()
     graphs: list[_Graph] = field(default_factory=list)
     misses: int = 0
+    unsteady: tuple[frozenset[int], int] = (frozenset(), 0)
     reason: str = ""
 
 
@@ -98,6 +132,7 @@ class Graphs:
         self._segments: OrderedDict[Hashable, _Segment] = OrderedDict()
         self._all: WeakSet[_Graph] = WeakSet()
         self._changed = changed
+        _refuse_host_memory(cupy)
         self.limit = limit
         self.outcomes: Counter[str] = Counter()
 
@@ -107,14 +142,17 @@ class Graphs:
 
     def run(
         self, key: Hashable, function: Function, inputs: Arrays, numbers: Sequence[Any] = (),
-        random: Generator | None = None,
+        random: Generator | None = None, written: Sequence[int] = (), reporter: Reporter | None = None,
     ) -> list[DeviceArray]:  # fmt: skip
         """The results of ``function(inputs)``.
 
         Args:
-            key: of the segment, hashable: what the function does follows from it and from the numbers.
+            key: of the segment, hashable: what the function does follows from it and from the numbers. A reporter's
+                segments have a tuple that ends with a position.
             numbers: what the function was given beside arrays.
             random: the session's generator, if the function draws from it; all draws are by kernels.
+            written: positions of the inputs that the function writes to, or that share memory with one.
+            reporter: is told why the segment is no graph.
         """
         segment = self._segments.get(key)
         if segment is None:
@@ -127,18 +165,22 @@ class Graphs:
         if segment.reason:
             return self._as_it_is(function, inputs, segment.reason)
         addresses = tuple([a.data.ptr for a in inputs])
-        like = tuple([(a.shape, a.dtype, a.strides, aligned(at)) for a, at in zip(inputs, addresses, strict=True)])
-        facts = (like, tuple(numbers), random and random.seed)
-        same, before = facts == segment.facts, segment.addresses
-        segment.facts, segment.addresses = facts, addresses
+        like = [(a.shape, a.dtype, a.strides, _beside(a, at)) for a, at in zip(inputs, addresses, strict=True)]
+        facts = tuple(like), random and random.seed
+        given, held, before = tuple(numbers), segment.numbers, segment.addresses
+        same = facts == segment.facts and given == held
+        segment.facts, segment.numbers, segment.addresses = facts, given, addresses
         if not same:
+            if before and given != held and reporter is not None:
+                self._unsteady(segment, key, given, held, reporter)
             if segment.graphs:
                 segment.misses += 1
                 if segment.misses > MOST_MISSES:
                     segment.graphs.clear()
                     self._changed(self.held)
                     segment.reason = "its inputs or numbers are never twice the same"
-            return self._as_it_is(function, inputs, "first sight" if not before else "guard")
+            return self._as_it_is(function, inputs, "guard" if before else "first sight")
+        segment.unsteady = frozenset(), 0
         for graph in segment.graphs:
             if graph.free and all(wanted in (None, at) for wanted, at in zip(graph.direct, addresses, strict=True)):
                 segment.misses = 0
@@ -147,18 +189,30 @@ class Graphs:
         if any(graph.free for graph in segment.graphs):  # a parameter has moved
             segment.graphs = [g for g in segment.graphs if not g.free]
             self._changed(self.held)
-        if len(segment.graphs) >= TWINS:
-            return self._as_it_is(function, inputs, "all results are held")
-        return self._captured(segment, function, inputs, before, random)
+        if any(addresses[i] != before[i] for i in written):
+            return self._as_it_is(function, inputs, "what it writes to has moved")
+        return self._captured(segment, function, inputs, before, random, reporter)
+
+    def _unsteady(
+        self, segment: _Segment, key: Any, given: tuple[Any, ...], held: tuple[Any, ...], to: Reporter
+    ) -> None:
+        """Count the numbers that differ each time, and report them."""
+        differ = frozenset(i for i, (a, b) in enumerate(zip(given, held, strict=True)) if a != b)
+        always, turns = segment.unsteady
+        differ = differ & always if turns else differ
+        segment.unsteady = differ, turns + 1 if differ else 0
+        if segment.unsteady[1] == MOST_UNSTEADY:
+            to.unsteady(key[-1], sorted(differ))
 
     def _as_it_is(self, function: Function, inputs: Arrays, reason: str) -> list[DeviceArray]:
         self.outcomes[reason] += 1
         return list(function(inputs))
 
     def _captured(
-        self, segment: _Segment, function: Function, inputs: Arrays, before: tuple[int, ...], random: Generator | None
-    ) -> list[DeviceArray]:
-        graph = self._capture(segment, function, inputs, before, random)
+        self, segment: _Segment, function: Function, inputs: Arrays, before: tuple[int, ...], random: Generator | None,
+        reporter: Reporter | None,
+    ) -> list[DeviceArray]:  # fmt: skip
+        graph = self._capture(segment, function, inputs, before, random, reporter)
         if graph is None:
             return self._as_it_is(function, inputs, segment.reason)
         segment.graphs.append(graph)
@@ -166,8 +220,9 @@ class Graphs:
         return self._launch(graph, inputs, random)
 
     def _capture(
-        self, segment: _Segment, function: Function, inputs: Arrays, before: tuple[int, ...], random: Generator | None
-    ) -> _Graph | None:
+        self, segment: _Segment, function: Function, inputs: Arrays, before: tuple[int, ...], random: Generator | None,
+        reporter: Reporter | None,
+    ) -> _Graph | None:  # fmt: skip
         """The segment as a graph; None, with the reason noted, where it cannot be one. Nothing was computed."""
         cuda = self._cupy.cuda
         stream = cuda.get_current_stream()
@@ -184,22 +239,25 @@ class Graphs:
         direct = tuple(now if now == then else None for now, then in zip(segment.addresses, before, strict=True))
         try:
             with cuda.using_allocator(pool.malloc):
-                given = [a if at is not None else self._cupy.empty_like(a) for a, at in zip(inputs, direct)]
-                if not all(_lies_like(a, b) for a, b in zip(inputs, given, strict=True)):
-                    segment.reason = "a copy of an input lies otherwise"  # so kernels might be chosen otherwise
-                    return None
+                given = [a if at is not None else _like(self._cupy, a) for a, at in zip(inputs, direct, strict=True)]
                 word = None if random is None else self._cupy.empty((1,), np.uint64)
                 stream.begin_capture()
+                _capturing.now = True
                 try:
                     if random is not None:
                         random.base = (random.offset, word)
                     outs = list(function(given))
                 finally:
+                    _capturing.now = False
                     if random is not None:
                         random.base = None
                     graph = stream.end_capture()
-        except (RuntimeError, MemoryError) as error:  # CuPy's refusals, and CUDA's, are runtime errors
-            segment.reason = f"not to be captured: {error!s:.200}"
+        except (Cancelled, TimeExceeded):
+            raise
+        except Exception as error:
+            segment.reason = f"not to be captured: {_first(error)!s:.200}"
+            if reporter is not None:
+                reporter.refused(error)
             return None
         finally:
             drawn = 0
@@ -209,8 +267,9 @@ class Graphs:
         if any(out.data.ptr in segment.addresses for out in outs):
             segment.reason = "a result is an input"
             return None
-        copied = [a if at is None else None for a, at in zip(given, direct)]
-        made = _Graph(graph, direct, copied, outs, word, drawn, pool, int(pool.total_bytes()))
+        copied = [a if at is None else None for a, at in zip(given, direct, strict=True)]
+        copies = len(segment.graphs) >= TWINS
+        made = _Graph(graph, direct, copied, outs, word, drawn, pool, int(pool.total_bytes()), copies)
         self._all.add(made)
         self._changed(self.held)
         return made
@@ -223,9 +282,11 @@ class Graphs:
             graph.word.fill(np.uint64(random.offset))
             random.offset += graph.drawn
         graph.graph.launch()
+        if graph.copies:
+            return [out.copy(order="K") for out in graph.outs]
         lease = _Lease(graph)
         graph.lease = ref(lease)
-        return [self._lent(out, lease) for out in graph.outs]
+        return [out.copy(order="K") if out.size == 1 else self._lent(out, lease) for out in graph.outs]
 
     def _lent(self, out: DeviceArray, lease: _Lease) -> DeviceArray:
         """A result under an owner that tells when nobody holds it any more."""
@@ -252,10 +313,51 @@ class Graphs:
         self._changed(self.held)
 
 
-def _lies_like(one: DeviceArray, other: DeviceArray) -> bool:
-    return one.strides == other.strides and aligned(one.data.ptr) == aligned(other.data.ptr)
+def _like(cupy: Namespace, array: DeviceArray) -> DeviceArray:
+    """New memory for an array, with its strides, which kernels may be chosen by."""
+    if array.flags.c_contiguous:
+        return cupy.empty(array.shape, array.dtype)
+    beside = array.data.ptr % ALIGNMENT
+    reaches = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    lowest = -sum(reach for reach in reaches if reach < 0)
+    span = lowest + sum(reach for reach in reaches if reach > 0) + array.dtype.itemsize
+    if span > SPARSEST * max(array.nbytes, 1):
+        raise RuntimeError("an input is a small part of what it lies in")
+    memory = cupy.empty(span + ALIGNMENT, np.uint8)
+    begin = memory.data + lowest
+    begin += (beside - begin.ptr) % ALIGNMENT
+    return cupy.ndarray(array.shape, array.dtype, begin, array.strides)
 
 
-def aligned(address: int) -> int:
-    """The bytes by which an address is aligned, as far as the choice of a kernel depends on them."""
-    return min(address & -address, ALIGNMENT)
+def _beside(array: DeviceArray, address: int) -> int:
+    """By how much an array that may have gaps begins behind a block."""
+    rest = address % ALIGNMENT
+    return rest if rest and not array.flags.c_contiguous else 0
+
+
+_capturing: Final = threading.local()
+_guarded: Final[set[int]] = set()
+
+
+def _refuse_host_memory(cupy: Namespace) -> None:
+    """Have CuPy refuse copies from the host while this thread captures: the graph would copy at each launch what the
+    pinned memory between holds then. All such copies ask for pinned memory; numbers are arguments of kernels."""
+    set_allocator = getattr(cupy.cuda, "set_pinned_memory_allocator", None)
+    if set_allocator is None or id(cupy) in _guarded:
+        return
+    _guarded.add(id(cupy))
+    pool = cupy.get_default_pinned_memory_pool()
+
+    def allocate(size: int) -> Any:
+        if getattr(_capturing, "now", False):
+            raise RuntimeError("memory of the host is copied from")
+        return pool.malloc(size)
+
+    set_allocator(allocate)
+
+
+def _first(error: BaseException) -> BaseException:
+    """What went wrong first: the end of a capture fails, too, once anything in it did."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
