@@ -23,6 +23,7 @@ CUDA captures the graphs. ``make gpu`` checks these and writes ``benchmarks/resu
   It applies to products, attention and cuDNN's convolutions.
 * Attention is two products with one kernel between them. Its weights are a result of the op, which flash attention
   could not return; that costs memory traffic.
+* Recurrent layers: a step is one product and one kernel (:mod:`.recurrent`), there and back, except with projections.
 * Optimizers: ``sgd_step`` and ``adam_step`` update eight tensors per launch.
 * Convolution uses cuDNN where its frontend is installed, without engines of nondeterministic order. Otherwise windows
   are unrolled and multiplied, as on the CPU.
@@ -50,7 +51,7 @@ from ...runtime.cuda.registry import KERNELS, Fused, load_with
 def load() -> dict[str, Fused]:
     """The ops that have a kernel of their own on a GPU, in-place forms included."""
     from ... import ops  # noqa: F401  (fills the registry, which some kernels ask)
-    from . import attention, convolution, dropout, losses, optimizer, pointwise, products, rows  # noqa: F401  (each registers its own)
+    from . import attention, convolution, dropout, losses, optimizer, pointwise, products, recurrent, rows  # noqa: F401  (each registers its own)
 
     found = dict(KERNELS)
     for op in TABLE.values():

@@ -10,11 +10,11 @@ _HERE: Final = Path(__file__).parent
 
 STANDS_ON: Final[dict[str, tuple[str, ...]]] = {
     "rows": ("prelude",), "losses": ("prelude",), "optimizer": ("prelude",), "philox": ("prelude",),
-    "dropout": ("prelude", "philox"), "prelude": (),
+    "dropout": ("prelude", "philox"), "recurrent": ("prelude",), "prelude": (),
 }  # fmt: skip
 """The files that go before each one."""
 
-TYPED: Final = ("rows", "losses", "optimizer", "dropout")
+TYPED: Final = ("rows", "losses", "optimizer", "dropout", "recurrent")
 """Sources that are compiled once per element type, ``T``."""
 
 TYPES: Final[dict[str, str]] = {
