@@ -172,7 +172,7 @@ def noted(found: Any, again: Callable[[], Any]) -> Any:
         def launch() -> None:
             fresh = again()
             for part, value in zip(parts, fresh if isinstance(fresh, (list, tuple)) else [fresh], strict=True):
-                if isinstance(part, StrictArray):
+                if isinstance(part, StrictArray) and part._array.flags.writeable:  # else a view
                     part._array[...] = value
 
         LAUNCHES.append(launch)
@@ -293,6 +293,7 @@ class StrictArray:
     def sort(self, axis: int = -1, kind: str | None = None) -> None:
         _check_kind(kind)
         self._array.sort(axis, kind=kind)
+        noted(None, lambda: self._array.sort(axis, kind=kind))
 
     def fill(self, value: Any) -> None:
         self._array.fill(_unwrap(value))

@@ -22,6 +22,7 @@ import ml_dtypes
 import numpy as np
 
 from gradwire_engine.kernels import cuda
+from gradwire_engine.kernels.cuda.namespace import DeviceNamespace
 from gradwire_engine.kernels.cuda.problem import ALIGNMENT, MatmulProblem, Operand
 from tests.strict_backend import StrictArray, StrictBackend, noted
 
@@ -136,8 +137,11 @@ class EmulatedBackend(StrictBackend):
         self.xp.RawKernel = Kernel
         self.xp.RawModule = Module
         self.xp.products = Products()
-        self.xp.cuda = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=0))
+        self.xp.cuda = SimpleNamespace(
+            get_current_stream=lambda: SimpleNamespace(ptr=0), Device=lambda: SimpleNamespace(id=0)
+        )
         self.fused = cuda.load()
+        self.xp = DeviceNamespace(self.xp)
 
 
 def _stack(address: int, operand: Operand, count: int, element: np.dtype[Any]) -> np.ndarray[Any, Any]:

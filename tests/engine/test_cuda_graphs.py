@@ -207,7 +207,8 @@ def test_what_a_segment_writes_to_has_to_stay_where_it_is(fake: Fake) -> None:
     assert graphs.outcomes["what it writes to has moved"] == 4
 
 
-def test_a_copied_input_has_the_strides_of_its_own(fake: Fake) -> None:
+def test_a_copied_input_has_the_strides_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradwire_engine.runtime.cuda.graphs.SMALL", 0)
     xp = CapturingBackend().xp
     memory = xp.asarray(np.arange(60, dtype=np.float32))
     for given in (memory[:24].reshape(4, 6).T, memory[1:25].reshape(4, 6).T, memory[:48].reshape(4, 12)[:, ::-2]):

@@ -104,6 +104,31 @@ def test_layer_norm(pair: Pair, shape: tuple[int, ...], parameters: int, dtype: 
     pair.call("layer_norm", draw(shape, dtype), shape[-1:], weight, bias, 1e-5, tol=FINE[dtype] * 8)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(6, 3), (2, 5, 7), (3, 4, 9, 11), (1, 2, 1, 1500)])
+@pytest.mark.parametrize("parameters", [0, 1, 2])
+def test_batch_norm(pair: Pair, shape: tuple[int, ...], parameters: int, dtype: str) -> None:
+    weight = draw(shape[1:2], dtype, 1) if parameters else None
+    bias = draw(shape[1:2], dtype, 2) if parameters > 1 else None
+    x = draw(shape, dtype) + np.asarray(3, dtype)
+    pair.call("batch_norm_training", x, weight, bias, 1e-5, tol=FINE[dtype] * 40)
+    g, mean, var = draw(shape, dtype, 3), draw(shape[1:2], dtype, 4), draw(shape[1:2], dtype, 5, positive=True)
+    for training in (True, False):
+        pair.call("batch_norm_backward", g, x, mean, var, weight, training, 1e-5, grad=False, tol=FINE[dtype] * 40)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("shape", "dim"), [((40, 5), 0), ((8, 70, 130), (0, 1)), ((33, 2, 3), (0,))])
+def test_a_sum_over_leading_dimensions(pair: Pair, shape: tuple[int, ...], dim: Any, dtype: str) -> None:
+    for keepdim in (False, True):
+        pair.call("sum", draw(shape, dtype), dim, keepdim, tol=FINE[dtype] * 8)
+
+
+def test_other_sums_take_the_general_way(pair: Pair) -> None:
+    for shape, dim in (((40, 5), 1), ((40, 5), None), ((4, 5), 0), ((40, 0), 0)):
+        pair.call("sum", draw(shape), dim, grad=False, launches=False)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("ignored", [-100, 2])

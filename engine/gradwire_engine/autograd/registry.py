@@ -31,8 +31,8 @@ class Row:
         settle: the same for one layout of the arguments; see :func:`bind_layout`.
         half: whether the kernel takes float16 and bfloat16 as they are; otherwise it is given float32.
         announced: whether the kernel is also given the meta of its first result.
-        waits: whether the kernel is known to do more on a GPU than launch kernels: to copy from the host, or to wait. It
-            is in no graph. What is not known is found out when a graph is captured.
+        waits: whether the kernel is known to do more on a GPU than launch kernels: copy from the host, or wait. It is
+            in no graph. What is not known is found out when a graph is captured.
         across: whether the kernel takes operands of other devices, which are then brought to its own first.
         rules: per operand, what its gradient needs saved and the function that computes it.
         joint: computes the gradients of all operands at once, where they share work.

@@ -315,7 +315,7 @@ class PlanEmitter:
             return str(value.count) if value.thing is None else f"v{value.thing} + {value.count}"
         return self._constant(value)
 
-    def _elements(self, offset: int | Offset) -> str:
+    def beginning(self, offset: int | Offset) -> str:
         if type(offset) is int:
             return str(offset)
         terms = [f"d[{place}][{i}]" if place >= 0 else f"o[{i}].offset" for place, i in offset.terms]  # type: ignore[union-attr]
@@ -378,7 +378,7 @@ class PlanEmitter:
         memory = self._spell(At(view.memory))
         if not view.ordered:
             memory = f"B.memory_of({memory})"
-        begin = str(view.offset) if type(view.offset) is int else f"({self._elements(view.offset)}) * {view.size}"
+        begin = str(view.offset) if type(view.offset) is int else f"({self.beginning(view.offset)}) * {view.size}"
         strides = self._constant(view.strides)
         self.line(f"a{view.out} = ndarray({shape}, {dtype}, {memory}, {begin}, {strides})")
 
@@ -386,7 +386,7 @@ class PlanEmitter:
         memory = self._spell(At(view.memory))
         if not view.ordered:
             memory = f"B.memory_of({memory})"
-        begin = str(view.offset // view.size) if type(view.offset) is int else self._elements(view.offset)
+        begin = str(view.offset // view.size) if type(view.offset) is int else self.beginning(view.offset)
         shape, strides = self._constant(view.shape), self._constant(elements(view.strides, view.size))
         dtype = self._constant(dtype_named(view.dtype))
         self.line(f"a{view.out} = B.view({memory}, {shape}, {strides}, {begin}, {dtype})")
@@ -439,7 +439,7 @@ class PlanEmitter:
         self._made.add(number)
         template: TensorTemplate = self.effects.templates[number]
         storage, array = self._storage(template.storage), self._spell(At(template.value))
-        offset = self._elements(template.offset)
+        offset = self.beginning(template.offset)
         self.line(f"t{number} = Tensor(engine, {array}, {self._constant(template.meta)}, {storage}, {offset})")
         defaults = _DEFAULTS | {"grad_dtype": template.meta.dtype}
         for name, value in template.plain.items():

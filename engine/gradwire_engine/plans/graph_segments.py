@@ -32,7 +32,7 @@ class Separators:
 
     Attributes:
         names: of instructions that a graph cannot hold.
-        places: of the frame's numbers that differ each time.
+        places: of the frame's numbers that differ each time, and :func:`_beginning` of views that do.
         outdated: whether plans were made before the last of these was found.
     """
 
@@ -47,7 +47,7 @@ class SegmentOwner:
     Attributes:
         lines: the plan's source by line, once it is compiled.
         named: by the name of a kernel in the source, that of its instruction.
-        places: by run, the places of the numbers that it takes.
+        places: by run, what its numbers are known by.
     """
 
     def __init__(self, separators: Separators) -> None:
@@ -87,7 +87,8 @@ class GraphSegment:
         inputs, outs: values that it takes, and those of its own that are needed later.
         written: the inputs whose memory it writes to.
         again: views of memory of others: they are made once more behind it, since a graph lends only its own.
-        places: of the frame's numbers that it takes.
+        numbers: that it takes: as the source has them, and by what they are known: a place among the frame's, or
+            :func:`_beginning` of a view.
         draws: whether it takes random numbers.
     """
 
@@ -96,7 +97,7 @@ class GraphSegment:
     outs: list[int] = field(default_factory=list)
     written: list[int] = field(default_factory=list)
     again: list[View] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
+    numbers: dict[int, str] = field(default_factory=dict)
     draws: bool = False
 
 
@@ -158,10 +159,19 @@ def _launches(instruction: Instruction, program: PlanProgram, inside: set[int], 
             return False
         return all(out.numel for out in instruction.metas)
     if type(instruction) is View:
-        return type(instruction.offset) is int and 0 not in instruction.shape
+        if 0 in instruction.shape:
+            return False
+        # A part of what was there before, such as a batch, is another one each time.
+        moves = type(instruction.offset) is not int
+        return not moves or not (instruction.memory in program.inputs or _beginning(instruction) in separators.places)
     if type(instruction) is Lay:
         return not instruction.scalar and instruction.meta.numel > 0
     return type(instruction) is Write
+
+
+def _beginning(view: View) -> int:
+    """What stands for the beginning of a view among places of numbers."""
+    return -1 - view.out
 
 
 def _places(call: KernelCall) -> list[int]:
@@ -184,11 +194,13 @@ def _stretch(
                     stretch.outs.append(out)
                 elif type(instruction) is View:
                     stretch.again.append(instruction)
+        if type(instruction) is View and type(instruction.offset) is not int:
+            stretch.numbers[_beginning(instruction)] = ""
         target = target_of(instruction)
         if target is not None and program.memory[target] not in inside:
             written.add(program.memory[target])
         if type(instruction) is KernelCall:
-            stretch.places.extend(place for place in _places(instruction) if place not in stretch.places)
+            stretch.numbers.update({place: f"repr(s[{place}])" for place in _places(instruction)})
             stretch.draws = stretch.draws or any(arg is random for arg in instruction.args)
     stretch.written = [value for value in stretch.inputs if program.memory[value] in written]
     return stretch
@@ -214,10 +226,11 @@ def write(
         given_up += [name for name in gone if name in inputs]
     emitter.line(f"return [{', '.join(outs)}]")
     emitter.indent = emitter.indent[:-1]
-    numbers = "".join([f"repr(s[{place}]), " for place in stretch.places])
+    begins = {_beginning(v): emitter.beginning(v.offset) for v in code[begin : stretch.end] if type(v) is View}
+    numbers = "".join([f"{text or begins[place]}, " for place, text in stretch.numbers.items()])
     random = "G" if stretch.draws else "None"
     written = "".join([f"{stretch.inputs.index(value)}, " for value in stretch.written])
-    emitter.owner.places[begin] = stretch.places
+    emitter.owner.places[begin] = list(stretch.numbers)
     made = f"{', '.join(outs)}, = " if outs else ""
     arguments = f"g{begin}, [{', '.join(inputs)}], ({numbers}), {random}, ({written}), OWNER"
     emitter.line(f"{made}B.graphs.run((OWNER, {begin}), {arguments})")

@@ -495,10 +495,10 @@ class Tracer:
     def computed(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], result: Array | None) -> None:
         """Something other than a kernel ran on arrays; where it returned nothing, it wrote into the first one."""
         shown = [At(self.value(arg)) if type(arg) in self._types else arg for arg in args]
-        if result is None:
-            call = KernelCall(name, function, shown, [], writes=shown[0].value, total=True)
-        else:
-            call = KernelCall(name, function, shown, [self._new(result, None)], total=True)
+        writes = shown[0].value if result is None else None
+        outs = [] if result is None else [self._new(result, None)]
+        launches = self.backend.fused is not None
+        call = KernelCall(name, function, shown, outs, writes=writes, total=True, launches=launches)
         self.program.code.append(call)
 
     @_noted

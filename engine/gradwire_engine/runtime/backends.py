@@ -126,7 +126,7 @@ class CupyBackend:
     def __init__(self, index: int = 0, pool: DevicePool | None = None) -> None:
         import cupy
 
-        self.xp: Namespace = cupy
+        self.xp: Namespace = registry.namespace(cupy)
         self.fused: dict[str, Fused] | None = registry.load()
         self.array_type: type[Any] = cupy.ndarray
         self.index = index

@@ -19,6 +19,9 @@ CUDA captures the graphs. ``make gpu`` checks these and writes ``benchmarks/resu
   bfloat16 as integers, copy operands, and may not be captured. Transposed and sliced operands are read in place, and
   a bias is added within the product. The algorithm is chosen once per problem and kept, so a replay has the same bits
   on the same GPU and library. Without the library, CuPy's ``matmul`` runs.
+* CuPy (:mod:`.namespace`) is given to kernels with other products, and with host arrays kept on the device, since CUDA
+  graphs hold neither cuBLAS calls of CuPy nor copies from the host.
+* Batch norm is one block per channel (:mod:`.channels`); sums over leading dimensions go by columns.
 * TF32 is off, as in PyTorch. ``set_float32_matmul_precision`` is a control op, so journals and snapshots record it.
   It applies to products, attention and cuDNN's convolutions.
 * Attention is two products with one kernel between them. Its weights are a result of the op, which flash attention
@@ -45,13 +48,14 @@ from gradwire_protocol.table import TABLE
 
 from ...autograd.registry import row
 from ...runtime.cuda.registry import KERNELS, Fused, load_with
+from .namespace import namespace
 
 
 @cache
 def load() -> dict[str, Fused]:
     """The ops that have a kernel of their own on a GPU, in-place forms included."""
     from ... import ops  # noqa: F401  (fills the registry, which some kernels ask)
-    from . import attention, convolution, dropout, losses, optimizer, pointwise, products, recurrent, rows  # noqa: F401  (each registers its own)
+    from . import attention, channels, convolution, dropout, losses, optimizer, pointwise, products, recurrent, rows  # noqa: F401  (each registers its own)
 
     found = dict(KERNELS)
     for op in TABLE.values():
@@ -60,4 +64,4 @@ def load() -> dict[str, Fused]:
     return found
 
 
-load_with(load)
+load_with(load, namespace)

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from math import prod
 from typing import Any, Final
 
-from gradwire_protocol.ops.convolution import Geometry
+from gradwire_protocol.ops.convolution import Geometry, transposed_extents
 
 from ...numerics.windows import Ints, Windows
 from ...runtime.arrays import Array, Namespace
@@ -181,6 +181,21 @@ def convolution_weight(
     windows = Windows(x.shape[2:], g.shape[2:], extents, stride, padding, dilation)
     shape = (g.shape[1], x.shape[1] // groups, *extents)
     return run(xp, "weight", windows, groups, coarse, x, shape, g)
+
+
+@fused("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", half=True, products=True)
+def conv_transpose(
+    xp: Namespace, x: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints, output_padding: Ints,
+    groups: int, dilation: Ints, *, coarse: bool,
+) -> Array:  # fmt: skip
+    geometry = Geometry("conv_transpose", weight.shape[2:], stride, padding, dilation)
+    x = x if x.ndim == weight.ndim else x[None]
+    extents = transposed_extents("conv_transpose", x.shape[2:], geometry, output_padding)
+    walk = (geometry.stride, geometry.before, geometry.dilation)
+    out = convolution_input(xp, x, weight, extents, *walk, groups, coarse=coarse)
+    if out is not NotImplemented and bias is not None:
+        out += bias.reshape(-1, *[1] * (out.ndim - 2))
+    return out
 
 
 @fused("conv1d", "conv2d", "conv3d", half=True, products=True)

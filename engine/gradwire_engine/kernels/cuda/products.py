@@ -84,6 +84,13 @@ def _rows(x: Array) -> Array:
 
 @fused("matmul", "mm", "bmm", "mv", "dot", half=True, products=True)
 def matmul(xp: Namespace, a: Array, b: Array, *, coarse: bool) -> Array:
+    return products(xp, a, b, coarse)
+
+
+def products(xp: Namespace, a: Array, b: Array, coarse: bool, out: Any = None) -> Array:
+    """``a @ b`` with NumPy's meaning for vectors and stacks; ``out`` is row-major memory, for matrices only."""
+    if out is not None and (a.ndim < 2 or b.ndim < 2):
+        return NotImplemented
     if a.ndim == 1 and b.ndim == 1:
         found = multiply(xp, a[None], b[:, None], coarse)
         return found if found is NotImplemented else found.reshape(())
@@ -93,10 +100,10 @@ def matmul(xp: Namespace, a: Array, b: Array, *, coarse: bool) -> Array:
     if b.ndim == 1:
         found = multiply(xp, a, b[:, None], coarse)
         return found if found is NotImplemented else found.reshape(found.shape[:-1])
-    if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
+    if out is None and a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
         found = multiply(xp, _rows(a), b, coarse)
         return found if found is NotImplemented else found.reshape((*a.shape[:-1], b.shape[1]))
-    return multiply(xp, a, b, coarse)
+    return multiply(xp, a, b, coarse, out=out)
 
 
 @fused("linear", half=True, products=True)

@@ -37,7 +37,8 @@ SEGMENTS_KEPT: Final = 128
 ALIGNMENT: Final = 16
 TWINS: Final = 3
 SPARSEST: Final = 4
-"""An input that lies in so many times its own memory is not copied with its strides."""
+SMALL: Final = 1 << 24
+"""An input is copied with its strides if it lies in so many times its own memory at most, or in so many bytes."""
 
 MOST_UNSTEADY: Final = 4
 """A number that differed so often in a row is taken for one that always does."""
@@ -80,6 +81,7 @@ class _Graph:
         word: the offset of the random numbers, on the device; ``drawn`` blocks are taken by each launch.
         pool: that all its memory is of, and ``nbytes``, how much that is.
         copies: whether all results are copied, not only single numbers.
+        held: arrays of others that it reads.
         lease: of the last launch's results.
     """
 
@@ -92,6 +94,7 @@ class _Graph:
     pool: Any
     nbytes: int
     copies: bool
+    held: list[DeviceArray]
     lease: ref[_Lease] | None = None
 
     @property
@@ -236,19 +239,23 @@ class Graphs:
         pool = cuda.MemoryPool()
         pool.set_limit(size=room)
         state = None if random is None else random.get_state()
+        held: list[DeviceArray] = []
         direct = tuple(now if now == then else None for now, then in zip(segment.addresses, before, strict=True))
         try:
             with cuda.using_allocator(pool.malloc):
                 given = [a if at is not None else _like(self._cupy, a) for a, at in zip(inputs, direct, strict=True)]
                 word = None if random is None else self._cupy.empty((1,), np.uint64)
                 stream.begin_capture()
-                _capturing.now = True
+                _capturing.now, _capturing.held = True, held
                 try:
                     if random is not None:
                         random.base = (random.offset, word)
-                    outs = list(function(given))
+                    begins = {a.data.ptr for a in given}
+                    # The next launch would write over a result that is an input's copy.
+                    outs = [out.copy(order="K") if out.data.ptr in begins else out for out in function(given)]
                 finally:
                     _capturing.now = False
+                    _capturing.held = None
                     if random is not None:
                         random.base = None
                     graph = stream.end_capture()
@@ -264,12 +271,9 @@ class Graphs:
             if random is not None and state is not None:
                 drawn = random.offset - state[1]
                 random.set_state(state)
-        if any(out.data.ptr in segment.addresses for out in outs):
-            segment.reason = "a result is an input"
-            return None
         copied = [a if at is None else None for a, at in zip(given, direct, strict=True)]
         copies = len(segment.graphs) >= TWINS
-        made = _Graph(graph, direct, copied, outs, word, drawn, pool, int(pool.total_bytes()), copies)
+        made = _Graph(graph, direct, copied, outs, word, drawn, pool, int(pool.total_bytes()), copies, held)
         self._all.add(made)
         self._changed(self.held)
         return made
@@ -321,7 +325,7 @@ def _like(cupy: Namespace, array: DeviceArray) -> DeviceArray:
     reaches = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
     lowest = -sum(reach for reach in reaches if reach < 0)
     span = lowest + sum(reach for reach in reaches if reach > 0) + array.dtype.itemsize
-    if span > SPARSEST * max(array.nbytes, 1):
+    if span > max(SPARSEST * array.nbytes, SMALL):
         raise RuntimeError("an input is a small part of what it lies in")
     memory = cupy.empty(span + ALIGNMENT, np.uint8)
     begin = memory.data + lowest
@@ -335,7 +339,25 @@ def _beside(array: DeviceArray, address: int) -> int:
     return rest if rest and not array.flags.c_contiguous else 0
 
 
-_capturing: Final = threading.local()
+class _Capturing(threading.local):
+    """Whether this thread captures, and what the graph has to keep beside its own memory."""
+
+    now = False
+    held: list[DeviceArray] | None = None
+
+
+def capturing() -> bool:
+    """Whether this thread captures."""
+    return _capturing.now
+
+
+def hold(array: DeviceArray) -> None:
+    """Keep an array from before the capture as long as the graph that is captured."""
+    if _capturing.now and _capturing.held is not None:
+        _capturing.held.append(array)
+
+
+_capturing: Final = _Capturing()
 _guarded: Final[set[int]] = set()
 
 
@@ -349,7 +371,7 @@ def _refuse_host_memory(cupy: Namespace) -> None:
     pool = cupy.get_default_pinned_memory_pool()
 
     def allocate(size: int) -> Any:
-        if getattr(_capturing, "now", False):
+        if _capturing.now:
             raise RuntimeError("memory of the host is copied from")
         return pool.malloc(size)
 

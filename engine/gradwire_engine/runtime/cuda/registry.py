@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from ..arrays import Namespace
+
 
 class Fused(NamedTuple):
     """An op's kernel on a GPU.
@@ -24,11 +26,18 @@ class Fused(NamedTuple):
 KERNELS: Final[dict[str, Fused]] = {}
 
 _loader: list[Callable[[], dict[str, Fused]]] = []
+_namespace: list[Callable[[Namespace], Namespace]] = []
 
 
-def load_with(loader: Callable[[], dict[str, Fused]]) -> None:
-    """Have the kernels come from here, once a GPU is used: what runs on arrays does not know them."""
-    _loader[:] = [loader]
+def load_with(loader: Callable[[], dict[str, Fused]], namespace: Callable[[Namespace], Namespace]) -> None:
+    """Have the kernels, and CuPy as these see it, come from here, once a GPU is used: what runs on arrays does not know
+    them."""
+    _loader[:], _namespace[:] = [loader], [namespace]
+
+
+def namespace(cupy: Namespace) -> Namespace:
+    """CuPy as kernels see it."""
+    return _namespace[0](cupy)
 
 
 def load() -> dict[str, Fused]:
