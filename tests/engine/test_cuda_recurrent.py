@@ -13,6 +13,7 @@ from gradwire_engine.kernels.cuda import load
 from gradwire_engine.runtime import deadline
 from gradwire_engine.runtime.backends import NumpyBackend
 from gradwire_protocol.errors import Cancelled
+from tests import strict_backend
 from tests.cuda_emulation import AVAILABLE, EmulatedBackend, Kernel
 from tests.strict_backend import StrictArray
 
@@ -103,6 +104,25 @@ def test_layers_and_their_gradients_agree_with_numpy(kind: str, relu: bool, size
         before = Kernel.launches
         close(emulated(name, backward), plain(name, backward))
         assert Kernel.launches - before == layer.steps + 2 * (2 if kind == "gru" else 1)
+
+
+@pytest.mark.parametrize("size", ["small", "packed, reverse"])
+@pytest.mark.parametrize("kind", GATES)
+def test_a_graph_holds_a_layer(kind: str, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was launched while a stream captured, launched again, follows the operands."""
+    layer = Layer(kind, size)
+    backward = layer.backward(plain(f"{kind}_layer", layer.arguments), "ohc", True)
+    for name, arguments in ((f"{kind}_layer", layer.arguments), (f"{kind}_layer_backward", backward)):
+        launches: list[Any] = []
+        monkeypatch.setattr(strict_backend, "LAUNCHES", launches)
+        found = emulated(name, arguments)
+        monkeypatch.setattr(strict_backend, "LAUNCHES", None)
+        for array in arguments:
+            if isinstance(array, np.ndarray):
+                array *= 0.75
+        for launch in launches:
+            launch()
+        close(found, plain(name, arguments))
 
 
 @pytest.mark.parametrize("kind", GATES)

@@ -38,6 +38,18 @@ class Case:
         ]
 
 
+def lstm(x: torch.Tensor, h: torch.Tensor, c: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+    """Without cuDNN, which would round to TF32."""
+    with torch.backends.cudnn.flags(enabled=False):
+        return torch.lstm(x, (h[None], c[None]), weights, True, 1, 0.0, True, False, False)[0]
+
+
+def gru(x: torch.Tensor, h: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+    """Without cuDNN, as above."""
+    with torch.backends.cudnn.flags(enabled=False):
+        return torch.gru(x, h[None], weights, True, 1, 0.0, True, False, False)[0]
+
+
 CASES = [
     Case("matmul", lambda a, b: a @ b, [(65, 33), (33, 40)], 0, 1),
     Case("matmul", lambda a, b: a @ b, [(4, 3, 17, 33), (4, 3, 33, 9)], 0, 1),
@@ -55,6 +67,8 @@ CASES = [
     Case("scaled_dot_product_attention", F.scaled_dot_product_attention, [(2, 4, 33, 16)] * 3, 0, 1, 2),
     Case("scaled_dot_product_attention", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
          [(2, 4, 33, 16)] * 3, 0, 1, 2, (None,), (0.0,), (True,)),
+    Case("lstm_layer", lstm, [(7, 5, 12), (5, 40), (5, 40), (160, 12), (160, 40), (160,), (160,)], *range(7)),
+    Case("gru_layer", gru, [(7, 5, 12), (5, 40), (120, 12), (120, 40), (120,), (120,)], *range(6)),
 ]  # fmt: skip
 
 
@@ -64,6 +78,8 @@ def checks(device: str) -> Iterator[tuple[str, Callable[[], None]]]:
         for dtype in TOLERANCES:
             if device == "cpu" and dtype in ("float16", "bfloat16") and case.name.startswith("scaled"):
                 continue  # PyTorch's kernels on a CPU round in between
+            if dtype in ("float16", "bfloat16") and case.name.endswith("_layer"):
+                continue  # so they do between the steps of a layer
             yield f"against PyTorch: {case.name} {at}, {dtype}", lambda c=case, d=dtype, s=at: compare(c, d, device, s)
 
 
@@ -81,7 +97,8 @@ def compare(case: Case, dtype: str, device: str, seed: int) -> None:
     engine = Engine()
     mine = [upload(engine, device, to_numpy(t.detach().cpu()), requires_grad=t.requires_grad) for t in given]
     arguments = [mine[a] if isinstance(a, int) else a[0] for a in case.args]
-    found: Tensor = engine.call(case.name, *arguments)
+    made = engine.call(case.name, *arguments)
+    found: Tensor = made[0] if isinstance(made, tuple) else made
     seeds = [upload(engine, device, to_numpy(slope.cpu()))]
     ours = engine.call("grad", [found], [t for t in mine if t.requires_grad], seeds)
     close("the result", engine, found, expected, dtype)
