@@ -16,9 +16,9 @@ from ...numerics.sequences import Walk
 from ...runtime.arrays import Array, Namespace
 from ...runtime.cuda.launching import STRIDED_GRID, kernel
 from ...runtime.cuda.registry import fused
+from .channels import sum_of_columns
 from .problem import aligned
 from .products import multiply
-from .rows import PARTS
 
 Ints = tuple[int, ...] | None
 
@@ -76,19 +76,7 @@ def _back(walk: Walk) -> Iterator[tuple[slice, int, int, int]]:
             yield rows, b, 0, 0
 
 
-def _column_sums(xp: Namespace, x: Any) -> Any:
-    rows, cols = x.shape
-    count, element = min(PARTS, rows), x.dtype.name
-    parts, whole = xp.empty((count, cols), x.dtype), xp.empty(cols, x.dtype)
-    grid = -(-cols // 128)
-    kernel(xp, "column_parts", "recurrent", element)((grid, count), (128,), (x, parts, np.int64(rows), np.int64(cols)))
-    kernel(xp, "sum_parts", "rows", element)((grid,), (128,), (parts, whole, np.int32(count), np.int64(cols)))
-    return whole
-
-
-def _there(
-    xp: Namespace, steps: _Steps, walk: Walk, state: Any, w_hh: Any, product: Any, coarse: bool
-) -> bool:  # fmt: skip
+def _there(xp: Namespace, steps: _Steps, walk: Walk, state: Any, w_hh: Any, product: Any, coarse: bool) -> bool:
     """Take all steps; whether there were products for them."""
     weight = _dense(xp, w_hh).T
     for rows, b in walk.there():
@@ -98,9 +86,7 @@ def _there(
     return True
 
 
-def _all_back(
-    xp: Namespace, steps: _Steps, walk: Walk, d_gates: Any, w_hh: Any, d_state: Any, coarse: bool
-) -> bool:  # fmt: skip
+def _all_back(xp: Namespace, steps: _Steps, walk: Walk, d_gates: Any, w_hh: Any, d_state: Any, coarse: bool) -> bool:
     """Go back through all steps; whether there were products for them. Each writes the gradient of the state before
     it to ``d_state``."""
     weight = _dense(xp, w_hh)
@@ -169,7 +155,7 @@ def lstm_layer_backward(
     if found is None:
         return NotImplemented
     of_w_ih, of_w_hh, of_input = found
-    return (d_now, d_cell, of_w_ih, of_w_hh, _column_sums(xp, d_gates), *of_input)
+    return (d_now, d_cell, of_w_ih, of_w_hh, sum_of_columns(xp, d_gates), *of_input)
 
 
 # Gated recurrent units
@@ -217,7 +203,7 @@ def gru_layer_backward(
         return NotImplemented
     of_w_ih, of_w_hh, of_input = found
     past += beside
-    return (past, of_w_ih, of_w_hh, _column_sums(xp, d_inputs), _column_sums(xp, d_gates), *of_input)
+    return (past, of_w_ih, of_w_hh, sum_of_columns(xp, d_inputs), sum_of_columns(xp, d_gates), *of_input)
 
 
 # Elman's recurrence
@@ -260,4 +246,4 @@ def rnn_layer_backward(
     if found is None:
         return NotImplemented
     of_w_ih, of_w_hh, of_input = found
-    return (d_now, of_w_ih, of_w_hh, _column_sums(xp, d_gates), *of_input)
+    return (d_now, of_w_ih, of_w_hh, sum_of_columns(xp, d_gates), *of_input)

@@ -140,12 +140,3 @@ extern "C" __global__ void rnn_step_backward(
         before[place] = narrow<T>(earlier(states, hx, row, unit, origin, going, hidden));
     }
 }
-
-// Sums of columns in parts: part p of a column sums the rows p, p + parts, p + 2 * parts, ...
-extern "C" __global__ void column_parts(const T* x, T* parts, i64 rows, i64 cols) {
-    const i64 col = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (col >= cols) return;
-    A sum = 0;
-    for (i64 row = blockIdx.y; row < rows; row += gridDim.y) sum += widen(x[row * cols + col]);
-    parts[(i64)blockIdx.y * cols + col] = narrow<T>(sum);
-}
