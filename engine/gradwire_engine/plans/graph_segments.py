@@ -229,7 +229,10 @@ def write(
     begins = {_beginning(v): emitter.beginning(v.offset) for v in code[begin : stretch.end] if type(v) is View}
     numbers = "".join([f"{text or begins[place]}, " for place, text in stretch.numbers.items()])
     random = "G" if stretch.draws else "None"
-    written = "".join([f"{stretch.inputs.index(value)}, " for value in stretch.written])
+    groups: dict[int, list[int]] = {}
+    for value in stretch.written:
+        groups.setdefault(emitter.program.memory[value], []).append(stretch.inputs.index(value))
+    written = "".join([f"{tuple(group)}, " for group in groups.values()])
     emitter.owner.places[begin] = list(stretch.numbers)
     made = f"{', '.join(outs)}, = " if outs else ""
     arguments = f"g{begin}, [{', '.join(inputs)}], ({numbers}), {random}, ({written}), OWNER"

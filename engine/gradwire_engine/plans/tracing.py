@@ -389,7 +389,8 @@ class Tracer:
             if applies:
                 function, args = _settled(row, compiled, args, arguments, shift)
             compiled = None
-        total = _cannot_fail(op, values, inferred.outs[0] if inferred.outs else values[0].meta)
+        # The device's own kernels choose by dtypes and layout, never by values.
+        total = (fused and not host) or _cannot_fail(op, values, inferred.outs[0] if inferred.outs else values[0].meta)
         self.program.code.append(
             KernelCall(
                 op.name,

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ...runtime.arrays import Array, Namespace
-from ...runtime.cuda.launching import EXACT, FLOATS, arithmetic, compiled, strided
+from ...runtime.cuda.launching import EXACT, FLOATS, arithmetic, compiled, element_of, strided
 from ...runtime.cuda.sources import TYPES, source
 from .language import in_cuda, is_truth, names_in
 
@@ -202,7 +202,7 @@ def single(xp: Namespace, text: str, values: dict[str, Any]) -> Array:
         elif hasattr(value, "dtype"):
             reads.append((name, f"a{len(arrays)}"))
             arrays.append(value)
-            kinds.append(value.dtype.name)
+            kinds.append(element_of(value.dtype))
         else:
             return NotImplemented
     elements = {kind for kind in kinds if kind != "bool"}

@@ -70,7 +70,7 @@ class DeviceNamespace:
         key = (self._device(), a.dtype, a.shape, a.tobytes())
         found = kept.get(key)
         if found is None:
-            found = self._cupy.asarray(np.ascontiguousarray(a))  # refused during a capture
+            found = self._cupy.asarray(a.copy("C"))  # refused during a capture
             kept[key] = found
             if len(kept) > MOST_KEPT:
                 kept.popitem(last=False)

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, Final
 
 from ...runtime.arrays import Array, Namespace
-from ...runtime.cuda.launching import FLOATS
+from ...runtime.cuda.launching import FLOATS, element_of
 from ...runtime.cuda.registry import fused
 from . import cublaslt
 from .problem import MatmulProblem, Operand, aligned, dense, lay, stack_of
@@ -39,7 +39,7 @@ def multiply(
         out: row-major memory for the result, of the operands' type or float32; by default new.
     """
     lib = library(xp)
-    element = a.dtype.name
+    element = element_of(a.dtype)
     if lib is None or element not in FLOATS or a.dtype != b.dtype or a.ndim < 2 or b.ndim < 2:
         return NotImplemented
     lead = stack_of(a, b)
@@ -62,7 +62,7 @@ def multiply(
         out = xp.empty((*lead, rows, cols), a.dtype)
     bias = bias if bias is None else aligned(bias)
     problem = MatmulProblem(
-        element, out.dtype.name, coarse and element == "float32", prod(lead), second, first, dense(out),
+        element, element_of(out.dtype), coarse and element == "float32", prod(lead), second, first, dense(out),
         bias is not None,
     )  # fmt: skip
     device = out.device.id

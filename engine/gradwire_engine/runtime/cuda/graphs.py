@@ -4,7 +4,8 @@ A *segment* is a function of arrays that launches kernels, the same ones each ti
 when sources are compiled and algorithms chosen. At second sight its launches are captured; from then on the graph is
 launched, as long as the guards hold: shapes, dtypes and strides of what comes in, the numbers, and the addresses of
 what came from the same place twice (a parameter). What comes from elsewhere each time (a batch) is copied into memory
-of the segment's own; what the segment writes to is not, so it has to stay where it is. Alignment matters only where an
+of the segment's own, and back if the segment writes to it. Where several inputs share memory that is written to, they
+have to stay where they are. Alignment matters only where an
 operand has gaps: kernels copy what begins between two blocks (``kernels/cuda/problem.py``), and gaps do not survive it.
 
 Nothing is computed during a capture, so it may fail: by what CUDA refuses, and by copies from host memory, which would
@@ -76,7 +77,7 @@ class _Graph:
     Attributes:
         graph: CuPy's.
         direct: addresses of the inputs that are read where they lie; None for those that are copied.
-        inputs: where the others are copied to.
+        inputs: where the others are copied to; ``back`` are those that are copied back.
         outs: the results, in memory of the graph.
         word: the offset of the random numbers, on the device; ``drawn`` blocks are taken by each launch.
         pool: that all its memory is of, and ``nbytes``, how much that is.
@@ -95,6 +96,7 @@ class _Graph:
     nbytes: int
     copies: bool
     held: list[DeviceArray]
+    back: list[int] = field(default_factory=list)
     lease: ref[_Lease] | None = None
 
     @property
@@ -145,7 +147,7 @@ class Graphs:
 
     def run(
         self, key: Hashable, function: Function, inputs: Arrays, numbers: Sequence[Any] = (),
-        random: Generator | None = None, written: Sequence[int] = (), reporter: Reporter | None = None,
+        random: Generator | None = None, written: Sequence[Sequence[int]] = (), reporter: Reporter | None = None,
     ) -> list[DeviceArray]:  # fmt: skip
         """The results of ``function(inputs)``.
 
@@ -154,7 +156,7 @@ class Graphs:
                 segments have a tuple that ends with a position.
             numbers: what the function was given beside arrays.
             random: the session's generator, if the function draws from it; all draws are by kernels.
-            written: positions of the inputs that the function writes to, or that share memory with one.
+            written: positions of the inputs that the function writes to, those together that share memory.
             reporter: is told why the segment is no graph.
         """
         segment = self._segments.get(key)
@@ -192,9 +194,16 @@ class Graphs:
         if any(graph.free for graph in segment.graphs):  # a parameter has moved
             segment.graphs = [g for g in segment.graphs if not g.free]
             self._changed(self.held)
-        if any(addresses[i] != before[i] for i in written):
+        moved = [group for group in written if any(addresses[i] != before[i] for i in group)]
+        if any(len(group) > 1 for group in moved):
             return self._as_it_is(function, inputs, "what it writes to has moved")
-        return self._captured(segment, function, inputs, before, random, reporter)
+        made = self._capture(segment, function, inputs, before, random, reporter)
+        if made is None:
+            return self._as_it_is(function, inputs, segment.reason)
+        made.back = [group[0] for group in moved]
+        segment.graphs.append(made)
+        self.outcomes["captured"] += 1
+        return self._launch(made, inputs, random)
 
     def _unsteady(
         self, segment: _Segment, key: Any, given: tuple[Any, ...], held: tuple[Any, ...], to: Reporter
@@ -210,17 +219,6 @@ class Graphs:
     def _as_it_is(self, function: Function, inputs: Arrays, reason: str) -> list[DeviceArray]:
         self.outcomes[reason] += 1
         return list(function(inputs))
-
-    def _captured(
-        self, segment: _Segment, function: Function, inputs: Arrays, before: tuple[int, ...], random: Generator | None,
-        reporter: Reporter | None,
-    ) -> list[DeviceArray]:  # fmt: skip
-        graph = self._capture(segment, function, inputs, before, random, reporter)
-        if graph is None:
-            return self._as_it_is(function, inputs, segment.reason)
-        segment.graphs.append(graph)
-        self.outcomes["captured"] += 1
-        return self._launch(graph, inputs, random)
 
     def _capture(
         self, segment: _Segment, function: Function, inputs: Arrays, before: tuple[int, ...], random: Generator | None,
@@ -286,6 +284,8 @@ class Graphs:
             graph.word.fill(np.uint64(random.offset))
             random.offset += graph.drawn
         graph.graph.launch()
+        for i in graph.back:
+            inputs[i][...] = graph.inputs[i]
         if graph.copies:
             return [out.copy(order="K") for out in graph.outs]
         lease = _Lease(graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -68,6 +69,12 @@ def compiled(
         if len(_kernels) > KEPT:
             _kernels.popitem(last=False)
     return made
+
+
+@cache
+def element_of(dtype: Any) -> str:
+    """NumPy's name of a dtype, which NumPy composes each time."""
+    return str(dtype.name)
 
 
 def arithmetic(element: str) -> type[np.floating[Any]]:
