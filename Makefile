@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo kernels test shadow soak lint format derive coverage docs bench bench-peers gpu image image-test image-soak clean
+.PHONY: help setup setup-demo demo kernels test shadow soak lint format derive coverage docs bench bench-peers gpu gpu-wheels image image-test image-soak clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -91,9 +91,20 @@ bench: $(FULL) kernels  ## run the benchmarks: make bench ARGS='mlp gpt --rounds
 bench-peers: $(FULL) kernels  ## compare with other remote tensor libraries
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
-# Uses the GPU machine's own Python with CuPy: no .venv, no network.
+# Uses the GPU machine's own Python with CuPy: no .venv, no network. What it lacks comes from `make gpu-wheels`, if that
+# ran here before the tree was copied there.
+GPU_WHEELS := build/gpu-wheels
 gpu:  ## run the GPU checks and benchmarks with PYTHON, without .venv
-	PYTHONPATH=protocol:engine:server:client:. $(PYTHON) -m tests.gpu --bench $(ARGS)
+	@if [ -d $(GPU_WHEELS) ]; then \
+		$(PYTHON) -m pip install -q --no-index --no-deps --upgrade --target build/gpu-site $(GPU_WHEELS)/*.whl; fi
+	PYTHONPATH=protocol:engine:server:client:.:build/gpu-site $(PYTHON) -m tests.gpu --bench $(ARGS)
+
+GPU_PYTHON ?= 3.12
+gpu-wheels: $(BIN)/python  ## fetch what a GPU machine without network lacks, for GPU_PYTHON
+	rm -rf $(GPU_WHEELS)
+	$(PIP) download -q --no-deps --only-binary=:all: --python-version $(GPU_PYTHON) --implementation cp \
+		$(foreach glibc,28 27 17,--platform manylinux_2_$(glibc)_x86_64) --platform manylinux2014_x86_64 \
+		-d $(GPU_WHEELS) -c constraints.txt -r tests/gpu/wheels.txt
 
 # See docs/deploying.md. BASE_IMAGE=...@sha256:... pins the base image.
 image:  ## build the CPU server's image, gradwire:cpu
