@@ -100,11 +100,11 @@ def _losses(trainings: list[tuple[Any, Training]], steps: int) -> list[list[floa
     return found
 
 
-def _started(running: Server, device: str, name: str, stack: ExitStack) -> tuple[Any, Training]:
+def _started(running: Server, name: str, stack: ExitStack) -> tuple[Any, Training]:
     import gradwire
 
     opened = stack.enter_context(gradwire.connect(running.url, running.key))
-    with inside(opened), defaults(device):
+    with inside(opened):
         gradwire.manual_seed(1)
         return opened, MODELS[name](gradwire)
 
@@ -113,17 +113,17 @@ def _beside(device: str) -> None:
     """Sessions that share a GPU compute what each computes alone, to the last bit, graphs and captures included."""
     with server() as running, defaults(device):
         with ExitStack() as stack:
-            together = _losses([_started(running, device, name, stack) for name in TOGETHER], 24)
+            together = _losses([_started(running, name, stack) for name in TOGETHER], 24)
         for name, losses in zip(TOGETHER, together, strict=True):
             with ExitStack() as stack:
-                assert _losses([_started(running, device, name, stack)], 24) == [losses], name
+                assert _losses([_started(running, name, stack)], 24) == [losses], name
 
 
 def _restarted(device: str) -> None:
     """A server that is killed and started again has the weights that were there, and trains on to the same bits."""
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as servers, defaults(device):
         first = servers.enter_context(server(data_dir=scratch, durability="applied"))
-        opened, training = _started(first, device, "MLP, 2048 wide", servers)
+        opened, training = _started(first, "MLP, 2048 wide", servers)
         _losses([(opened, training)], 12)
         with inside(opened):
             weights = _weights(training)
@@ -135,7 +135,7 @@ def _restarted(device: str) -> None:
         _losses([(opened, training)], 6)
         with inside(opened):
             weights = _weights(training)
-        again, whole = _started(first, device, "MLP, 2048 wide", servers)
+        again, whole = _started(first, "MLP, 2048 wide", servers)
         _losses([(again, whole)], 12)
         _losses([(again, whole)], 6)
         with inside(again):
