@@ -180,6 +180,30 @@ def test_results_that_are_held_are_not_written_over(fake: Fake) -> None:
     assert fake.launches - launches == 3, "the batch, the graph, the result"
 
 
+def test_without_room_for_a_second_graph_results_are_copied(fake: Fake) -> None:
+    graphs = Graphs(fake, 100)  # a graph has three results and a copy of the batch, of 16 bytes each
+    weight = fake.array([0.0, 1.0])
+    held = [graphs.run("line", line(fake), [fake.array([float(turn), 0.0]), weight])[0] for turn in range(8)]
+    assert [h.values.tolist() for h in held] == [[2.0 * t, 2.0] for t in range(8)]
+    assert graphs.held <= 100
+    held.clear()
+    outcomes = graphs.outcomes
+    held += [graphs.run("line", line(fake), [fake.array([float(turn), 0.0]), weight])[0] for turn in range(8)]
+    assert [h.values.tolist() for h in held] == [[2.0 * t, 2.0] for t in range(8)]
+    assert outcomes["graph"] >= 6, outcomes
+
+
+def test_an_input_that_moves_now_and_then_is_copied(fake: Fake) -> None:
+    graphs = Graphs(fake, 1000)
+    weight, places = fake.array([0.0, 1.0]), [fake.array([1.0, 1.0]), fake.array([2.0, 2.0])]
+    for turn in range(24):
+        place = places[turn // 3 % 2]
+        (found,) = graphs.run("line", line(fake), [place, weight])
+        assert found.values.tolist() == [2 * place.values[0], 2 * place.values[1] + 2]
+        del found
+    assert graphs.outcomes["captured"] <= 3, graphs.outcomes
+
+
 def test_numbers_are_copied_out_of_a_graph(fake: Fake) -> None:
     graphs = Graphs(fake, 1000)
     weight = fake.array([0.0])

@@ -32,8 +32,9 @@ session holds and answers the same.
   misses by reason.
 * On a GPU (:mod:`.device`, :mod:`.graph_segments`), a frame on one device is a plan; numbers in CPU memory are
   allowed. A frame that uses two devices, or copies between them, stays on the tape. The same fused kernels run again,
-  under the same matmul precision. Runs of at least three launches that write only to their own memory become CUDA
-  graphs; optimizer steps, payloads, constants and reads stay outside.
+  under the same matmul precision. Runs of at least three launches that write to their own memory, or to memory that
+  was there before the frame, become CUDA graphs; optimizer steps, payloads, constants and reads stay outside. What a
+  capture refuses, and a number that differs each time, parts the runs of the structure's next plan.
 
 ``GRADWIRE_TEST_PLANS=shadow`` runs each frame on the tape, and by a plan in a copy of the session that is restored
 from a snapshot. An older frame's plan is preferred, since plans are for other numbers and values. The two sessions

@@ -17,7 +17,7 @@ from .cuda.registry import Fused
 from .cuda.staging import Read, Staging
 
 _READS_AHEAD: Final = 64
-GRAPHS_SHARE: Final = 4
+GRAPHS_SHARE: Final = 2
 """Graphs may hold this part of a session's memory on a GPU; the rest is the pool's."""
 
 

@@ -1,10 +1,10 @@
 """Kernels for GPUs: fused kernels, matrix products, convolution. Loaded when a GPU is first used.
 
-These kernels were written without a GPU at hand. Without one, the tests show that all sources compile for five
-architectures (NVRTC and nvcc), that the kernels and their launching code agree with NumPy's kernels in an emulator
-(``tests/cuda_emulation`` runs a block's threads as fibers), and that cuBLASLt, cuDNN, graphs and pinned memory work
-against stand-ins. Only a GPU shows speed, rounding, races, whether cuBLASLt and cuDNN find an algorithm, and whether
-CUDA captures the graphs. ``make gpu`` checks these and writes ``benchmarks/results/gpu.md``.
+Without a GPU, the tests show that all sources compile for five architectures (NVRTC and nvcc), that the kernels and
+their launching code agree with NumPy's kernels in an emulator (``tests/cuda_emulation`` runs a block's threads as
+fibers), and that cuBLASLt, cuDNN, graphs and pinned memory work against stand-ins. Only a GPU shows speed, rounding,
+races, whether cuBLASLt and cuDNN find an algorithm, and what CUDA captures. ``make gpu`` checks these and writes
+``benchmarks/results/gpu.md``.
 
 * Choice. A kernel of ``runtime/cuda/registry.py`` takes the op kernel's arguments and returns ``NotImplemented`` for
   a dtype, layout or option that it does not cover, by shapes and never by values; the op's kernel then runs on CuPy.
@@ -22,8 +22,8 @@ CUDA captures the graphs. ``make gpu`` checks these and writes ``benchmarks/resu
 * CuPy (:mod:`.namespace`) is given to kernels with other products, and with host arrays kept on the device, since CUDA
   graphs hold neither cuBLAS calls of CuPy nor copies from the host.
 * Batch norm is one block per channel (:mod:`.channels`); sums over leading dimensions go by columns.
-* TF32 is off, as in PyTorch. ``set_float32_matmul_precision`` is a control op, so journals and snapshots record it.
-  It applies to products, attention and cuDNN's convolutions.
+* TF32 is off, as in PyTorch, which has it on for convolutions, however. ``set_float32_matmul_precision`` is a control
+  op, so journals and snapshots record it. It applies to products, attention and cuDNN's convolutions.
 * Attention is two products with one kernel between them. Its weights are a result of the op, which flash attention
   could not return; that costs memory traffic.
 * Recurrent layers: a step is one product and one kernel (:mod:`.recurrent`), there and back, except with projections.
@@ -33,11 +33,12 @@ CUDA captures the graphs. ``make gpu`` checks these and writes ``benchmarks/resu
 * Copies go through a ring of 16 MiB of pinned memory per session and GPU (``runtime/cuda/staging.py``). Uploads do
   not wait, and the reads of a frame travel together. An engine outside a session has no stream of its own and copies
   through CuPy.
-* Graphs (``runtime/cuda/graphs.py``) are captured on the second run of a segment and launched while shapes, strides,
-  alignment and numbers stay the same. Parameters are read in place, batches are copied in, random numbers count from
-  a word in memory, and results are lent. Each graph has its own memory pool; together these may hold a quarter of the
-  session's memory on the GPU, by which the session's own pool shrinks. Graphs are freed with their plan, or when
-  memory runs out.
+* Graphs (``runtime/cuda/graphs.py``) are captured on the second run of a segment and launched while shapes, strides
+  and numbers stay the same. A training step is usually one graph and the optimizer's launches. Parameters are read in
+  place, batches are copied in, random numbers count from a word in memory, and results are lent. A kernel need not say
+  that it can be captured; one that cannot (it waits, or copies from the host) parts the graph. Each graph has its own
+  memory pool; together these may hold half of the session's memory on the GPU, by which the session's own pool
+  shrinks. Graphs are freed with their plan, or when memory runs out.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ when sources are compiled and algorithms chosen. At second sight its launches ar
 launched, as long as the guards hold: shapes, dtypes and strides of what comes in, the numbers, and the addresses of
 what came from the same place twice (a parameter). What comes from elsewhere each time (a batch) is copied into memory
 of the segment's own, and back if the segment writes to it. Where several inputs share memory that is written to, they
-have to stay where they are. Alignment matters only where an
-operand has gaps: kernels copy what begins between two blocks (``kernels/cuda/problem.py``), and gaps do not survive it.
+have to stay where they are. Alignment matters only where an operand has gaps: kernels copy what begins between two
+blocks (``kernels/cuda/problem.py``), and gaps do not survive it.
 
 Nothing is computed during a capture, so it may fail: by what CUDA refuses, and by copies from host memory, which would
 be of what that memory holds by then (:func:`_refuse_host_memory`). The segment then runs as it is.
@@ -111,6 +111,9 @@ class _Segment:
     Attributes:
         facts, numbers, addresses: those of the last inputs.
         misses: in a row, of graphs; ``unsteady``: the numbers that differed each time, and in how many turns.
+        restless: positions of inputs that were read where they lay, and then lay elsewhere.
+        copies: whether its graphs' results are all copied, since there is no room for two graphs; one ``needs`` so many
+            bytes.
         reason: why it is not captured.
     """
 
@@ -120,6 +123,9 @@ class _Segment:
     graphs: list[_Graph] = field(default_factory=list)
     misses: int = 0
     unsteady: tuple[frozenset[int], int] = (frozenset(), 0)
+    restless: set[int] = field(default_factory=set)
+    copies: bool = False
+    needs: int = 0
     reason: str = ""
 
 
@@ -191,19 +197,42 @@ class Graphs:
                 segment.misses = 0
                 self.outcomes["graph"] += 1
                 return self._launch(graph, inputs, random)
-        if any(graph.free for graph in segment.graphs):  # a parameter has moved
-            segment.graphs = [g for g in segment.graphs if not g.free]
-            self._changed(self.held)
-        moved = [group for group in written if any(addresses[i] != before[i] for i in group)]
-        if any(len(group) > 1 for group in moved):
+        self._forget_moved(segment, addresses)
+        shared = [i for group in written if len(group) > 1 for i in group]
+        if any(addresses[i] != before[i] or i in segment.restless for i in shared):
             return self._as_it_is(function, inputs, "what it writes to has moved")
+        if not self._room(segment):
+            return self._as_it_is(function, inputs, "the graphs hold what they may")
         made = self._capture(segment, function, inputs, before, random, reporter)
         if made is None:
             return self._as_it_is(function, inputs, segment.reason)
-        made.back = [group[0] for group in moved]
+        segment.needs = made.nbytes
+        made.back = [group[0] for group in written if made.direct[group[0]] is None]
         segment.graphs.append(made)
         self.outcomes["captured"] += 1
         return self._launch(made, inputs, random)
+
+    def _forget_moved(self, segment: _Segment, addresses: tuple[int, ...]) -> None:
+        """Let go of the graphs that nobody holds results of: what they read where it lay lies elsewhere."""
+        gone = [graph for graph in segment.graphs if graph.free]
+        for graph in gone:
+            now = zip(graph.direct, addresses, strict=True)
+            segment.restless.update(i for i, (wanted, at) in enumerate(now) if wanted not in (None, at))
+        if gone:
+            segment.graphs = [graph for graph in segment.graphs if not graph.free]
+            self._changed(self.held)
+
+    def _room(self, segment: _Segment) -> bool:
+        """Whether there is memory for one more graph. Without any for a second one, the next copies its results, so
+        that it does not have to wait until nobody holds them."""
+        room = self.limit - self.held
+        if room >= max(segment.needs, 1):
+            return True
+        if segment.graphs:
+            segment.copies = True
+            segment.graphs.clear()
+            self._changed(self.held)
+        return False
 
     def _unsteady(
         self, segment: _Segment, key: Any, given: tuple[Any, ...], held: tuple[Any, ...], to: Reporter
@@ -230,15 +259,12 @@ class Graphs:
         if not stream.ptr:
             segment.reason = "the thread has no stream of its own"
             return None
-        room = self.limit - self.held
-        if room <= 0:
-            segment.reason = "the graphs hold what they may"
-            return None
         pool = cuda.MemoryPool()
-        pool.set_limit(size=room)
+        pool.set_limit(size=self.limit - self.held)
         state = None if random is None else random.get_state()
         held: list[DeviceArray] = []
-        direct = tuple(now if now == then else None for now, then in zip(segment.addresses, before, strict=True))
+        pairs = enumerate(zip(segment.addresses, before, strict=True))
+        direct = tuple(now if now == then and i not in segment.restless else None for i, (now, then) in pairs)
         try:
             with cuda.using_allocator(pool.malloc):
                 given = [a if at is not None else _like(self._cupy, a) for a, at in zip(inputs, direct, strict=True)]
@@ -270,7 +296,7 @@ class Graphs:
                 drawn = random.offset - state[1]
                 random.set_state(state)
         copied = [a if at is None else None for a, at in zip(given, direct, strict=True)]
-        copies = len(segment.graphs) >= TWINS
+        copies = segment.copies or len(segment.graphs) >= TWINS
         made = _Graph(graph, direct, copied, outs, word, drawn, pool, int(pool.total_bytes()), copies, held)
         self._all.add(made)
         self._changed(self.held)
