@@ -118,6 +118,16 @@ def test_batch_norm(pair: Pair, shape: tuple[int, ...], parameters: int, dtype: 
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("padding", [-1, 2])
+@pytest.mark.parametrize(("shape", "cols"), [((5,), 3), ((6, 70), 40), ((2, 3, 4), 300)])
+def test_the_gradient_of_an_embedding(pair: Pair, shape: tuple[int, ...], cols: int, padding: int, dtype: str) -> None:
+    indices = np.random.default_rng(0).integers(0, 7, shape)
+    pair.call("embedding_backward", draw((*shape, cols), dtype), indices, 9, padding, False, tol=FINE[dtype] * 8)
+    if shape == (5,):
+        pair.call("embedding_backward", draw((5, 3)), indices, 9, padding, True, grad=False, launches=False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("shape", "dim"), [((40, 5), 0), ((8, 70, 130), (0, 1)), ((33, 2, 3), (0,))])
 def test_a_sum_over_leading_dimensions(pair: Pair, shape: tuple[int, ...], dim: Any, dtype: str) -> None:
     for keepdim in (False, True):

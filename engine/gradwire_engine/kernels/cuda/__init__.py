@@ -21,6 +21,7 @@ races, whether cuBLASLt and cuDNN find an algorithm, and what CUDA captures. ``m
   on the same GPU and library. Without the library, CuPy's ``matmul`` runs.
 * CuPy (:mod:`.namespace`) is given to kernels with other products, and with host arrays kept on the device, since CUDA
   graphs hold neither cuBLAS calls of CuPy nor copies from the host.
+* An embedding's gradient is added up in one order (:mod:`.embedding`), up to 16,384 rows; other scattered sums are not.
 * Batch norm is one block per channel (:mod:`.channels`); sums over leading dimensions go by columns.
 * TF32 is off, as in PyTorch, which has it on for convolutions, however. ``set_float32_matmul_precision`` is a control
   op, so journals and snapshots record it. It applies to products, attention and cuDNN's convolutions.
@@ -56,7 +57,19 @@ from .namespace import namespace
 def load() -> dict[str, Fused]:
     """The ops that have a kernel of their own on a GPU, in-place forms included."""
     from ... import ops  # noqa: F401  (fills the registry, which some kernels ask)
-    from . import attention, channels, convolution, dropout, losses, optimizer, pointwise, products, recurrent, rows  # noqa: F401  (each registers its own)
+    from . import (  # noqa: F401  (each registers its own)
+        attention,
+        channels,
+        convolution,
+        dropout,
+        embedding,
+        losses,
+        optimizer,
+        pointwise,
+        products,
+        recurrent,
+        rows,
+    )  # fmt: skip
 
     found = dict(KERNELS)
     for op in TABLE.values():

@@ -10,12 +10,12 @@ _HERE: Final = Path(__file__).parent
 
 STANDS_ON: Final[dict[str, tuple[str, ...]]] = {
     "rows": ("prelude",), "channels": ("prelude",), "losses": ("prelude",), "optimizer": ("prelude",),
-    "philox": ("prelude",),
+    "embedding": ("prelude",), "philox": ("prelude",),
     "dropout": ("prelude", "philox"), "recurrent": ("prelude",), "prelude": (),
 }  # fmt: skip
 """The files that go before each one."""
 
-TYPED: Final = ("rows", "channels", "losses", "optimizer", "dropout", "recurrent")
+TYPED: Final = ("rows", "channels", "embedding", "losses", "optimizer", "dropout", "recurrent")
 """Sources that are compiled once per element type, ``T``."""
 
 TYPES: Final[dict[str, str]] = {
