@@ -51,6 +51,7 @@ class FrameBuilder:
         dropped: ids whose proxies are gone, to be released with the next frame.
         sent_frames, sent_ops: how many were sent.
         changes: how many of the ops that were recorded may change memory.
+        along: by frame, the ids whose values it asks for beside those of tensors that are read.
         recent_lines: the lines of frames that were sent.
         travel: what a profile notes of the frame.
         closed: whether nothing can be recorded any more.
@@ -65,6 +66,7 @@ class FrameBuilder:
         self.sent_frames = 0
         self.sent_ops = 0
         self.changes = 0
+        self.along: dict[int, list[int]] = {}
         self.default_dtype = dtypes.float32
         self._recorder: ProfileRecorder | None = None
         self.closed = False
@@ -366,12 +368,14 @@ class FrameBuilder:
     # Cutting frames
 
     def flush(
-        self, wait: bool = False, reads: Sequence[Tensor] = (), read_bytes: int = 0, must: bool = False
-    ) -> int | None:
+        self, wait: bool = False, reads: Sequence[Tensor] = (), read_bytes: int = 0, must: bool = False,
+        along: Sequence[int] = (),
+    ) -> int | None:  # fmt: skip
         """Send what was recorded, without waiting for it. Returns the frame's number, or None if nothing was sent.
 
         Where as much is on its way as may be, it waits until there is room. If the server cannot be reached then, what
-        was recorded stays recorded; with ``wait`` or ``must`` that is raised.
+        was recorded stays recorded; with ``wait`` or ``must`` that is raised. ``along`` are ids of results of the frame
+        that are read, too, if they are still there: :attr:`along`.
 
         Raises:
             ConnectionLost: as said.
@@ -388,10 +392,10 @@ class FrameBuilder:
                     if wait or must:
                         raise
                     return None
-                seq = self._end_frame(wait, reads, read_bytes)
+                seq = self._end_frame(wait, reads, read_bytes, along)
             return seq
 
-    def _end_frame(self, wait: bool, reads: Sequence[Tensor], read_bytes: int) -> int:
+    def _end_frame(self, wait: bool, reads: Sequence[Tensor], read_bytes: int, along: Sequence[int]) -> int:
         """Hand the frame to the link. 0 if somebody came in between and the frame is another one now."""
         self.end_alone()
         try:
@@ -401,6 +405,8 @@ class FrameBuilder:
             records, payloads, lines = self.records, self.payloads, self.lines
             asked = [self.reference(tensor) for tensor in reads]
             dropped = self.dropped[:]  # others are dropped meanwhile
+            along = [number for number in along if first <= number < self.next_id and number not in dropped]
+            asked += [number - first for number in along]
             drops = [number - first for number in dropped if number >= first]
             releases = [number for number in dropped if 0 < number < first]
             drops.sort()
@@ -425,6 +431,8 @@ class FrameBuilder:
             raise
         seq = self.hand_over(dropped, frame, structure, key, payloads, lines, wait, len(asked), read_bytes, note)
         if seq:
+            if along:
+                self.along[seq] = along
             if note is not None:
                 note.seq, note.sent, note.sent_bytes = seq, time.perf_counter_ns(), link.bytes_sent - before
             self.recent_lines.keep(seq, lines)

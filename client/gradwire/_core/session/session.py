@@ -29,6 +29,7 @@ from ..wire.link import Link
 from ..wire.rest import RestClient
 from ..wire.retry import PATIENCE_S
 from .frame_builder import FrameBuilder
+from .read_ahead import ReadAhead
 from .round_trips import Report, Waits, report
 from .upload_cache import KEPT_BYTES, LEAST_BYTES, SHARE, UploadCache
 from .value_reader import ValueReader
@@ -67,6 +68,7 @@ class Session:
         link: makes frames arrive.
         builder: records ops, and cuts frames.
         reader: waits for values and errors.
+        read_ahead: reads that follow each other.
         lock, dropped: the builder's, here too since they are used for each tensor: whose turn it is to record, and the
             ids of tensors that are gone.
     """
@@ -87,6 +89,7 @@ class Session:
         self.dropped: list[int] = self.builder.dropped
         self.kept_uploads: UploadCache = UploadCache(min(int(kept_uploads), most))
         self.reader: ValueReader = ValueReader(self.builder, self.kept_uploads)
+        self.read_ahead: ReadAhead = ReadAhead(self.builder, self.reader)
         self.url: str = url
         self.device: str = device
         self.matmul_precision: str = "highest"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -59,11 +59,23 @@ class ValueReader:
         Raises:
             The first error that the server met since the last read, or that one of the tensors depends on.
         """
+        return self.read_along(tensors)[0]
+
+    def read_along(
+        self, tensors: list[Tensor], along: Sequence[int] = (), along_bytes: int = 0
+    ) -> tuple[list[np.ndarray[Any, Any] | None], list[int]]:
+        """As :meth:`read`, with values of about ``along_bytes`` bytes of further results of the frame that is sent.
+
+        Args:
+            along: ids of these results. The values of those that are still there follow those of the tensors; which
+                ones these are is told, too.
+        """
         with self._builder.lock:
             for tensor in tensors:
                 if tensor._levels:
                     refuse_reading(tensor)
-            seq = self._ask(tensors)
+            seq = self._ask(tensors, along, along_bytes)
+            ids = self._builder.along.pop(seq, [])
             answered = False
             try:
                 for task in list(self.while_waiting):
@@ -76,7 +88,7 @@ class ValueReader:
                 if not answered:
                     self._link.give_up(seq)
             self._raise_first(answer)
-            return [self._value(v, answer) for v in answer.reply.values]
+            return [self._value(v, answer) for v in answer.reply.values], ids
 
     def ask(self, tensors: list[Tensor]) -> Callable[[], list[Any]]:
         """Ask for the values of tensors without waiting; returns a function that waits for them.
@@ -102,11 +114,11 @@ class ValueReader:
 
         return answered
 
-    def _ask(self, tensors: list[Tensor]) -> int:
+    def _ask(self, tensors: list[Tensor], along: Sequence[int] = (), along_bytes: int = 0) -> int:
         if MODES.capture is not None:
             MODES.capture.refuse("it reads a value")
         size = sum([tensor._meta.nbytes if tensor._meta.known else UNKNOWN_BYTES for tensor in tensors])
-        seq = self._builder.flush(wait=True, reads=tensors, read_bytes=size)
+        seq = self._builder.flush(wait=True, reads=tensors, read_bytes=size + along_bytes, along=along)
         assert seq is not None
         return seq
 
