@@ -19,10 +19,19 @@ from ...runtime.arrays import Array, Namespace
 from ...runtime.cuda.graphs import capturing, hold
 from .products import products
 
-LARGEST_KEPT: Final = 1 << 16
+LARGEST_KEPT: Final = 1 << 20
 """Bytes of a host array that is kept on the device."""
 
-MOST_KEPT: Final = 512
+MOST_KEPT: Final = 1 << 24
+"""Bytes of all that are kept for one session."""
+
+
+class _Kept(threading.local):
+    """Host arrays on the device, by their content; a thread is a session."""
+
+    def __init__(self) -> None:
+        self.arrays: OrderedDict[Any, Array] = OrderedDict()
+        self.nbytes = 0
 
 
 class DeviceNamespace:
@@ -31,7 +40,7 @@ class DeviceNamespace:
     def __init__(self, cupy: Namespace) -> None:
         self.__name__ = getattr(cupy, "__name__", "")
         self._cupy = cupy
-        self._kept = threading.local()
+        self._kept = _Kept()
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._cupy, name)
@@ -65,17 +74,19 @@ class DeviceNamespace:
             a = np.asarray(a, dtype)
         if not isinstance(a, np.ndarray) or options or a.nbytes > LARGEST_KEPT or not a.size:
             return self._cupy.asarray(a, dtype, **options)
-        kept: OrderedDict[Any, Array] = self._kept.__dict__.setdefault("arrays", OrderedDict())
+        kept = self._kept
         a = a if dtype is None else a.astype(dtype, copy=False)
         key = (self._device(), a.dtype, a.shape, a.tobytes())
-        found = kept.get(key)
+        found = kept.arrays.get(key)
         if found is None:
             found = self._cupy.asarray(a.copy("C"))  # refused during a capture
-            kept[key] = found
-            if len(kept) > MOST_KEPT:
-                kept.popitem(last=False)
+            kept.arrays[key] = found
+            kept.nbytes += a.nbytes
+            while kept.nbytes > MOST_KEPT:
+                _, gone = kept.arrays.popitem(last=False)
+                kept.nbytes -= gone.nbytes
         else:
-            kept.move_to_end(key)
+            kept.arrays.move_to_end(key)
         hold(found)
         return found.copy()
 
