@@ -63,7 +63,7 @@ def test_an_epoch_in_one_round_trip_is_the_epoch_step_by_step(name, session, rou
     assert round_trips() == 0
     assert losses.tolist() == [loss for loss, _ in one_by_one]
     assert correct.tolist() == [count for _, count in one_by_one]
-    assert round_trips() == 2
+    assert round_trips() in (1, 2)  # the second read may come with the first
     assert losses.shape == (STEPS,)
     assert not losses.requires_grad
     assert seen(model, opt) == expected
