@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from gradwire_engine.kernels.cuda import load
 from gradwire_engine.runtime.cuda.graphs import MOST_MISSES, TWINS, Graphs, _like
 from gradwire_engine.runtime.random import Generator
+from gradwire_protocol.errors import Cancelled
 from tests.cuda_emulation.capturing import CapturingBackend
 
 load()
@@ -274,6 +275,24 @@ def test_why_there_is_no_graph_is_reported(fake: Fake) -> None:
     for _ in range(3):
         graphs.run((0, 8), lambda given: [fake.item(given[0])], [weight], reporter=reporter)
     assert reporter.told[1:] == [RuntimeError]
+
+
+@pytest.mark.parametrize(("error", "raised"), [(MemoryError("full"), False), (Cancelled("stopped"), True)])
+def test_no_kernel_is_the_reason_of_a_full_memory_or_a_cancelled_frame(
+    fake: Fake, error: Exception, raised: bool
+) -> None:
+    graphs, reporter, weight = Graphs(fake, 1000), Noting(), fake.array([1.0])
+
+    def run(given: Any) -> Any:
+        if fake.capturing is not None:
+            raise error
+        return [fake.add(given[0], given[0])]
+
+    graphs.run((0, 1), run, [weight], reporter=reporter)
+    with pytest.raises(Cancelled) if raised else nullcontext():
+        graphs.run((0, 1), run, [weight], reporter=reporter)
+    assert reporter.told == []
+    assert ("not to be captured: full" in graphs.outcomes) == (not raised)
 
 
 def test_a_graph_s_memory_is_a_pool_of_its_own_with_a_limit(fake: Fake) -> None:

@@ -28,7 +28,6 @@ def capture(monkeypatch):
 
     def begin():
         monkeypatch.setattr(strict, "LAUNCHES", [])
-        monkeypatch.setattr(graphs._capturing, "now", True)
         monkeypatch.setattr(graphs._capturing, "held", [])
 
     return begin

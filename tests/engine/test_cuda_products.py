@@ -9,6 +9,7 @@ import pytest
 
 from gradwire_engine.autograd.engine import Engine
 from gradwire_engine.kernels.cuda.problem import aligned, lay
+from gradwire_engine.kernels.cuda.products import multiply
 from tests.cuda_emulation import AVAILABLE
 from tests.engine.test_cuda_kernels import FINE, Pair, draw
 from tests.strict_backend import StrictArray
@@ -117,3 +118,13 @@ def test_a_row_that_may_attend_to_nothing_is_zero(pair: Pair) -> None:
 def test_scaled_dot_product_attention_through_the_client_s_op(pair: Pair, is_causal: bool) -> None:
     q, k, v = (draw((2, 2, 5, 4), seed=i) for i in range(3))
     pair.call("scaled_dot_product_attention", q, k, v, None, 0.0, is_causal)
+
+
+def test_a_result_between_two_blocks_is_written_there(pair: Pair) -> None:
+    xp = pair.device.backends["cpu"].xp
+    memory = StrictArray(np.zeros(4 * 12 + 32, np.uint8))
+    start = -memory.data.ptr % 16 + 4
+    out = StrictArray(memory._array[start : start + 4 * 12].view(np.float32).reshape(3, 4))
+    a, b = draw((3, 5)), draw((5, 4))
+    assert multiply(xp, StrictArray(a), StrictArray(b), False, out=out) is out
+    np.testing.assert_allclose(out._array, a @ b, rtol=1e-5, atol=1e-6)

@@ -45,6 +45,7 @@ class Bench:
         self.quick = quick
         self.engine = Engine(backends=Backends(pool=DevicePool(16 << 30)))
         self.rows: list[tuple[str, float, float, float, float]] = []
+        self.broken = 0
 
     def wait(self) -> None:
         """Until the device has done all that both sides gave it."""
@@ -99,19 +100,18 @@ def _without_gradients(group: Callable[[Bench, Engine], None]) -> Callable[[Benc
 
 
 def run(device: str, quick: bool = False) -> tuple[str, int]:
-    """All rows, as a page, and how many groups of rows failed. The other groups' figures remain valid."""
+    """All rows, as a page, and how many models or groups of rows failed. The others' figures remain valid."""
     bench = Bench(device, quick)
-    broken = 0
     for group in (_products, _kernels, _taped, _planned, _served):
         began = time.perf_counter()
         try:
             group(bench, bench.engine)
         except Exception:
-            broken += 1
+            bench.broken += 1
             print(f"FAILED bench: {group.__name__.strip('_')}")
             traceback.print_exc()
         print(f"{group.__name__.strip('_')}: {time.perf_counter() - began:.0f} s", flush=True)
-    return page(bench), broken
+    return page(bench), bench.broken
 
 
 def _taped(bench: Bench, _: Engine) -> None:
@@ -144,6 +144,7 @@ def _served(bench: Bench, _: Engine) -> None:
                 ours, theirs = (served.ten_steps(training) for training in served.both(name))
                 bench.row(f"served, ten steps: {name}", ours, theirs, 5)
             except Exception:
+                bench.broken += 1
                 print(f"FAILED bench: {name}")
                 traceback.print_exc()
 

@@ -62,7 +62,7 @@ def checks(device: str) -> Iterator[tuple[str, Callable[[], None]]]:
         for name in MODELS:
             yield f"served: {name}", lambda name=name: _same(device, name)
     yield "served: what is too large", lambda: _too_large(device)
-    yield "served: two sessions at once", lambda: _beside(device)
+    yield "served: sessions at once", lambda: _beside(device)
     yield "served: a restart", lambda: _restarted(device)
 
 

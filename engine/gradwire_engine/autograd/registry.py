@@ -31,8 +31,6 @@ class Row:
         settle: the same for one layout of the arguments; see :func:`bind_layout`.
         half: whether the kernel takes float16 and bfloat16 as they are; otherwise it is given float32.
         announced: whether the kernel is also given the meta of its first result.
-        waits: whether the kernel is known to do more on a GPU than launch kernels: copy from the host, or wait. It is
-            in no graph. What is not known is found out when a graph is captured.
         across: whether the kernel takes operands of other devices, which are then brought to its own first.
         rules: per operand, what its gradient needs saved and the function that computes it.
         joint: computes the gradients of all operands at once, where they share work.
@@ -56,8 +54,7 @@ class Row:
         "_keeps_results", "_kept", "_one_for_all", "_rule_list", "across", "announced", "compiled", "composite",
         "describe", "differentiable", "dispensable", "edge_at", "flat", "forward", "fractions_at", "half",
         "has_lists", "joint", "kernel", "measure", "number_at", "number_like_at", "op", "passed_on",
-        "payload_at", "rules", "saves", "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "waits",
-        "writes",
+        "payload_at", "rules", "saves", "scalar_at", "settle", "static_targets", "tensor_at", "undefined", "writes",
     )  # fmt: skip
 
     def __init__(self, op: Op) -> None:
@@ -68,7 +65,6 @@ class Row:
         self.half = False
         self.announced = False
         self.across = False
-        self.waits = False
         self.writes = op.mutates is not None and op.base is None
         self.rules: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {}
         self.joint: Callable[..., Any] | None = None
@@ -220,12 +216,7 @@ def _made(name: str) -> Row:
 
 
 def kernel(
-    *names: str,
-    half: bool = False,
-    announced: bool = False,
-    across: bool = False,
-    writes: bool = False,
-    waits: bool = False,
+    *names: str, half: bool = False, announced: bool = False, across: bool = False, writes: bool = False
 ) -> Callable[[Kernel], Kernel]:
     """Register ``f(xp, *arguments)`` as the computation of these ops.
 
@@ -235,15 +226,14 @@ def kernel(
     (where the dtype may be a default, or an announcement saves a cast). With ``across=True`` operands may be on
     any device: they are copied to that of the result. The result is cast to the dtype that the rule announced. The
     kernel of an op that only exists in place writes into its first array and returns nothing; so does one that is
-    registered for an in-place form with ``writes=True``, to spare a copy of the whole. ``waits`` is for kernels
-    that no graph of a GPU may hold (:class:`Row`).
+    registered for an in-place form with ``writes=True``, to spare a copy of the whole.
     """
 
     def register(function: Kernel) -> Kernel:
         for name in names:
             entry = row(name)
             entry.kernel, entry.half, entry.announced, entry.across = function, half, announced, across
-            entry.writes, entry.waits = entry.writes or writes, waits
+            entry.writes = entry.writes or writes
         return function
 
     return register

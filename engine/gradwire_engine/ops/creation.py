@@ -15,7 +15,7 @@ from ..runtime.arrays import Array, Namespace, native
 from .copying import fitting
 
 
-@kernel("upload", announced=True, waits=True)
+@kernel("upload", announced=True)
 def upload(xp: Namespace, out: Meta, data: Any, dtype: DType, size: tuple[int, ...], device: str) -> Array:
     nbytes = data.nbytes if isinstance(data, np.ndarray) else memoryview(data).nbytes
     if nbytes != out.nbytes:

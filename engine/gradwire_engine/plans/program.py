@@ -87,7 +87,7 @@ class KernelCall:
         metas: of the results, as the op's rule announced them, where it is an op.
         several: it returns a tuple.
         expression: of NumPy's, that gives the same; its fields are the arguments behind the first.
-        launches: on a GPU it does nothing but launch kernels, so it may be part of a graph.
+        launches: on a GPU it does nothing but launch kernels, as far as is known, so it may be part of a graph.
     """
 
     name: str

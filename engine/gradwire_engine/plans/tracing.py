@@ -381,7 +381,8 @@ class Tracer:
             own = None if kernels is None else kernels.get(op.name)
             if own is not None:
                 function = applied(own, function, row.half, inferred.compute, self.engine.coarse_products)
-            launches = kernels is not None and (fused or not (op.random or row.waits))
+            # What else a graph cannot hold is found when it is captured. A payload is another one each time.
+            launches = kernels is not None and (fused or not (op.random or row.payload_at is not None))
         machine = False
         if compiled is not None and not any(type(each) is Number for each in _flat(args)):
             # Whether it applies follows from what is the same for every frame of the plan.

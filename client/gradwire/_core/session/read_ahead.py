@@ -94,8 +94,9 @@ class ReadAhead:
                 value = frame.known.pop(tensor._id)
             else:
                 (value, *_), _ = self._reader.read_along([tensor])
-            if tensor._id >= frame.first:
-                frame.followed.append((tensor._id - frame.first, 0 if value is None else value.nbytes))
+            read = tensor._id - frame.first, 0 if value is None else value.nbytes
+            if tensor._id >= frame.first and read not in frame.followed:
+                frame.followed.append(read)
             return value
         self._frame = None
         if frame is not None:

@@ -13,7 +13,7 @@ from ...runtime.arrays import Array, Namespace
 from ...runtime.cuda.launching import FLOATS, element_of
 from ...runtime.cuda.registry import fused
 from . import cublaslt
-from .problem import MatmulProblem, Operand, aligned, dense, lay, stack_of
+from .problem import ALIGNMENT, MatmulProblem, Operand, aligned, dense, lay, stack_of
 
 _mine: Final = threading.local()
 
@@ -58,8 +58,9 @@ def multiply(
             return NotImplemented
         laid.append((x, operand))
     (a, first), (b, second) = laid
-    if out is None:
-        out = xp.empty((*lead, rows, cols), a.dtype)
+    asked = out
+    if asked is None or asked.data.ptr % ALIGNMENT:
+        out = xp.empty((*lead, rows, cols), a.dtype if asked is None else asked.dtype)
     bias = bias if bias is None else aligned(bias)
     problem = MatmulProblem(
         element, element_of(out.dtype), coarse and element == "float32", prod(lead), second, first, dense(out),
@@ -75,7 +76,10 @@ def multiply(
         device, stream, problem, prepared, b.data.ptr, a.data.ptr, out.data.ptr, alpha, 0.0,
         0 if bias is None else bias.data.ptr, 0 if work is None else work.data.ptr,
     )  # fmt: skip
-    return out
+    if asked is None or asked is out:
+        return out
+    asked[...] = out.reshape(asked.shape)
+    return asked
 
 
 def _rows(x: Array) -> Array:

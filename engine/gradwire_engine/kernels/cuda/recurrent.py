@@ -86,22 +86,17 @@ def _there(xp: Namespace, steps: _Steps, walk: Walk, state: Any, w_hh: Any, prod
     return True
 
 
-def _all_back(xp: Namespace, steps: _Steps, walk: Walk, d_gates: Any, w_hh: Any, d_state: Any, coarse: bool) -> bool:
-    """Go back through all steps; whether there were products for them. Each writes the gradient of the state before
-    it to ``d_state``."""
+def _gradients(
+    xp: Namespace, steps: _Steps, walk: Walk, d_inputs: Any, d_gates: Any, x: Any, before: Any, w_ih: Any, w_hh: Any,
+    d_state: Any, inputs: bool, coarse: bool,
+) -> list[Any] | None:  # fmt: skip
+    """Go back through all steps, each of which writes the gradient of the state before it to ``d_state``. The gradients
+    for w_ih and w_hh, and those for the input in a list that may be empty; ``None`` where there are no products."""
     weight = _dense(xp, w_hh)
     for rows, b, origin, going in _back(walk):
         steps.run(b, rows.start, origin, going)
         if multiply(xp, d_gates[rows], weight, coarse, out=d_state[:b]) is NotImplemented:
-            return False
-    return True
-
-
-def _of_weights(
-    xp: Namespace, d_inputs: Any, d_gates: Any, x: Any, before: Any, w_ih: Any, inputs: bool, coarse: bool
-) -> list[Any] | None:
-    """The gradients for w_ih and w_hh, and those for the input in a list that may be empty; ``None`` where there are
-    no products for them."""
+            return None
     flat = x.reshape(len(before), x.shape[-1])
     pairs = [(d_inputs.T, flat), (d_gates.T, before), *([(d_inputs, w_ih)] if inputs else [])]
     found = []
@@ -149,9 +144,7 @@ def lstm_layer_backward(
     d_now, d_cell = _started(xp, g_state, hx), _started(xp, g_cell, cx)
     given = [_dense(xp, a) for a in (g, g_cells, gates, output, cells, hx, cx)]
     steps = _Steps(xp, "lstm_step_backward", dtype.name, hidden, *given, d_now, d_cell, d_gates, before)
-    if not _all_back(xp, steps, walk, d_gates, w_hh, d_now, coarse):
-        return NotImplemented
-    found = _of_weights(xp, d_gates, d_gates, x, before, w_ih, inputs, coarse)
+    found = _gradients(xp, steps, walk, d_gates, d_gates, x, before, w_ih, w_hh, d_now, inputs, coarse)
     if found is None:
         return NotImplemented
     of_w_ih, of_w_hh, of_input = found
@@ -196,9 +189,7 @@ def gru_layer_backward(
     steps = _Steps(
         xp, "gru_step_backward", dtype.name, hidden, *given, past, beside, d_gates, d_inputs, before
     )  # fmt: skip
-    if not _all_back(xp, steps, walk, d_gates, w_hh, past, coarse):
-        return NotImplemented
-    found = _of_weights(xp, d_inputs, d_gates, x, before, w_ih, inputs, coarse)
+    found = _gradients(xp, steps, walk, d_inputs, d_gates, x, before, w_ih, w_hh, past, inputs, coarse)
     if found is None:
         return NotImplemented
     of_w_ih, of_w_hh, of_input = found
@@ -240,9 +231,7 @@ def rnn_layer_backward(
     d_now = _started(xp, g_state, hx)
     given = [_dense(xp, a) for a in (g, output, hx)]
     steps = _Steps(xp, "rnn_step_backward", dtype.name, hidden, *given, d_now, d_gates, before, np.int32(relu))
-    if not _all_back(xp, steps, walk, d_gates, w_hh, d_now, coarse):
-        return NotImplemented
-    found = _of_weights(xp, d_gates, d_gates, x, before, w_ih, inputs, coarse)
+    found = _gradients(xp, steps, walk, d_gates, d_gates, x, before, w_ih, w_hh, d_now, inputs, coarse)
     if found is None:
         return NotImplemented
     of_w_ih, of_w_hh, of_input = found

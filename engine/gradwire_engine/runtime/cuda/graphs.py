@@ -178,12 +178,12 @@ class Graphs:
         addresses = tuple([a.data.ptr for a in inputs])
         like = [(a.shape, a.dtype, a.strides, _beside(a, at)) for a, at in zip(inputs, addresses, strict=True)]
         facts = tuple(like), random and random.seed
-        given, held, before = tuple(numbers), segment.numbers, segment.addresses
-        same = facts == segment.facts and given == held
+        given, earlier, before = tuple(numbers), segment.numbers, segment.addresses
+        same = facts == segment.facts and given == earlier
         segment.facts, segment.numbers, segment.addresses = facts, given, addresses
         if not same:
-            if before and given != held and reporter is not None:
-                self._unsteady(segment, key, given, held, reporter)
+            if before and given != earlier and reporter is not None:
+                self._unsteady(segment, key, given, earlier, reporter)
             if segment.graphs:
                 segment.misses += 1
                 if segment.misses > MOST_MISSES:
@@ -235,10 +235,10 @@ class Graphs:
         return False
 
     def _unsteady(
-        self, segment: _Segment, key: Any, given: tuple[Any, ...], held: tuple[Any, ...], to: Reporter
+        self, segment: _Segment, key: Any, given: tuple[Any, ...], earlier: tuple[Any, ...], to: Reporter
     ) -> None:
         """Count the numbers that differ each time, and report them."""
-        differ = frozenset(i for i, (a, b) in enumerate(zip(given, held, strict=True)) if a != b)
+        differ = frozenset(i for i, (a, b) in enumerate(zip(given, earlier, strict=True)) if a != b)
         always, turns = segment.unsteady
         differ = differ & always if turns else differ
         segment.unsteady = differ, turns + 1 if differ else 0
@@ -270,7 +270,7 @@ class Graphs:
                 given = [a if at is not None else _like(self._cupy, a) for a, at in zip(inputs, direct, strict=True)]
                 word = None if random is None else self._cupy.empty((1,), np.uint64)
                 stream.begin_capture()
-                _capturing.now, _capturing.held = True, held
+                _capturing.held = held
                 try:
                     if random is not None:
                         random.base = (random.offset, word)
@@ -278,16 +278,16 @@ class Graphs:
                     # The next launch would write over a result that is an input's copy.
                     outs = [out.copy(order="K") if out.data.ptr in begins else out for out in function(given)]
                 finally:
-                    _capturing.now = False
                     _capturing.held = None
                     if random is not None:
                         random.base = None
                     graph = stream.end_capture()
-        except (Cancelled, TimeExceeded):
-            raise
         except Exception as error:
-            segment.reason = f"not to be captured: {_first(error)!s:.200}"
-            if reporter is not None:
+            first = _first(error)
+            if isinstance(first, (Cancelled, TimeExceeded)):
+                raise first from None
+            segment.reason = f"not to be captured: {first!s:.200}"
+            if reporter is not None and not isinstance(first, MemoryError):  # of which no kernel is the reason
                 reporter.refused(error)
             return None
         finally:
@@ -366,20 +366,19 @@ def _beside(array: DeviceArray, address: int) -> int:
 
 
 class _Capturing(threading.local):
-    """Whether this thread captures, and what the graph has to keep beside its own memory."""
+    """While this thread captures, ``held`` is what the graph has to keep beside its own memory; else None."""
 
-    now = False
     held: list[DeviceArray] | None = None
 
 
 def capturing() -> bool:
     """Whether this thread captures."""
-    return _capturing.now
+    return _capturing.held is not None
 
 
 def hold(array: DeviceArray) -> None:
     """Keep an array from before the capture as long as the graph that is captured."""
-    if _capturing.now and _capturing.held is not None:
+    if _capturing.held is not None:
         _capturing.held.append(array)
 
 
@@ -397,7 +396,7 @@ def _refuse_host_memory(cupy: Namespace) -> None:
     pool = cupy.get_default_pinned_memory_pool()
 
     def allocate(size: int) -> Any:
-        if _capturing.now:
+        if capturing():
             raise RuntimeError("memory of the host is copied from")
         return pool.malloc(size)
 
