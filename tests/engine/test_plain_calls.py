@@ -12,6 +12,7 @@ import pytest
 from gradwire_engine.autograd.engine import Engine
 from gradwire_engine.autograd.known_calls import KnownCalls
 from gradwire_engine.autograd.plain_calls import WORTH_WRITING, PlainCall
+from gradwire_engine.autograd.plain_views import PlainView
 from gradwire_engine.autograd.registry import row
 from gradwire_engine.autograd.tensor import Tensor
 from gradwire_engine.runtime.memory import Limits
@@ -34,7 +35,10 @@ def seen(tensor: Tensor | None) -> Any:
     node = tensor.grad_fn
     edges = () if node is None else [None if e is None else (e[0].name, e[1]) for e in node.edges]
     saved = () if node is None else (node.saved_bytes, [m and repr(m) for m in node.outs])
-    return repr(tensor.meta), tensor.meta.stride, tensor.array.tobytes(), node and node.name, edges, saved
+    base = tensor.base
+    shown = base and (repr(base.meta), tensor.offset, tensor.creation, tensor.path, tensor.seen_version)
+    place = tensor.array.strides, tensor.slot, tensor.inference, shown
+    return repr(tensor.meta), tensor.meta.stride, tensor.array.tobytes(), node and node.name, edges, saved, place
 
 
 def story(engine: Engine, name: str) -> list[Any]:
@@ -90,7 +94,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_most_ops_have_it_and_what_casts_draws_or_views_does_not(taken: list[str]) -> None:
+def test_most_ops_have_it_and_what_casts_or_draws_does_not(taken: list[str]) -> None:
     engine = Engine()
     x = engine.from_numpy(np.ones((2, 3), np.float32), requires_grad=True)
     wide = engine.from_numpy(np.ones((2, 3), np.float64))
@@ -101,10 +105,58 @@ def test_most_ops_have_it_and_what_casts_draws_or_views_does_not(taken: list[str
     assert taken == ["add", "mul", "cat", "softmax"]
     engine.call("add", x, wide)  # casts an operand
     engine.call("bernoulli", wide)
-    engine.call("t", x)
     engine.call("add_", wide, 1)
     engine.call("nonzero", wide)
     assert taken[4:] == []
+
+
+@pytest.mark.parametrize("grad_enabled", [True, False])
+@pytest.mark.parametrize("inference", [True, False])
+def test_a_view_has_it_and_is_made_as_ever(
+    monkeypatch: pytest.MonkeyPatch, grad_enabled: bool, inference: bool
+) -> None:
+    went: list[bool] = []
+    run = PlainView.run
+
+    def noting(self: PlainView, engine: Any, values: list[Any], rule_args: list[Any]) -> Any:
+        result = run(self, engine, values, rule_args)
+        went.append(result is not None)
+        return result
+
+    monkeypatch.setattr(PlainView, "run", noting)
+    told = []
+    for kind in (Engine, LongWay):
+        engine = kind()
+        x = engine.from_numpy(np.arange(24, dtype=np.float32).reshape(4, 6), requires_grad=True)
+        before = engine.call("mul", engine.call("select", x, 0, 1), 2)  # with a history, and no view
+        old = engine.call("t", x)
+        engine.grad_enabled, engine.inference = grad_enabled, inference
+        views = [
+            engine.call("t", x), engine.call("t", old), engine.call("select", old, 0, -1),
+            engine.call("reshape", before, (2, 3)), *engine.call("split", x, 2, 1), *engine.call("unbind", old, 0),
+            engine.call("expand", before, (3, 6)), engine.call("slice", x, 0, 1, 9, 2),
+        ]  # fmt: skip
+        told.append([seen(view) for view in views])
+        engine.grad_enabled, engine.inference = False, False
+        engine.call("mul_", engine.call("detach", x), 2)  # they all see it, and those with a history say so
+        told[-1].append([(view.array.tolist(), view.storage.version, view.seen_version) for view in views])
+        del views
+    assert told[0] == told[1]
+    assert len(went) == 10 and all(went)
+
+
+def test_a_view_of_a_base_that_was_written_to_gets_its_history_anew() -> None:
+    told = []
+    for kind in (Engine, LongWay):
+        engine = kind()
+        x = engine.from_numpy(np.ones((4, 6), np.float32), requires_grad=True)
+        y = engine.call("mul", x, 3)
+        view = engine.call("t", y)
+        engine.call("mul_", engine.call("select", y, 0, 1), 5)
+        last = engine.call("select", view, 1, 1)
+        (gradient,) = engine.call("grad", [engine.call("sum", last)], [x], [None])
+        told.append((seen(last), gradient.array.tolist()))
+    assert told[0] == told[1]
 
 
 def test_what_fails_on_it_is_told_as_ever(taken: list[str]) -> None:

@@ -29,9 +29,10 @@ from ..runtime.random import Generator
 from . import forward, inplace
 from .describing import described, tensors_among
 from .engine_context import ChangeLog, FrameTracer, NodeObserver
-from .known_calls import SHARED, KnownCall, KnownCalls
+from .known_calls import SHARED, KnownCall, KnownCalls, ShortWay
 from .operands import lay_out, operand, widened, wrapped_number
 from .plain_calls import plain_call
+from .plain_views import plain_view
 from .recording import any_requires_grad, keep_results, make_node, refuse_underived
 from .registry import CONTROLS, WRITING, Row, row
 from .tape import Node
@@ -212,7 +213,10 @@ class Engine:
             if self.default_dtype is not DEFAULT_FLOAT.get():
                 DEFAULT_FLOAT.set(self.default_dtype)
             inferred = entry.op.infer(rule_args)
-            plain = plain_call(self, entry, rule_args, inferred) if self.takes_short_ways else None
+            plain: ShortWay | None = None
+            if self.takes_short_ways:
+                short = plain_call if inferred.offsets is None else plain_view
+                plain = short(self, entry, rule_args, inferred)
             found = KnownCall(inferred, plain, None)
         # What is over the limit does not enter the memo: so it is checked here once, and nowhere again.
         steps = work.check(entry.op, rule_args, found.inferred, self.account, found.steps)
@@ -444,7 +448,7 @@ class Engine:
         if op.grad_fn is not None and not op.untracked and not source.inference:
             result.base = source.base if source.base is not None else source
             result.seen_version = source.storage.version
-            result.creation = self._creation(entry, source)
+            result.creation = self.creation_of(entry, source)
             result.path = inplace.path_of(op, source, result)
         return result
 
@@ -456,7 +460,8 @@ class Engine:
             self.tracer.computed(name, function, args, result)
         return result
 
-    def _creation(self, entry: Row, source: Tensor) -> int:
+    def creation_of(self, entry: Row, source: Tensor) -> int:
+        """What stands as ``Tensor.creation`` of a view that an op makes of a tensor now."""
         if self.inference:
             return MADE_IN_INFERENCE
         if source.base is not None and source.creation != PLAIN:

@@ -162,6 +162,9 @@ class EngineContext(Protocol):
     def view(self, entry: Row, source: Tensor, out: Meta, delta: int) -> Tensor:
         """One view that an op makes of a tensor, without its node."""
 
+    def creation_of(self, entry: Row, source: Tensor) -> int:
+        """What a view of this tensor may take part in, as it is made now."""
+
     def is_plain(self, entry: Row, values: list[Any]) -> bool:
         """Whether a call of an op has the short way."""
 

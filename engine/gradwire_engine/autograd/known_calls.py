@@ -11,6 +11,9 @@ from typing import Any, Final, NamedTuple
 from gradwire_protocol.meta import Inference
 
 from .plain_calls import PlainCall
+from .plain_views import PlainView
+
+ShortWay = PlainCall | PlainView
 
 MOST_ANSWERS: Final = 16_384
 MOST_ARGUMENTS: Final = 2_000_000
@@ -27,7 +30,7 @@ class KnownCall(NamedTuple):
     """
 
     inferred: Inference
-    plain: PlainCall | None
+    plain: ShortWay | None
     steps: int | None
 
 

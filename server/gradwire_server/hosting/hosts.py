@@ -6,18 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from gradwire_engine.runtime import blas_buffers
 from gradwire_engine.session.session import Session as EngineSession
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from ..observability.metrics import Applied
 from ..settings.session_spec import SessionSpec
+from ..settings.tuning import give_back_memory
 from .jobs import Answer, Buffers
 from .runner import How
+from .threads import default_threads
 
 
 def warm_up() -> None:
-    """Import everything that the first session would import."""
+    """Import everything that the first session would import, and fill BLAS's buffers."""
     EngineSession().close()
+    blas_buffers.fill(default_threads())
+    give_back_memory()
 
 
 class Host(Protocol):
