@@ -155,6 +155,20 @@ def decode_args(
     return values
 
 
+def with_references(op: Op, args: list[Any], moved: Callable[[int], int]) -> list[Any]:
+    """The arguments of a record with each reference replaced by another."""
+    found: list[Any] = []
+    for param, arg in zip(op.params, args, strict=False):
+        kind = param.kind
+        if (kind is _TENSOR or kind is _OPERAND) and type(arg) is int:
+            found.append(moved(arg))
+        elif (kind is _TENSORS or kind is _OPTIONAL_TENSORS) and arg is not None:
+            found.append([None if ref is None else moved(ref) for ref in arg])
+        else:
+            found.append(arg)
+    return found
+
+
 def mentioned(name: Any, args: Any) -> tuple[int, int]:
     """How many entries of the frame's tables of numbers and payloads a record uses, whether or not it can run.
 

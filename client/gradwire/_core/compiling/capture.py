@@ -11,6 +11,7 @@ import msgspec
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import Frame, Structure
 from gradwire_protocol.ops.control import GRAD_MODE
+from gradwire_protocol.records import with_references
 from gradwire_protocol.table import TABLE, Kind
 
 from ..context.call_sites import spell_line, user_line
@@ -97,14 +98,7 @@ def structure_of(frame: Any) -> Structure:
 
 def renumbered(record: list[Any], moved: Callable[[int], int]) -> list[Any]:
     """A record whose references go elsewhere."""
-    op = TABLE[record[0]]
-    args = list(record[1])
-    for i, (param, arg) in enumerate(zip(op.params, args, strict=False)):
-        if param.kind in REFERENCES and type(arg) is int:
-            args[i] = moved(arg)
-        elif param.kind in LISTS and arg is not None:
-            args[i] = [None if ref is None else moved(ref) for ref in arg]
-    return [record[0], args, *record[2:]]
+    return [record[0], with_references(TABLE[record[0]], record[1], moved), *record[2:]]
 
 
 class Capture:
