@@ -2,7 +2,8 @@
 
 A :class:`.session.Session` owns its parts: ``builder`` (:class:`.frame_builder.FrameBuilder`) records ops and cuts
 frames, ``reader`` (:class:`.value_reader.ValueReader`) waits for values and errors, ``read_ahead``
-(:class:`.read_ahead.ReadAhead`) asks for what is usually read next along with what is read, ``kept_uploads``
+(:class:`.read_ahead.ReadAhead`) asks for what is usually read next along with what is read, and records the small
+calls before it ahead of the program (:class:`.expected_calls.Expected`), ``kept_uploads``
 (:class:`.upload_cache.UploadCache`) knows what the server keeps, ``link`` makes frames arrive, and ``rest`` asks what
 is no frame. The session offers of them what programs use.
 

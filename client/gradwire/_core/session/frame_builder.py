@@ -19,9 +19,10 @@ from gradwire_protocol.table import DEFAULT_DTYPE, TABLE, Op
 from ..context.biased_lock import NOBODY, ONE_THREAD_AT_A_TIME, BiasedLock
 from ..context.call_sites import Line, RecentLines, user_line
 from ..context.modes import MODES
-from ..tensor.tensor import Tensor
+from ..tensor.tensor import Moved, Tensor
 from ..wire.frame_encoder import hash_of
 from ..wire.link import Link
+from .expected_calls import Call, Expected, Ids, record_of
 
 if TYPE_CHECKING:
     from ..graph.recorded_call import RecordedCall
@@ -52,6 +53,7 @@ class FrameBuilder:
         sent_frames, sent_ops: how many were sent.
         changes: how many of the ops that were recorded may change memory.
         along: by frame, the ids whose values it asks for beside those of tensors that are read.
+        expected: the calls that were recorded ahead of the program, until it makes another or the next frame is cut.
         recent_lines: the lines of frames that were sent.
         travel: what a profile notes of the frame.
         closed: whether nothing can be recorded any more.
@@ -67,6 +69,7 @@ class FrameBuilder:
         self.sent_ops = 0
         self.changes = 0
         self.along: dict[int, list[int]] = {}
+        self.expected: Expected | None = None
         self.default_dtype = dtypes.float32
         self._recorder: ProfileRecorder | None = None
         self.closed = False
@@ -86,6 +89,7 @@ class FrameBuilder:
 
     def begin_frame(self) -> None:
         """Begin a frame, whatever becomes of what was recorded."""
+        self.expect_nothing()
         self._number = 0
         self._batch: list[int] = []
         self._renew(0, 0)
@@ -169,10 +173,7 @@ class FrameBuilder:
 
     def _let_through(self) -> None:
         """Let this thread, whose turn it is, take the fast path, if an op is nothing but its record now."""
-        plain = ONE_THREAD_AT_A_TIME and not (
-            self.closed or self._recorder is not None or self._region is not None
-            or self.default_dtype is not DEFAULT_DTYPE or self._flags & ~GRAD_MODE
-        )  # fmt: skip
+        plain = ONE_THREAD_AT_A_TIME and self._plain and self.expected is None
         lock = self.lock
         lock.joins = MODES.thread | self._flags if plain else NOBODY
         lock.ready = NOBODY if self._due or self._due_beyond else lock.joins
@@ -227,6 +228,8 @@ class FrameBuilder:
                 self.begin()
                 if self.closed:
                     raise InternalError("the session is closed")
+                if self.expected is not None and (first := self._made_ahead(op, values)) >= 0:
+                    break
                 if len(self.records) >= self.limit:
                     self.flush(must=True)  # before anything is recorded: if it fails, the op can be tried again
                 elif (self._due or (self._due_beyond and not self._goes_on(values))) and not op.after_backward:
@@ -365,6 +368,88 @@ class FrameBuilder:
         self._nowhere -= count
         return self._nowhere
 
+    @property
+    def _plain(self) -> bool:
+        """Whether ops are nothing but their records now."""
+        return not (
+            self.closed or self._recorder is not None or self._region is not None
+            or self.default_dtype is not DEFAULT_DTYPE or self._flags & ~GRAD_MODE
+        )  # fmt: skip
+
+    # Calls that are recorded ahead of the program
+
+    def record_ahead(self, calls: list[Call], ids: Ids) -> Expected | None:
+        """Add calls that the program will probably make after the read that ends the frame. ``None`` if that cannot be.
+
+        The caller has the lock, and passes the calls to :meth:`expect` once it has the frame's answer.
+        """
+        self.begin()
+        if not self._plain or len(self.records) + 2 * len(calls) > self.limit:
+            return None
+        self.lock.busy = True
+        try:
+            records: list[Any] = []
+            lines: list[Any] = []
+            numbers: list[Any] = []
+            flags = self._flags
+            for call in calls:
+                if call.flags != flags:
+                    flags = call.flags
+                    records.append(["set_mode", [flags]])
+                    lines.append(None)
+                records.append(record_of(call, lambda reference: self._refer(ids.number(reference))))
+                lines.append(call.line)
+                numbers += call.numbers
+            made = self.append(records, lines, numbers, len(calls), modes=(flags, None))
+        except BaseException:
+            self.lock.broken = True
+            self.lock.busy = False
+            raise
+        return None if made < 0 else Expected(self.session, calls, ids, made, self.recorded)
+
+    def _refer(self, number: int) -> int:
+        """How a record of the frame refers to the tensor of an id."""
+        if number >= self.first:
+            return number - self.first
+        at = self.external.get(number)
+        if at is None:
+            at = self.external[number] = len(self.external)
+        return -1 - at
+
+    def expect(self, expected: Expected) -> None:
+        """From now on, take the program's calls for these, which were recorded ahead and done, as long as they are."""
+        self.begin()
+        if self.recorded == expected.recorded and self._plain:
+            self.expected = expected
+            self.lock.ready = self.lock.joins = NOBODY
+
+    def _made_ahead(self, op: Op, values: list[Any]) -> int:
+        """The id of the result of a call that was recorded ahead. Below 0 for any other call, after which nothing is
+        expected."""
+        expected = self.expected
+        if expected is None:
+            return -1
+        at, results = expected.taken, expected.results
+        if not results:
+            return -1  # somebody came in between
+        is_next = self._plain and self.recorded == expected.recorded and expected.is_next(op, values)
+        if self.expected is not expected or expected.taken != at:
+            return -1
+        if not is_next:
+            self.expect_nothing()
+            return -1
+        expected.taken = at + 1
+        if expected.taken == len(expected.calls):
+            self.expected = None
+        results[at].__class__ = Moved  # whoever makes the call has another proxy
+        return expected.made + at
+
+    def expect_nothing(self) -> None:
+        """The program goes another way."""
+        expected, self.expected = self.expected, None
+        if expected is not None:
+            expected.let_go()
+
     # Cutting frames
 
     def flush(
@@ -374,8 +459,8 @@ class FrameBuilder:
         """Send what was recorded, without waiting for it. Returns the frame's number, or None if nothing was sent.
 
         Where as much is on its way as may be, it waits until there is room. If the server cannot be reached then, what
-        was recorded stays recorded; with ``wait`` or ``must`` that is raised. ``along`` are ids of results of the frame
-        that are read, too, if they are still there: :attr:`along`.
+        was recorded stays recorded; with ``wait`` or ``must`` that is raised. ``along`` are ids of tensors that are
+        read, too, if they are still there: :attr:`along`.
 
         Raises:
             ConnectionLost: as said.
@@ -384,6 +469,7 @@ class FrameBuilder:
             seq = 0
             while not seq:
                 self.begin()
+                self.expect_nothing()  # else its results would not be released with this frame
                 if not self.records and not reads and not wait:
                     return None
                 try:
@@ -405,8 +491,8 @@ class FrameBuilder:
             records, payloads, lines = self.records, self.payloads, self.lines
             asked = [self.reference(tensor) for tensor in reads]
             dropped = self.dropped[:]  # others are dropped meanwhile
-            along = [number for number in along if first <= number < self.next_id and number not in dropped]
-            asked += [number - first for number in along]
+            along = [number for number in along if self.base < number < self.next_id and number not in dropped]
+            asked += [self._refer(number) for number in along]
             drops = [number - first for number in dropped if number >= first]
             releases = [number for number in dropped if 0 < number < first]
             drops.sort()

@@ -62,13 +62,14 @@ class ValueReader:
         return self.read_along(tensors)[0]
 
     def read_along(
-        self, tensors: list[Tensor], along: Sequence[int] = (), along_bytes: int = 0
-    ) -> tuple[list[np.ndarray[Any, Any] | None], list[int]]:
-        """As :meth:`read`, with values of about ``along_bytes`` bytes of further results of the frame that is sent.
+        self, tensors: list[Tensor], along: Sequence[int] = (), along_bytes: int = 0, own: int | None = None
+    ) -> tuple[list[np.ndarray[Any, Any] | None], dict[int, np.ndarray[Any, Any] | None] | None]:
+        """As :meth:`read`, with values of about ``along_bytes`` bytes of further tensors.
 
         Args:
-            along: ids of these results. The values of those that are still there follow those of the tensors; which
-                ones these are is told, too.
+            along: the ids of these. The second result has the values of those that are still there, by id.
+            own: how many of the frame's records the program has made; the others were recorded ahead of it. ``None`` is
+                returned in place of further values if one of those has failed, and no error is raised for it.
         """
         with self._builder.lock:
             for tensor in tensors:
@@ -87,8 +88,29 @@ class ValueReader:
             finally:
                 if not answered:
                     self._link.give_up(seq)
+            values = answer.reply.values
+            whole = not answer.reply.errors or self._spare(answer, len(tensors), own)
             self._raise_first(answer)
-            return [self._value(v, answer) for v in answer.reply.values], ids
+            found = [self._value(v, answer) for v in values[: len(tensors)]]
+            if not whole:
+                return found, None
+            further = zip(ids, values[len(tensors) :], strict=True)
+            return found, {number: self._value(v, answer) for number, v in further if v.error is None}
+
+    def _spare(self, answer: Answer, reads: int, own: int | None) -> bool:
+        """Take from an answer the errors that the program has not met yet: those of records that were made ahead of it,
+        and of values that were asked for beside the first ``reads``. Whether all of the former went well."""
+        reply = answer.reply
+        met = {value.error for value in reply.values[:reads]}
+        asked = {value.error for value in reply.values[reads:]}
+        ahead = [own is not None and problem.seq == reply.seq and problem.index >= own for problem in reply.errors]
+        reply.errors = [
+            problem for i, problem in enumerate(reply.errors)
+            if i in met or not (ahead[i] or (i in asked and problem.seq != reply.seq))
+        ]  # fmt: skip
+        if not reply.errors and answer.refusal is None:
+            self._link.failed = [each for each in self._link.failed if each is not answer]
+        return not any(ahead[i] and i not in met for i in range(len(ahead)))
 
     def ask(self, tensors: list[Tensor]) -> Callable[[], list[Any]]:
         """Ask for the values of tensors without waiting; returns a function that waits for them.
