@@ -315,6 +315,16 @@ def test_several_parts_of_a_model_have_gradients_or_not():
     beside_torch(program, 10)
 
 
+def test_what_changes_its_operands_is_never_made_ahead(round_trips):
+    x, mean, var = gradwire.arange(6.0).reshape(3, 2), gradwire.zeros(2), gradwire.ones(2)
+    for number in range(10):
+        total = (x * 2.0).sum()
+        assert total.item() == 30.0
+        if number < 8:
+            gradwire.nn.functional.batch_norm(x, mean, var, training=True).numpy()
+    assert mean.tolist() == pytest.approx([2.0 * (1 - 0.9**8), 3.0 * (1 - 0.9**8)], rel=1e-5)
+
+
 def test_numbers_that_differ_are_other_calls():
     def program(lib):
         table = lib.arange(100.0)

@@ -16,7 +16,7 @@ from gradwire_protocol import dtypes, envelope
 from gradwire_protocol.meta import meta
 from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.records import encode_args, mentioned, with_references
-from gradwire_protocol.table import TABLE, Kind, Op
+from gradwire_protocol.table import TABLE, Op
 
 from ..context.call_sites import Line
 from ..context.modes import MODES
@@ -25,6 +25,8 @@ from ..tensor.tensor import Tensor
 MOST_CALLS: Final = 4
 """Before one read."""
 
+_LOOKS: Final = frozenset({"grad_of", "max", "min"})
+"""Ops that are neither views nor total, and do no harm either."""
 _OLDER: Final = 1 << 54
 """Above all ids, and all distances between ids."""
 
@@ -102,17 +104,20 @@ def calls_of(
         used = mentioned(name, args)[0]
         numbers = list(scalars[at : at + used])
         at += used
-        found.append(Call(name, moved, numbers, flags, line, _spell(name, moved, numbers, flags)))
+        spelled = _spell(name, moved, numbers, flags)
+        if spelled is None:
+            return None
+        found.append(Call(name, moved, numbers, flags, line, spelled))
     # Only the last one may take memory: it is the one that is read, as a rule, and small.
     return found if all(TABLE[call.name].view or TABLE[call.name].control for call in found[:-1]) else None
 
 
 def _harmless(op: Op) -> bool:
     """Whether it changes nothing, draws nothing, and its work is one step for each element."""
-    if op.control:
-        return op.name == "grad_of"
-    plain = op.results == 1 and op.mutates is None and not (op.random or op.dynamic) and op.cost is None
-    return plain and all(param.kind is not Kind.PAYLOAD for param in op.params)
+    if op.name in _LOOKS:
+        return True
+    plain = op.results == 1 and op.mutates is None and not (op.control or op.random or op.dynamic)
+    return plain and op.cost is None and (op.view or bool(op.total))  # batch_norm, say, is neither
 
 
 def record_of(call: Call, refer: Callable[[int], int]) -> list[Any]:
@@ -120,9 +125,13 @@ def record_of(call: Call, refer: Callable[[int], int]) -> list[Any]:
     return [call.name, with_references(TABLE[call.name], call.args, refer)]
 
 
-def _spell(name: str, args: list[Any], numbers: list[Any], flags: int) -> bytes:
-    # Equal numbers of other types are other arguments, and so is a zero with a sign.
-    return envelope.encode_part([name, args, numbers, flags])
+def _spell(name: str, args: list[Any], numbers: list[Any], flags: int) -> bytes | None:
+    """What distinguishes a call from others: equal numbers of other types are other arguments, and so is a zero with a
+    sign. ``None`` for numbers that no message carries."""
+    try:
+        return envelope.encode_part([name, args, numbers, flags])
+    except OverflowError:
+        return None
 
 
 class Expected:
