@@ -10,10 +10,15 @@ import numpy as np
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, IndexOutOfRange, ShapeError
+from gradwire_protocol.meta import Meta
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import TABLE
 
+from ..context.modes import MODES
 from ..dispatch.dispatch import call, run
+from ..dispatch.fast_path import NOT_APPLICABLE
+from ..dispatch.signatures import Signature, key_of, known
+from ..graph.forward_levels import OPEN
 from ..graph.inplace import check_expanded
 from ..graph.recorded_call import entry_of
 from ..tensor.tensor import Tensor
@@ -21,6 +26,11 @@ from .creation import tensor
 
 _SELECT: Final = entry_of(TABLE["select"])
 _SLICE: Final = entry_of(TABLE["slice"])
+SELECTS_KEPT: Final = 4096
+_selects: dict[tuple[Meta, int], tuple[Signature, int]] = {}
+"""What is known of selections, by the tensor's meta and the dimension: their signature, and the extent there. Programs
+that go through a sequence select all the time."""
+
 _NARROW: Final = (dtypes.int8, dtypes.int16)
 """Integers that index as numbers, arrays and lists do, but not as tensors with dimensions."""
 _PARTS: Final = (list, tuple, range, slice, type(None), type(Ellipsis), Tensor, np.ndarray)
@@ -31,13 +41,42 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     """The elements that ``key`` names: a view for ints, slices, None and Ellipsis, a copy for tensors and masks."""
     if self._meta.shape:
         if type(key) is int:
-            return run(_SELECT, [self, 0, key])
+            return _select(self, 0, key)
+        if type(key) is tuple and 0 < len(key) <= len(self._meta.shape):
+            for part in key:
+                if type(part) is not int:
+                    break
+            else:
+                made = self
+                for part in key:
+                    made = _select(made, 0, part)
+                return made
         if type(key) is slice:  # alone it is an op even where it takes everything; inside a tuple it is not
             return _slice(self, 0, key, whole=True)
     viewed, indices = _walk(self, key)
     if any(i is not None for i in indices):
         return call("index", viewed, indices)
     return viewed if viewed is not self else call("alias", self)
+
+
+def _select(self: Tensor, dim: int, index: int) -> Tensor:
+    """The elements at one index of a dimension."""
+    session, key = self._session, MODES.key
+    if session.lock.ready == key and not OPEN and type(index) is int:
+        form = self._meta, dim
+        known_form = _selects.get(form)
+        if known_form is not None:
+            signature, extent = known_form
+            if -extent <= index < extent:
+                made = signature.record(signature, session, key, self, dim, index)
+                if made is not NOT_APPLICABLE:
+                    return made
+        elif (found := known(key_of(_SELECT, [self, dim, index]))) is not None:
+            if len(_selects) >= SELECTS_KEPT:
+                _selects.clear()
+            _selects[form] = found, self._meta.shape[dim]
+    selected: Tensor = run(_SELECT, [self, dim, index])
+    return selected
 
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
@@ -141,7 +180,7 @@ def _walk(self: Tensor, key: Any) -> tuple[Tensor, list[Tensor | None]]:
             indices.append(_filled_bool(part, self))
             dim += 1
         elif isinstance(part, int):
-            result = call("select", result, dim, part)
+            result = _select(result, dim, part)
         else:
             if part.dtype is dtypes.bool_ and part.ndim == 0:
                 result, part = call("unsqueeze", result, dim), call("unsqueeze", part, 0)
