@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin
 
@@ -138,11 +139,7 @@ def attribute_matches(value: Any, allowed: Sequence[Any]) -> bool:
     """Whether an attribute's value has one of the declared types. Here a bool is a float, like any number, but not an
     int."""
     for member in allowed:
-        if get_origin(member) is tuple:
-            inner = get_args(member)[0]
-            if isinstance(value, tuple) and all(attribute_matches(v, _members(inner)) for v in value):
-                return True
-        elif member is DType:
+        if member is DType:
             if type(value) is DType:
                 return True
         elif member is float:
@@ -150,4 +147,16 @@ def attribute_matches(value: Any, allowed: Sequence[Any]) -> bool:
                 return True
         elif type(value) is member:
             return member is not int or -(1 << 63) <= value < 1 << 63
+        elif type(member) is not type and isinstance(value, tuple) and (inner := _items(member)) is not None:
+            for item in value:
+                if not attribute_matches(item, inner):
+                    break
+            else:
+                return True
     return False
+
+
+@cache
+def _items(member: Any) -> tuple[Any, ...] | None:
+    """The types that a tuple's items may have; ``None`` for a type that is not one of tuples."""
+    return _members(get_args(member)[0]) if get_origin(member) is tuple else None

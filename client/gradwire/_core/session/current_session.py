@@ -166,6 +166,8 @@ def _open(
 def current_session() -> Session:
     """The session that new tensors belong to, opened at first use."""
     global _current
+    if (current := _current) is not None and not current.closed:
+        return current
     with _lock:
         if _current is None or _current.closed:
             _current = open_session()

@@ -13,7 +13,7 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ConnectionLost, InternalError, Unsupported
 from gradwire_protocol.frames import ID_BITS, Frame, Structure
 from gradwire_protocol.ops.control import GRAD_MODE
-from gradwire_protocol.records import encode_args, mentioned
+from gradwire_protocol.records import PAYLOAD, encode_args, mentioned
 from gradwire_protocol.table import DEFAULT_DTYPE, TABLE, Op
 
 from ..context.biased_lock import NOBODY, ONE_THREAD_AT_A_TIME, BiasedLock
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .profile_recorder import ProfileRecorder
 
 OPS_PER_FRAME: Final = 2048
+_UPLOAD: Final = TABLE["upload"]
 
 
 class FrameBuilder:
@@ -268,6 +269,10 @@ class FrameBuilder:
             for i in recipe.lists:
                 args[i] = self.references(values[i])
             scalars += [values[i] for i in recipe.numbers]
+        elif op is _UPLOAD:  # programs upload all the time
+            data, dtype, shape, device = values
+            args = [PAYLOAD, dtype.name, shape] if device == "cpu" else [PAYLOAD, dtype.name, shape, device]
+            payloads.append(data)
         else:
             args = encode_args(op, values, Tensor.__instancecheck__, self.reference, scalars, payloads)
         records.append([op.name, args] if op.results is not None else [op.name, args, results])

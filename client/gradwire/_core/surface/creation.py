@@ -33,7 +33,7 @@ from ..context.modes import MODES
 from ..context.numpy_dtypes import DTYPES, NUMPY_DTYPES
 from ..context.size import Size
 from ..context.size import device as Device
-from ..dispatch.dispatch import call
+from ..dispatch.dispatch import call, tell
 from ..dispatch.out_argument import accepts_out
 from ..session.current_session import current_session
 from ..session.session import Session
@@ -62,7 +62,12 @@ def place(device: Any, session: Session | None = None) -> str:
 def finish(made: Tensor, requires_grad: bool) -> Any:
     """Let a fresh tensor require grad, if asked to."""
     if requires_grad:
-        made.requires_grad_()
+        if made._inference or made._requires or made._id < 0 or made._node is not None or made._versions is not None:
+            made.requires_grad_()
+        else:  # the same for a new leaf, by the fast path
+            check_can_require_grad(made._meta)
+            made._requires = True
+            tell("requires_grad_", [made, True])
     return made
 
 
@@ -77,10 +82,7 @@ def upload(
     made._inference = bool(MODES.flags & INFERENCE_MODE)
     if dtype is dtypes.int64 and array.nbytes <= REMEMBERED_BYTES and where != "meta":
         made._uploaded = array.copy()
-    if requires_grad:
-        check_can_require_grad(made._meta)
-        made.requires_grad_()
-    return made
+    return finish(made, requires_grad)
 
 
 def tensor(
@@ -149,8 +151,11 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
             raise ArgumentTypeError(f"the data cannot become {found.name}: {error}") from None
     if array.dtype.kind == "c" and found is not dtypes.bool_ and not found.is_complex:
         array = array.real
+    native = NUMPY_DTYPES[found]
+    if array.dtype == native:
+        return array.astype(native, order="C"), found  # a copy: the caller's array may change
     with np.errstate(over="ignore"):  # a number beyond the range of a float becomes infinite
-        return array.astype(NUMPY_DTYPES[found], order="C"), found  # a copy: the caller's array may change
+        return array.astype(native, order="C"), found
 
 
 def _carrier(dtype: DType) -> Any:
