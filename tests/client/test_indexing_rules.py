@@ -124,3 +124,30 @@ def test_an_assignment_that_does_not_fit_is_told_as_one():
     with pytest.raises(RuntimeError, match=r"a float32\[3\] tensor cannot be assigned to elements of shape \[2, 4\]"):
         x[1:] = gradwire.ones(3)
     assert x.sum().item() == 0
+
+
+VIEWS = [
+    (1,), (-1, 2), (slice(None), None), (None, slice(None)), (None, 1, slice(0, 2)), (slice(None), slice(None)), (),
+    (slice(1, None, 2), -1), (0, 1, 2, 3), (0, 7), (5,), (None,), (1, None, slice(None, 2)), (True,), (Ellipsis, 1),
+    (np.int64(1), slice(None)), (slice(3, 1),), (0, slice(None, None, -1)), None, 1, slice(1, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("learns", [False, True])
+@pytest.mark.parametrize("key", VIEWS, ids=str)
+def test_ints_slices_and_none_make_the_same_views(key, learns):
+    """Three times, since a form of call that comes again is recorded in another way."""
+    found = []
+    for lib in LIBS:
+        x = lib.arange(24.0).reshape(2, 3, 4).clone().requires_grad_(learns)
+        for _ in range(3):
+            try:
+                made = x[key]
+            except Exception as error:
+                found.append(next(kind for kind in (IndexError, ValueError, TypeError) if isinstance(error, kind)))
+                break
+        else:
+            name = None if made.grad_fn is None else made.grad_fn.name()
+            layout = tuple(made.shape), made.stride(), made.storage_offset(), made._is_view(), made is x
+            found.append((made.tolist(), layout, name))
+    assert found[0] == found[1]

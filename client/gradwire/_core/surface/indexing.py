@@ -25,6 +25,7 @@ from ..tensor.tensor import Tensor
 from .creation import tensor
 
 _SELECT: Final = entry_of(TABLE["select"])
+_UNSQUEEZE: Final = entry_of(TABLE["unsqueeze"])
 _SLICE: Final = entry_of(TABLE["slice"])
 SELECTS_KEPT: Final = 4096
 _selects: dict[tuple[Meta, int], tuple[Signature, int]] = {}
@@ -42,21 +43,34 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     if self._meta.shape:
         if type(key) is int:
             return _select(self, 0, key)
-        if type(key) is tuple and 0 < len(key) <= len(self._meta.shape):
-            for part in key:
-                if type(part) is not int:
-                    break
-            else:
-                made = self
-                for part in key:
-                    made = _select(made, 0, part)
-                return made
+        if type(key) is tuple and (made := _viewed(self, key)) is not None:
+            return made if made is not self else call("alias", self)
         if type(key) is slice:  # alone it is an op even where it takes everything; inside a tuple it is not
             return _slice(self, 0, key, whole=True)
     viewed, indices = _walk(self, key)
     if any(i is not None for i in indices):
         return call("index", viewed, indices)
     return viewed if viewed is not self else call("alias", self)
+
+
+def _viewed(self: Tensor, key: tuple[Any, ...]) -> Tensor | None:
+    """What :func:`_walk` makes of a key of ints, slices and None, which most are; ``None`` for any other."""
+    dims = len(self._meta.shape)
+    for part in key:
+        if type(part) is int or type(part) is slice:
+            dims -= 1
+        elif part is not None:
+            return None
+    if dims < 0:
+        return None
+    made, dim = self, 0
+    for part in key:
+        if type(part) is int:
+            made = _select(made, dim, part)
+            continue
+        made = run(_UNSQUEEZE, [made, dim]) if part is None else _slice(made, dim, part)
+        dim += 1
+    return made
 
 
 def _select(self: Tensor, dim: int, index: int) -> Tensor:
