@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+from typing import Final
+
 from ..autocast import LOWER
 from ..costs import Cost, OpCall, last, numel
-from ..dtypes import BOOLEAN, float32
+from ..dtypes import BOOLEAN, DType, bool_, float32, int64
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, meta, new
 from ..shapes import broadcast, common_device, dense_stride_like
@@ -151,3 +155,98 @@ def attention_backward(
         raise ShapeError(f"attention_backward: the gradient has shape {list(grad.shape)}")
     outs = tuple(meta(o.shape, o.dtype, o.device, dense_stride_like(o)) for o in (query, key, value))
     return Inference(outs, query.dtype)
+
+
+# Attention that recomputes its weights in backward
+
+LEVELS: Final = 2
+"""What is kept of a row instead of its weights: the largest score, and 1 over the sum of the exponentials of what the
+others fall short of it. Their log-sum-exp in one number would round the sum away beside a large score."""
+
+WORKED_ON: Final = 1 << 18
+"""Attention weights that a CPU has in memory at a time, if single rows are not longer."""
+
+WORKED_ON_BY_GPU: Final = 1 << 24
+"""The same for a GPU, which needs more to be busy."""
+
+LEAST_ROWS: Final = 32
+"""Rows of a matrix whose weights are in memory together, at least."""
+
+
+def portion(rows: int, cols: int, device: str) -> tuple[int, int]:
+    """How many matrices of weights are worked on at a time, and how many of their rows."""
+    most = WORKED_ON if device == "cpu" else WORKED_ON_BY_GPU
+    matrices = max(1, most // max(rows * cols, 1))
+    return (matrices, rows) if matrices > 1 else (1, min(rows, max(LEAST_ROWS, most // max(cols, 1))))
+
+
+def _scratch(weights: Shape, dtype: DType, device: str) -> int:
+    """Bytes of the portions of weights, their gradients and what is computed of them."""
+    matrices, rows = portion(*weights[-2:], device)
+    return 4 * matrices * rows * weights[-1] * max(dtype.itemsize, float32.itemsize)
+
+
+def random_blocks(weights: Sequence[int]) -> int:
+    """Blocks of the generator's words that decide which of these weights are dropped: each row begins with a new one,
+    whose words decide two weights each."""
+    return prod(weights[:-1]) * (-(-weights[-1] // PER_BLOCK))
+
+
+PER_BLOCK: Final = 8
+"""Weights that a block of the generator decides."""
+
+
+@op(random=True, internal=True)
+def attention_random_state(query: Tensor, key: Tensor) -> Inference:
+    """Seed and number of the first block of random words that dropout in :func:`flash_attention` takes: ``(2,)``.
+
+    The generator moves on behind them, so that backward can draw them again.
+    """
+    return new((2,), int64, query.device)
+
+
+@op(internal=True)
+def attention_kept(random_state: Tensor, shape: tuple[int, ...], dropout_p: float) -> Inference:
+    """Which attention weights of this shape dropout keeps."""
+    return new(shape, bool_, random_state.device)
+
+
+@op(
+    grad_fn=_FLASH, differentiable=("query", "key", "value"), internal=True, cost=Cost(_pairs), total=True
+)  # fmt: skip
+@gradients("opaque", saves="query key value attn_mask random_state result1")
+def flash_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, random_state: Tensor | None, is_causal: bool,
+    scale: float, dropout_p: float,
+) -> Inference:  # fmt: skip
+    """:func:`attention` with dropout, of equal batch shapes, whose weights are recomputed in backward.
+
+    Dao et al., "FlashAttention", 2022; Rabe and Staats, "Self-attention does not need O(n^2) memory", 2021. Memory
+    grows with the rows, not with rows times columns. The mask has no derivative.
+    """
+    shape, weights = _checked("flash_attention", query, key, value, attn_mask, is_causal, 1)
+    if not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
+        raise ShapeError("flash_attention: query, key and value must have the same leading dimensions")
+    device = common_device(query, key, value, attn_mask, random_state)
+    out = meta(shape, query.dtype, device, dense_stride_like(query) if shape == query.shape else None)
+    wide = float32 if query.dtype.is_low_precision else query.dtype
+    levels = meta((*weights[:-1], LEVELS), wide, device)
+    fused = len(shape) == 4 and shape == query.shape and random_state is None
+    node = _FLASH if fused else _composed_node(query, shape)
+    return Inference((out, levels), None, None, node, _scratch(weights, query.dtype, device))
+
+
+@op(results=3, internal=True, cost=Cost(lambda c: 3 * _pairs(c)), total=True)
+def flash_attention_backward(
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, random_state: Tensor | None,
+    levels: Tensor, is_causal: bool, scale: float, dropout_p: float,
+) -> Inference:  # fmt: skip
+    """The gradients of :func:`flash_attention` for query, key and value."""
+    shape, weights = _checked("flash_attention_backward", query, key, value, attn_mask, is_causal, 1)
+    if grad.shape != shape or levels.shape != (*weights[:-1], LEVELS):
+        raise ShapeError(
+            f"flash_attention_backward: a gradient of shape {list(grad.shape)} and levels of {list(levels.shape)} do "
+            f"not match a result of {list(shape)}"
+        )
+    outs = tuple(meta(o.shape, o.dtype, o.device, dense_stride_like(o)) for o in (query, key, value))
+    return Inference(outs, None, scratch=_scratch(weights, query.dtype, query.device))
