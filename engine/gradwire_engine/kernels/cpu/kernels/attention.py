@@ -1,19 +1,40 @@
-"""Attention matrix by matrix: its products, and the scores to weights and back between them, all in the cache."""
+"""Attention matrix by matrix: its products, and the scores to weights and back between them, all in the cache.
+
+One that recomputes its weights takes blocks of rows: keys and values are laid out as panels once for many of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from gradwire_protocol.ops.attention import LEVELS, PER_BLOCK
+
 from ....autograd.registry import compiled
-from ....ops.attention import BLOCK, flat_matrices
+from ....ops.attention import BLOCK, dropout_factor, flat_matrices, mask_of, wide
 from ....runtime.arrays import Array, Namespace
 from ..elementary import exp
-from ..native import Count, Double, Element, Flag, In3, Out3, Strided4, dense, inline, native
-from ..panels import address, aligned, matrix_of, most_terms, multiply_matrix, room_for
+from ..emitter import VECTOR, apart
+from ..native import Byte1, Count, Double, Element, Flag, In1, In3, Int1, Out3, Strided4, dense, inline, native
+from ..panels import (
+    address,
+    aligned,
+    lay_out,
+    matrix_of,
+    most_terms,
+    multiply_matrix,
+    multiply_panel,
+    multiply_rows,
+    panel_begin,
+    panels_of,
+    room_for,
+    size_of,
+    terms_together,
+)
+from ..philox import WORDS, U, philox
 from ..rows import row_dot, row_sum, row_top
 from ..threads import split
 
@@ -213,4 +234,341 @@ def attention_backward(
         else:
             g_v[part] += np.matmul(w.swapaxes(1, 2), of_w)
             g_k[part] += np.matmul(slopes.swapaxes(1, 2), q[part, at])
+    return g_q.reshape(query.shape), g_k.reshape(key.shape), g_v.reshape(value.shape)
+
+
+# Weights that are recomputed
+
+UNITS: Final = 16
+"""Into so many pieces at least a call is divided for threads, if it has as many blocks of rows."""
+
+IN_CACHE: Final = 1 << 15
+"""Weights of a block of rows that stay in the nearer caches beside all that they meet."""
+
+HIGHEST: Final = 64
+LOWEST: Final = 32
+"""Rows of a block: more multiply faster, fewer see less of what a causal mask hides."""
+
+_HALF_BITS: Final = U(32)
+_LOWER: Final = U(0xFFFFFFFF)
+
+
+@inline
+def _room_for_all(inner: int, columns: int, one: Element) -> int:
+    """Elements of the memory that a whole matrix is laid out in, from :func:`aligned` on."""
+    lanes = VECTOR // size_of(one)
+    room: int = ((columns + lanes - 1) // lanes * inner + 1) * lanes
+    return room
+
+
+@apart
+def _lay_out_all(b: int, b_row: int, b_column: int, inner: int, columns: int, to: int, one: Element) -> None:
+    """All panels of a matrix whose columns' elements are consecutive."""
+    lanes = VECTOR // size_of(one)
+    vectors, most = (columns + lanes - 1) // lanes, terms_together(inner)
+    for p in range(panels_of(vectors)):
+        v = panel_begin(vectors, p)
+        breadth = panel_begin(vectors, p + 1) - v
+        for k in range(0, inner, most):
+            lay_out(
+                breadth, b + v * lanes * b_column + k * b_row, b_column, min(most, inner - k), columns - v * lanes,
+                to + (v * inner + k * breadth) * VECTOR, one,
+            )  # fmt: skip
+
+
+@apart
+def _multiply_laid_out(
+    a: int, a_row: int, a_step: int, rows: int, inner: int, columns: int, seen: int, panels: int, out: int,
+    out_row: int, one: Element,
+) -> None:  # fmt: skip
+    """The product with such a matrix, in the panels that have one of the first ``seen`` columns."""
+    size = size_of(one)
+    lanes = VECTOR // size
+    vectors, most = (columns + lanes - 1) // lanes, terms_together(inner)
+    for p in range(panels_of(vectors)):
+        v = panel_begin(vectors, p)
+        if v * lanes >= seen:
+            break
+        breadth, first, first_row = panel_begin(vectors, p + 1) - v, 0, 0
+        to = out + v * VECTOR
+        for k in range(0, inner, most):
+            panel = panels + (v * inner + k * breadth) * VECTOR
+            multiply_rows(
+                rows, breadth, a + k * a_step, a_row, a_step, panel, 0, True, panel, min(most, inner - k), to,
+                out_row, columns - v * lanes, first, first_row, one,
+            )  # fmt: skip
+            first, first_row = to, out_row
+
+
+@apart
+def _add_product(
+    a: int, a_row: int, a_step: int, b: int, b_row: int, b_step: int, rows: int, inner: int, columns: int,
+    adds: bool, out: int, out_row: int, panel: int, one: Element,
+) -> None:  # fmt: skip
+    """``out = a @ b``, or what is there plus that."""
+    lanes = VECTOR // size_of(one)
+    for unit in range(panels_of((columns + lanes - 1) // lanes)):
+        multiply_panel(
+            unit, rows, a, a_row, a_step, b, b_row, b_step, rows, inner, columns, out if adds else 0,
+            out_row if adds else 0, out, out_row, panel, one,
+        )  # fmt: skip
+
+
+@inline
+def _mask(row: Array, factor: Element, bias: Array, allowed: Array, at: int, step: int) -> None:
+    """Scale scores; add ``bias``, or forbid what is not ``allowed``, of which one at most has elements."""
+    if bias.size and step:
+        added = bias[at : at + row.size]
+        for j in range(row.size):
+            row[j] = row[j] * factor + added[j]
+    elif bias.size:
+        for j in range(row.size):
+            row[j] = row[j] * factor + bias[at]
+    elif allowed.size and step:
+        may = allowed[at : at + row.size]
+        for j in range(row.size):
+            row[j] = row[j] * factor if may[j] else F(-np.inf)
+    else:
+        none = allowed.size and not allowed[at]
+        for j in range(row.size):
+            row[j] = F(-np.inf) if none else row[j] * factor
+
+
+@inline
+def _toss(coins: Array, seed: int, first: int, limit: int, factor: Element, count: int) -> None:
+    """By what dropout multiplies ``count`` weights of a row."""
+    most = U(limit)
+    for k in range((count + PER_BLOCK - 1) // PER_BLOCK):
+        words = philox(U(seed), U(first) + U(k))
+        for w in range(WORDS):
+            coins[k * PER_BLOCK + 2 * w] = factor if (words[w] & _LOWER) < most else F(0)
+            coins[k * PER_BLOCK + 2 * w + 1] = factor if (words[w] >> _HALF_BITS) < most else F(0)
+
+
+@native()
+def flash_attend(
+    query: Strided4, key: Strided4, value: Strided4, bias: In1, allowed: Byte1, steps: Int1, state: Int1,
+    scale: Double, causal: Flag, factor: Double, parts: Count, high: Count, levels: Out3, out: Out3,
+    start: Count, stop: Count,
+) -> None:  # fmt: skip
+    """Units from ``start`` on: of each matrix in turn ``parts``, to which its blocks of ``high`` rows are dealt.
+
+    ``steps`` are those of the mask; ``state`` has seed, first block and limit of dropout, or nothing.
+    """
+    one, heads = F(1), query.shape[1]
+    rows, cols, size, breadth = query.shape[2], key.shape[2], query.shape[3], value.shape[3]
+    room = np.empty(room_for(most_terms(max(size, cols)), one), F)
+    keys = np.empty(_room_for_all(size, cols, one), F)
+    weights = np.empty((high, cols), F)
+    coins = np.empty(cols + PER_BLOCK, F)
+    panel, laid, w = aligned(address(room)), aligned(address(keys)), address(weights)
+    step, blocks = query.itemsize, (rows + high - 1) // high
+    line, drawn = cols * step, (cols + PER_BLOCK - 1) // PER_BLOCK
+    for unit in range(start, stop):
+        i = unit // parts
+        m, n = i // heads, i % heads
+        q, v = matrix_of(query, m, n), matrix_of(value, m, n)
+        _lay_out_all(matrix_of(key, m, n), key.strides[3], key.strides[2], size, cols, laid, one)
+        for block in range(unit % parts, blocks, parts):
+            first = block * high
+            count = min(high, rows - first)
+            seen = min(first + count, cols) if causal else cols
+            _multiply_laid_out(
+                q + first * query.strides[2], query.strides[2], query.strides[3], count, size, cols, seen, laid, w,
+                line, one,
+            )  # fmt: skip
+            for r in range(count):
+                mine = min(first + r + 1, seen) if causal else seen
+                row = weights[r, :mine]
+                _mask(row, F(scale), bias, allowed, m * steps[0] + n * steps[1] + (first + r) * steps[2], steps[3])
+                top = row_top(row)
+                if top == F(-np.inf):
+                    top = F(0)
+                for j in range(mine):
+                    row[j] = exp(row[j] - top)
+                mass = row_sum(row)
+                share = F(1) / mass if mass != F(0) else F(1)
+                levels[i, first + r, 0] = top
+                levels[i, first + r, 1] = share
+                if state.size:
+                    _toss(coins, state[0], state[1] + (i * rows + first + r) * drawn, state[2], F(factor), mine)
+                    for j in range(mine):
+                        row[j] *= coins[j]
+                weights[r, mine:seen] = F(0)
+            to = address(out) + (i * rows + first) * breadth * step
+            multiply_matrix(
+                w, line, step, v, value.strides[2], value.strides[3], count, seen, breadth, to, breadth * step, panel,
+                one,
+            )  # fmt: skip
+            for r in range(first, first + count):
+                share = levels[i, r, 1]
+                for j in range(breadth):
+                    out[i, r, j] *= share
+    room[0] = keys[0] = weights[0, 0] = 0  # an array is freed after its last mention, and its address is none
+
+
+@native()
+def flash_attend_back(
+    gradient: Strided4, query: Strided4, key: Strided4, value: Strided4, bias: In1, allowed: Byte1, steps: Int1,
+    state: Int1, levels: In3, scale: Double, causal: Flag, factor: Double, parts: Count, high: Count,
+    of_query: Out3, of_key: Out3, of_value: Out3, start: Count, stop: Count,
+) -> None:  # fmt: skip
+    """Units as in :func:`flash_attend`; each has gradients of its own for all keys and values of its matrix."""
+    one, heads = F(1), query.shape[1]
+    rows, cols, size, breadth = query.shape[2], key.shape[2], query.shape[3], value.shape[3]
+    room = np.empty(room_for(most_terms(max(cols, high)), one), F)
+    keys = np.empty(_room_for_all(size, cols, one), F)
+    values = np.empty(_room_for_all(breadth, cols, one), F)
+    weights, slopes = np.empty((high, cols), F), np.empty((high, cols), F)
+    coins = np.empty(cols + PER_BLOCK, F)
+    panel, laid, laid_values = aligned(address(room)), aligned(address(keys)), aligned(address(values))
+    step, blocks = query.itemsize, (rows + high - 1) // high
+    w, s, line, drawn = address(weights), address(slopes), cols * step, (cols + PER_BLOCK - 1) // PER_BLOCK
+    for unit in range(start, stop):
+        i = unit // parts
+        m, n = i // heads, i % heads
+        q, g = matrix_of(query, m, n), matrix_of(gradient, m, n)
+        k, v = matrix_of(key, m, n), matrix_of(value, m, n)
+        g_k, g_v = address(of_key) + unit * cols * size * step, address(of_value) + unit * cols * breadth * step
+        _lay_out_all(k, key.strides[3], key.strides[2], size, cols, laid, one)
+        _lay_out_all(v, value.strides[3], value.strides[2], breadth, cols, laid_values, one)
+        begun = 0
+        # The last block first: under a causal mask it sees the most, and later ones only add.
+        for block in range(unit % parts + (blocks - 1 - unit % parts) // parts * parts, -1, -parts):
+            first = block * high
+            count = min(high, rows - first)
+            seen = min(first + count, cols) if causal else cols
+            own, theirs = q + first * query.strides[2], g + first * gradient.strides[2]
+            _multiply_laid_out(
+                own, query.strides[2], query.strides[3], count, size, cols, seen, laid, w, line, one
+            )
+            _multiply_laid_out(
+                theirs, gradient.strides[2], gradient.strides[3], count, breadth, cols, seen, laid_values, s, line,
+                one,
+            )  # fmt: skip
+            for r in range(count):
+                mine = min(first + r + 1, seen) if causal else seen
+                row, slope = weights[r, :mine], slopes[r, :mine]
+                _mask(row, F(scale), bias, allowed, m * steps[0] + n * steps[1] + (first + r) * steps[2], steps[3])
+                top, share = levels[i, first + r, 0], levels[i, first + r, 1]
+                for j in range(mine):
+                    row[j] = exp(row[j] - top) * share
+                if state.size:
+                    _toss(coins, state[0], state[1] + (i * rows + first + r) * drawn, state[2], F(factor), mine)
+                    for j in range(mine):
+                        slope[j] *= coins[j]
+                _unweigh(slope, row, F(scale))
+                if state.size:
+                    for j in range(mine):
+                        row[j] *= coins[j]
+                weights[r, mine:seen] = F(0)
+                slopes[r, mine:seen] = F(0)
+            multiply_matrix(
+                s, line, step, k, key.strides[2], key.strides[3], count, seen, size,
+                address(of_query) + (i * rows + first) * size * step, size * step, panel, one,
+            )  # fmt: skip
+            _add_product(
+                w, step, line, theirs, gradient.strides[2], gradient.strides[3], seen, count, breadth, begun > 0, g_v,
+                breadth * step, panel, one,
+            )  # fmt: skip
+            _add_product(
+                s, step, line, own, query.strides[2], query.strides[3], seen, count, size, begun > 0, g_k, size * step,
+                panel, one,
+            )  # fmt: skip
+            if not begun:
+                of_key[unit, seen:] = F(0)
+                of_value[unit, seen:] = F(0)
+                begun = 1
+    room[0] = keys[0] = values[0] = weights[0, 0] = slopes[0, 0] = 0
+
+
+def _mask_arrays(
+    mask: Array | None, lead: tuple[int, ...], rows: int, cols: int
+) -> tuple[Array, Array, Array]:
+    """A mask as the kernels take it: what is added or what is allowed, and its steps from element to element."""
+    bias, allowed, steps = np.empty(0, F), np.empty(0, np.uint8), np.zeros(4, np.int64)
+    if mask is None:
+        return bias, allowed, steps
+    mask = dense(wide(mask))
+    spread = mask_of(np, mask, lead, rows, cols)
+    assert spread is not None
+    if not np.may_share_memory(spread, mask):
+        mask = spread = dense(spread)
+    steps[:] = [0 if n == 1 else step // mask.itemsize for n, step in zip(spread.shape, spread.strides, strict=True)]
+    flat = mask.reshape(-1)
+    return (bias, flat.view(np.uint8), steps) if mask.dtype.kind == "b" else (flat, allowed, steps)
+
+
+class _Division(NamedTuple):
+    """How a call is divided.
+
+    Attributes:
+        parts: of each matrix.
+        high: rows of a block.
+    """
+
+    parts: int
+    high: int
+
+
+def _division(count: int, rows: int, cols: int) -> _Division:
+    high = min(rows, max(LOWEST, min(HIGHEST, IN_CACHE // cols)))
+    return _Division(min(-(-UNITS // count), -(-rows // high)), high)
+
+
+def _state(random_state: Array | None, p: float) -> Array:
+    """Seed, first block and limit of dropout, as kernels take them."""
+    if random_state is None:
+        return np.empty(0, np.int64)
+    return np.append(random_state, np.int64(round((1 - p) * (1 << 32))))
+
+
+def _is_taken(arrays: tuple[Array, ...], mask: Array | None) -> bool:
+    """Whether the kernels take these; half precision becomes float32."""
+    floats = all(x.dtype.char == "f" or x.dtype.itemsize == 2 for x in arrays) and all(x.size for x in arrays)
+    return floats and (mask is None or (mask.ndim >= 2 and mask.dtype.itemsize in (1, 2, 4)))
+
+
+@compiled("flash_attention")
+def flash_attention(
+    xp: Namespace, query: Array, key: Array, value: Array, attn_mask: Array | None, random_state: Array | None,
+    is_causal: bool, scale: float, p: float,
+) -> tuple[Array, Array]:  # fmt: skip
+    if not _is_taken((query, key, value), attn_mask):
+        return NotImplemented
+    lead, rows, cols = query.shape[:-2], query.shape[-2], key.shape[-2]
+    q, k, v = (_lined_up(wide(x), lead) for x in (query, key, value))
+    count, breadth = prod(lead), v.shape[3]
+    parts, high = _division(count, rows, cols)
+    levels, out = np.empty((count, rows, LEVELS), F), np.empty((count, rows, breadth), F)
+    mask, state = _mask_arrays(attn_mask, lead, rows, cols), _state(random_state, p)
+    work = rows * cols * max(q.shape[3], breadth) // (32 * parts)
+    split(
+        flash_attend, count * parts, work, q, k, v, *mask, state, float(scale), is_causal, dropout_factor(p), parts,
+        high, levels, out,
+    )  # fmt: skip
+    return out.reshape((*lead, rows, breadth)), levels.reshape((*lead, rows, LEVELS))
+
+
+@compiled("flash_attention_backward")
+def flash_attention_backward(
+    xp: Namespace, g: Array, query: Array, key: Array, value: Array, attn_mask: Array | None,
+    random_state: Array | None, levels: Array, is_causal: bool, scale: float, p: float,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    if not _is_taken((g, query, key, value), attn_mask):
+        return NotImplemented
+    lead, rows, cols = query.shape[:-2], query.shape[-2], key.shape[-2]
+    g, q, k, v = (_lined_up(wide(x), lead) for x in (g, query, key, value))
+    count, size, breadth = prod(lead), q.shape[3], v.shape[3]
+    parts, high = _division(count, rows, cols)
+    g_q = np.empty((count, rows, size), F)
+    g_k, g_v = np.empty((count * parts, cols, size), F), np.empty((count * parts, cols, breadth), F)
+    mask, state = _mask_arrays(attn_mask, lead, rows, cols), _state(random_state, p)
+    work = rows * cols * max(size, breadth) // (12 * parts)
+    split(
+        flash_attend_back, count * parts, work, g, q, k, v, *mask, state, dense(flat_matrices(np, levels, lead)),
+        float(scale), is_causal, dropout_factor(p), parts, high, g_q, g_k, g_v,
+    )  # fmt: skip
+    if parts > 1:
+        g_k, g_v = (x.reshape(count, parts, *x.shape[1:]).sum(1) for x in (g_k, g_v))
     return g_q.reshape(query.shape), g_k.reshape(key.shape), g_v.reshape(value.shape)
