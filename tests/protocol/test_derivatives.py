@@ -19,10 +19,11 @@ COMPOSITE = sorted(n for n, r in ROWS.items() if r.composite is not None and r.o
 
 SIZES = "which steps there are depends on sizes that no test asks for"
 LAYOUTS = "node names depend on how the operands lie in memory, or on an equation"
+MASKS = "which steps there are depends on the mask and on dropout"
 APPROXIMATE = {
     "adaptive_avg_pool_backward": SIZES, "amax": SIZES, "amin": SIZES, "contract": LAYOUTS, "einsum": LAYOUTS,
-    "expand": SIZES, "linalg_householder_product": SIZES, "linalg_lu_solve": LAYOUTS, "lstm_layer": SIZES,
-    "matmul": LAYOUTS, "pdist": SIZES, "rnn_layer": SIZES, "std": SIZES, "std_mean": SIZES, "tensordot": LAYOUTS,
+    "expand": SIZES, "flash_attention": MASKS, "linalg_householder_product": SIZES, "linalg_lu_solve": LAYOUTS,
+    "lstm_layer": SIZES, "matmul": LAYOUTS, "pdist": SIZES, "rnn_layer": SIZES, "std": SIZES, "std_mean": SIZES, "tensordot": LAYOUTS,
     "var": SIZES, "var_mean": SIZES,
 }  # fmt: skip
 """Ops whose declaration does not tell every call, and why."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from math import sqrt
 
+import numpy as np
 import torch
 import torch.nn.functional as nnf
 
@@ -109,3 +111,76 @@ def attention_backward(make):
     for lead in ((2, 3), ()):
         q, k, v = (x.detach() for x in _qkv(make, lead, out=6))
         yield Sample(make(*lead, 4, 6, requires_grad=False), q, k, v, torch.softmax(q @ k.mT * 0.3, -1), 0.3)
+
+
+def _kept(state, shape, p):
+    """What dropout keeps, from NumPy's own generator: each row begins with a new block of four words."""
+    blocks = -(-shape[-1] // 8)
+    rows = math.prod(shape[:-1])
+    seed, first = (int(n) for n in state)
+    bits = np.random.Philox(counter=[first - 1, 0, 0, 0], key=[seed, 0])
+    halves = bits.random_raw(rows * blocks * 4).view(np.uint32).reshape(rows, blocks * 8)
+    return torch.from_numpy((halves[:, : shape[-1]] < round((1 - p) * 2**32)).reshape(shape))
+
+
+def _flash_attention(q, k, v, mask, state, is_causal, scale, p):
+    scores = q @ k.mT * scale
+    if is_causal:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype is torch.bool else scores + mask
+    weights = torch.softmax(scores, -1)
+    return (weights if state is None else weights * _kept(state, weights.shape, p) / (1 - p)) @ v
+
+
+def _state():
+    return torch.tensor([7, 12])
+
+
+@samples("flash_attention", dtypes=FLOATS, ref=_flash_attention, grad_fn=False, tol=(1e-4, 1e-4))
+def flash_attention(make):
+    allowed = make.mask(2, 1, 4, 5) | torch.eye(4, 5).bool()
+    yield Sample(*_qkv(make), None, None, False, 0.3, 0.0)
+    yield Sample(*_qkv(make, out=6), None, None, True, 0.3, 0.0)
+    yield Sample(*_qkv(make), make(4, 5, requires_grad=False), None, False, 0.3, 0.0)
+    yield Sample(*_qkv(make), allowed, None, False, 0.3, 0.0)
+    yield Sample(*_qkv(make, cols=11), None, _state(), False, 0.3, 0.4)
+    yield Sample(*_qkv(make, lead=(3,)), None, _state(), True, 0.3, 0.4)
+    yield Sample(*_qkv(make, lead=()), torch.ones(4, 5).bool().tril(), _state(), False, 0.3, 0.4)
+
+
+def _flash_attention_backward(grad, q, k, v, mask, state, levels, is_causal, scale, p):
+    operands = [x.detach().requires_grad_() for x in (q, k, v)]
+    with torch.enable_grad():
+        return torch.autograd.grad(_flash_attention(*operands, mask, state, is_causal, scale, p), operands, grad)
+
+
+@samples(
+    "flash_attention_backward", dtypes=FLOATS, ref=_flash_attention_backward, grad=False, strides=False,
+    tol=(1e-4, 1e-4),
+)  # fmt: skip
+def flash_attention_backward(make):
+    for lead, state in (((2, 3), None), ((), None), ((2,), _state())):
+        q, k, v = (x.detach() for x in _qkv(make, lead, out=6))
+        scores = q @ k.mT * 0.3
+        top = scores.amax(-1, keepdim=True)
+        levels = torch.cat([top, 1 / (scores - top).exp().sum(-1, keepdim=True)], -1)
+        g = make(*lead, 4, 6, requires_grad=False)
+        yield Sample(g, q, k, v, None, state, levels, False, 0.3, 0.0 if state is None else 0.4)
+
+
+@samples("attention_kept", dtypes=("int64",), ref=lambda state, shape, p: _kept(state, shape, p))
+def attention_kept(make):
+    yield Sample(_state(), (2, 3, 17), 0.3)
+    yield Sample(_state(), (4, 8), 0.0)
+    yield Sample(_state(), (4, 8), 1.0)
+
+
+def _has_seed_and_block(results, *_, **__):
+    assert results[0].shape == (2,)
+    assert results[0][1] >= 0
+
+
+@samples("attention_random_state", dtypes=("float32",), ref=None, check=_has_seed_and_block)
+def attention_random_state(make):
+    yield Sample(make(2, 3, 4, 8), make(2, 3, 5, 8))

@@ -24,9 +24,12 @@ from .matrix import transposed
 BLOCK = 1 << 17
 """Attention weights worked on at a time: several passes over as many stay in a CPU's cache."""
 
-RECOMPUTED: Final = 1 << 18
-"""Attention weights of a call from which on backward recomputes them. A rule of shapes alone, so that a replay does the
-same."""
+RECOMPUTED: Final = 1 << 22
+"""Attention weights of a call from which on backward recomputes them; to keep fewer is faster. It is a rule of shapes,
+arguments and the device alone, so that a replay does the same."""
+
+RECOMPUTED_IF_CAUSAL: Final = 1 << 19
+"""The same on a CPU under a causal mask: what that hides is not computed then, which makes up for it sooner."""
 
 
 def portions(xp: Namespace, count: int, size: int) -> Iterator[slice]:
@@ -319,12 +322,17 @@ def flash_attention_gradient(s: Saved, g: Tensor | None, _: Tensor | None) -> tu
     return slopes @ key, transposed(slopes) @ query, transposed(dropped) @ g
 
 
-def _keeps_weights(engine: EngineContext, weights: tuple[int, ...], mask: Tensor | None, dropout_p: float) -> bool:
+def _keeps_weights(
+    engine: EngineContext, weights: tuple[int, ...], mask: Tensor | None, dropout_p: float, is_causal: bool,
+    device: str,
+) -> bool:  # fmt: skip
     """Whether the weights are kept for backward. Where they are recomputed, their mask has no derivative, and neither
     forward mode nor vmap has a rule."""
     if engine.batched or engine.dual_levels or (mask is not None and mask.requires_grad and engine.grad_enabled):
         return True
-    return not dropout_p and prod(weights) < RECOMPUTED
+    if dropout_p:
+        return False
+    return prod(weights) < (RECOMPUTED_IF_CAUSAL if is_causal and device == "cpu" else RECOMPUTED)
 
 
 @composite("scaled_dot_product_attention")
@@ -339,7 +347,7 @@ def scaled_dot_product_attention(
     scale = 1 / sqrt(query.shape[-1]) if scale is None and query.shape[-1] else scale or 0.0
     lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     weights = (*lead, query.shape[-2], key.shape[-2])
-    if not _keeps_weights(engine, weights, attn_mask, dropout_p):
+    if not _keeps_weights(engine, weights, attn_mask, dropout_p, is_causal, query.device):
         query, key, value = (
             x if x.shape[:-2] == lead else F.expand(x, (*lead, *x.shape[-2:])) for x in (query, key, value)
         )

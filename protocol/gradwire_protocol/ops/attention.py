@@ -182,7 +182,7 @@ def portion(rows: int, cols: int, device: str) -> tuple[int, int]:
 
 def _scratch(weights: Shape, dtype: DType, device: str) -> int:
     """Bytes of the portions of weights, their gradients and what is computed of them."""
-    matrices, rows = portion(*weights[-2:], device)
+    matrices, rows = portion(weights[-2], weights[-1], device)
     return 4 * matrices * rows * weights[-1] * max(dtype.itemsize, float32.itemsize)
 
 
@@ -214,7 +214,15 @@ def attention_kept(random_state: Tensor, shape: tuple[int, ...], dropout_p: floa
 @op(
     grad_fn=_FLASH, differentiable=("query", "key", "value"), internal=True, cost=Cost(_pairs), total=True
 )  # fmt: skip
-@gradients("opaque", saves="query key value attn_mask random_state result1")
+@gradients(
+    query=(
+        "(s := ((w := softmax((to(query) @ transpose(to(key))) * c))"
+        " * ((u := to(grad) @ transpose(to(value))) - sum_dim(u * w))) * c) @ to(key)"
+    ),
+    key="transpose(s) @ to(query)",
+    value="transpose(w) @ to(grad)",
+    saves="query key value attn_mask random_state result1",
+)
 def flash_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, random_state: Tensor | None, is_causal: bool,
     scale: float, dropout_p: float,

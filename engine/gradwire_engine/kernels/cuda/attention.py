@@ -1,20 +1,28 @@
 """Attention: two products of stacks with one kernel between them, which scales, masks and normalizes the scores in
-place. The weights are a result of the op, so no kernel that never writes them would do."""
+place. Where the weights are recomputed in backward, this goes portion by portion, so that only one is in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from gradwire_protocol.ops.attention import LEVELS, portion, random_blocks
+
+from ...ops.attention import dropout_factor, mask_of
 from ...runtime.arrays import Array, Namespace
 from ...runtime.cuda.launching import arithmetic, kernel, row_block
 from ...runtime.cuda.registry import fused
+from ...runtime.random import Generator
 from .products import library, multiply
 from .rows import MOST_ROWS, through_softmax
 
 WIDE = ("float32", "float64")
+
+ALL: Final = 1 << 32
+"""How many values a random half word has."""
 
 
 def _flat(xp: Namespace, x: Array, lead: tuple[int, ...]) -> Array:
@@ -82,4 +90,126 @@ def attention_backward(
     g_q, g_k = multiply(xp, through, k, coarse), multiply(xp, through.swapaxes(1, 2), q, coarse)
     if g_q is NotImplemented or g_k is NotImplemented:
         return NotImplemented
+    return g_q.reshape(query.shape), g_k.reshape(key.shape), g_v.reshape(value.shape)
+
+
+# Weights that are recomputed
+
+
+@fused("attention_random_state", half=True)
+def attention_random_state(xp: Namespace, random: Generator, query: Array, key: Array) -> Array:
+    first, base = random.take(random_blocks((*query.shape[:-1], key.shape[-2])))
+    state = xp.empty(2, np.int64)
+    kernel(xp, "random_state", "philox")((1,), (1,), (np.uint64(random.seed), np.uint64(first), base, state))
+    return state
+
+
+class _Rows:
+    """An attention whose rows a kernel goes through, portion by portion."""
+
+    def __init__(
+        self, xp: Namespace, query: Array, key: Array, mask: Array | None, state: Array | None, is_causal: bool,
+        scale: float, p: float,
+    ) -> None:  # fmt: skip
+        self.xp, self.element, self.is_causal = xp, query.dtype.name, is_causal
+        self.kind = arithmetic(self.element)
+        self.lead, self.rows, self.cols = query.shape[:-2], query.shape[-2], key.shape[-2]
+        heads = self.lead[-1] if self.lead else 1
+        self.mask: tuple[Any, ...] = (None, np.int32(0), *[np.int64(0)] * 4, np.int64(heads))
+        if mask is not None:
+            way = 1 if mask.dtype.kind == "b" else 2
+            mask = xp.ascontiguousarray(mask if way == 1 else mask.astype(self.kind, copy=False))
+            spread: Any = mask_of(xp, mask, self.lead, self.rows, self.cols)
+            given: Any = mask
+            if spread.data.ptr != given.data.ptr:  # more leading dimensions than the kernel knows steps for
+                mask = spread = xp.ascontiguousarray(spread)
+            steps = [
+                0 if n == 1 else step // mask.itemsize for n, step in zip(spread.shape, spread.strides, strict=True)
+            ]
+            self.mask = (mask, np.int32(way), *[np.int64(n) for n in steps], np.int64(heads))
+        self.numbers = (np.int32(is_causal), self.kind(scale), state, np.uint64(min(round((1 - p) * ALL), ALL)))
+        self.factor = self.kind(dropout_factor(p))
+
+    def portions(self) -> Iterator[tuple[slice, slice, int]]:
+        """Matrices, their rows, and how many columns these may see."""
+        count = prod(self.lead)
+        matrices, high = portion(self.rows, self.cols, "cuda")
+        for i in range(0, count, matrices):
+            for at in range(0, self.rows, high):
+                stop = min(at + high, self.rows)
+                yield (
+                    slice(i, min(i + matrices, count)),
+                    slice(at, stop),
+                    (min(stop, self.cols) if self.is_causal else self.cols),
+                )
+
+    def run(self, name: str, part: slice, at: slice, seen: int, *arrays: Array | None) -> None:
+        """One of the kernels on a portion."""
+        count, high = part.stop - part.start, at.stop - at.start
+        places = [np.int64(n) for n in (part.start, at.start, high, self.rows, self.cols, seen)]
+        function = kernel(self.xp, name, "attention", self.element)
+        arguments = (*arrays, *self.mask, *places, *self.numbers, self.factor)
+        function((count * high,), row_block(seen), arguments)
+
+    def rounded(self, like: Array) -> Array | None:
+        """Memory for what the kernel makes of these, where elements are narrower than what it computes in."""
+        return None if like.dtype == self.element else self.xp.empty(like.shape, self.element)
+
+
+def _applies(xp: Namespace, *arrays: Array) -> bool:
+    alike = len({x.dtype for x in arrays}) == 1 and all(x.size for x in arrays)
+    return library(xp) is not None and alike and prod(arrays[0].shape[:-1]) <= MOST_ROWS
+
+
+def _product(xp: Namespace, a: Array, b: Array, coarse: bool, kind: Any) -> Array:
+    """``a @ b``, in the type that is computed in."""
+    out = xp.empty((*a.shape[:-1], b.shape[-1]), kind)
+    if multiply(xp, a, b, coarse, out=out) is NotImplemented:
+        out[...] = xp.matmul(a, b)
+    return out
+
+
+@fused("flash_attention", half=True, products=True)
+def flash_attention(
+    xp: Namespace, query: Array, key: Array, value: Array, attn_mask: Array | None, random_state: Array | None,
+    is_causal: bool, scale: float, p: float, *, coarse: bool,
+) -> tuple[Array, Array]:  # fmt: skip
+    if not _applies(xp, query, key, value):
+        return NotImplemented
+    it = _Rows(xp, query, key, attn_mask, random_state, is_causal, scale, p)
+    q, k, v = (_flat(xp, x, it.lead) for x in (query, key, value))
+    levels = xp.empty((*it.lead, it.rows, LEVELS), it.kind)
+    out = xp.empty((q.shape[0], it.rows, v.shape[2]), it.kind)
+    for part, at, seen in it.portions():
+        scores = _product(xp, q[part, at], k[part, :seen].swapaxes(1, 2), coarse, it.kind)
+        rounded = it.rounded(scores)
+        it.run("attention_rows", part, at, seen, scores, rounded, levels)
+        weights = scores if rounded is None else rounded
+        out[part, at] = _product(xp, weights, v[part, :seen], coarse, it.kind)
+    return out.reshape((*it.lead, it.rows, v.shape[2])), levels
+
+
+@fused("flash_attention_backward", half=True, products=True)
+def flash_attention_backward(
+    xp: Namespace, g: Array, query: Array, key: Array, value: Array, attn_mask: Array | None,
+    random_state: Array | None, levels: Array, is_causal: bool, scale: float, p: float, *, coarse: bool,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    if not _applies(xp, query, key, value, g):
+        return NotImplemented
+    it = _Rows(xp, query, key, attn_mask, random_state, is_causal, scale, p)
+    g, q, k, v = (_flat(xp, x, it.lead) for x in (g, query, key, value))
+    levels = xp.ascontiguousarray(levels)
+    g_q = xp.empty(q.shape, it.kind)
+    g_k, g_v = xp.zeros(k.shape, it.kind), xp.zeros(v.shape, it.kind)
+    for part, at, seen in it.portions():
+        keys, own, theirs = k[part, :seen], q[part, at], g[part, at]
+        weights = _product(xp, own, keys.swapaxes(1, 2), coarse, it.kind)
+        slopes = _product(xp, theirs, v[part, :seen].swapaxes(1, 2), coarse, it.kind)
+        rounded, rounded_slopes = it.rounded(weights), it.rounded(slopes)
+        it.run("attention_slopes", part, at, seen, weights, slopes, rounded, rounded_slopes, levels)
+        if rounded is not None and rounded_slopes is not None:
+            weights, slopes = rounded, rounded_slopes
+        g_q[part, at] = _product(xp, slopes, keys, coarse, it.kind)
+        g_k[part, :seen] += _product(xp, slopes.swapaxes(1, 2), own, coarse, it.kind)
+        g_v[part, :seen] += _product(xp, weights.swapaxes(1, 2), theirs, coarse, it.kind)
     return g_q.reshape(query.shape), g_k.reshape(key.shape), g_v.reshape(value.shape)

@@ -439,9 +439,7 @@ def flash_attend_back(
             count = min(high, rows - first)
             seen = min(first + count, cols) if causal else cols
             own, theirs = q + first * query.strides[2], g + first * gradient.strides[2]
-            _multiply_laid_out(
-                own, query.strides[2], query.strides[3], count, size, cols, seen, laid, w, line, one
-            )
+            _multiply_laid_out(own, query.strides[2], query.strides[3], count, size, cols, seen, laid, w, line, one)
             _multiply_laid_out(
                 theirs, gradient.strides[2], gradient.strides[3], count, breadth, cols, seen, laid_values, s, line,
                 one,
@@ -482,9 +480,7 @@ def flash_attend_back(
     room[0] = keys[0] = values[0] = weights[0, 0] = slopes[0, 0] = 0
 
 
-def _mask_arrays(
-    mask: Array | None, lead: tuple[int, ...], rows: int, cols: int
-) -> tuple[Array, Array, Array]:
+def _mask_arrays(mask: Array | None, lead: tuple[int, ...], rows: int, cols: int) -> tuple[Array, Array, Array]:
     """A mask as the kernels take it: what is added or what is allowed, and its steps from element to element."""
     bias, allowed, steps = np.empty(0, F), np.empty(0, np.uint8), np.zeros(4, np.int64)
     if mask is None:

@@ -32,3 +32,9 @@ extern "C" __global__ void philox4x64_10(u64 seed, u64 first, const u64* base, u
         for (int j = 0; j < 4; ++j) out[4 * i + j] = c[j];
     }
 }
+
+// Seed and first block, for kernels that draw the same words again later.
+extern "C" __global__ void random_state(u64 seed, u64 first, const u64* base, u64* out) {
+    out[0] = seed;
+    out[1] = base ? first + *base : first;
+}
