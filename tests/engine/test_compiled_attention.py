@@ -124,3 +124,75 @@ def test_heads_without_elements_are_left_to_numpy(size: int, wide: int) -> None:
     out, weights = plain("attention", q, k, v, None, False, SCALE)
     assert (weights == 0.25).all()
     assert declines("attention_backward", out, q, k, v, weights, SCALE)
+
+
+# Weights that are recomputed
+
+STATE = np.array([7, 100])
+
+
+def check_recomputed(random: Random, q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False) -> None:
+    for state, p in ((None, 0.0), (STATE, 0.3)):
+        out, levels = both("flash_attention", q, k, v, mask, state, causal, SCALE, p)
+        g = random.standard_normal(out.shape, "float32")
+        both("flash_attention_backward", g, q, k, v, mask, state, levels, causal, SCALE, p, factor=8)
+
+
+@pytest.mark.parametrize("rows, cols", [(9, 17), (64, 64), (65, 65), (130, 33), (300, 257), (300, 500), (1500, 1400)])
+@pytest.mark.parametrize("mask", MASKS)
+def test_masks_and_sizes_where_weights_are_recomputed(mask: str, rows: int, cols: int) -> None:
+    random = np.random.default_rng(21)
+    q, k, v = (random.standard_normal((3, 2, n, 16), "float32") for n in (rows, cols, cols))
+    given = MASKS[mask](random, rows, cols)
+    check_recomputed(random, q, k, v, given, mask == "causal")
+
+
+@pytest.mark.parametrize("size, wide", [(1, 1), (3, 5), (8, 8), (24, 25), (64, 64), (300, 20), (256, 300)])
+def test_any_size_of_a_head_where_weights_are_recomputed(size: int, wide: int) -> None:
+    random = np.random.default_rng(22)
+    for rows, cols in ((20, 31), (257, 300)):
+        q, k = (random.standard_normal((2, 1, n, size), "float32") for n in (rows, cols))
+        check_recomputed(random, q, k, random.standard_normal((2, 1, cols, wide), "float32"), causal=rows > cols // 2)
+
+
+@pytest.mark.parametrize("of_value", LAYOUTS)
+@pytest.mark.parametrize("of_key", LAYOUTS)
+def test_layouts_where_weights_are_recomputed(of_key: str, of_value: str) -> None:
+    random = np.random.default_rng(23)
+    q, k, v = LAYOUTS[of_value](random, 70, 24), LAYOUTS[of_key](random, 33, 24), LAYOUTS[of_value](random, 33, 24)
+    check_recomputed(random, q, k, v)
+
+
+@pytest.mark.parametrize("lead", [(), (4,), (2, 3), (2, 1, 3)])
+def test_any_number_of_leading_dimensions_where_weights_are_recomputed(lead: tuple[int, ...]) -> None:
+    random = np.random.default_rng(24)
+    q, k, v = (random.standard_normal((*lead, n, 16), "float32") for n in (20, 33, 33))
+    for mask in (None, random.random((*lead, 20, 33)) < 0.7, random.standard_normal((*lead[:-1], 1, 1, 33), "float32")):
+        check_recomputed(random, q, k, v, mask if lead or mask is None else mask.reshape(-1, 33))
+
+
+def test_half_precision_is_computed_in_float32() -> None:
+    random = np.random.default_rng(25)
+    q, k, v = (random.standard_normal((2, 2, n, 16)).astype("float16") for n in (20, 33, 33))
+    check_recomputed(random, q, k, v)
+
+
+@pytest.mark.parametrize("rows, causal", [(20, False), (65, True), (600, True)])
+def test_threads_change_nothing_where_weights_are_recomputed(
+    rows: int, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "WORTH", 1)
+    monkeypatch.setattr(threads, "SHARE", 1)
+    random = np.random.default_rng(26)
+    g, q, k, v = (random.standard_normal((3, 2, rows, 40), "float32") for _ in range(4))
+    forward = (q, k, v, None, STATE, causal, SCALE, 0.2)
+    same_bits_for_any_threads(lambda: compiled("flash_attention", *forward))
+    levels = compiled("flash_attention", *forward)[1]
+    backward = (g, q, k, v, None, STATE, levels, causal, SCALE, 0.2)
+    same_bits_for_any_threads(lambda: compiled("flash_attention_backward", *backward))
+
+
+def test_double_precision_and_empty_heads_are_left_to_numpy_where_weights_are_recomputed() -> None:
+    for shape, dtype in (((2, 3, 4), "d"), ((2, 3, 0), "f"), ((2, 0, 4), "f")):
+        x = np.ones(shape, dtype)
+        assert declines("flash_attention", x, x, x, None, None, False, SCALE, 0.0)

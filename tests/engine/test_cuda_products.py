@@ -10,6 +10,8 @@ import pytest
 from gradwire_engine.autograd.engine import Engine
 from gradwire_engine.kernels.cuda.problem import aligned, lay
 from gradwire_engine.kernels.cuda.products import multiply
+from gradwire_engine.ops import attention
+from gradwire_protocol.ops import attention as declared
 from tests.cuda_emulation import AVAILABLE
 from tests.engine.test_cuda_kernels import FINE, Pair, draw
 from tests.strict_backend import StrictArray
@@ -105,6 +107,25 @@ def test_attention(pair: Pair, mask: Any, dtype: str) -> None:
     pair.call("attention", q, k, v, given, mask == "causal", 0.3, tol=FINE[dtype] * 8)
     if given is not None:
         pair.call("attention", q, k, v, draw(mask, dtype, 3), False, 0.3, grad=False, tol=FINE[dtype] * 8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+@pytest.mark.parametrize("p", [0.0, 0.4])
+@pytest.mark.parametrize("portions", ["one portion", "several portions"])
+def test_attention_that_recomputes_its_weights(
+    pair: Pair, mask: Any, dtype: str, p: float, portions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention, "RECOMPUTED", 0)
+    monkeypatch.setattr(attention, "RECOMPUTED_IF_CAUSAL", 0)
+    if portions == "several portions":
+        monkeypatch.setattr(declared, "WORKED_ON_BY_GPU", 12)
+        monkeypatch.setattr(declared, "LEAST_ROWS", 2)
+    q, cols = draw((2, 3, 4, 8), dtype), 4 if mask == "causal" else 6
+    k, v = draw((2, 3, cols, 8), dtype, 1), draw((2, 3, cols, 5), dtype, 2)
+    given = None if mask in (None, "causal") else draw(mask, "float32", 3) > -1
+    name = "scaled_dot_product_attention"
+    pair.call(name, q, k, v, given, p, mask == "causal", 0.3, tol=FINE[dtype] * 8)
 
 
 def test_a_row_that_may_attend_to_nothing_is_zero(pair: Pair) -> None:

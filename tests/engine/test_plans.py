@@ -115,6 +115,13 @@ def attention():
     return training(layer, lambda m, _: m(x).square().mean(), lambda p: torch.optim.Adam(p, lr=0.01))
 
 
+def attention_with_dropout():
+    """The weights are not kept: backward draws what dropout kept once more."""
+    x = torch.randn(2, 5, 8)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.3, batch_first=True)
+    return training(layer, lambda m, _: m(x).square().mean(), lambda p: torch.optim.Adam(p, lr=0.01))
+
+
 def read_between():
     """The loss is read before backward: forward and backward are two frames."""
     x = torch.randn(8, 4)
@@ -221,8 +228,8 @@ def averaged():
 
 
 PROGRAMS = (
-    perceptron, normalized, images, recurrent, attention, read_between, accumulated, products, numbers, kept_graph,
-    picked, averaged,
+    perceptron, normalized, images, recurrent, attention, attention_with_dropout, read_between, accumulated, products,
+    numbers, kept_graph, picked, averaged,
 )  # fmt: skip
 
 

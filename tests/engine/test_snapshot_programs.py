@@ -62,7 +62,7 @@ def block_with_checkpoint() -> None:
 
     torch.manual_seed(3)
     nn = torch.nn
-    attention = nn.MultiheadAttention(8, 2, batch_first=True)
+    attention = nn.MultiheadAttention(8, 2, dropout=0.2, batch_first=True)
     feed = nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 16), nn.GELU(), nn.Dropout(0.3), nn.Linear(16, 8))
     optim = torch.optim.AdamW([*attention.parameters(), *feed.parameters()], lr=0.01)
     x = torch.randn(2, 5, 8)

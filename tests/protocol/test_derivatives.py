@@ -23,8 +23,8 @@ MASKS = "which steps there are depends on the mask and on dropout"
 APPROXIMATE = {
     "adaptive_avg_pool_backward": SIZES, "amax": SIZES, "amin": SIZES, "contract": LAYOUTS, "einsum": LAYOUTS,
     "expand": SIZES, "flash_attention": MASKS, "linalg_householder_product": SIZES, "linalg_lu_solve": LAYOUTS,
-    "lstm_layer": SIZES, "matmul": LAYOUTS, "pdist": SIZES, "rnn_layer": SIZES, "std": SIZES, "std_mean": SIZES, "tensordot": LAYOUTS,
-    "var": SIZES, "var_mean": SIZES,
+    "lstm_layer": SIZES, "matmul": LAYOUTS, "pdist": SIZES, "rnn_layer": SIZES, "std": SIZES, "std_mean": SIZES,
+    "tensordot": LAYOUTS, "var": SIZES, "var_mean": SIZES,
 }  # fmt: skip
 """Ops whose declaration does not tell every call, and why."""
 
