@@ -123,6 +123,35 @@ def test_attention_to_itself_projects_once(batch_first) -> None:
     compare(make, x, x, memory)
 
 
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_attention_that_drops_all_weights(need_weights) -> None:
+    x = drawn(3, 4, 8)
+    compare(lambda nn: nn.MultiheadAttention(8, 2, dropout=1.0), x, x, x, training=True, need_weights=need_weights)
+
+
+def test_attention_with_dropout_is_on_average_attention() -> None:
+    gradwire.manual_seed(0)
+    q, k = gradwire.randn(1, 1, 4, 8), gradwire.randn(1, 1, 40, 8)
+    v = gradwire.ones(1, 1, 40, 1, requires_grad=True)
+    rows = gradwire.nn.functional.scaled_dot_product_attention(q.expand(500, 2, 4, 8), k.expand(500, 2, 40, 8),
+                                                               v.expand(500, 2, 40, 1), dropout_p=0.3)  # fmt: skip
+    assert abs(rows.mean().item() - 1) < 0.02
+    rows.sum().backward()
+    np.testing.assert_allclose(v.grad.sum().item(), rows.sum().item(), rtol=1e-4)
+
+
+def test_an_encoder_layer_with_dropout_learns_the_same_from_the_same_seed() -> None:
+    found = []
+    for _ in range(2):
+        gradwire.manual_seed(4)
+        layer = gradwire.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.2)
+        layer(gradwire.randn(5, 3, 8)).square().mean().backward()
+        found.append([p.grad.numpy() for p in layer.parameters()])
+    for a, b in zip(*found, strict=True):
+        assert np.isfinite(a).all()
+        np.testing.assert_array_equal(a, b)
+
+
 def test_attention_without_a_batch() -> None:
     make = lambda nn: nn.MultiheadAttention(8, 2)
     query, key = drawn(4, 8), drawn(6, 8)

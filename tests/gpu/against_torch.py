@@ -67,6 +67,8 @@ CASES = [
     Case("scaled_dot_product_attention", F.scaled_dot_product_attention, [(2, 4, 33, 16)] * 3, 0, 1, 2),
     Case("scaled_dot_product_attention", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
          [(2, 4, 33, 16)] * 3, 0, 1, 2, (None,), (0.0,), (True,)),
+    Case("scaled_dot_product_attention", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+         [(1, 2, 1500, 16)] * 3, 0, 1, 2, (None,), (0.0,), (True,)),
     Case("lstm_layer", lstm, [(7, 5, 12), (5, 40), (5, 40), (160, 12), (160, 40), (160,), (160,)], *range(7)),
     Case("gru_layer", gru, [(7, 5, 12), (5, 40), (120, 12), (120, 40), (120,), (120,)], *range(6)),
 ]  # fmt: skip

@@ -144,6 +144,7 @@ def flash_attention(make):
     yield Sample(*_qkv(make, out=6), None, None, True, 0.3, 0.0)
     yield Sample(*_qkv(make), make(4, 5, requires_grad=False), None, False, 0.3, 0.0)
     yield Sample(*_qkv(make), allowed, None, False, 0.3, 0.0)
+    yield Sample(make(2, 3, 4, 8), make(1, 3, 5, 8), make(3, 5, 8), None, None, False, 0.3, 0.0)
     yield Sample(*_qkv(make, cols=11), None, _state(), False, 0.3, 0.4)
     yield Sample(*_qkv(make, lead=(3,)), None, _state(), True, 0.3, 0.4)
     yield Sample(*_qkv(make, lead=()), torch.ones(4, 5).bool().tril(), _state(), False, 0.3, 0.4)
@@ -183,4 +184,4 @@ def _has_seed_and_block(results, *_, **__):
 
 @samples("attention_random_state", dtypes=("float32",), ref=None, check=_has_seed_and_block)
 def attention_random_state(make):
-    yield Sample(make(2, 3, 4, 8), make(2, 3, 5, 8))
+    yield Sample(make(2, 3, 4, 8), make(2, 3, 5, 8), make(3, 5, 8))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod, sqrt
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -143,6 +143,18 @@ def attention_gradient(s: Saved, g: Tensor | None, g_weights: Tensor | None) -> 
 # Weights that are recomputed: one portion of rows is in memory at a time
 
 
+def shape_of_weights(query: Any, key: Any, value: Any) -> tuple[int, ...]:
+    """The shape of the weights that arrays or tensors make."""
+    lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    return (*lead, query.shape[-2], key.shape[-2])
+
+
+def spread(xp: Namespace, *operands: Array) -> list[Array]:
+    """Stacks of matrices, broadcast to each other's leading dimensions."""
+    lead = np.broadcast_shapes(*[x.shape[:-2] for x in operands])
+    return [x if x.shape[:-2] == lead else xp.broadcast_to(x, (*lead, *x.shape[-2:])) for x in operands]
+
+
 def mask_of(xp: Namespace, mask: Array | None, lead: tuple[int, ...], rows: int, cols: int) -> Array | None:
     """A mask broadcast to a stack of stacks of matrices, without a copy for up to two leading dimensions."""
     if mask is None:
@@ -216,8 +228,8 @@ class _Portions:
 
 
 @kernel("attention_random_state")
-def attention_random_state(xp: Namespace, random: Generator, query: Array, key: Array) -> Array:
-    first, _ = random.take(random_blocks((*query.shape[:-1], key.shape[-2])))
+def attention_random_state(xp: Namespace, random: Generator, query: Array, key: Array, value: Array) -> Array:
+    first, _ = random.take(random_blocks(shape_of_weights(query, key, value)))
     return xp.asarray(np.array([random.seed, first], np.uint64).view(np.int64))
 
 
@@ -231,7 +243,7 @@ def flash_attention(
     xp: Namespace, query: Array, key: Array, value: Array, attn_mask: Array | None, state: Array | None,
     is_causal: bool, scale: float, p: float,
 ) -> tuple[Array, Array]:  # fmt: skip
-    query, key, value = wide(query), wide(key), wide(value)
+    query, key, value = spread(xp, wide(query), wide(key), wide(value))
     lead, rows = query.shape[:-2], query.shape[-2]
     levels = xp.zeros((prod(lead), rows, LEVELS), query.dtype)
     out = xp.zeros((prod(lead), rows, value.shape[-1]), query.dtype)
@@ -307,6 +319,10 @@ def flash_attention_gradient(s: Saved, g: Tensor | None, _: Tensor | None) -> tu
         return None, None, None
     query, key, value, levels = s.query, s.key, s.value, s.result1
     if type(g) is Tensor and not query.engine.differentiates:
+        lead = g.shape[:-2]
+        query, key, value = (
+            x if x.shape[:-2] == lead else F.expand(x, (*lead, *x.shape[-2:])) for x in (query, key, value)
+        )
         made: tuple[Tensor, ...] = F.flash_attention_backward(
             g, query, key, value, s.attn_mask, s.random_state, levels, s.is_causal, s.scale, s.dropout_p
         )
@@ -323,12 +339,15 @@ def flash_attention_gradient(s: Saved, g: Tensor | None, _: Tensor | None) -> tu
 
 
 def _keeps_weights(
-    engine: EngineContext, weights: tuple[int, ...], mask: Tensor | None, dropout_p: float, is_causal: bool,
-    device: str,
-) -> bool:  # fmt: skip
+    weights: tuple[int, ...], operands: tuple[Tensor, ...], mask: Tensor | None, dropout_p: float, is_causal: bool
+) -> bool:
     """Whether the weights are kept for backward. Where they are recomputed, their mask has no derivative, and neither
     forward mode nor vmap has a rule."""
-    if engine.batched or engine.dual_levels or (mask is not None and mask.requires_grad and engine.grad_enabled):
+    engine, device = operands[0].engine, operands[0].device
+    given = operands if mask is None else (*operands, mask)
+    if engine.dual_levels or any(type(x) is not Tensor for x in given):
+        return True
+    if mask is not None and mask.requires_grad and engine.grad_enabled:
         return True
     if dropout_p:
         return False
@@ -345,13 +364,9 @@ def scaled_dot_product_attention(
         if heads != 1:
             key, value = F.repeat_interleave(key, heads, -3), F.repeat_interleave(value, heads, -3)
     scale = 1 / sqrt(query.shape[-1]) if scale is None and query.shape[-1] else scale or 0.0
-    lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
-    weights = (*lead, query.shape[-2], key.shape[-2])
-    if not _keeps_weights(engine, weights, attn_mask, dropout_p, is_causal, query.device):
-        query, key, value = (
-            x if x.shape[:-2] == lead else F.expand(x, (*lead, *x.shape[-2:])) for x in (query, key, value)
-        )
-        state = F.attention_random_state(query, key) if dropout_p else None
+    weights = shape_of_weights(query, key, value)
+    if not _keeps_weights(weights, (query, key, value), attn_mask, dropout_p, is_causal):
+        state = F.attention_random_state(query, key, value) if dropout_p else None
         attended: Tensor = F.flash_attention(query, key, value, attn_mask, state, is_causal, scale, dropout_p)
         return attended
     if not dropout_p:

@@ -183,7 +183,7 @@ def portion(rows: int, cols: int, device: str) -> tuple[int, int]:
 def _scratch(weights: Shape, dtype: DType, device: str) -> int:
     """Bytes of the portions of weights, their gradients and what is computed of them."""
     matrices, rows = portion(weights[-2], weights[-1], device)
-    return 4 * matrices * rows * weights[-1] * max(dtype.itemsize, float32.itemsize)
+    return 4 * min(matrices, prod(weights[:-2])) * rows * weights[-1] * max(dtype.itemsize, float32.itemsize)
 
 
 def random_blocks(weights: Sequence[int]) -> int:
@@ -197,7 +197,7 @@ PER_BLOCK: Final = 8
 
 
 @op(random=True, internal=True)
-def attention_random_state(query: Tensor, key: Tensor) -> Inference:
+def attention_random_state(query: Tensor, key: Tensor, value: Tensor) -> Inference:
     """Seed and number of the first block of random words that dropout in :func:`flash_attention` takes: ``(2,)``.
 
     The generator moves on behind them, so that backward can draw them again.
@@ -222,24 +222,24 @@ def attention_kept(random_state: Tensor, shape: tuple[int, ...], dropout_p: floa
     key="transpose(s) @ to(query)",
     value="transpose(w) @ to(grad)",
     saves="query key value attn_mask random_state result1",
+    broadcasts=("key", "value"),
 )
 def flash_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, random_state: Tensor | None, is_causal: bool,
     scale: float, dropout_p: float,
 ) -> Inference:  # fmt: skip
-    """:func:`attention` with dropout, of equal batch shapes, whose weights are recomputed in backward.
+    """:func:`attention` with dropout, whose weights are recomputed in backward.
 
     Dao et al., "FlashAttention", 2022; Rabe and Staats, "Self-attention does not need O(n^2) memory", 2021. Memory
     grows with the rows, not with rows times columns. The mask has no derivative.
     """
     shape, weights = _checked("flash_attention", query, key, value, attn_mask, is_causal, 1)
-    if not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
-        raise ShapeError("flash_attention: query, key and value must have the same leading dimensions")
     device = common_device(query, key, value, attn_mask, random_state)
     out = meta(shape, query.dtype, device, dense_stride_like(query) if shape == query.shape else None)
     wide = float32 if query.dtype.is_low_precision else query.dtype
     levels = meta((*weights[:-1], LEVELS), wide, device)
-    fused = len(shape) == 4 and shape == query.shape and random_state is None
+    alike = query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
+    fused = len(shape) == 4 and shape == query.shape and alike and random_state is None
     node = _FLASH if fused else _composed_node(query, shape)
     return Inference((out, levels), None, None, node, _scratch(weights, query.dtype, device))
 
@@ -249,7 +249,7 @@ def flash_attention_backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, random_state: Tensor | None,
     levels: Tensor, is_causal: bool, scale: float, dropout_p: float,
 ) -> Inference:  # fmt: skip
-    """The gradients of :func:`flash_attention` for query, key and value."""
+    """The gradients of :func:`flash_attention` for query, key and value, of equal batch shapes."""
     shape, weights = _checked("flash_attention_backward", query, key, value, attn_mask, is_causal, 1)
     if grad.shape != shape or levels.shape != (*weights[:-1], LEVELS):
         raise ShapeError(

@@ -31,7 +31,8 @@ calls NumPy's.
   products. Matrix products of layer sizes (:mod:`.panels`) pack the second factor into panels while the first rows are
   multiplied, and read the first in place; BLAS does the smallest and the largest. A pointwise convolution is such a
   product for each image. Attention takes a matrix at a time, or a block of its rows: scores, weights and the product
-  with the values stay in the cache, and so does its gradient; heads are read where they lie.
+  with the values stay in the cache, and so does its gradient; heads are read where they lie. Where weights are
+  recomputed in backward, keys and values are laid out once for all blocks of rows, and no weights are written.
 * Order. Sums at indices add in the order of the indices; threads share columns. Sums along axes and running sums end
   in float64.
 * ``GRADWIRE_TEST_COMPILED=1`` runs any test with compiled kernels; otherwise tests run on NumPy.

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradwire_protocol.ops.attention import LEVELS, portion, random_blocks
 
-from ...ops.attention import dropout_factor, mask_of
+from ...ops.attention import dropout_factor, mask_of, shape_of_weights, spread
 from ...runtime.arrays import Array, Namespace
 from ...runtime.cuda.launching import arithmetic, kernel, row_block
 from ...runtime.cuda.registry import fused
@@ -97,8 +97,8 @@ def attention_backward(
 
 
 @fused("attention_random_state", half=True)
-def attention_random_state(xp: Namespace, random: Generator, query: Array, key: Array) -> Array:
-    first, base = random.take(random_blocks((*query.shape[:-1], key.shape[-2])))
+def attention_random_state(xp: Namespace, random: Generator, query: Array, key: Array, value: Array) -> Array:
+    first, base = random.take(random_blocks(shape_of_weights(query, key, value)))
     state = xp.empty(2, np.int64)
     kernel(xp, "random_state", "philox")((1,), (1,), (np.uint64(random.seed), np.uint64(first), base, state))
     return state
@@ -119,13 +119,11 @@ class _Rows:
         if mask is not None:
             way = 1 if mask.dtype.kind == "b" else 2
             mask = xp.ascontiguousarray(mask if way == 1 else mask.astype(self.kind, copy=False))
-            spread: Any = mask_of(xp, mask, self.lead, self.rows, self.cols)
+            laid: Any = mask_of(xp, mask, self.lead, self.rows, self.cols)
             given: Any = mask
-            if spread.data.ptr != given.data.ptr:  # more leading dimensions than the kernel knows steps for
-                mask = spread = xp.ascontiguousarray(spread)
-            steps = [
-                0 if n == 1 else step // mask.itemsize for n, step in zip(spread.shape, spread.strides, strict=True)
-            ]
+            if laid.data.ptr != given.data.ptr:  # more leading dimensions than the kernel knows steps for
+                mask = laid = xp.ascontiguousarray(laid)
+            steps = [0 if n == 1 else step // mask.itemsize for n, step in zip(laid.shape, laid.strides, strict=True)]
             self.mask = (mask, np.int32(way), *[np.int64(n) for n in steps], np.int64(heads))
         self.numbers = (np.int32(is_causal), self.kind(scale), state, np.uint64(min(round((1 - p) * ALL), ALL)))
         self.factor = self.kind(dropout_factor(p))
@@ -176,6 +174,7 @@ def flash_attention(
 ) -> tuple[Array, Array]:  # fmt: skip
     if not _applies(xp, query, key, value):
         return NotImplemented
+    query, key, value = spread(xp, query, key, value)
     it = _Rows(xp, query, key, attn_mask, random_state, is_causal, scale, p)
     q, k, v = (_flat(xp, x, it.lead) for x in (query, key, value))
     levels = xp.empty((*it.lead, it.rows, LEVELS), it.kind)

@@ -14,7 +14,7 @@ import numpy as np
 from gradwire_protocol.ops.attention import LEVELS, PER_BLOCK
 
 from ....autograd.registry import compiled
-from ....ops.attention import BLOCK, dropout_factor, flat_matrices, mask_of, wide
+from ....ops.attention import BLOCK, dropout_factor, flat_matrices, mask_of, spread, wide
 from ....runtime.arrays import Array, Namespace
 from ..elementary import exp
 from ..emitter import VECTOR, apart
@@ -486,11 +486,11 @@ def _mask_arrays(mask: Array | None, lead: tuple[int, ...], rows: int, cols: int
     if mask is None:
         return bias, allowed, steps
     mask = dense(wide(mask))
-    spread = mask_of(np, mask, lead, rows, cols)
-    assert spread is not None
-    if not np.may_share_memory(spread, mask):
-        mask = spread = dense(spread)
-    steps[:] = [0 if n == 1 else step // mask.itemsize for n, step in zip(spread.shape, spread.strides, strict=True)]
+    laid = mask_of(np, mask, lead, rows, cols)
+    assert laid is not None
+    if not np.may_share_memory(laid, mask):  # more leading dimensions than the kernels know steps for
+        mask = laid = dense(laid)
+    steps[:] = [0 if n == 1 else step // mask.itemsize for n, step in zip(laid.shape, laid.strides, strict=True)]
     flat = mask.reshape(-1)
     return (bias, flat.view(np.uint8), steps) if mask.dtype.kind == "b" else (flat, allowed, steps)
 
@@ -532,7 +532,7 @@ def flash_attention(
 ) -> tuple[Array, Array]:  # fmt: skip
     if not _is_taken((query, key, value), attn_mask):
         return NotImplemented
-    lead, rows, cols = query.shape[:-2], query.shape[-2], key.shape[-2]
+    lead, rows, cols = spread(np, query, key, value)[0].shape[:-2], query.shape[-2], key.shape[-2]
     q, k, v = (_lined_up(wide(x), lead) for x in (query, key, value))
     count, breadth = prod(lead), v.shape[3]
     parts, high = _division(count, rows, cols)
