@@ -126,6 +126,16 @@ def test_heads_without_elements_are_left_to_numpy(size: int, wide: int) -> None:
     assert declines("attention_backward", out, q, k, v, weights, SCALE)
 
 
+def test_rows_of_one_element_that_share_memory() -> None:
+    random = np.random.default_rng(18)
+    q, k = (random.standard_normal((2, 2, n, 8), "float32") for n in (20, 33))
+    one = np.broadcast_to(random.standard_normal((1, 1, 1, 1), "float32"), (2, 2, 33, 1))
+    out, weights = both("attention", q, k, one, None, False, SCALE)
+    both("attention_backward", one[:, :, :20], q, k, one, weights, SCALE)
+    out, levels = both("flash_attention", q, k, one, None, None, False, SCALE, 0.0)
+    both("flash_attention_backward", one[:, :, :20], q, k, one, None, None, levels, False, SCALE, 0.0)
+
+
 # Weights that are recomputed
 
 STATE = np.array([7, 100])

@@ -160,7 +160,9 @@ def _lined_up(x: Array, lead: tuple[int, ...]) -> Array:
     if x.shape[:-2] != lead:
         x = np.broadcast_to(x, (*lead, *x.shape[-2:]))
     x = x.reshape((prod(lead[:-1]), lead[-1] if lead else 1, *x.shape[-2:]))
-    return x if (x.strides[3] == x.itemsize or x.shape[3] == 1) and x.flags.aligned else dense(x)
+    # The step within rows of one element means nothing; kernels then read the rows as one consecutive column.
+    regular = x.strides[3] == x.itemsize or (x.shape[3] == 1 and x.strides[2] == x.itemsize)
+    return x if regular and x.flags.aligned else dense(x)
 
 
 def _tiles(count: int, rows: int, cols: int) -> Iterator[tuple[slice, slice]]:
