@@ -86,8 +86,8 @@ extern "C" __global__ void attention_rows(
 // `rounded` and `rounded_slopes`.
 extern "C" __global__ void attention_slopes(
     A* scores, A* slopes, T* rounded, T* rounded_slopes, const A* levels, const void* mask, int kind, i64 step0,
-    i64 step1, i64 step2, i64 step3, i64 heads, i64 first_matrix, i64 first_row, i64 high, i64 rows, i64 cols, i64 width,
-    int causal, A scale, const u64* state, u64 limit, A factor
+    i64 step1, i64 step2, i64 step3, i64 heads, i64 first_matrix, i64 first_row, i64 high, i64 rows, i64 cols,
+    i64 width, int causal, A scale, const u64* state, u64 limit, A factor
 ) {
     const Row at = row_of(first_matrix, first_row, high, rows, cols, width, heads, step0, step1, step2, causal);
     scores += at.start;
