@@ -38,6 +38,7 @@ from .effects import (
     Version,
 )
 from .expressions import FUNCTIONS, THREADED, spell_out
+from .fusion import fuse
 from .lazy_node_templates import Writer, fold
 from .program import (
     At,
@@ -160,6 +161,7 @@ class PlanEmitter:
         elif self.host:
             code = constants.without(self, code)
             self._loaded.clear()  # what is made already is nobody's to let go of
+            code = fuse(program, code, self.kept_values())
         program.code = code
         last = self._last_uses(code)
         if self.backend.graphs is not None:

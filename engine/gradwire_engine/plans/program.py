@@ -13,6 +13,7 @@ from typing import Any
 from gradwire_protocol.meta import Inference, Meta
 
 from ..autograd.registry import Row
+from ..runtime.fusing import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +236,7 @@ class PlanProgram:
         places: the views whose beginning is data.
         offsets: the beginning of values that are such views.
         fixed: things that must begin where they did, with that.
+        layouts: by value, how its array lies in memory; ``None`` for what is no array.
     """
 
     code: list[Instruction] = field(default_factory=list)
@@ -246,3 +248,4 @@ class PlanProgram:
     places: list[DynamicView] = field(default_factory=list)
     offsets: dict[int, Offset] = field(default_factory=dict)
     fixed: dict[int, int] = field(default_factory=dict)
+    layouts: list[Layout | None] = field(default_factory=list)

@@ -25,6 +25,7 @@ from ..autograd.tensor import Storage, Tensor
 from ..runtime import work
 from ..runtime.arrays import Array, Native
 from ..runtime.backends import Backend
+from ..runtime.fusing import Layout
 from ..runtime.numpy_views import way_to
 from .device import HOST, applied, array_types, carried, uploaded
 from .inputs import Found, Unplannable, is_part
@@ -271,8 +272,11 @@ class Tracer:
         owners = self.program.memory
         number = len(owners)
         owners.append(number if memory is None else owners[memory])
-        if type(array) in self._types:
+        layout = None
+        if array is not None and type(array) in self._types:
             self._values[id(array)] = (ref(array), number)
+            layout = Layout(array.shape, array.strides, array.dtype.char)
+        self.program.layouts.append(layout)
         return number
 
     def value(self, array: Array) -> int:

@@ -19,6 +19,10 @@ calls NumPy's.
   30 ms on the same processors; the server makes them sleep at once (``settings/tuning.py`` of the server).
 * Arithmetic. A plan writes sums and products of arrays as NumPy's expressions. Of large results, from 262,144 elements
   on, it calls :data:`...runtime.arithmetic.BY_THREADS` instead: the same bits by several threads.
+* Runs of elementwise calls in a plan (``kernels/fused.py``): an interpreter that is compiled once, of programs that
+  the plan brings. Each step is a loop over 1,024 elements in the nearest cache, with the formula of the op's own kernel
+  and so the same bits; two sums, differences or products are one loop where they can be. Nothing is compiled for a
+  plan.
 * Short kernels: cutoffs at zero (``kernels/cuts.py``) are ufuncs of Numba, whose call takes a quarter of the time.
 * Products in registers. :mod:`.emitter` writes vector instructions that the compiler would not find. :mod:`.tiles`
   (sums of products), :mod:`.moves` (copies, transposes) and :mod:`.pairs` (2x2 windows) are made of them. A
