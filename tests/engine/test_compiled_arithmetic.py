@@ -9,7 +9,7 @@ import pytest
 
 import gradwire as torch
 from gradwire_engine.kernels.cpu import threads
-from gradwire_engine.plans import expressions
+from gradwire_engine.plans import expressions, fusion
 from gradwire_engine.runtime.arithmetic import BY_THREADS
 from tests.engine.compiled_kernels import kernels
 from tests.engine.test_plans import recorded, repeated
@@ -72,6 +72,7 @@ def test_other_operands_go_to_numpy(name: str) -> None:
 
 def test_plans_call_them_for_large_arrays_and_leave_the_bits_of_the_tape(monkeypatch: Any) -> None:
     monkeypatch.setattr(expressions, "LARGE", 1)
+    monkeypatch.setattr(fusion, "WORTH", 1 << 60)  # else it is one run
     called = []
     for name in NAMES:
         function = BY_THREADS[name]
