@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,7 +12,7 @@ from gradwire_protocol import envelope
 from gradwire_protocol.frames import Frame, Structure
 from gradwire_protocol.ops.control import GRAD_MODE
 from gradwire_protocol.records import with_references
-from gradwire_protocol.table import TABLE, Kind
+from gradwire_protocol.table import TABLE
 
 from ..context.call_sites import spell_line, user_line
 from ..optimizers.optimizer import Optimizer
@@ -20,9 +20,6 @@ from ..wire.frame_encoder import hash_of
 
 if TYPE_CHECKING:
     from ..session.session import Session
-
-REFERENCES: Final = (Kind.TENSOR, Kind.OPERAND)
-LISTS: Final = (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
 
 _structures = msgspec.msgpack.Decoder(Structure)
 

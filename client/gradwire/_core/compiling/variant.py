@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from gradwire_protocol.records import mentioned
+from gradwire_protocol.records import mentioned, with_references
 from gradwire_protocol.table import TABLE
 
 from ..context.modes import MODES
 from ..optimizers.optimizer import Optimizer
 from ..tensor.tensor import Tensor
-from .capture import LISTS, REFERENCES, Capture, CapturedFrame, CapturedStep, merged, structure_of
+from .capture import Capture, CapturedFrame, CapturedStep, merged, structure_of
 from .graph import GraphInstance, GraphTemplate, GraphTemplateBuilder
 from .input_tensors import InputTensors, shared_memory
 from .replay_sender import FrameTemplate, send, skip_ids, trial
@@ -412,16 +412,8 @@ def _resolved(ops: list[Any], resolve: Callable[[int], int]) -> Iterator[Any]:
     for record in ops:
         if record[0] == "set_mode":
             continue
-        op = TABLE[record[0]]
-        args: list[Any] = []
-        for param, arg in zip(op.params, record[1], strict=False):
-            if param.kind in REFERENCES and type(arg) is int:
-                args.append(resolve(arg))
-            elif param.kind in LISTS and arg is not None:
-                args.append([None if ref is None else resolve(ref) for ref in arg])
-            else:
-                args.append(list(arg) if type(arg) is tuple else arg)
-        yield record[0], args
+        args = with_references(TABLE[record[0]], record[1], resolve)
+        yield record[0], [list(arg) if type(arg) is tuple else arg for arg in args]
 
 
 Build = Callable[[Callable[[tuple[str, int]], Any]], Any]

@@ -27,6 +27,7 @@ MOST_CALLS: Final = 4
 
 _LOOKS: Final = frozenset({"grad_of", "max", "min"})
 """Ops that are neither views nor total, and do no harm either."""
+
 _OLDER: Final = 1 << 54
 """Above all ids, and all distances between ids."""
 
