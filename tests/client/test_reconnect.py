@@ -119,7 +119,8 @@ def test_patience_ends_with_a_typed_error():
 def test_a_refused_frame_is_named_and_the_session_goes_on():
     with live_server(max_ops_per_frame=20) as server:
         session = connect(server.url, server.api_key)
-        session.builder.limit = 10**9  # as a client would that does not know the server's limit
+        # As a client would that does not know the server's limit.
+        session.builder.pieces.most = session.builder.limit = 10**9
         with session.lock:  # or the frame may be cut when the program seems quiet
             y = gradwire.tensor([1.0, 2.0])
             for _ in range(30):
@@ -213,7 +214,7 @@ def test_what_waits_for_the_server_is_bounded_in_frames_and_nothing_is_recorded_
         assert session.stats()["unanswered"] == IN_FLIGHT_FRAMES
         x += 1
         assert session.flush() is None  # it stays recorded, and goes with the next frame that can be sent
-        session.builder.limit = 3
+        session.builder.pieces.most = session.builder.limit = 3
         count = IN_FLIGHT_FRAMES + 1
         with pytest.raises(gradwire.ConnectionLost):
             for _ in range(10):

@@ -23,6 +23,7 @@ from ..tensor.tensor import Moved, Tensor
 from ..wire.frame_encoder import hash_of
 from ..wire.link import Link
 from .expected_calls import Call, Expected, Ids, record_of
+from .pieces import Pieces
 
 if TYPE_CHECKING:
     from ..graph.recorded_call import RecordedCall
@@ -47,7 +48,7 @@ class FrameBuilder:
         scalars, payloads, external: the frame's tables of numbers, of data and of the ids of tensors made before it.
         payload_bytes: what its payloads take.
         first, next_id: the ids of its first result, and of the next one.
-        limit: how many records a frame may have.
+        limit: at how many records the frame is sent, or its limit raised.
         lock: whose turn it is to record.
         stirred, watched: whether the thread that sends the frame of a quiet program was woken, as an event and plainly.
         dropped: ids whose proxies are gone, to be released with the next frame.
@@ -57,6 +58,7 @@ class FrameBuilder:
         expected: the calls that were recorded ahead of the program, until it makes another or the next frame is cut.
         recent_lines: the lines of frames that were sent.
         travel: what a profile notes of the frame.
+        pieces: where a frame is cut before it is due.
         closed: whether nothing can be recorded any more.
         default_dtype: what Python's floats become.
     """
@@ -74,11 +76,12 @@ class FrameBuilder:
         self.default_dtype = dtypes.float32
         self._recorder: ProfileRecorder | None = None
         self.closed = False
+        self._goes_on = False  # whether the frame is cut before it is due
         self.next_id = self._first_free_id() if resumed else self.base + 1
         self._nowhere = 0
         self.stirred = threading.Event()
         self.watched = False
-        self.limit = min(OPS_PER_FRAME, link.limits.get("max_ops_per_frame", OPS_PER_FRAME))
+        self.pieces = Pieces(min(OPS_PER_FRAME, link.limits.get("max_ops_per_frame", OPS_PER_FRAME)))
         self.recent_lines = RecentLines(link.client)
         self.begin_frame()
 
@@ -91,6 +94,7 @@ class FrameBuilder:
     def begin_frame(self) -> None:
         """Begin a frame, whatever becomes of what was recorded."""
         self.expect_nothing()
+        self.limit = self.pieces.begin()
         self._number = 0
         self._batch: list[int] = []
         self._renew(0, 0)
@@ -231,11 +235,11 @@ class FrameBuilder:
                     raise InternalError("the session is closed")
                 if self.expected is not None and (first := self._made_ahead(op, values)) >= 0:
                     break
-                if len(self.records) >= self.limit:
-                    self.flush(must=True)  # before anything is recorded: if it fails, the op can be tried again
-                elif (self._due or (self._due_beyond and not self._goes_on(values))) and not op.after_backward:
+                if (self._due or (self._due_beyond and not self._belongs(values))) and not op.after_backward:
                     self._due = self._due_beyond = False  # where it cannot be sent now, it goes on
                     self.flush()
+                if len(self.records) >= self.limit:
+                    self._reach_limit()
                 try:
                     first = self._try(op, values, results, recipe, line)
                 except BaseException:
@@ -244,6 +248,18 @@ class FrameBuilder:
                     raise
             self._let_through()
             return first
+
+    def _reach_limit(self) -> None:
+        """Send the frame, or raise its limit, before anything is recorded: if it fails, the op can be tried again."""
+        full = self.limit >= self.pieces.most
+        if full or (MODES.capture is None and self.pieces.cuts(self.records)):
+            self._goes_on = True
+            try:
+                if self.flush(must=full) is not None:
+                    return
+            finally:
+                self._goes_on = False
+        self.limit = self.pieces.most
 
     def _try(self, op: Op, values: list[Any], results: int, recipe: RecordedCall | None, line: Line | None) -> int:
         """Make the record and append it. Below 0 if somebody came in between, and the references found here are no
@@ -319,7 +335,7 @@ class FrameBuilder:
             self.stir()
         return first
 
-    def _goes_on(self, values: list[Any]) -> bool:
+    def _belongs(self, values: list[Any]) -> bool:
         """Whether these arguments of an op are, or have among them, a result of the frame."""
         first = self.first
         for value in values:
@@ -389,7 +405,7 @@ class FrameBuilder:
         The caller has the lock, and passes the calls to :meth:`expect` once it has the frame's answer.
         """
         self.begin()
-        if not self._plain or len(self.records) + 2 * len(calls) > self.limit:
+        if not self._plain or len(self.records) + 2 * len(calls) > self.pieces.most:
             return None
         self.lock.busy = True
         try:
@@ -522,6 +538,7 @@ class FrameBuilder:
             raise
         seq = self.hand_over(dropped, frame, structure, key, payloads, lines, wait, len(asked), read_bytes, note)
         if seq:
+            self.limit = self.pieces.sent(key, len(records), self._goes_on)
             if along:
                 self.along[seq] = along
             if note is not None:
