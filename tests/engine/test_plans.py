@@ -200,6 +200,42 @@ def kept_graph():
     return repeated(step)
 
 
+def episode():
+    """Actions that follow from values, and one backward through them all: the graph keeps other numbers each time."""
+    model = nn.Linear(3, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(number: int) -> None:
+        logs = []
+        for turn in range(4):
+            chances = torch.log_softmax(model(torch.tensor([turn, number, 1.0])), 0)
+            at = (turn + number + int(chances[0].exp().item() > 2)) % 4
+            logs += [chances[at], chances[at - 4 :].sum() * (0.5 + number), chances[:3][turn - 1] / (number + 1)]
+        optimizer.zero_grad()
+        torch.stack(logs).mean().backward()
+        optimizer.step()
+        model.bias.grad.tolist()
+
+    return repeated(step)
+
+
+def episode_with_derivatives():
+    """Derivatives of a gradient, where the graph of earlier frames keeps other numbers each time."""
+    x = torch.randn(5, requires_grad=True)
+
+    def step(number: int) -> None:
+        y = (x * (number + 0.5)).tanh()
+        part = functional.leaky_relu(y, 0.01 * number)[number % 3] / (2.5 * number + 1)
+        part = part + y[number % 3 : number % 3 + 3].exp().sum()
+        part.item()
+        (first,) = torch.autograd.grad(part, x, create_graph=True)
+        first.tolist()
+        (second,) = torch.autograd.grad(first[number % 4] + (first * number).sum(), x)
+        second.tolist()
+
+    return repeated(step)
+
+
 def picked():
     """Rows and elements that integer tensors name."""
     table = torch.randn(9, 4, requires_grad=True)
@@ -229,7 +265,7 @@ def averaged():
 
 PROGRAMS = (
     perceptron, normalized, images, recurrent, attention, attention_with_dropout, read_between, accumulated, products,
-    numbers, kept_graph, picked, averaged,
+    numbers, kept_graph, episode, episode_with_derivatives, picked, averaged,
 )  # fmt: skip
 
 
@@ -543,6 +579,28 @@ def test_numbers_that_never_repeat_are_not_captured_for_ever():
     plans = Plans()
     applied(recorded(program), plans)
     assert plans.statistics.captured <= 12
+
+
+def test_a_graph_of_earlier_frames_that_never_repeats_is_not_captured():
+    """The last frame of an episode has the same records each time, and goes through a graph of its own."""
+
+    def program() -> None:
+        x = torch.randn(3, requires_grad=True)
+        for number in range(24):
+            y = x
+            for bit in range(5):
+                y = y.tanh() if number >> bit & 1 else y.sin()
+            y.tolist()
+            x.grad = None
+            y.sum().backward()
+            x.grad.tolist()
+
+    plans = Plans()
+    applied(recorded(program), plans)
+    deep = [entry for entry in plans.entries.values() if entry.deep]
+    assert deep
+    assert not any(entry.plans for entry in deep)
+    assert plans.statistics.reasons["first sight of the graph behind it"] >= 20
 
 
 def test_a_session_tells_what_became_of_its_frames():

@@ -243,8 +243,9 @@ OPS = {
 }
 
 
+@pytest.mark.parametrize("earlier", [False, True], ids=["one frame", "a frame before"])
 @pytest.mark.parametrize("op", OPS)
-def test_numbers_that_are_equal_need_not_be_the_same(op):
+def test_numbers_that_are_equal_need_not_be_the_same(op, earlier):
     def program() -> None:
         x = torch.tensor([0.0, -0.0, 1.5, -2.0, math.inf], requires_grad=True)
         for number in EQUAL_OR_NOT:
@@ -253,6 +254,8 @@ def test_numbers_that_are_equal_need_not_be_the_same(op):
                 with contextlib.suppress(RuntimeError, TypeError, OverflowError):
                     y = OPS[op](t, number)
                     if y.requires_grad:
+                        if earlier:
+                            y.tolist()
                         y.sum().backward()
                         x.grad.tolist()
                     y.tolist()

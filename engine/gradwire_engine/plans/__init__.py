@@ -13,9 +13,10 @@ session holds and answers the same.
   backward, the graph (:mod:`.inputs`). It holds metas, strides, flags, memory sharing, edges and saved tensors, and
   is compared before anything changes. In an ordinary step, where externals lead only to leaves and gradients, a
   generated function recognises them (:mod:`.guards`); otherwise the walk decides.
-* Numbers of the frame are data and passed to kernels each time. A number that a derivative or composite op inspected,
-  or that places a write, must be the same again. The start of a slice goes through the rule again, which must infer
-  the same shapes.
+* Numbers of the frame are data and passed to kernels each time. So are numbers that nodes of earlier frames keep, if
+  their derivative only hands them on: an episode's graph is the same whichever actions were taken. A number that a
+  derivative or composite op inspected, or that places a write, must be the same again. The start of a slice goes
+  through the rule again, which must infer the same shapes.
 * Effects are compared, not recorded (:mod:`.effects`). After a captured frame, all objects reachable from its results
   and externals are compared with those before: new tensors, storages and nodes become templates; changes of old ones
   become a list. Version counts, node numbers and peak memory are relative.
@@ -33,7 +34,8 @@ session holds and answers the same.
   After the first write of an optimizer there is no way back: if memory runs out there, everything that the frame
   would have made or changed is poisoned.
 * Limits. A session keeps plans for 256 structures with four variants each, 100,000 lines in all. A structure that
-  keeps missing is captured ever more rarely, most of all one whose last plan never ran. ``describe`` counts hits, and
+  keeps missing is captured ever more rarely, most of all one whose last plan never ran. A frame that goes backward
+  through a graph of earlier frames is captured only when that graph comes again. ``describe`` counts hits, and
   misses by reason.
 * On a GPU (:mod:`.device`, :mod:`.graph_segments`), a frame on one device is a plan; numbers in CPU memory are
   allowed. A frame that uses two devices, or copies between them, stays on the tape. The same fused kernels run again,

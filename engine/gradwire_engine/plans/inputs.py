@@ -6,7 +6,7 @@ key is equal for two frames when the tape would run the same instructions for bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, NamedTuple
 
 from gradwire_protocol.meta import Meta
@@ -90,8 +90,8 @@ def look(tensors: list[Tensor], deep: bool) -> Found:
                 thing.row, thing.name,
                 tuple([None if e is None else (number(e[0]), e[1]) for e in thing.edges]),
                 tuple([described(out) for out in thing.outs]),
-                tuple([constant(value) for value in thing.values]),
-                None if thing.saved is None else tuple([(n, _kept(e, number)) for n, e in thing.saved.items()]),
+                tuple([constant(value) for value in thing.values]) if not thing.row.passed_on else _arguments(thing),
+                None if thing.saved is None else tuple([(n, _kept(e, number)) for n, e in _saved(thing)]),
                 _watched(thing, number),
             ))  # fmt: skip
         elif kind is CopySlices:
@@ -130,6 +130,35 @@ def constant(value: Any) -> Hashable:
     if kind is tuple or kind is list:
         return kind, tuple([constant(v) for v in value])
     return kind, value
+
+
+def passed_on(node: Node) -> list[int]:
+    """The positions of a node's numbers that are data for a plan, as the numbers of the frame are: its derivative only
+    gives them to other ops. So an episode's graph is one graph, whichever actions were taken."""
+    found = []
+    for name in node.row.passed_on:
+        at = node.row.op.positions[name]
+        value = node.values[at]
+        if type(value) is int or type(value) is float:
+            kept = value if node.saved is None else node.saved.get(name, value)
+            if type(kept) is type(value) and kept == value:
+                found.append(at)
+    return found
+
+
+def _arguments(node: Node) -> Hashable:
+    """The arguments of a node's op; only the types of numbers that are data."""
+    data = passed_on(node)
+    return tuple([type(v) if at in data else constant(v) for at, v in enumerate(node.values)])
+
+
+def _saved(node: Node) -> Iterable[tuple[str, Any]]:
+    """What a node keeps, by name; only the types of numbers that are data."""
+    saved = node.saved or {}
+    if not saved or not node.row.passed_on:
+        return saved.items()
+    names = [node.row.op.params[at].name for at in passed_on(node)]
+    return [(name, type(entry) if name in names else entry) for name, entry in saved.items()]
 
 
 def _kept(entry: Any, number: Callable[[object], int]) -> Hashable:

@@ -28,7 +28,7 @@ from ..runtime.backends import Backend
 from ..runtime.fusing import Layout
 from ..runtime.numpy_views import way_to
 from .device import HOST, applied, array_types, carried, uploaded
-from .inputs import Found, Unplannable, is_part
+from .inputs import Found, Unplannable, is_part, passed_on
 from .numbers import TRACKED, TracedSaved, plain
 from .program import (
     ArrivedGradient,
@@ -119,13 +119,17 @@ class Tracer:
         numbered: nodes of this frame with the numbers of the frame that they keep, by position of the parameter.
         grads: tensors that were in ``grad`` of a parameter when an optimizer ran, by the number of their template.
         device: where the frame computes; empty before its first array.
+        numbers: the frame's, and behind them those that nodes of before the frame keep, as far as they are data.
+        kept: the places of the latter, by the number of the node and the position of the parameter.
     """
 
-    def __init__(self, engine: Engine, found: Found) -> None:
+    def __init__(self, engine: Engine, found: Found, numbers: list[Any]) -> None:
         self.engine = engine
+        self.numbers = list(numbers)
         self.reason = ""
         self.program = PlanProgram()
         self.numbered: dict[int, tuple[ref[Any], dict[int, int]]] = {}
+        self.kept: dict[tuple[int, int], int] = {}
         self.alive = [ref(thing) for thing in found.objects]
         self.things = {id(thing): i for i, thing in enumerate(found.objects)}
         self.payloads: list[tuple[Any, list[Any], int]] = []
@@ -569,11 +573,25 @@ class Tracer:
             self.numbered[id(node)] = (ref(node), mapping)
 
     def numbers_of(self, node: Node) -> dict[int, int]:
-        """The places of the frame's numbers that a node keeps, by parameter."""
+        """The places of numbers that a node of the frame keeps, by parameter."""
         found = self.numbered.get(id(node))
         return found[1] if found is not None and found[0]() is node else {}
 
+    def _numbers_before(self, node: Node) -> dict[int, int]:
+        """The places of numbers that are data in a node of before the frame, by parameter."""
+        thing = self.known(node) if node.row.passed_on else None
+        if thing is None:
+            return {}
+        found = {}
+        for at in passed_on(node):
+            place = self.kept.get((thing, at))
+            if place is None:
+                place = self.kept[thing, at] = len(self.numbers)
+                self.numbers.append(node.values[at])
+            found[at] = place
+        return found
+
     def saved(self, node: Node, needed: list[bool]) -> Saved:
         """What a derivative sees."""
-        numbers = self.numbers_of(node)
+        numbers = self.numbers_of(node) or self._numbers_before(node)
         return TracedSaved(node, needed, numbers, self.guard) if numbers else Saved(node, needed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -46,10 +46,12 @@ twice as a whole, a capture waits for the third time: the second may have been t
 PLACES_KEPT: Final = 1024
 """How many view offsets a plan caches."""
 
+GRAPHS_KEPT: Final = 16
+"""How many graphs behind the frames of a structure are remembered, to see whether one of them comes again."""
+
 MOST_PATIENCE: Final = 1024
 USELESS: Final = 8
-"""How much longer the next capture waits each time after one whose plan never ran; twice as long where it did. A frame
-that goes through another graph each time, as at the end of an episode, costs a multiple to capture."""
+"""How much longer the next capture waits each time after one whose plan never ran; twice as long where it did."""
 SLOW: Final = 20
 """A frame that takes more than this fraction of its time limit stays on the tape, which checks the clock."""
 
@@ -87,6 +89,7 @@ class Plan:
         key: describes the state that the frame requires.
         guard: a faster check of this state, if any.
         kinds: types of the frame's numbers.
+        kept: (object, position): numbers that nodes keep, which follow the frame's.
         guarded: (index, number, its text): numbers that must be the same.
         fixed: (object, offset): objects that must have the same offset.
         payloads: the op, its arguments and the position of the payload among them.
@@ -99,6 +102,7 @@ class Plan:
     key: tuple[Any, ...]
     function: Callable[..., list[Any]]
     kinds: tuple[type, ...]
+    kept: list[tuple[int, int]]
     guarded: list[tuple[int, Any, str]]
     places: list[DynamicView]
     fixed: list[tuple[int, int]]
@@ -125,6 +129,7 @@ class StructurePlans:
         patience: how many misses precede the next capture.
         used: whether a plan ran since the last capture.
         seen: the frame in which it came last, counted from the session's first; 0 once it came again.
+        graphs: hashes of the keys of frames that went backward through a graph of frames before, and had no plan.
         separators: where its plans' runs of launches on a GPU are parted.
     """
 
@@ -136,6 +141,7 @@ class StructurePlans:
     patience: int = 1
     used: bool = True
     separators: Separators = field(default_factory=Separators)
+    graphs: deque[int] = field(default_factory=lambda: deque(maxlen=GRAPHS_KEPT))
 
 
 @dataclass(slots=True)
@@ -228,18 +234,20 @@ class Plans:
             entry.separators.outdated = False
             entry.plans.clear()
             entry.misses = entry.patience
-        if entry.seen:
-            soon, entry.seen = self.frames - entry.seen <= SOON, 0
-            if not soon and not self.eager:
-                statistics.miss("second sight, long after the first")
-                on_tape()
-                return
+        late = entry.seen and self.frames - entry.seen > SOON and not self.eager
+        entry.seen = 0
         try:
             found = _recognized(entry, run) or look(
                 [_external(run.session, number) for number in run.frame.external], entry.deep
             )
         except Unplannable as unplannable:
             statistics.miss(f"guard: {unplannable}")
+            on_tape()
+            return
+        if late:
+            self._is_repeated(entry, found)
+            statistics.miss("second sight, long after the first")
+            del found
             on_tape()
             return
         reason = "captured"
@@ -261,7 +269,10 @@ class Plans:
         if entry.plans and reason == "captured":
             reason = "guard: " + _difference(entry.plans[0].key, found.key)
         entry.misses += 1
-        if entry.misses < entry.patience:
+        repeated = self._is_repeated(entry, found)
+        if entry.misses < entry.patience or not repeated:
+            if not entry.plans:
+                reason = "first sight of the graph behind it"
             statistics.miss(reason)
             del found
             on_tape()
@@ -271,6 +282,18 @@ class Plans:
             entry.patience = min((2 if entry.used else USELESS) * entry.patience, MOST_PATIENCE)
         entry.used = False
         self._capture(entry, found, run, on_tape, reason)
+
+    def _is_repeated(self, entry: StructurePlans, found: Found) -> bool:
+        """Whether the frame may repeat as a whole: a graph behind it, which frames before it have made, came before.
+
+        An episode of decisions ends with the same records each time, and may have another graph each time."""
+        if self.eager or not entry.deep or all(type(thing) is Tensor for thing in found.objects):
+            return True
+        digest = hash(found.key)
+        if digest in entry.graphs:
+            return True
+        entry.graphs.append(digest)
+        return False
 
     def _obstacle(self, run: RunningFrame) -> str:
         """Why this frame cannot use a plan, regardless of its structure; empty if it can."""
@@ -294,6 +317,8 @@ class Plans:
         numbers = frame.scalars
         if tuple(map(type, numbers)) != plan.kinds or len(frame.payloads) != len(plan.payloads):
             return "guard: kinds of numbers"
+        if plan.kept:
+            numbers = [*numbers, *[found.objects[number].values[at] for number, at in plan.kept]]
         for place, value, text in plan.guarded:
             if numbers[place] != value or (_signed(value) and repr(numbers[place]) != text):
                 return "guard: a number"
@@ -402,7 +427,7 @@ class Plans:
     ) -> None:
         engine, statistics = run.session.engine, self.statistics
         account = engine.account
-        tracer, before, key = Tracer(engine, found), FrameState(found, engine), found.key
+        tracer, before, key = Tracer(engine, found, run.frame.scalars), FrameState(found, engine), found.key
         found.objects.clear()  # keep no reference to tensors that the frame releases
         live, peak, account.peak = account.live, account.peak, account.live
         engine.tracer = tracer
@@ -446,11 +471,11 @@ class Plans:
         if tracer.backend.graphs is not None:
             self.graphs[tracer.backend.device] = tracer.backend.graphs
         function = emitter.function()
-        numbers = run.frame.scalars
-        if [type(number).__name__ for number in numbers] != tracer.kinds:
+        kinds, numbers = tuple(map(type, run.frame.scalars)), tracer.numbers
+        if [kind.__name__ for kind in kinds] != tracer.kinds:
             raise Unplannable("numbers of other kinds than announced")
         return Plan(
-            key, function, tuple(map(type, numbers)),
+            key, function, kinds, list(tracer.kept),
             [(place, numbers[place], repr(numbers[place])) for place in sorted(program.guarded)],
             program.places, sorted(program.fixed.items()), tracer.payloads, written,
             engine.default_dtype, engine.compiled, effects.seq, peak,
