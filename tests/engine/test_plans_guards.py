@@ -86,11 +86,42 @@ def of_another_gradient() -> None:
             x = w.grad
 
 
+def of_a_history() -> None:
+    w, x = torch.randn(4, requires_grad=True), torch.randn(4)
+    for number in range(OFTEN):
+        y = (w if number % 3 else x).tanh() if number % 4 else w.detach()
+        y.tolist()
+        (y[number % 2] + y).tolist()
+
+
+def of_views() -> None:
+    square = torch.randn(4, 4, requires_grad=True)
+    for number in range(2 * OFTEN):
+        whole = square * 2
+        part = whole[number % 3]
+        part.tolist()
+        if number % 4 == 3:
+            whole.mul_(2)
+        elif number % 4 == 2:
+            part = part.detach()
+        (part + whole[0]).tolist()
+
+
+def watched() -> None:
+    w = torch.randn(4, requires_grad=True)
+    for number in range(OFTEN):
+        y = w * 2
+        if number % 2:
+            y.retain_grad()
+        y.tolist()
+        (y + 1).tolist()
+
+
 @pytest.mark.parametrize(
     "program",
     [
         trained, frozen_later, of_other_shapes, in_other_orders, given_twice, sharing_memory, of_one_element,
-        of_another_gradient,
+        of_another_gradient, of_a_history, of_views, watched,
     ],
 )  # fmt: skip
 def test_what_a_guard_recognizes_is_what_the_walk_finds(

@@ -285,13 +285,13 @@ derivative(
 
 @kernel("linear")
 def linear(xp: Namespace, x: Array, weight: Array, bias: Array | None) -> Array:
-    out = products.matmul(xp, rows_of(x), weight.T)
-    if bias is not None:
-        shape = (*x.shape[:-1], *weight.shape[:-1])
+    out = products.matmul(xp, x if x.ndim == 2 else rows_of(x), weight.T)
+    shape = (*x.shape[:-1], *weight.shape[:-1])
+    if out.shape != shape:
         out = out.reshape(shape)
+    if bias is not None:
         out += bias
-        return out
-    return out.reshape((*x.shape[:-1], *weight.shape[:-1]))
+    return out
 
 
 def _linear_self(s: Saved, g: Tensor) -> Tensor:

@@ -496,7 +496,8 @@ class PlanEmitter:
                     if there is not None:
                         self.line(f"t{number}.history = (f{there[0]}, {there[1]})")
                     elif value is not None:
-                        self.line(f"t{number}.{name} = {self._spell(value)}")
+                        attribute = "history" if name == "_grad_fn" else name
+                        self.line(f"t{number}.{attribute} = {self._spell(value)}")
         for thing, name, value in effects.changes:
             if name == "watchers":
                 self.line(f"o[{thing}].watchers = {self._watchers(value)}")

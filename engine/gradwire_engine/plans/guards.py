@@ -1,7 +1,8 @@
 """A look at what a frame finds, written out for one plan: the same answer in a fifth of the time.
 
-It knows frames whose externals lead to tensors alone: leaves that are no views, and their gradients. That is an
-ordinary step of training. Where it does not know a frame, :func:`.inputs.look` has the word.
+It knows frames that do not go through the graph behind their externals, whatever that is: an ordinary step of training
+has none, and one of inference or of a simulated world does not look at it. Where it does not know a frame,
+:func:`.inputs.look` has the word.
 """
 
 from __future__ import annotations
@@ -28,21 +29,26 @@ _SAME: Final = {
 def guard_of(key: tuple[Any, ...]) -> Guard | None:
     """The guard of a plan with this key; ``None`` where a frame leads to more than it knows."""
     externals, *rows = key
-    if any(type(row) is not tuple or len(row) != len(FACTS) or row[-2] >= 0 or row[-1] is not None for row in rows):
-        return None
-    return _Writer(externals, [dict(zip(FACTS, row, strict=True)) for row in rows]).function()
+    if any(len(row) != len(FACTS) if type(row) is tuple else type(row) is not type for row in rows):
+        return None  # it goes through the graph
+    facts = [dict(zip(FACTS, row, strict=True)) if type(row) is tuple else row for row in rows]
+    return _Writer(externals, facts).function()
 
 
 class _Writer:
-    def __init__(self, externals: tuple[int, ...], rows: list[dict[str, Any]]) -> None:
+    """Writes the function. ``rows``: what is known of a tensor, or the class of a node."""
+
+    def __init__(self, externals: tuple[int, ...], rows: list[dict[str, Any] | type]) -> None:
         self._names: dict[str, Any] = {"Tensor": Tensor, "described": described}
+        self._rows = rows
         self._lines = [f"def guard(ids, e):\n if len(e) != {len(externals)}: return None"]
         self._known: set[int] = set()
         self._memories: dict[int, str] = {}
         for i, number in enumerate(externals):
             self._meet(number, f"ids.get(e[{i}])")
         for number, facts in enumerate(rows):
-            self._check(number, facts)
+            if isinstance(facts, dict):
+                self._check(number, facts)
         self._distinct([f"x{number}" for number in range(len(rows))])
         self._distinct(list(self._memories.values()))
         self._lines.append(f" return [{', '.join([f'x{number}' for number in range(len(rows))])}]")
@@ -68,7 +74,11 @@ class _Writer:
             return
         self._known.add(number)
         self._lines.append(f" x{number} = {expression}")
-        self._unless(f"type(x{number}) is not Tensor")
+        row = self._rows[number]
+        if isinstance(row, dict):
+            self._unless(f"type(x{number}) is not Tensor")
+        else:
+            self._unless(f"type(x{number}) is not {self._constant(row)}", f"x{number}.watchers")
 
     def _check(self, number: int, facts: dict[str, Any]) -> None:
         x, s, shown = f"x{number}", f"s{number}", facts["meta"]
@@ -78,7 +88,7 @@ class _Writer:
         conditions = [
             f"{x}.meta is not {known}" if whole else f"described({x}.meta) != {known}",
             f"{x}.array.strides != {self._constant(facts['strides'])}",
-            f"{x}.tangents is not None", f"{s}.poison is not None", f"{x}.history is not None", f"{x}.base is not None",
+            f"{x}.tangents is not None", f"{s}.poison is not None",
             *[f"{x}.{name} is not {self._constant(facts[fact])}" for name, fact in _SAME.items()],
             f"{x}.slot != {self._constant(facts['slot'])}",
         ]  # fmt: skip
@@ -90,11 +100,18 @@ class _Writer:
             first = self._memories.setdefault(facts[name], memory)
             if first != memory:
                 conditions.append(f"{memory} is not {first}")
-        if facts["grad"] < 0:
-            conditions.append(f"{x}.grad is not None")
+        base = facts["base"]
+        found = {"grad": facts["grad"], "_grad_fn": facts["grad_fn"], "base": -1 if base is None else base[0]}
+        absent = [name for name, number in found.items() if number < 0]
+        conditions += [f"{x}.{'history' if name == '_grad_fn' else name} is not None" for name in absent]
+        if base is not None:
+            _, creation, path, seen = base
+            conditions += [f"{x}.creation != {self._constant(creation)}", f"{x}.path != {self._constant(path)}"]
+            conditions.append(f"({x}.seen_version == {s}.version) is not {seen}")
         self._unless(*conditions)
-        if facts["grad"] >= 0:
-            self._meet(facts["grad"], f"{x}.grad")
+        for name, number in found.items():
+            if number >= 0:
+                self._meet(number, f"{x}.{name}")
 
     def _distinct(self, names: list[str]) -> None:
         if len(names) > 1:

@@ -466,10 +466,12 @@ class FrameExecution(PreparedFrame):
     def _payload(self, op: Op, values: list[Any], at: int) -> Array:
         payload: Payload = values[at]
         dtype, shape = values[op.positions["dtype"]], values[op.positions["size"]]
-        if any(n < 0 for n in shape):
+        if shape and min(shape) < 0:
             raise ShapeError(f"size {list(shape)} must not be negative")
         nbytes = math.prod(shape) * dtype.itemsize
-        self.session.engine.account.check(nbytes, f"an upload of shape {list(shape)}")
+        account = self.session.engine.account
+        if not account.fits(nbytes):
+            account.check(nbytes, f"an upload of shape {list(shape)}")
         if payload.buffer is not None:
             if not 0 <= payload.buffer < len(self.buffers):
                 raise MalformedFrame(f"the frame has {len(self.buffers)} buffers and no buffer {payload.buffer}")
@@ -480,7 +482,7 @@ class FrameExecution(PreparedFrame):
             return from_json(payload.values, dtype, shape)
         if len(data) != nbytes:
             raise ShapeError(f"{dtype.name} of shape {list(shape)} needs {nbytes} bytes, but got {len(data)}")
-        array = np.frombuffer(data, native(dtype)).reshape(shape)
+        array: Array = np.ndarray(shape, native(dtype), data)
         # An upload owns its memory. A buffer is a slice of the message, which must not be modified or kept alive.
         return array if payload.upload is not None else array.copy()
 
