@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import threading
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,15 @@ def several(x, w) -> Any:
     ]
 
 
+def receivers(x, w) -> Any:
+    """Whichever operands receive gradients: what a derivative keeps depends on some of them."""
+    found = []
+    rows = gw.select(x, 0, 0), gw.select(w, 0, 0)
+    for a, b, c in product((x, w), (x, w), rows):
+        found += [F.linear(a, b, c), gw.addcmul(a, b, c), gw.lerp(a, b, c), gw.addmm(c, a, b)]
+    return found
+
+
 def without_gradients(x, w) -> Any:
     with gw.no_grad():
         first = [x * w, w.relu(), w.view(9)]
@@ -110,8 +120,8 @@ def several_results(x, w) -> Any:
 
 
 PROGRAMS = [
-    several_results, pairs, singles, views, views_without_history, gradients, several, without_gradients, defaults,
-    integers, optimizer_steps,
+    several_results, pairs, singles, views, views_without_history, gradients, several, receivers, without_gradients,
+    defaults, integers, optimizer_steps,
 ]  # fmt: skip
 
 

@@ -35,6 +35,9 @@ from .signatures import Signature
 NOT_APPLICABLE: Final = object()
 """What the fast path returns where it cannot be taken after all."""
 
+MOST_RECEIVERS: Final = 3
+"""Operands that may receive a gradient, of which the source has a branch for each combination that matters."""
+
 NAMES: Final[dict[str, Any]] = {
     "INSIDE": INSIDE, "KEPT": KEPT, "NOBODY": NOBODY, "NOT_APPLICABLE": NOT_APPLICABLE,
     "Node": Node, "Tensor": Tensor, "edge_of": edge_of, "getframe": _getframe, "new": object.__new__,
@@ -175,6 +178,16 @@ def source_of(signature: Signature, values: Sequence[Any]) -> str:
     return "\n".join(_Source(signature, values).lines) + "\n"
 
 
+def _without_difference(places: dict[tuple[bool, ...], Places]) -> dict[tuple[bool, ...], Places]:
+    """What a derivative keeps by which operands receive a gradient, as far as that makes a difference: a bias does not.
+    Ways with more receivers stay before those with fewer."""
+    for at in range(len(next(iter(places)))):
+        without = {way: (*way[:at], False, *way[at + 1 :]) for way in places}
+        if all(places.get(other, places[way]) == places[way] for way, other in without.items()):
+            places = {without[way]: found for way, found in places.items()}
+    return places
+
+
 class _Source:
     """The lines of one function. ``a0``, ``a1``, ... are the values of a call, with those of lists copied."""
 
@@ -205,14 +218,15 @@ class _Source:
         found: dict[tuple[bool, ...], Places]
         if keeping.whole is not None:
             found = {(): keeping.whole}
-        elif sum(receive) > 2 or any(i in signature.lists for i in signature.differentiable):
+        elif sum(receive) > MOST_RECEIVERS or any(i in signature.lists for i in signature.differentiable):
             return None
         else:
             ways = [way for way in product(*[(True, False) if one else (False,) for one in receive]) if any(way)]
             edges = [tuple([one or None for one in way]) for way in ways]
             found = {way: keeping.places(edge, signature.recipe) for way, edge in zip(ways, edges, strict=True)}
+            found = _without_difference(found)
             if len(set(found.values())) == 1:
-                found = {(): found[ways[0]]}
+                found = {(): next(iter(found.values()))}
         operands = {at for places in found.values() for at in places[0]}
         results = {places[1] for places in found.values()}
         return None if operands & {*signature.lists} or len(results) > 1 else found
@@ -268,7 +282,7 @@ class _Source:
             if way:
                 receivers = zip(way, self._signature.differentiable, strict=True)
                 asked = " and ".join(f"e{i} is not None" for one, i in receivers if one)
-                self._add(f"{'elif' if at else 'if'} {asked}:", 3)
+                self._add(f"{'elif' if at else 'if'} {asked}:" if asked else "else:", 3)
                 depth = 4
             self._add(f"saved = {self._saved(operands, depth)}", depth)
 

@@ -188,6 +188,11 @@ def learn(key: Any, entry: OpBinding, recipe: RecordedCall, record: Recorder) ->
     alone = type(key[1]) is Meta and op.required < 2 and key[2:].count(_DEFAULT) == len(key) - 2
     if alone and not op.control and not entry.placed:
         entry.singles[key[1]] = signature
+    given = [part for part in key[1:] if part is not _DEFAULT]
+    if len(given) in (2, 3) and all(type(part) is Meta for part in given) and not op.control and not entry.placed:
+        metas = tuple(given)
+        if key[1:] == (*metas, *[_DEFAULT] * (len(key) - 1 - len(metas))) and not any(entry.ways[: len(metas)]):
+            entry.several[metas] = signature
 
 
 def forget() -> None:
@@ -195,3 +200,4 @@ def forget() -> None:
     _signatures.clear()
     for entry in ENTRIES.values():
         entry.singles.clear()
+        entry.several.clear()

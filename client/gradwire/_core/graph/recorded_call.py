@@ -44,6 +44,7 @@ class OpBinding:
         defaults: of the parameters.
         placed: whether the op makes a tensor that the default device decides about.
         singles: what is known of calls with a tensor alone, by its meta.
+        several: the same of calls with two or three tensors alone, by their metas.
     """
 
     tensors: tuple[int, ...]
@@ -59,6 +60,7 @@ class OpBinding:
     def __init__(self, op: Op) -> None:
         self.op = op
         self.singles: dict[Meta, Any] = {}
+        self.several: dict[tuple[Meta, ...], Any] = {}
 
     if not TYPE_CHECKING:  # it knows the names above, and no others
 

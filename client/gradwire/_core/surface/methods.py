@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, DTypeError, ShapeError
+from gradwire_protocol.meta import Meta
 from gradwire_protocol.out import Out
 from gradwire_protocol.table import TABLE, Op
 
@@ -28,6 +29,7 @@ from ..dispatch.dispatch import call, run
 from ..dispatch.fast_path import NOT_APPLICABLE
 from ..dispatch.out_argument import accepts_out, computed_in, into
 from ..dispatch.overrides import PUBLIC, left_to_others, register_maker
+from ..dispatch.signatures import Signature
 from ..graph.forward_levels import OPEN
 from ..graph.recorded_call import entry_of
 from ..tensor.tensor import Tensor
@@ -35,6 +37,20 @@ from .argument_aliases import by_numpy_names, has_older_method, respelled
 from .creation import place
 from .generator import drawing_from
 from .op_help import doc_of, signature_of
+
+
+def recorded_again(several: Mapping[tuple[Meta, ...], Signature], args: tuple[Any, ...]) -> Any:
+    """What a call with two or three tensors alone makes, by the fast path."""
+    if not 1 < len(args) < 4:
+        return NOT_APPLICABLE
+    for x in args:
+        if not isinstance(x, Tensor):
+            return NOT_APPLICABLE
+    session, key = args[0]._session, MODES.key
+    signature = several.get(tuple([x._meta for x in args]))
+    if signature is None or session.lock.ready != key or OPEN:
+        return NOT_APPLICABLE
+    return signature.record(signature, session, key, *args)
 
 
 def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
@@ -45,7 +61,7 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
     """
     entry = entry_of(op)
     bind = op.bind_written
-    singles = entry.singles
+    singles, several = entry.singles, entry.several
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if not kwargs:
@@ -58,6 +74,8 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
                         made = signature.record(signature, session, key, x)
                         if made is not NOT_APPLICABLE:
                             return made
+            elif several and (made := recorded_again(several, args)) is not NOT_APPLICABLE:
+                return made
         else:
             if "input" in kwargs and op.params and op.params[0].name == "self":
                 kwargs["self"] = kwargs.pop("input")
