@@ -102,7 +102,8 @@ def recording() -> Iterator[tuple[Recording, Session]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gradwire._core.wire.link.Connection", connect)
-        patch.setattr("gradwire.Session._send_quietly", lambda self: None)  # frames end where the program says
+        patch.setattr("gradwire.Session._send_quietly", lambda self: None)  # frames end where the program says,
+        patch.setattr("gradwire._core.session.pieces.FIRST", sys.maxsize)  # also those that it sends for the first time
         client = Client("http://127.0.0.1:9", "recorded", None)
         patch.setattr("gradwire._core.session.current_session._current", client)
         yield made, engine
