@@ -6,7 +6,7 @@ key is equal for two frames when the tape would run the same instructions for bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import Any, Final, NamedTuple
 
 from gradwire_protocol.meta import Meta
@@ -24,6 +24,9 @@ FACTS: Final = (
     "grad_dtype", "grad", "grad_fn", "base",
 )  # fmt: skip
 """Of a tensor, as the key has them. Memory is numbered, as objects are; what is not there has -1 or ``None``."""
+
+
+OUTDATED: Final = "what backward needs was written to"
 
 
 class Unplannable(Exception):
@@ -48,6 +51,7 @@ def look(tensors: list[Tensor], deep: bool) -> Found:
     memories: dict[int, int] = {}
     key: list[Any] = []
     nodes: list[Any] = []
+    outs: dict[int, Hashable] = {}
 
     def number(thing: object) -> int:
         found = at.get(id(thing))
@@ -62,15 +66,15 @@ def look(tensors: list[Tensor], deep: bool) -> Found:
         if kind is Tensor:
             if thing.tangents is not None:
                 raise Unplannable("a tensor has tangents")
-            shown, storage, base = thing.meta, thing.storage, thing.base
+            shown, storage, base, history = thing.meta, thing.storage, thing.base, thing.history
             if storage.poison is not None:
                 raise Unplannable("a tensor is poisoned")
             memory = memories.setdefault(id(storage), len(memories))
             shared = memories.setdefault(id(storage.array), len(memories))
-            grad, node = thing.grad, thing._grad_fn
+            grad, node = thing.grad, thing._grad_fn if type(history) is tuple else history
             key.append((
-                described(shown), thing.array.strides, memory, shared,
-                None if is_part(thing) else thing.offset,
+                shown if shown.numel > 1 else described(shown), thing.array.strides, memory, shared,
+                thing.offset if storage.nbytes == shown.nbytes else None,  # see is_part
                 thing.requires_grad_flag, thing.retains_grad, thing.inference, thing.slot, thing.grad_dtype,
                 -1 if grad is None else number(grad),
                 -1 if node is None else number(node),
@@ -86,14 +90,28 @@ def look(tensors: list[Tensor], deep: bool) -> Found:
             key.append((kind, number(thing.leaf)))
         elif kind is Node:
             nodes.append(thing)
-            key.append((
-                thing.row, thing.name,
-                tuple([None if e is None else (number(e[0]), e[1]) for e in thing.edges]),
-                tuple([described(out) for out in thing.outs]),
-                tuple([constant(value) for value in thing.values]) if not thing.row.passed_on else _arguments(thing),
-                None if thing.saved is None else tuple([(n, _kept(e, number)) for n, e in _saved(thing)]),
-                _watched(thing, number),
-            ))  # fmt: skip
+            row, made = thing.row, thing.outs
+            data = passed_on(thing) if row.passed_on else ()
+            facts: list[Any] = [thing.name]
+            for edge in thing.edges:
+                facts += (None,) if edge is None else (number(edge[0]), edge[1])
+            shown = outs.get(id(made))  # a plan's nodes share them
+            if shown is None:
+                shown = outs[id(made)] = tuple([described(out) for out in made])
+            facts += (shown, *[constant(value) for value in thing.values])
+            for i in data:
+                facts[i - len(thing.values)] = type(thing.values[i])
+            facts.append(thing.saved is None)
+            for name, entry in (thing.saved or {}).items():
+                if type(entry) is SavedTensor:
+                    if entry.tensor.storage.version != entry.version:
+                        raise Unplannable(OUTDATED)
+                    facts += (name, number(entry.tensor), entry.slot, entry.is_result)
+                else:
+                    is_data = data and row.op.positions.get(name) in data
+                    facts += (name, type(entry) if is_data else _kept(entry, number))
+            facts.append(_watched(thing, number) if thing.watchers else None)
+            key.append((row, tuple(facts)))  # of another length than what is known of a tensor
         elif kind is CopySlices:
             nodes.append(thing)
             key.append((
@@ -146,26 +164,11 @@ def passed_on(node: Node) -> list[int]:
     return found
 
 
-def _arguments(node: Node) -> Hashable:
-    """The arguments of a node's op; only the types of numbers that are data."""
-    data = passed_on(node)
-    return tuple([type(v) if at in data else constant(v) for at, v in enumerate(node.values)])
-
-
-def _saved(node: Node) -> Iterable[tuple[str, Any]]:
-    """What a node keeps, by name; only the types of numbers that are data."""
-    saved = node.saved or {}
-    if not saved or not node.row.passed_on:
-        return saved.items()
-    names = [node.row.op.params[at].name for at in passed_on(node)]
-    return [(name, type(entry) if name in names else entry) for name, entry in saved.items()]
-
-
 def _kept(entry: Any, number: Callable[[object], int]) -> Hashable:
     kind = type(entry)
     if kind is SavedTensor:
         if entry.tensor.storage.version != entry.version:
-            raise Unplannable("what backward needs was written to")
+            raise Unplannable(OUTDATED)
         return number(entry.tensor), entry.slot, entry.is_result
     if kind is list:
         return tuple([_kept(e, number) for e in entry])
