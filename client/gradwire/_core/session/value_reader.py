@@ -161,7 +161,7 @@ class ValueReader:
         native = NUMPY_DTYPES[dtypes.BY_NAME[value.dtype]]
         data = answer.buffers[value.buffer]
         # What came inside a message is a read-only slice of it; what came in chunks is a buffer of its own.
-        return np.frombuffer(bytearray(data) if data.readonly else data, native).reshape(value.shape)
+        return np.ndarray(value.shape, native, bytearray(data) if data.readonly else data)
 
     def _raise_first(self, last: Answer) -> None:
         failed = self._link.failed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +22,9 @@ CHUNK_BYTES: Final = 2 << 20
 STRUCTURES_REMEMBERED: Final = 128
 STRUCTURES_LOST: Final = 4096
 """Structures for which the reason for sending them again is kept."""
+HASHES_REMEMBERED: Final = 256
+REMEMBERED_BYTES: Final = 4096
+"""Structures up to this size are looked up instead of hashed again: most frames of a program are like others."""
 HASHED_BYTES: Final = 64
 """A structure up to this size is always sent in full: a hash would save little."""
 
@@ -29,9 +33,14 @@ _EMPTY: Final = envelope.encode_part(StructureMessage(ops=[]))
 _NOTHING: Final = Frame().structure
 
 
+_hash_of_known: Final = lru_cache(HASHES_REMEMBERED)(structure_hash)
+
+
 def hash_of(structure: bytes) -> bytes:
     """The hash of a structure; empty for a small one, which is always sent in full."""
-    return structure_hash(structure) if len(structure) > HASHED_BYTES else b""
+    if len(structure) <= HASHED_BYTES:
+        return b""
+    return (_hash_of_known if len(structure) <= REMEMBERED_BYTES else structure_hash)(structure)
 
 
 class FrameEncoder:
