@@ -5,10 +5,11 @@ row. It takes the NumPy kernel's arguments and returns ``NotImplemented`` where 
 calls NumPy's.
 
 * Nobody waits. :mod:`.toolchain` lets a child process of low priority fill a cache on disk (a minute or two, once per
-  version and processor), then a thread loads it (a second or two). Until then, and always where Numba is missing or a
-  kernel does not compile, sessions run on NumPy, and the log has one line about it. The cache has a folder per
-  versions, processor and shared sources, and below it one per module's source digest. It holds code, so a folder that
-  other users can write to is not used.
+  version and processor), then a thread gets ready to load it (half a second). Until then, and always where Numba is
+  missing or a kernel does not compile, sessions run on NumPy, and the log has one line about it. A kernel is loaded at
+  its first call (:mod:`.later`), by its object code alone (:mod:`.object_code`). The cache has a folder per versions,
+  processor and shared sources, and below it one per module's source digest. It holds code, so a folder that other
+  users can write to is not used.
 * Bits. Compiled kernels round differently from NumPy's, so a session switches between two frames, by an event in its
   journal and its snapshots (``docs/durability.md``). Casts of half precision are exactly NumPy's and need no event.
 * Threads. A kernel works on a range without the interpreter lock. :mod:`.threads` owns the threads beside the

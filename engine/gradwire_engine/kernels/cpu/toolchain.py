@@ -50,7 +50,7 @@ SAID_CHARACTERS: Final = 1000
 """Of what a child that failed said: the end of it is in the log."""
 
 _STAMP: Final = "complete"
-_APART: Final = ("__init__.py", "later.py", "toolchain.py", "threads.py")
+_APART: Final = ("__init__.py", "later.py", "object_code.py", "toolchain.py", "threads.py")
 """Sources here that no machine code is made of."""
 
 _HERE: Final = Path(__file__).resolve().parent
@@ -172,12 +172,13 @@ def _digest() -> str:
 
     Numba keeps machine code by the path of its source, so another installation finds none of it.
     """
+    import llvmlite
     import llvmlite.binding
     import numba
 
     features = llvmlite.binding.get_host_cpu_features().flatten()
     processor = llvmlite.binding.get_host_cpu_name()
-    facts = [numba.__version__, platform.python_version(), processor, features, str(_HERE)]
+    facts = [numba.__version__, llvmlite.__version__, platform.python_version(), processor, features, str(_HERE)]
     found = hashlib.sha256("\n".join(facts).encode())
     for path in sorted(_HERE.glob("*.py")):
         if path.name not in _APART:
@@ -328,7 +329,13 @@ def _fill_module(folder: Path, name: str, waits: bool) -> None:
         except BlockingIOError:
             return
         if not complete.exists():
-            _import(folder, name)
+            from . import object_code
+
+            # What another process began is compiled again: Numba does not give the object code of what it has loaded.
+            shutil.rmtree(complete.parent, ignore_errors=True)
+            with object_code.noting() as compiled:
+                _import(folder, name)
+            object_code.keep(complete.parent, compiled)
             complete.touch()
 
 

@@ -6,7 +6,9 @@ memory as they like. Large arrays are left to kernels, for several threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
@@ -14,8 +16,8 @@ from numba import float32, float64, vectorize
 
 from ....autograd.registry import bind_layout, compiled
 from ....runtime.arrays import Array, Namespace, Native
-from .. import threads
-from ..later import LoadedLater, later, loaded
+from .. import object_code, threads
+from ..later import LoadedLater, later, loaded, object_file
 from ..native import BLOCK, Count, Double, Element, In1, Out1, blocks, in_memory, native
 
 LARGE: Final = 1 << 15
@@ -33,17 +35,24 @@ def _loop(operands: int) -> Callable[[Callable[..., Any]], Loop]:
     def compile_(function: Callable[..., Any]) -> Loop:
         signatures = {np.dtype(T.name): T(*[T] * operands) for T in (float32, float64)}
 
-        def make(chosen: list[Any]) -> Loop:
+        file = object_file(function)
+
+        def make(dtypes: Sequence[Native | None]) -> Loop:
+            chosen = [signatures[cast(Native, dtype)] for dtype in dtypes]
             made: Any = vectorize(chosen, nopython=True, cache=True)(function)  # type: ignore[no-untyped-call]
+            for dtype, signature in zip(dtypes, chosen, strict=True):
+                object_code.note(file(dtype), partial(object_code.loop_of, made, signature))
             loop: Loop = getattr(made, "ufunc", made)  # Numba's own look at the operands takes as long as the loop
+            return loop
+
+        def from_object(path: Path, dtype: Native | None) -> Loop:
+            loop: Loop = object_code.ufunc(path, function, cast(Native, dtype), operands)
             return loop
 
         place = later()
         if place is None:
-            return make(list(signatures.values()))
-        return LoadedLater(
-            function, lambda dtypes: make([signatures[cast(Native, d)] for d in dtypes]), [*signatures], 0, place
-        )
+            return make(list(signatures))
+        return LoadedLater(function, make, list(signatures), 0, place, file, from_object)
 
     return compile_
 

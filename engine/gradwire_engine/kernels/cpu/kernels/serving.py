@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from ....runtime.arrays import Array
 from .. import ranges, threads
+from ..later import now_or_later
 
 _BOARD: Final = types.Array(types.int64, 1, "C")
 
-_of_board = [types.void(_BOARD)]
-_prepare: Any = njit(_of_board, cache=True)(ranges.prepare)
-_dismiss: Any = njit(_of_board, cache=True, nogil=True)(ranges.dismiss)
-_serve: Any = njit([types.void(_BOARD, types.int64)], cache=True, nogil=True)(ranges.serve)
+_of_board: Final = types.void(_BOARD)
+_prepare: Any = now_or_later(ranges.prepare, {None: _of_board}, None)
+_dismiss: Any = now_or_later(ranges.dismiss, {None: _of_board}, None, nogil=True)
+_serve: Any = now_or_later(ranges.serve, {None: types.void(_BOARD, types.int64)}, None, nogil=True)
 
 
 def new_board() -> Array:
