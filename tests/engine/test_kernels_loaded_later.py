@@ -97,18 +97,18 @@ def test_machine_code_comes_at_the_first_call(cache: str, tmp_path: Path) -> Non
 
 
 TRIED = """
-import json, pathlib, pickle, sys
+import json, msgspec, pathlib, sys
 import gradwire_engine.ops
 from gradwire_engine.kernels.cpu import object_code, toolchain
 
 code = next(toolchain._cache_folder(None).glob("softmax-*/objects/*")).read_bytes()
-found = pickle.loads(code)
+found = msgspec.msgpack.decode(code, type=object_code.Code)
 place = pathlib.Path(sys.argv[1])
 place.mkdir()
 object_code.keep(place, [object_code.Compiled("right", lambda: found)])
 right = object_code.kept(place)
 (place / "objects").rename(place / "others")
-object_code.keep(place, [object_code.Compiled("wrong", lambda: found._replace(entry="nowhere"))])
+object_code.keep(place, [object_code.Compiled("wrong", lambda: msgspec.structs.replace(found, entry="nowhere"))])
 print(json.dumps({"right": right is not None, "wrong": object_code.kept(place) is not None,
                   "left": sorted(path.name for path in place.iterdir())}))
 """

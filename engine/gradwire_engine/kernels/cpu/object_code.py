@@ -15,16 +15,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pickle
 import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import llvmlite.binding
+import msgspec
 import numba
 import numpy as np
 from numba.core.typing.templates import Signature
@@ -34,20 +35,37 @@ Kernel = Callable[..., Any]
 _FOLDER: Final = "objects"
 
 
-class Code(NamedTuple):
+class EnvironmentFacts(msgspec.Struct, array_like=True, frozen=True):
+    """An environment: an object of Numba that machine code has a pointer to.
+
+    Attributes:
+        module: whose globals it has.
+        name: of the pointer in the code.
+        dtypes: the names of its constants, which are dtypes.
+    """
+
+    module: str
+    name: str
+    dtypes: tuple[str, ...]
+
+
+class Code(msgspec.Struct, array_like=True, frozen=True):
     """What is in a file.
 
     Attributes:
         data: an object file.
         entry: its function that is called.
-        environments: objects of Numba that the code has pointers to, the entry's own first.
+        environments: what the code has pointers to, the entry's own first.
         called: object files of functions that it calls.
     """
 
     data: bytes
     entry: str
-    environments: Sequence[Any]
-    called: Sequence[bytes] = ()
+    environments: tuple[EnvironmentFacts, ...]
+    called: tuple[bytes, ...] = ()
+
+
+_decoder: Final = msgspec.msgpack.Decoder(Code)
 
 
 class Compiled(NamedTuple):
@@ -92,7 +110,14 @@ def code_of(result: Any) -> Code:
         raise ValueError(f"{description.qualname} needs more than its object code")
     # An environment without constants is not looked at: nothing in it is needed.
     environments = [own, *(each for each in others if each.consts and each is not own)]
-    return Code(data, description.llvm_cpython_wrapper_name, environments)
+    return Code(data, description.llvm_cpython_wrapper_name, tuple([_facts(each) for each in environments]))
+
+
+def _facts(environment: Any) -> EnvironmentFacts:
+    module, constants, name = environment.globals["__name__"], environment.consts, environment.env_name
+    if not all(isinstance(constant, np.dtype) for constant in constants):
+        raise ValueError(f"{name} has constants that are not dtypes")
+    return EnvironmentFacts(module, name, tuple([constant.str for constant in constants]))
 
 
 def loop_of(ufunc: Any, signature: Signature) -> Code:
@@ -105,7 +130,7 @@ def loop_of(ufunc: Any, signature: Signature) -> Code:
     built = build(result.library, context, description.llvm_func_name, signature, False, result)
     data = context.codegen()._tm.emit_object(built.library._final_module)
     (_, _, (function, _)), *_ = result._reduce()
-    return Code(data, built.name, [result.environment], [function])
+    return Code(data, built.name, (_facts(result.environment),), (function,))
 
 
 def keep(place: Path, compiled: Sequence[Compiled]) -> None:
@@ -115,7 +140,7 @@ def keep(place: Path, compiled: Sequence[Compiled]) -> None:
     made.mkdir(parents=True)
     try:
         for key, code in compiled:
-            (made / key).write_bytes(pickle.dumps(code()))
+            (made / key).write_bytes(msgspec.msgpack.encode(code()))
         if _can_be_placed(made):
             made.rename(place / _FOLDER)
     except Exception:  # another Numba: its own way remains
@@ -159,10 +184,10 @@ def dispatcher(file: Path, function: Kernel, signature: Signature, options: dict
     from numba.core.compiler import compile_result
 
     result: Any = compile_result
-    code, address = _placed(file)
-    own = code.environments[0]
+    address, environments = _placed(file)
+    own = environments[0]
     module = sys.modules[function.__module__]
-    name, keeps = function.__name__, (_engine, code.environments)
+    name, keeps = function.__name__, (_engine, environments)
     entry = _dynfunc.make_function(module, name, f"compiled {name}", address, own, keeps)
     made = numba.njit(**options)(function)
     made.add_overload(result(entry_point=entry, signature=signature, objectmode=False, environment=own))
@@ -178,31 +203,46 @@ def ufunc(file: Path, function: Kernel, dtype: np.dtype[Any], operands: int) -> 
     """
     from numba.np.ufunc import _internal  # type: ignore[attr-defined]
 
-    code, address = _placed(file)
-    name, keeps = function.__name__, [(_engine, code.environments)]
+    address, environments = _placed(file)
+    name, keeps = function.__name__, [(_engine, environments)]
     dtypes = [dtype.num] * (operands + 1)
     return _internal.fromfunc(
         name, f"compiled {name}", [address], [dtypes], operands, 1, [None], keeps, _internal.PyUFunc_None
     )
 
 
-def _placed(file: Path) -> tuple[Code, int]:
-    """A file's code in memory, and the address of its entry."""
+def _placed(file: Path) -> tuple[int, list[Any]]:
+    """Place a file's code in memory. Returns the address of its entry, and the environments."""
     global _engine
     if _engine is None:
         _engine = _new_engine()
-    code: Code = pickle.loads(file.read_bytes())  # noqa: S301  (the folder holds code, and only this user writes to it)
+    code = _decoder.decode(file.read_bytes())
     for data in (*code.called, code.data):
         _engine.add_object_file(llvmlite.binding.ObjectFileRef.from_data(data))
     _engine.finalize_object()
     address = _engine.get_function_address(code.entry)
     if not address:
         raise LookupError(code.entry)
-    for environment in code.environments:
-        place = _engine.get_global_value_address(environment.env_name)
+    environments = []
+    for facts in code.environments:
+        environment = _environment(facts)
+        environments.append(environment)
+        place = _engine.get_global_value_address(facts.name)
         if place:
             ctypes.c_void_p.from_address(place).value = id(environment)
-    return code, int(address)
+    return int(address), environments
+
+
+def _environment(facts: EnvironmentFacts) -> Any:
+    from numba.core.environment import Environment, lookup_environment
+
+    find: Any = lookup_environment
+    found = find(facts.name)
+    if found is None:
+        found = Environment(import_module(facts.module).__dict__)
+        found.consts[:] = [np.dtype(name) for name in facts.dtypes]
+        found.env_name = facts.name
+    return found
 
 
 def _new_engine() -> Any:
