@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import gradwire
+from gradwire._core.context.modes import MODES
 from gradwire._core.session.frame_builder import OPS_PER_FRAME
 from gradwire._core.session.pieces import FIRST, PATIENCE
 
@@ -95,17 +96,13 @@ def test_a_failure_in_an_early_piece_is_met_by_the_read_and_names_its_line(sizes
     assert (gradwire.ones(2) + 1).tolist() == [2.0, 2.0]
 
 
-def test_a_function_that_is_compiled_is_recorded_as_one_frame(alone):
-    @gradwire.compile
-    def many(x):
-        for _ in range(3 * FIRST):
-            x = x * 1.5 - x
-        return x
-
+def test_while_a_function_is_recorded_to_be_replayed_it_is_not_cut(alone, monkeypatch):
     x = gradwire.ones(2)
     x.tolist()
-    with alone.lock:
-        while not many.stats()["recorded"]:
-            before = alone.frames
-            many(x)
-        assert alone.frames == before + 1
+    before = alone.frames
+    with monkeypatch.context() as recording:
+        recording.setattr(MODES, "capture", object())
+        for _ in range(3 * FIRST):
+            x = x + 1
+        assert alone.frames == before
+    assert x.tolist() == [3 * FIRST + 1] * 2
