@@ -12,7 +12,8 @@ from gradwire_engine.kernels.cpu import threads
 from gradwire_engine.plans import expressions, fusion
 from gradwire_engine.runtime.arithmetic import BY_THREADS
 from tests.engine.compiled_kernels import kernels
-from tests.engine.test_plans import recorded, repeated
+from tests.engine.recordings import record
+from tests.engine.test_plans import repeated
 from tests.engine.test_plans import same as same_as_on_the_tape
 
 __all__ = ["kernels"]
@@ -84,5 +85,5 @@ def test_plans_call_them_for_large_arrays_and_leave_the_bits_of_the_tape(monkeyp
         made.sum().backward()
         (made + x.grad).sum().item()
 
-    same_as_on_the_tape(recorded(repeated(step)))
+    same_as_on_the_tape(record(repeated(step)))
     assert set(called) == set(NAMES)

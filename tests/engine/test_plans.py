@@ -15,7 +15,7 @@ from gradwire_engine.session.session import Session
 from gradwire_engine.snapshot import take
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import Reply
-from tests.engine.recordings import Recording, little_to_collect, new_session, recording
+from tests.engine.recordings import Recording, little_to_collect, new_session, record, recording
 from tests.shadowed.plans import ShadowPlans
 
 nn, functional = torch.nn, torch.nn.functional
@@ -27,12 +27,6 @@ OFTEN = 6
 def quick_collections():
     with little_to_collect():
         yield
-
-
-def recorded(program) -> Recording:
-    with recording() as (made, _):
-        program()
-    return made
 
 
 def applied(made: Recording, plans: Plans | None) -> tuple[list[bytes], Session]:
@@ -279,7 +273,7 @@ def seeded(program):
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
 def test_a_loop_runs_by_plans_as_it_does_on_the_tape(program):
-    reasons = same(recorded(seeded(program)), hits=OFTEN - 3)
+    reasons = same(record(seeded(program)), hits=OFTEN - 3)
     unplannable = {reason for reason in reasons if reason.startswith("unplannable")}
     assert unplannable <= {"unplannable: op manual_seed"}
 
@@ -385,7 +379,7 @@ def random_program(seed: int):
 @pytest.mark.filterwarnings("ignore:backward.create_graph=True")
 @pytest.mark.parametrize("seed", range(16))
 def test_a_random_program_runs_by_plans_as_it_does_on_the_tape(seed):
-    made = recorded(random_program(seed))
+    made = record(random_program(seed))
     same(made, hits=0)
     session = new_session()
     plans = session.plans = ShadowPlans()
@@ -417,7 +411,7 @@ def test_a_spent_graph_that_a_plan_folded_counts_goes_and_is_there_as_on_the_tap
             (x.detach() * 1).tolist()
         (loss * (x + 2).sum()).item()
 
-    made = recorded(program)
+    made = record(program)
     same(made, hits=5)
     tape, by_plans = new_session(), new_session()
     tape.plans, by_plans.plans = None, Plans()
@@ -444,7 +438,7 @@ def test_a_batch_of_another_size_is_another_variant():
             model.weight.grad.tolist()
             model.zero_grad()
 
-    same(recorded(program), hits=4)
+    same(record(program), hits=4)
 
 
 def test_a_leaf_that_stops_requiring_grad_is_noticed():
@@ -456,7 +450,7 @@ def test_a_leaf_that_stops_requiring_grad_is_noticed():
             weight.grad.tolist()
             frozen.grad = weight.grad = None
 
-    same(recorded(program), hits=4)
+    same(record(program), hits=4)
 
 
 def test_a_number_that_a_derivative_computes_with_must_be_the_same():
@@ -467,7 +461,7 @@ def test_a_number_that_a_derivative_computes_with_must_be_the_same():
             (x ** (2 + number % 2)).sum().backward()
             x.grad.tolist()
 
-    reasons = same(recorded(program), hits=2)
+    reasons = same(record(program), hits=2)
     assert reasons["guard: a number"] >= 1
 
 
@@ -480,7 +474,7 @@ def test_tensors_that_come_to_share_memory_are_noticed():
             y.mul_(1.5)
             (x + y).tolist()
 
-    same(recorded(program), hits=1)
+    same(record(program), hits=1)
 
 
 # What fails
@@ -507,7 +501,7 @@ def test_a_record_that_fails_in_a_plan_fails_as_on_the_tape(accumulating):
         [p.tolist() for p in model.parameters()]
         model[1].running_mean.tolist()
 
-    made = recorded(program)
+    made = record(program)
     reasons = same(made)
     assert reasons["failed"] == 1
 
@@ -522,7 +516,7 @@ def test_a_plan_that_fails_behind_the_point_of_no_return_poisons_what_it_wrote()
             optimizer.zero_grad()
         weight.tolist()
 
-    made = recorded(program)
+    made = record(program)
     session = new_session()
     plans = session.plans = Plans()
     codes, values = [], []
@@ -563,70 +557,15 @@ def test_plans_are_bounded(monkeypatch):
                 x.grad = None
 
     plans = Plans()
-    applied(recorded(program), plans)
+    applied(record(program), plans)
     assert len(plans.entries) <= 5
     assert plans.describe()["instructions"] <= 60
 
 
-def test_numbers_that_never_repeat_are_not_captured_for_ever():
-    def program() -> None:
-        x = torch.rand(3, requires_grad=True)
-        for number in range(60):
-            x.grad = None
-            (x ** (2.5 + number)).sum().backward()
-            x.grad.tolist()
-
-    plans = Plans()
-    applied(recorded(program), plans)
-    assert plans.statistics.captured <= 12
-
-
-def test_a_graph_of_earlier_frames_that_never_repeats_is_not_captured():
-    """The last frame of an episode has the same records each time, and goes through a graph of its own."""
-
-    def program() -> None:
-        x = torch.randn(3, requires_grad=True)
-        for number in range(24):
-            y = x
-            for bit in range(5):
-                y = y.tanh() if number >> bit & 1 else y.sin()
-            y.tolist()
-            x.grad = None
-            y.sum().backward()
-            x.grad.tolist()
-
-    plans = Plans()
-    applied(recorded(program), plans)
-    deep = [entry for entry in plans.entries.values() if entry.deep]
-    assert deep
-    assert not any(entry.plans for entry in deep)
-    assert plans.statistics.reasons["first sight of the graph behind it"] >= 20
-
-
 def test_a_session_tells_what_became_of_its_frames():
-    _, session = applied(recorded(seeded(perceptron)), Plans())
+    _, session = applied(record(seeded(perceptron)), Plans())
     told = session.plan_stats()
     assert told["on"]
     assert told["hits"] >= OFTEN - 3
     assert told["reasons"]["captured"] <= told["captured"]
     assert told["misses"] == sum(told["reasons"].values())
-
-
-def test_what_comes_again_after_many_others_is_captured_at_the_third_time() -> None:
-    """A program that runs twice as a whole does not pay for plans that nothing runs by."""
-    sizes = range(2, cache.SOON + 8)
-
-    def program(times: int):
-        def run() -> None:
-            for _ in range(times):
-                for size in sizes:
-                    (torch.ones(size) * 2).sum().item()
-
-        return run
-
-    counts = []
-    for times in (2, 3, 4):
-        plans = Plans()
-        applied(recorded(program(times)), plans)
-        counts.append((plans.statistics.captured, plans.statistics.hits))
-    assert counts == [(0, 0), (len(sizes), 0), (len(sizes), len(sizes))]

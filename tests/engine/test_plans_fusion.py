@@ -17,8 +17,8 @@ from gradwire_engine.plans.program import At
 from gradwire_engine.runtime.fusing import MACHINES, Layout, Run, RunStep, order_of, walk
 from gradwire_engine.session.session import Session
 from tests.engine.compiled_kernels import kernels
-from tests.engine.recordings import SEED
-from tests.engine.test_plans import recorded, repeated, same, training
+from tests.engine.recordings import SEED, record
+from tests.engine.test_plans import repeated, same, training
 
 __all__ = ["kernels"]
 
@@ -274,7 +274,7 @@ def double(number: int) -> None:
 @pytest.mark.parametrize("most", [1, 2])
 def test_plans_fuse_runs_and_leave_the_session_of_the_tape(step: Any, most: int, runs: list[Run]) -> None:
     threads.use_threads(most)
-    same(recorded(repeated(step)))
+    same(record(repeated(step)))
     assert any(len(run.steps) > 1 for run in runs)
 
 
@@ -292,7 +292,7 @@ def physics() -> None:
 
 
 def test_a_step_of_training_is_the_same(runs: list[Run]) -> None:
-    same(recorded(physics))
+    same(record(physics))
     assert max(len(run.steps) for run in runs) > 4
 
 
@@ -320,7 +320,7 @@ def test_random_programs_are_the_same(seed: int, runs: list[Run]) -> None:
             total.backward()
             made[0].grad.tolist(), made[-1].tolist()
 
-    same(recorded(program))
+    same(record(program))
     assert runs
 
 
@@ -334,7 +334,7 @@ def polynomial() -> None:
 
 
 def test_what_nobody_needs_has_no_memory(runs: list[Run]) -> None:
-    same(recorded(polynomial))
+    same(record(polynomial))
     assert {(len(run.steps), len(run.kept)) for run in runs} == {(4, 1)}
 
 
@@ -343,7 +343,7 @@ def test_what_is_computed_twice_is_computed_once(runs: list[Run]) -> None:
         x = torch.randn(40, 30)
         repeated(lambda _: (x * x + x * x).tolist())()
 
-    same(recorded(program))
+    same(record(program))
     assert {len(run.steps) for run in runs} == {2}
 
 
@@ -358,11 +358,11 @@ def test_what_is_needed_twice_has_two_memories(runs: list[Run]) -> None:
 
         repeated(step)()
 
-    same(recorded(program))
+    same(record(program))
     assert {run.kept for run in runs} == {(0, 1)}
 
 
 def test_small_results_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     found = watch(monkeypatch)
-    same(recorded(polynomial))
+    same(record(polynomial))
     assert not found

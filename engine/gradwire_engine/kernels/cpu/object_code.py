@@ -8,12 +8,14 @@ places in memory within a millisecond.
 So the process that compiles a module (:mod:`.toolchain`) leaves the object code of its kernels in a folder
 ``objects``, one file per kernel and dtype. What is in a file is not Numba's public interface and LLVM ends a process
 that it cannot place object code in. Therefore a forked child tries all of them first, and the folder appears only if
-that went well. Without it, or where a file cannot be used, a kernel is loaded as Numba does it.
+that went well. Without it, or where a file cannot be used, a kernel is loaded as Numba does it. What may be missing in
+another Numba is imported where it is used, so that only this way fails there.
 """
 
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import shutil
 import sys
@@ -31,6 +33,8 @@ import numpy as np
 from numba.core.typing.templates import Signature
 
 Kernel = Callable[..., Any]
+
+log = logging.getLogger("gradwire.compiled")
 
 _FOLDER: Final = "objects"
 
@@ -143,8 +147,8 @@ def keep(place: Path, compiled: Sequence[Compiled]) -> None:
             (made / key).write_bytes(msgspec.msgpack.encode(code()))
         if _can_be_placed(made):
             made.rename(place / _FOLDER)
-    except Exception:  # another Numba: its own way remains
-        pass
+    except Exception as error:  # of another Numba, of any kind: its own way remains
+        log.info("kernels of %s are kept without their object code: %r", place.name, error)
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
