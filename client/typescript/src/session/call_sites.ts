@@ -1,0 +1,46 @@
+/** Where in the user's program an op was recorded, so that an error of the server names the line. */
+
+/** A line of the program. The engine formats the stack when it is first read, which only an error needs. */
+export class CallSite {
+  readonly #error: Error;
+
+  constructor(error: Error) {
+    this.#error = error;
+  }
+
+  /** `file:line:column` of the first frame outside of this package; empty if there is none. */
+  toString(): string {
+    for (const line of (this.#error.stack ?? "").split("\n").slice(1)) {
+      const at = /\(?((?:file:|https?:|node:|\/|[A-Za-z]:\\)[^()]*:\d+:\d+)\)?\s*$/.exec(line)?.[1];
+      if (at !== undefined && !isOwn(at)) return at;
+    }
+    return "";
+  }
+}
+
+const HERE = import.meta.url.replace(/session\/call_sites\.(ts|js)$/, "");
+
+function isOwn(at: string): boolean {
+  return at.startsWith(HERE) || at.startsWith("node:") || at.startsWith(HERE.replace(/^file:\/\//, ""));
+}
+
+/** Frames of a stack that are kept: modules within modules put some of this package's before the program's. */
+const FRAMES = 24;
+const ErrorWithLimit = Error as ErrorConstructor & { stackTraceLimit?: number };
+let noted = true;
+
+/** Switch call sites on or off. Without them recording is faster, and an error of the server names no line. */
+export function noteCallSites(on: boolean): void {
+  noted = on;
+}
+
+/** The program's current line. */
+export function callSite(): CallSite | undefined {
+  if (!noted) return undefined;
+  const before = ErrorWithLimit.stackTraceLimit;
+  ErrorWithLimit.stackTraceLimit = FRAMES;
+  const error = new Error();
+  if (before === undefined) delete ErrorWithLimit.stackTraceLimit;
+  else ErrorWithLimit.stackTraceLimit = before;
+  return new CallSite(error);
+}
