@@ -13,7 +13,8 @@
  */
 
 import "./autograd/services.ts";
-import type { Tensor } from "./tensor/tensor.ts";
+import { attachMethods } from "./surface/attach.ts";
+import { Tensor } from "./tensor/tensor.ts";
 import type { Nested } from "./tensor/values.ts";
 
 export { backward, grad } from "./autograd/backward.ts";
@@ -22,6 +23,7 @@ export { FunctionContext, defineFunction } from "./autograd/function.ts";
 export type { FunctionDefinition } from "./autograd/function.ts";
 export * from "./errors.ts";
 export { enableGrad, inferenceMode, isGradEnabled, noGrad } from "./graph/modes.ts";
+export { Complex, Float, float } from "./ops/values.ts";
 export { loadSafetensors, saveSafetensors } from "./safetensors.ts";
 export { noteCallSites } from "./session/call_sites.ts";
 export { currentSession, useSession } from "./session/current.ts";
@@ -29,13 +31,16 @@ export type { ReadOptions } from "./session/reads.ts";
 export { Scope, keep, scope, tidy } from "./session/scopes.ts";
 export { Session, connect } from "./session/session.ts";
 export type { ConnectOptions, SessionStats } from "./session/session.ts";
+export * from "./surface/functions.ts";
 export { tensor } from "./surface/tensors.ts";
 export type { TensorOptions } from "./surface/tensors.ts";
-export type { DTypeName, NumberArray } from "./tensor/dtypes.ts";
+export type { DTypeName } from "./tensor/dtypes.ts";
 export { Tensor } from "./tensor/tensor.ts";
 export type { BackwardOptions } from "./tensor/tensor.ts";
-export type { Nested, Scalar, Shape, TensorLike } from "./tensor/values.ts";
+export type { Element, Nested, NumberArray, Shape, TensorLike } from "./tensor/values.ts";
 export { VERSION } from "./version.ts";
+
+attachMethods(Tensor.prototype);
 
 /** Read several tensors in one round trip, as nested lists. */
 export function fetch(...tensors: readonly Tensor[]): Promise<Nested[]> {

@@ -1,18 +1,14 @@
 /** Tensors as safetensors files: a uint64 header length, a JSON header, then the values (little-endian, row-major). */
 
 import { ArgumentError, MalformedFrame } from "./errors.ts";
+import { DTYPES } from "./ops/dtypes.ts";
 import { tensor } from "./surface/tensors.ts";
 import type { TensorOptions } from "./surface/tensors.ts";
-import { DTYPES } from "./tensor/dtypes.ts";
 import type { DTypeName } from "./tensor/dtypes.ts";
 import type { Tensor } from "./tensor/tensor.ts";
 import { sizeOf } from "./tensor/values.ts";
 import type { Shape } from "./tensor/values.ts";
 
-const TAGS: { readonly [dtype in DTypeName]?: string } = {
-  bool: "BOOL", uint8: "U8", int8: "I8", int16: "I16", int32: "I32", int64: "I64", float16: "F16", bfloat16: "BF16",
-  float32: "F32", float64: "F64", complex64: "C64",
-};
 const PREFIX = 8;
 const METADATA = "__metadata__";
 /** The header is padded with spaces to a multiple of this, so that values are aligned. */
@@ -39,7 +35,7 @@ export async function saveSafetensors(
   let at = 0;
   for (const [index, name] of names.entries()) {
     const { bytes, dtype, shape } = values[index]!;
-    const tag = TAGS[dtype];
+    const tag = DTYPES[dtype].safetensors;
     if (!tag) throw new ArgumentError(`${name} is ${dtype}, which safetensors cannot hold`);
     header[name] = { dtype: tag, shape: [...shape], data_offsets: [at, at + bytes.length] };
     parts.push(bytes);
@@ -87,10 +83,10 @@ export function loadSafetensors(
 }
 
 function valuesOf(name: string, entry: Entry, values: Uint8Array): [DTypeName, Shape, Uint8Array] {
-  const dtype = (Object.keys(TAGS) as DTypeName[]).find((each) => TAGS[each] === entry?.dtype);
-  if (!dtype) throw new MalformedFrame(`${name} has the dtype ${String(entry?.dtype)}, which is not one of gradwire's`);
+  const dtype = (Object.keys(DTYPES) as DTypeName[]).find((each) => DTYPES[each].safetensors === entry.dtype);
+  if (!dtype) throw new MalformedFrame(`${name} has the dtype ${entry.dtype}, which is not one of gradwire's`);
   const [begin, end] = entry.data_offsets ?? [-1, -1];
-  const bytes = sizeOf(entry.shape) * DTYPES[dtype].bytes;
+  const bytes = sizeOf(entry.shape) * DTYPES[dtype].itemsize;
   if (!(begin >= 0 && end <= values.length && end - begin === bytes)) {
     throw new MalformedFrame(`${name} takes ${bytes} bytes, but its values stand from ${begin} to ${end} of ${values.length}`);
   }

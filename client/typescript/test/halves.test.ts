@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Complex } from "../src/ops/values.ts";
 import { arrayOf, dataOf, encode, nestedOf } from "../src/tensor/values.ts";
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../src/tensor/halves.ts";
 
@@ -28,7 +29,7 @@ test("numbers between two halves are rounded to the nearest, ties to even", () =
 });
 
 test("values of every dtype are encoded and decoded", () => {
-  const values = { bool: [true, false], int64: [1, 2n ** 60n], complex64: [{ re: 1, im: -2 }, { re: 0, im: 0.5 }], uint8: [0, 255] } as const;
+  const values = { bool: [true, false], int64: [1, 2n ** 60n], complex64: [new Complex(1, -2), new Complex(0, 0.5)], uint8: [0, 255] } as const;
   for (const [dtype, flat] of Object.entries(values)) {
     const known = dtype as keyof typeof values;
     assert.deepEqual(nestedOf(arrayOf(encode(flat, known), known), [2], known), flat);

@@ -41,7 +41,7 @@ session("values of every dtype go there and come back", async () => {
   }
   assert.deepEqual(await gw.tensor([1n, 2n ** 60n]).toArray(), [1, 2n ** 60n]);
   assert.deepEqual(await gw.tensor([true, false]).toArray(), [true, false]);
-  assert.deepEqual(await gw.tensor([{ re: 1, im: 2 }]).mul(gw.tensor([{ re: 0, im: 1 }])).toArray(), [{ re: -2, im: 1 }]);
+  assert.deepEqual(await gw.tensor([new gw.Complex(1, 2)]).mul(gw.tensor([new gw.Complex(0, 1)])).toArray(), [new gw.Complex(-2, 1)]);
   assert.deepEqual(await gw.tensor([NaN, Infinity, -Infinity, -0]).toArray(), [NaN, Infinity, -Infinity, -0]);
   assert.deepEqual(await gw.tensor([]).toArray(), []);
   assert.deepEqual(await gw.tensor(new Float64Array([1, 2, 3, 4]), { shape: [2, 2] }).toArray(), [[1, 2], [3, 4]]);
@@ -51,7 +51,7 @@ session("large values travel in chunks, or within a request", async () => {
   const values = Float32Array.from({ length: 1_500_000 }, (_, at) => at);
   const x = gw.tensor(values);
   assert.deepEqual(await x.data(), values);
-  assert.equal(await x.max().item(), 1_499_999);
+  assert.equal(await x.amax().item(), 1_499_999);
 });
 
 session("a step that repeats travels as its hash, and releases what it made", async (opened) => {
@@ -72,7 +72,7 @@ session("a step that repeats travels as its hash, and releases what it made", as
   const stats = opened.stats();
   assert.ok(stats.structureHits >= 5, JSON.stringify(stats));
   const page = await opened.rest.json<{ tensors: unknown[] }>("GET", `/v1/sessions/${opened.id}/tensors`);
-  assert.equal(page.tensors.length, 2); // w and its gradient's handle, at most
+  assert.equal(page.tensors.length, 1); // w
 });
 
 session("an error names the op and the line, and the session lives on", async () => {
@@ -228,7 +228,7 @@ test("programs share tensors by name", async () => {
   const found = await two.get("weights");
   assert.deepEqual(found.shape, [3]);
   assert.deepEqual(await found.mul(2).toArray(), [2, 4, 6]);
-  await assert.rejects(two.get("none"), gw.UnknownTensor);
+  await assert.rejects(two.get("none"), gw.NotFound);
   assert.throws(() => found.add(w), gw.ArgumentError);
 });
 

@@ -3,6 +3,7 @@
 import { GraphError } from "../errors.ts";
 import { call } from "../dispatch/call.ts";
 import { lookup } from "../ops/op.ts";
+import { keep } from "../session/scopes.ts";
 import { Tensor, provide } from "../tensor/tensor.ts";
 import { backward, infoOf } from "./backward.ts";
 
@@ -26,6 +27,10 @@ provide({
   },
   detach(tensor) {
     return call(lookup("detach"), [tensor])[0]!;
+  },
+  placeOf(tensor) {
+    const counter = tensor.session.record(lookup("place_of"), [tensor], 1);
+    return keep(new Tensor(tensor.session, counter, { dtype: tensor.dtype, shape: [0] }));
   },
   setName(tensor, name) {
     tensor.session.record(lookup("set_name"), [tensor, name], 0);

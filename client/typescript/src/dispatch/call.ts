@@ -5,7 +5,7 @@ import { isGradEnabled } from "../graph/modes.ts";
 import { GraphNode } from "../graph/nodes.ts";
 import type { Edge } from "../graph/nodes.ts";
 import type { Op } from "../ops/op.ts";
-import type { Value } from "../ops/records.ts";
+import type { Value } from "../ops/values.ts";
 import { infer } from "../rules/infer.ts";
 import { currentSession } from "../session/current.ts";
 import { isTensor } from "../session/scopes.ts";

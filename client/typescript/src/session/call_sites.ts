@@ -26,7 +26,7 @@ function isOwn(at: string): boolean {
 
 /** Frames of a stack that are kept: modules within modules put some of this package's before the program's. */
 const FRAMES = 24;
-const ErrorWithLimit = Error as ErrorConstructor & { stackTraceLimit?: number };
+const ErrorWithLimit = Error as { stackTraceLimit?: number };
 let noted = true;
 
 /** Switch call sites on or off. Without them recording is faster, and an error of the server names no line. */

@@ -4,11 +4,12 @@ import { ArgumentError } from "../errors.ts";
 import { INITIAL_MODE, modeFlags } from "../graph/modes.ts";
 import type { Op } from "../ops/op.ts";
 import { encodeArgs } from "../ops/records.ts";
-import type { Value } from "../ops/records.ts";
+import type { ScalarEntry } from "../ops/records.ts";
+import type { Value } from "../ops/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { blake2b } from "../wire/blake2b.ts";
 import { pack } from "../wire/envelope.ts";
-import type { Record_, Structure, Wire } from "../wire/messages.ts";
+import type { Record_, Structure } from "../wire/messages.ts";
 import type { CutFrame } from "../wire/send_window.ts";
 import type { CallSite } from "./call_sites.ts";
 import { callSite } from "./call_sites.ts";
@@ -23,7 +24,7 @@ export class FrameBuilder {
   #owner: object;
   #records: Record_[] = [];
   #sites: (CallSite | undefined)[] = [];
-  #scalars: Wire[] = [];
+  #scalars: ScalarEntry[] = [];
   #payloads: Uint8Array[] = [];
   #external = new Map<number, number>();
   #first = 1;
@@ -50,9 +51,9 @@ export class FrameBuilder {
 
   /** Add an op. Returns the counter of its first result; the others follow. */
   record(op: Op, values: readonly Value[], results: number): number {
-    const scalars: Wire[] = [];
-    const payloads: Uint8Array[] = [];
-    const args = encodeArgs(op, values, isTensor, (tensor) => this.#reference(tensor as Tensor), scalars, payloads);
+    const scalars: ScalarEntry[] = [];
+    const payloads: Value[] = [];
+    const args = encodeArgs(op, values, isTensor, (tensor) => this.#reference(tensor), scalars, payloads);
     const mode = modeFlags();
     if (mode !== this.#mode) {
       this.#records.push(["set_mode", [mode]]);
@@ -62,7 +63,7 @@ export class FrameBuilder {
     this.#records.push(op.results === undefined ? [op.name, args, results] : [op.name, args]);
     this.#sites.push(callSite());
     for (const each of scalars) this.#scalars.push(each);
-    for (const each of payloads) this.#payloads.push(each);
+    for (const each of payloads) this.#payloads.push(each as Uint8Array);
     const first = this.#next;
     this.#next += results;
     return first;

@@ -4,7 +4,7 @@ import { GradwireError, MalformedFrame, errorOf } from "../errors.ts";
 import type { DTypeName } from "../tensor/dtypes.ts";
 import { isDType } from "../tensor/dtypes.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import type { ReadArray, Shape } from "../tensor/values.ts";
+import type { NumberArray, Shape } from "../tensor/values.ts";
 import { arrayOf } from "../tensor/values.ts";
 import type { Link } from "../wire/link.ts";
 import type { Problem } from "../wire/messages.ts";
@@ -20,7 +20,7 @@ export interface ReadOptions {
 
 /** A value that was read. */
 export interface ReadValue {
-  array: ReadArray;
+  array: NumberArray;
   /** The same, as little-endian bytes of the dtype. */
   bytes: Uint8Array;
   dtype: DTypeName;
@@ -119,6 +119,6 @@ export class Reads {
     const { code, detail, op, seq = 0, index = 0, extra } = problem;
     const site = String(this.#sites.get(seq)?.[index] ?? "");
     const where = `${op ? ` (in ${op}` : ""}${op && site ? `, recorded at ${site}` : ""}${op ? ")" : ""}`;
-    return errorOf(code, detail + where, { ...extra, op, seq, index, site });
+    return errorOf(code, detail + where, { ...extra, ...(op && { op }), seq, index, site });
   }
 }

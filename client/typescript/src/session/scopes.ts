@@ -27,7 +27,9 @@ export class Scope {
   /** Leave tensors to the scope around this one, if there is one. */
   pass<T>(passed: T): T {
     const outer = open[open.indexOf(this) - 1];
-    for (const tensor of tensorsIn(passed)) if (this.#tensors.delete(tensor)) outer?.#tensors.add(tensor);
+    for (const tensor of tensorsIn(passed)) {
+      if (this.#tensors.delete(tensor) && outer) outer.#tensors.add(tensor);
+    }
     return passed;
   }
 
@@ -44,7 +46,8 @@ export class Scope {
 
   /** @internal */
   static adopt(tensor: Tensor): void {
-    open.at(-1)?.#tensors.add(tensor);
+    const innermost = open.at(-1);
+    if (innermost) innermost.#tensors.add(tensor);
   }
 }
 

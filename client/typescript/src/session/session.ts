@@ -3,7 +3,7 @@
 import { InvalidRequest, UnknownTensor } from "../errors.ts";
 import type { Op } from "../ops/op.ts";
 import { lookup } from "../ops/op.ts";
-import type { Value } from "../ops/records.ts";
+import type { Value } from "../ops/values.ts";
 import type { DTypeName } from "../tensor/dtypes.ts";
 import { isDType } from "../tensor/dtypes.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -136,10 +136,12 @@ export class Session {
 
   // Recording
 
-  /** Record an op. Returns the counter of its first result. @internal */
-  record(op: Op, values: readonly Value[], results: number): number {
+  /** Record an op; trailing defaults may be left out. Returns the counter of its first result. @internal */
+  record(op: Op, given: readonly Value[], results: number): number {
     if (this.#closed) throw new InvalidRequest(`session ${this.id} is closed`);
     if ((this.#due && !op.afterBackward) || this.#builder.length >= OPS_PER_FRAME) this.flush();
+    const rest = op.params.slice(given.length).map((param) => param.default);
+    const values = rest.length ? [...given, ...rest] : given;
     const first = this.#builder.record(op, values, results);
     this.#ops += 1;
     this.#timer ??= setTimeout(() => this.#quiet(), QUIET_MS);

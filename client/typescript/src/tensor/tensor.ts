@@ -8,8 +8,8 @@ import type { ReadOptions } from "../session/reads.ts";
 import { Scope } from "../session/scopes.ts";
 import type { Session } from "../session/session.ts";
 import type { DTypeName } from "./dtypes.ts";
-import { DTYPES, carriesGradient } from "./dtypes.ts";
-import type { Nested, ReadArray, Scalar, Shape } from "./values.ts";
+import { carriesGradient, itemSize } from "./dtypes.ts";
+import type { Element, Nested, NumberArray, Shape } from "./values.ts";
 import { elementOf, nestedOf, sizeOf } from "./values.ts";
 
 /** What is known of a tensor when it is made. */
@@ -29,6 +29,8 @@ export interface TensorServices {
   retainGrad(tensor: Tensor): void;
   detach(tensor: Tensor): Tensor;
   setName(tensor: Tensor, name: string): void;
+  /** A tensor without values that names the node on the server. */
+  placeOf(tensor: Tensor): Tensor;
 }
 
 export interface BackwardOptions {
@@ -152,8 +154,8 @@ export class Tensor {
 
   // Values
 
-  /** The value of a tensor of one element. int64 beyond 2**53 is a bigint, a complex number `{re, im}`. */
-  async item(options?: ReadOptions): Promise<Scalar> {
+  /** The value of a tensor of one element. int64 beyond 2**53 is a bigint, a complex number a `Complex`. */
+  async item(options?: ReadOptions): Promise<Element> {
     if (this.#shape !== undefined && this.numel !== 1) {
       throw new ArgumentError(`item() takes a tensor of one element; this one has shape [${this.#shape.join(", ")}]`);
     }
@@ -164,8 +166,11 @@ export class Tensor {
     return elementOf(array, 0, dtype);
   }
 
-  /** The values, row-major, as a typed array: see `arrayOf` for the types. */
-  async data(options?: ReadOptions): Promise<ReadArray> {
+  /**
+   * The values, row-major, as a typed array: float16 and bfloat16 as Float32Array, bool as Uint8Array, complex
+   * dtypes as alternating real and imaginary parts.
+   */
+  async data(options?: ReadOptions): Promise<NumberArray> {
     return (await this.session.read(this, options)).array;
   }
 
@@ -286,6 +291,7 @@ export class Tensor {
     const edge = this.gradientEdge;
     if (!edge) throw new GraphError("a tensor that does not require a gradient cannot have a hook");
     const { node, slot } = edge;
+    if (this.edge && !node.custom) node.place ??= above().placeOf(this);
     const hooks = (node.hooks ??= new Map()).get(slot) ?? new Set();
     node.hooks.set(slot, hooks);
     hooks.add(hook);
@@ -340,6 +346,6 @@ export class Tensor {
 
   /** Bytes of its values, where they are known. @internal */
   get bytes(): number {
-    return this.#shape && this.#dtype ? sizeOf(this.#shape) * DTYPES[this.#dtype].bytes : Infinity;
+    return this.#shape && this.#dtype ? sizeOf(this.#shape) * itemSize(this.#dtype) : Infinity;
   }
 }

@@ -1,17 +1,20 @@
 /** Values in JavaScript and as little-endian bytes. Every platform that runs JavaScript today is little-endian. */
 
 import { ArgumentError, ArgumentTypeError, ShapeError } from "../errors.ts";
-import type { Complex } from "./complex.ts";
-import { isComplex } from "./complex.ts";
-import { DTYPES } from "./dtypes.ts";
-import type { DTypeName, NumberArray } from "./dtypes.ts";
+import { Complex } from "../ops/values.ts";
+import { isComplexDType, itemSize } from "./dtypes.ts";
+import type { DTypeName } from "./dtypes.ts";
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "./halves.ts";
 
+/** The typed arrays that hold values. */
+export type NumberArray =
+  | Uint8Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Float32Array | Float64Array;
+
 /** One element. int64 is a number where that is exact, else a bigint. */
-export type Scalar = number | bigint | boolean | Complex;
+export type Element = number | bigint | boolean | Complex;
 
 /** Nested lists of one element type. */
-export type Nested = Scalar | readonly Nested[];
+export type Nested = Element | readonly Nested[];
 
 /** What a tensor can be made of. */
 export type TensorLike = Nested | NumberArray | Uint8ClampedArray;
@@ -40,7 +43,7 @@ function bytesOf(array: ArrayBufferView): Uint8Array {
 
 /**
  * The values as bytes. A typed array has its dtype and, without `shape`, one dimension; it is copied. Numbers become
- * the default dtype, bigints int64, booleans bool, `{re, im}` complex64.
+ * the default dtype, bigints int64, booleans bool, `complex(re, im)` complex64.
  *
  * @throws ShapeError for lists that are ragged, or values that do not fill `shape`.
  */
@@ -52,9 +55,9 @@ export function dataOf(values: TensorLike, dtype: DTypeName | undefined, shape: 
     const full = shape ?? [plain.length];
     check(full, plain.length);
     if (dtype === undefined || dtype === own) return { dtype: own, shape: full, bytes: bytesOf(plain).slice() };
-    return { dtype, shape: full, bytes: encode(Array.from<Scalar>(plain), dtype) };
+    return { dtype, shape: full, bytes: encode(Array.from<Element>(plain), dtype) };
   }
-  const flat: Scalar[] = [];
+  const flat: Element[] = [];
   const found: number[] = [];
   flatten(values, 0, found, flat);
   const full = shape ?? found;
@@ -68,7 +71,7 @@ export function rawOf(values: TensorLike, dtype: DTypeName | undefined, shape: S
   if (!(values instanceof Uint8Array) || !dtype || !shape) {
     throw new ArgumentTypeError("raw values are a Uint8Array, with a dtype and a shape");
   }
-  check(shape, values.length / DTYPES[dtype].bytes);
+  check(shape, values.length / itemSize(dtype));
   return { dtype, shape, bytes: values.slice() };
 }
 
@@ -81,10 +84,10 @@ function check(shape: Shape, count: number): void {
   }
 }
 
-function flatten(values: Nested, depth: number, shape: number[], flat: Scalar[]): void {
+function flatten(values: Nested, depth: number, shape: number[], flat: Element[]): void {
   if (!Array.isArray(values)) {
     if (depth < shape.length) throw new ShapeError(`the lists are ragged: a value stands at depth ${depth}`);
-    flat.push(values as Scalar);
+    flat.push(values as Element);
     return;
   }
   const lists = values as readonly Nested[];
@@ -99,28 +102,28 @@ function flatten(values: Nested, depth: number, shape: number[], flat: Scalar[])
   for (const each of lists) flatten(each, depth + 1, shape, flat);
 }
 
-function guess(flat: readonly Scalar[], usual: DTypeName): DTypeName {
-  const kinds = new Set(flat.map((value) => (isComplex(value) ? "complex" : typeof value)));
+function guess(flat: readonly Element[], usual: DTypeName): DTypeName {
+  const kinds = new Set(flat.map((value) => (value instanceof Complex ? "complex" : typeof value)));
   if (kinds.has("complex")) return usual === "float64" ? "complex128" : "complex64";
   if (kinds.has("number") || !kinds.size) return usual;
   return kinds.has("bigint") ? "int64" : "bool";
 }
 
-function real(value: Scalar): number {
-  if (isComplex(value)) {
+function real(value: Element): number {
+  if (value instanceof Complex) {
     if (value.im !== 0) throw new ArgumentTypeError(`the complex number ${value.re} + ${value.im}i is not real`);
     return value.re;
   }
   if (typeof value === "number") return value;
   if (typeof value === "boolean" || typeof value === "bigint") return Number(value);
-  throw new ArgumentTypeError(`a tensor's values are numbers, bigints, booleans or {re, im}, not ${typeof value}`);
+  throw new ArgumentTypeError(`a tensor's values are numbers, bigints, booleans or complex(re, im), not ${typeof value}`);
 }
 
 const INTEGERS: { readonly [dtype: string]: readonly [number, number] } = {
   uint8: [0, 255], int8: [-128, 127], int16: [-32768, 32767], int32: [-2147483648, 2147483647],
 };
 
-function integer(value: Scalar, dtype: DTypeName): number {
+function integer(value: Element, dtype: DTypeName): number {
   const number = real(value);
   const range = INTEGERS[dtype]!;
   if (!Number.isFinite(number)) throw new ArgumentError(`${number} cannot be stored as ${dtype}`);
@@ -131,7 +134,7 @@ function integer(value: Scalar, dtype: DTypeName): number {
   return whole;
 }
 
-function long(value: Scalar): bigint {
+function long(value: Element): bigint {
   const whole = typeof value === "bigint" ? value : BigInt(Math.trunc(finite(real(value))));
   if (BigInt.asIntN(64, whole) !== whole) throw new ArgumentError(`${whole} does not fit into int64`);
   return whole;
@@ -142,12 +145,12 @@ function finite(value: number): number {
   return value;
 }
 
-function pairs(flat: readonly Scalar[]): number[] {
-  return flat.flatMap((value) => (isComplex(value) ? [value.re, value.im] : [real(value), 0]));
+function pairs(flat: readonly Element[]): number[] {
+  return flat.flatMap((value) => (value instanceof Complex ? [value.re, value.im] : [real(value), 0]));
 }
 
 /** Elements as bytes of a dtype. @throws ArgumentError for an integer out of range. */
-export function encode(flat: readonly Scalar[], dtype: DTypeName): Uint8Array {
+export function encode(flat: readonly Element[], dtype: DTypeName): Uint8Array {
   switch (dtype) {
     case "bool":
       return Uint8Array.from(flat, (value) => (typeof value === "bigint" ? Number(value !== 0n) : Number(real(value) !== 0)));
@@ -176,14 +179,11 @@ export function encode(flat: readonly Scalar[], dtype: DTypeName): Uint8Array {
   }
 }
 
-/** Values that were read. */
-export type ReadArray = NumberArray;
-
 /**
  * The bytes as a typed array of their own memory: float16 and bfloat16 as Float32Array, bool as Uint8Array, complex
  * dtypes as alternating real and imaginary parts.
  */
-export function arrayOf(bytes: Uint8Array, dtype: DTypeName): ReadArray {
+export function arrayOf(bytes: Uint8Array, dtype: DTypeName): NumberArray {
   const memory = bytes.slice().buffer;
   switch (dtype) {
     case "bool":
@@ -211,8 +211,8 @@ export function arrayOf(bytes: Uint8Array, dtype: DTypeName): ReadArray {
 }
 
 /** Element `at` of a typed array that {@link arrayOf} made. */
-export function elementOf(array: ReadArray, at: number, dtype: DTypeName): Scalar {
-  if (DTYPES[dtype].category === 3) return { re: Number(array[2 * at]), im: Number(array[2 * at + 1]) };
+export function elementOf(array: NumberArray, at: number, dtype: DTypeName): Element {
+  if (isComplexDType(dtype)) return new Complex(Number(array[2 * at]), Number(array[2 * at + 1]));
   const value = array[at]!;
   if (dtype === "bool") return value !== 0;
   if (typeof value === "number") return value;
@@ -220,7 +220,7 @@ export function elementOf(array: ReadArray, at: number, dtype: DTypeName): Scala
 }
 
 /** The values as nested lists. */
-export function nestedOf(array: ReadArray, shape: Shape, dtype: DTypeName): Nested {
+export function nestedOf(array: NumberArray, shape: Shape, dtype: DTypeName): Nested {
   let at = 0;
   const level = (depth: number): Nested => {
     if (depth === shape.length) return elementOf(array, at++, dtype);

@@ -38,8 +38,8 @@ export function ticketsOf(rest: Rest): TicketSource {
     (await rest.json<{ ticket: string }>("POST", "/v1/tickets", { body: { session }, patience: 0 })).ticket;
 }
 
-/** The error for a close code (docs/protocol.md, "How a stream ends"). */
-function errorOf(code: number, reason: string): GradwireError {
+/** The error of a stream that the server closed, by its close code (docs/protocol.md, "How a stream ends"). */
+function closedBy(code: number, reason: string): GradwireError {
   const told = `the server ended the stream with code ${code}${reason ? ` (${reason})` : ""}`;
   if (code === 4404) return new SessionGone(told);
   if (code === 4409) return new Superseded(told);
@@ -77,7 +77,7 @@ export async function openStream(
       else listener.onEnd(refusal ?? error);
     };
     socket.onopen = () => socket.send(encode(hello));
-    socket.onclose = (event) => end(errorOf(event.code, event.reason));
+    socket.onclose = (event) => end(closedBy(event.code, event.reason));
     socket.onerror = () => end(new ConnectionLost(`the stream to ${rest.url} broke`));
     socket.onmessage = (event) => {
       try {

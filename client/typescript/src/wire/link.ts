@@ -201,9 +201,10 @@ export class Link implements Listener {
 
   onEnd(error: GradwireError): void {
     this.#connection = undefined;
-    if (isFinal(error)) this.#fail(error);
-    else if (error instanceof ConnectionLost) {
+    if (error instanceof ConnectionLost) {
       if (this.#waiting.size) this.connect().catch(() => undefined);
+    } else if (isFinal(error)) {
+      this.#fail(error);
     } else {
       this.#reject(error); // the session is untouched, and the next use resumes
     }

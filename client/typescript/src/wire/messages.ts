@@ -1,15 +1,14 @@
 /** The messages of the protocol (docs/protocol.md), as they stand in MessagePack. Fields at their default are absent. */
 
+import type { Encoded, ScalarEntry } from "../ops/records.ts";
+
 export const PROTOCOL_VERSION = 1;
 
 /** A tensor's id is `client * 2**32 + counter`. */
 export const IDS_OF_A_CLIENT = 2 ** 32;
 
-/** An argument of a record. */
-export type Wire = null | boolean | number | bigint | string | readonly Wire[];
-
 /** `[name, arguments]`, or with the number of results where the op leaves it open. */
-export type Record_ = readonly [string, readonly Wire[]] | readonly [string, readonly Wire[], number];
+export type Record_ = readonly [string, readonly Encoded[]] | readonly [string, readonly Encoded[], number];
 
 export interface Structure {
   ops: readonly Record_[];
@@ -28,7 +27,7 @@ export interface Frame {
   structure?: Structure;
   hash?: Uint8Array;
   external?: readonly number[];
-  scalars?: readonly Wire[];
+  scalars?: readonly ScalarEntry[];
   payloads?: readonly Payload[];
   releases?: readonly number[];
   ack?: number;

@@ -6,8 +6,9 @@
  */
 
 import type { GradwireError } from "../errors.ts";
+import type { ScalarEntry } from "../ops/records.ts";
 import type { CallSite } from "../session/call_sites.ts";
-import type { Reply, Structure, Wire } from "./messages.ts";
+import type { Reply, Structure } from "./messages.ts";
 
 export const IN_FLIGHT_FRAMES = 256;
 export const IN_FLIGHT_BYTES = 32 * 2 ** 20;
@@ -23,7 +24,7 @@ export interface CutFrame {
   /** The counter of its first result. */
   first: number;
   external: readonly number[];
-  scalars: readonly Wire[];
+  scalars: readonly ScalarEntry[];
   payloads: readonly Uint8Array[];
   releases: readonly number[];
   /** Where in the program each op was recorded. */
