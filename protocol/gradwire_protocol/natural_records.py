@@ -436,9 +436,8 @@ def _size_of(values: Any, is_complex: bool) -> list[int]:
         if not values:
             return size
         values = values[0]
-    if is_complex and not size:
-        return size
-    return size[:-1] if is_complex else size
+    # Of complex data, the innermost lists may be pairs, or numbers without an imaginary part.
+    return size[:-1] if is_complex and size and size[-1] == 2 else size
 
 
 def _dtype_of(values: Any, real: str) -> str:

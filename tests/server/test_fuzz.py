@@ -102,7 +102,6 @@ def test_any_arguments_of_any_op(http: httpx.Client, session: str, ops: list[Any
     response = http.post(f"{session}/frames", json=body)
     if response.status_code != 200:  # a text where a tensor belongs is a name
         assert 400 <= response.status_code < 500, response.text
-        assert response.json()["index"] > 0
         return
     for error in response.json().get("errors", ()):
         assert error["code"] != "internal", (ops, error)
