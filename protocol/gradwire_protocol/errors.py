@@ -123,7 +123,7 @@ class LinAlgError(KernelError):
 
 
 class UnknownTensor(GradwireError, RuntimeError):
-    """No tensor has this id: it was never assigned, or the tensor was released."""
+    """No tensor has this id or name: it was never assigned, or the tensor was released."""
 
     code, status = "unknown_tensor", 404
 

@@ -5,7 +5,7 @@ separate from its *data* (ids, numbers, payloads), so a step that repeats has a 
 a hash from the second time on.
 
 References inside a structure are ints: ``n >= 0`` is result n of this frame, ``-1 - k`` is entry k of the frame's table
-of external ids. Result n has the id ``first + n``.
+of external ids, which the frame's names of tensors continue. Result n has the id ``first + n``.
 """
 
 from __future__ import annotations
@@ -95,12 +95,15 @@ class Structure(msgspec.Struct, omit_defaults=True):
         reads: references to the tensors whose values the reply carries.
         drops: results made in this frame and released before its end.
         heard: the client waits for the reply although it reads nothing, so it learns of earlier failures.
+        keeps: names that tensors of these references get in the session at the end of the frame. A name held before
+            moves. A result that gets a name has no id. A name of null is removed.
     """
 
     ops: Annotated[list[Record], msgspec.Meta(max_length=MAX_ENTRIES)]
     reads: Wholes = []
     drops: Wholes = []
     heard: bool = False
+    keeps: Annotated[dict[Name, Whole | None], msgspec.Meta(max_length=MAX_BUFFERS)] = {}
 
 
 class Payload(msgspec.Struct, omit_defaults=True):
@@ -128,6 +131,7 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
         structure: the encoded :class:`Structure`; absent if only its hash is sent.
         hash: blake2b-128 of the encoded structure; empty if the server should not remember it.
         external: ids of tensors from earlier frames, in order of first mention.
+        named: names of tensors in the session; their references follow those of ``external``.
         scalars: the numbers that are data, in order of mention. A complex number is ``[re, im]``.
         payloads: tensor data, in order of mention.
         releases: ids that the client dropped.
@@ -149,6 +153,7 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
     structure: Annotated[msgspec.Raw, msgspec.Meta(extra={"of": Structure})] = msgspec.Raw()
     hash: Annotated[bytes, msgspec.Meta(max_length=64)] = b""
     external: Ids = []
+    named: Annotated[list[Name], msgspec.Meta(max_length=MAX_BUFFERS)] = []
     scalars: Annotated[list[Nested], msgspec.Meta(max_length=MAX_ENTRIES)] = []
     payloads: Annotated[list[Payload], msgspec.Meta(max_length=MAX_ENTRIES)] = []
     releases: Ids = []
@@ -190,6 +195,7 @@ class Value(msgspec.Struct, omit_defaults=True):
 
     Attributes:
         dtype, shape: of the tensor.
+        name: the name by which a frame in JSON reads it.
         buffer: index of the raw buffer after the header (MessagePack).
         values: nested lists, in the JSON form of :class:`Payload`.
         download: id of the chunks just before the reply that carried a large value.
@@ -202,6 +208,7 @@ class Value(msgspec.Struct, omit_defaults=True):
     values: Nested = None
     download: Whole | None = None
     error: Whole | None = None
+    name: Name = ""
 
 
 class Problem(msgspec.Struct, omit_defaults=True):

@@ -12,6 +12,8 @@ from .promotion import ScalarKind, fits
 from .table import TABLE, Kind, Op, Param, attribute_matches
 
 PAYLOAD = "payload"
+SPECIAL = ("NaN", "Infinity", "-Infinity")
+"""Numbers that JSON spells as text."""
 # Module globals, because an Enum attribute lookup costs more than the comparison.
 _TENSOR, _TENSORS, _OPTIONAL_TENSORS = Kind.TENSOR, Kind.TENSORS, Kind.OPTIONAL_TENSORS
 _OPERAND, _SCALAR, _POSITION, _ATTRIBUTE = Kind.OPERAND, Kind.SCALAR, Kind.POSITION, Kind.ATTRIBUTE
@@ -140,7 +142,7 @@ def decode_args(
             else:
                 raise wrong_type(op, param, arg)
         elif kind is _ATTRIBUTE:
-            values.append(_take_attribute(op, param, arg))
+            values.append(take_attribute(op, param, arg))
         elif kind is _SCALAR or kind is _POSITION:
             values.append(_take_scalar(op, param, arg, scalars))
         elif kind is _TENSORS or kind is _OPTIONAL_TENSORS:
@@ -223,9 +225,16 @@ def _spelled(value: str, kind: str) -> Any:
         return value
 
 
-def _take_attribute(op: Op, param: Param, arg: Any) -> Any:
+def take_attribute(op: Op, param: Param, arg: Any) -> Any:
+    """The value of an attribute as it travels.
+
+    Raises:
+        ArgumentTypeError: when the parameter does not accept it.
+    """
     if type(arg) is list:
         arg = _tupled(arg)
+    elif type(arg) is str and arg in SPECIAL and float in param.check and str not in param.check:
+        return float(arg)
     elif type(arg) is str and DType in param.check and arg in dtypes.BY_NAME:
         return dtypes.BY_NAME[arg]
     if not attribute_matches(arg, param.check):

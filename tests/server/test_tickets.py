@@ -11,13 +11,14 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from gradwire_protocol import envelope
 from gradwire_protocol.errors import TooManyRequests, Unauthorized
 from gradwire_server.auth.keys import Key
 from gradwire_server.auth.tickets import TICKETS_PER_TENANT, Tickets
 from gradwire_server.settings.settings import Settings
 from tests.live_server import LiveServer, live_server
 
-from .exchange import Peer, problem
+from .exchange import Peer, binary, problem
 
 PAGE = "https://app.example.com"
 EVIL = "https://app.example.com.evil.example"
@@ -68,7 +69,12 @@ def test_a_ticket_opens_a_stream_once(server: LiveServer, http: httpx.Client, se
     assert status(server, session, f"?ticket={ticket}", PAGE) == (401, "unauthorized")
 
 
-@pytest.mark.parametrize("origin", [NO_PAGE, EVIL, "https://app.example.com:8443", "http://app.example.com", "null"])
+def test_a_ticket_needs_no_origin_outside_of_browsers(server: LiveServer, http: httpx.Client, session: str) -> None:
+    """The WebSocket of Node, Deno and Bun sends no Origin, and no headers of the program either."""
+    assert status(server, session, f"?ticket={issue(http, session)}", NO_PAGE) == (101, "Welcome")
+
+
+@pytest.mark.parametrize("origin", [EVIL, "https://app.example.com:8443", "http://app.example.com", "null"])
 def test_a_ticket_is_for_pages_of_allowed_origins(
     server: LiveServer, http: httpx.Client, session: str, origin: str | None
 ) -> None:
@@ -187,6 +193,38 @@ def test_a_page_may_ask_before_it_asks(server: LiveServer) -> None:
     assert answer.status_code == 200
     assert answer.headers["access-control-allow-origin"] == PAGE
     assert "access-control-allow-credentials" not in answer.headers
+
+
+def test_a_page_may_use_every_route(server: LiveServer) -> None:
+    """Whatever methods and headers the routes have, the answer to the preflight request allows them."""
+    spec = httpx.get(f"{server.url}/openapi.json").json()
+    sent = ["authorization", "x-api-key", "content-type", "accept", "x-request-id", "traceparent"]
+    asked = 0
+    for path, operations in spec["paths"].items():
+        for method, operation in operations.items():
+            named = [p["name"].lower() for p in operation.get("parameters", []) if p["in"] == "header"]
+            asking = {
+                "Origin": PAGE,
+                "Access-Control-Request-Method": method.upper(),
+                "Access-Control-Request-Headers": ",".join(sorted({*sent, *named})),
+            }
+            answer = httpx.options(server.url + path, headers=asking)
+            assert answer.status_code == 200, (method, path, answer.text)
+            assert method.upper() in answer.headers["access-control-allow-methods"]
+            asked += 1
+    assert asked > 20
+
+
+def test_a_page_posts_frames_and_sees_when_to_retry(server: LiveServer, http: httpx.Client, session: str) -> None:
+    page = {"Origin": PAGE}
+    sent = envelope.join(envelope.encode(binary(0, [["zeros", [[2]]]], [0]), []))
+    content = {"Content-Type": "application/msgpack"}
+    answer = http.post(f"/v1/sessions/{session}/frames", content=sent, headers=page | content)
+    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, PAGE)
+    shown = answer.headers["access-control-expose-headers"].lower().split(", ")
+    wanted = ["retry-after", "x-request-id", "location", "etag", "gradwire-dtype", "gradwire-shape"]
+    assert set(wanted) <= set(shown)
+    assert http.delete(f"/v1/sessions/{session}/frames", headers=page).headers["access-control-allow-origin"] == PAGE
 
 
 def test_a_page_of_another_site_may_not(server: LiveServer) -> None:

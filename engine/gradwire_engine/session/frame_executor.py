@@ -36,6 +36,7 @@ from ..runtime import deadline
 from ..runtime.arrays import Array, native
 from ..runtime.deadline import Clock
 from ..runtime.memory import UNLIMITED
+from . import names
 from .clients import NESTED_NUMBER_BYTES, Client
 from .json_values import entries, from_json, to_json
 from .structures import Known
@@ -439,10 +440,12 @@ class FrameExecution(PreparedFrame):
 
     def _resolve(self, ref: int) -> Tensor:
         if ref < 0:
-            at = -1 - ref
-            if at >= len(self.frame.external):
-                raise MalformedFrame(f"reference {ref} is outside the table of {len(self.frame.external)} external ids")
-            return self.session.tensor(self.frame.external[at])
+            at, external = -1 - ref, self.frame.external
+            if at < len(external):
+                return self.session.tensor(external[at])
+            if at >= len(external) + len(self.frame.named):
+                raise MalformedFrame(f"reference {ref} is outside the table of {len(external)} external ids")
+            return names.find(self.session.engine.names, self.frame.named[at - len(external)])
         if ref >= len(self.made):
             raise MalformedFrame(f"reference {ref} is to a later result; the frame has {len(self.made)} results so far")
         found = self.made[ref]
@@ -560,13 +563,32 @@ class FrameExecution(PreparedFrame):
         out.append(memoryview(host.tobytes()))
         return value
 
+    def _name_tensors(self) -> None:
+        """Move names to the tensors that they name from now on. One that could not be computed leaves its name where it
+        is; the name of an undefined one is removed."""
+        held = self.session.engine.names
+        found: dict[str, Tensor | None] = {}
+        for name, ref in self.structure.keeps.items():
+            try:
+                found[name] = None if ref is None else self._resolve(ref)
+            except UnknownTensor:
+                found[name] = None
+            except (Poisoned, MalformedFrame):
+                continue
+        for name, tensor in found.items():
+            if self.undo is not None:
+                self.undo.later(names.mover(held, name, held.get(name)))
+            names.move(held, name, tensor)
+
     def settle(self) -> None:
         """Assign ids to the results and release what the client dropped."""
         ids = self.session.ids
-        dropped = set(self.structure.drops)
+        without_id = {*self.structure.drops, *self.structure.keeps.values()}
         for i, held in enumerate(self.made):
-            if i not in dropped:
+            if i not in without_id:
                 ids[self.first + i] = held
+        if self.structure.keeps:
+            self._name_tensors()
         for tensor_id in self.frame.releases:
             ids.pop(tensor_id, None)
         for payload in self.frame.payloads:  # those that no record used

@@ -15,11 +15,11 @@ _PLACES: dict[Op, tuple[tuple[int, bool], ...]] = {}
 
 
 def last_uses(structure: Structure) -> Frees:
-    """For each record, the dropped results that no later record and no read uses.
+    """For each record, the dropped results that no later record, read or name uses.
 
     Malformed records are skipped; running them reports the error.
     """
-    waiting = set(structure.drops).difference(structure.reads)
+    waiting = set(structure.drops).difference(structure.reads, structure.keeps.values())
     if not waiting:
         return [()] * len(structure.ops)
     frees: list[list[int]] = [[] for _ in structure.ops]

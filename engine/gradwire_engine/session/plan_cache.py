@@ -238,7 +238,7 @@ class Plans:
         entry.seen = 0
         try:
             found = _recognized(entry, run) or look(
-                [_external(run.session, number) for number in run.frame.external], entry.deep
+                [*[_external(run.session, number) for number in run.frame.external], *_named(run)], entry.deep
             )
         except Unplannable as unplannable:
             statistics.miss(f"guard: {unplannable}")
@@ -299,7 +299,7 @@ class Plans:
         """Why this frame cannot use a plan, regardless of its structure; empty if it can."""
         frame, session = run.frame, run.session
         client = run.client
-        if run.human or frame.detailed or run.failures:
+        if frame.detailed or run.failures:
             return "not a plain frame"
         if client.failed_backward is not None or client.failed_writes:
             return "guard: something failed before"
@@ -511,6 +511,8 @@ def _entry(run: RunningFrame, seen: int, refused: set[str]) -> StructurePlans:
 
 def _recognized(entry: StructurePlans, run: RunningFrame) -> Found | None:
     """What the frame finds, where that is what one of the plans needs and its guard can tell."""
+    if run.frame.named:  # a guard looks at ids
+        return None
     for plan in entry.plans:
         objects = None if plan.guard is None else plan.guard(run.session.ids, run.frame.external)
         if objects is not None:
@@ -523,6 +525,15 @@ def _external(session: Any, number: int) -> Tensor:
     if type(held) is not Tensor:
         raise Unplannable("an external is no tensor")
     return held
+
+
+def _named(run: RunningFrame) -> list[Tensor]:
+    """The tensors that the frame names."""
+    held = run.session.engine.names
+    found: list[Tensor] = [held[name] for name in run.frame.named if name in held]
+    if len(found) != len(run.frame.named):
+        raise Unplannable("a name of no tensor")
+    return found
 
 
 def _signed(number: float) -> bool:

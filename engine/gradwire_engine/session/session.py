@@ -30,6 +30,7 @@ from ..runtime import deadline
 from ..runtime.backends import Backends
 from ..runtime.deadline import Clock
 from ..runtime.memory import Limits
+from . import names
 from .clients import Client
 from .frame_executor import FrameExecution
 from .graph import describe_graph, saved_bytes
@@ -189,6 +190,8 @@ class Session:
                 known = self.structures.find(frame, human, self.limits)
             except MemoryError as error:
                 raise self.engine.out_of_memory("the structure of the frame", error) from None
+            if frame.named or known.structure.keeps:
+                names.check(self.engine.names, frame, known.structure, self.limits.max_tensors)
             if failures is None:
                 self._check_values(frame, known)
             kind = Repetition if frame.repeat > 1 or frame.stacked else FrameExecution
@@ -201,7 +204,8 @@ class Session:
             finally:
                 deadline.end()
         except GradwireError as error:
-            return Reply(seq=frame.seq, refused=problem_of(error)), []
+            op, index = error.details.get("op", ""), error.details.get("index", 0)
+            return Reply(seq=frame.seq, refused=problem_of(error, op, frame.seq, index)), []
         client.expected = seq + 1
         if frame.seq:  # a frame without a number cannot be repeated
             client.keep(reply, out)
@@ -211,7 +215,9 @@ class Session:
 
     def _check_values(self, frame: Frame, known: Known) -> None:
         """Check the memory of a large frame's records, ids and numbers against the session's limit."""
-        nbytes = known.nbytes + ENTRY_BYTES * (len(frame.external) + len(frame.scalars) + len(frame.releases))
+        nbytes = known.nbytes + ENTRY_BYTES * (
+            len(frame.external) + len(frame.named) + len(frame.scalars) + len(frame.releases)
+        )
         most = self.limits.max_session_bytes
         if nbytes > LARGE_FRAME_BYTES and self.engine.account.live + nbytes > most:
             raise LimitExceeded(

@@ -172,7 +172,7 @@ class AuthMiddleware:
         audit = self.access.audit
         with on_account_of(who):
             try:
-                origins.check(origin, self.access.settings.allowed_origins, needed=who.ticket)
+                origins.check(origin, self.access.settings.allowed_origins)
             except Forbidden:
                 audit.note("origin_refused", outcome="forbidden", throttle=(who.key.id, who.address))
                 raise

@@ -1,8 +1,8 @@
 """The origins whose web pages may use the server.
 
-A browser sends the page's origin, which the page cannot forge. It enforces CORS for requests, but not for WebSockets.
-So the server checks the origin of a WebSocket itself: otherwise any page could open a stream with the browser's
-credentials.
+A browser sends the page's origin, which the page cannot forge, with every WebSocket. It enforces CORS for requests, but
+not for WebSockets. So the server checks the origin of a WebSocket itself: otherwise any page could open a stream with a
+key or ticket that it came by. A WebSocket without an origin is not of a page.
 """
 
 from __future__ import annotations
@@ -28,22 +28,19 @@ RESPONSE_HEADERS: Final = ("X-Request-ID", "Location", "Retry-After", "ETag", "C
 PREFLIGHT_LASTS_S: Final = 600
 
 
-def check(origin: str | None, allowed: Collection[str], needed: bool) -> None:
+def check(origin: str | None, allowed: Collection[str]) -> None:
     """Check the origin of a WebSocket.
 
     Args:
         origin: the header; ``None`` without it, that is, for clients other than browsers.
-        needed: whether the header is required.
 
     Raises:
         Forbidden: when the origin is not allowed.
     """
-    if origin is None and not needed:
-        return
-    if origin not in allowed:
-        problem = "missing Origin header" if origin is None else f"the origin {origin!r:.100} is not allowed"
+    if origin is not None and origin not in allowed:
         raise Forbidden(
-            f"{problem}; a web page may open a stream only from an origin in {variable('allowed_origins')}",
+            f"the origin {origin!r:.100} is not allowed; a web page may open a stream only from an origin in "
+            f"{variable('allowed_origins')}",
             origin=origin, setting=variable("allowed_origins"),
         )  # fmt: skip
 

@@ -20,7 +20,8 @@ def particulars(error: GradwireError) -> dict[str, Any]:
 def to_problem(error: GradwireError) -> Problem:
     """An error as a ``Problem`` message."""
     code = error.details.get("code", error.code)
-    return Problem(code, error.message, retryable=error.retryable, extra=particulars(error))
+    op, seq, index = (error.details.get(name, default) for name, default in zip(PLACE, ("", 0, 0), strict=True))
+    return Problem(code, error.message, op, seq, index, error.retryable, particulars(error))
 
 
 def from_problem(problem: Problem) -> GradwireError:

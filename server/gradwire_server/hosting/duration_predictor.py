@@ -112,7 +112,10 @@ def input_size_of(frame: Frame, payload_bytes: int, session: Session) -> int:
     """The approximate input size of a frame: elements of its operands, bytes of its payloads, and numbers that may be
     sizes. Returns -1 for a frame that cannot be short.
     """
-    if len(frame.external) > MAX_OPERANDS or max(len(frame.scalars), len(frame.payloads)) > MAX_NUMBERS:
+    if (
+        len(frame.external) + len(frame.named) > MAX_OPERANDS
+        or max(len(frame.scalars), len(frame.payloads)) > MAX_NUMBERS
+    ):
         return -1
     found = payload_bytes
     ids = session.ids
@@ -120,6 +123,9 @@ def input_size_of(frame: Frame, payload_bytes: int, session: Session) -> int:
         held = ids.get(tensor_id)
         if type(held) is Tensor:
             found += held.meta.numel
+    for name in frame.named:
+        if name in session.engine.names:
+            found += session.engine.names[name].meta.numel
     for number in frame.scalars:
         if type(number) in (int, float) and number > SMALL_NUMBER:
             found += int(min(number, 1e18))

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
 
-from gradwire_protocol import bounds, envelope
-from gradwire_protocol.errors import MalformedFrame
-from gradwire_protocol.frames import Message
+from gradwire_protocol import bounds, envelope, natural_frames
+from gradwire_protocol.frames import Message, Reply
+from gradwire_protocol.natural_frames import Defaults
 
 from ..hosting.jobs import Buffers
 from ..sessions.sessions import Session
@@ -32,20 +32,29 @@ LARGE_BYTES: Final = 64 << 10
 THREADS: Final = 8
 """They sleep most of the time."""
 
-_json_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
-
 
 class Decoded(NamedTuple):
-    """A decoded message. ``weight``: the approximate memory of its objects, buffers excluded."""
+    """A decoded message.
+
+    Attributes:
+        weight: the approximate memory of its objects, buffers excluded.
+        read_names: the names by which a frame in JSON reads tensors.
+    """
 
     message: Message
     buffers: Buffers
     weight: int
+    read_names: Sequence[str] = ()
 
 
 def decoded_limit(settings: Settings, session: Session) -> int:
     """The limit for the decoded size of a message for this session."""
     return min(settings.max_decoded_bytes, session.spec.limits.get("max_decoded_bytes", settings.max_decoded_bytes))
+
+
+def defaults_of(session: Session) -> Defaults:
+    """What frames in JSON may leave out in this session."""
+    return Defaults(session.spec.default_dtype, session.spec.device)
 
 
 def is_large(data: bytes | str | memoryview) -> bool:
@@ -55,16 +64,20 @@ def is_large(data: bytes | str | memoryview) -> bool:
     return len(data) > LARGE_BYTES and envelope.header_size(data) > LARGE_BYTES
 
 
-def decode(data: bytes | str | memoryview, most: int) -> Decoded:
+def decode(data: bytes | str | memoryview, most: int, defaults: Defaults = Defaults()) -> Decoded:
     """Decode a message whose objects may take ``most`` bytes.
 
     Raises:
         LimitExceeded: when the decoded size would exceed the limit.
         MalformedFrame: when the message is invalid.
+        RefusedFrame: when it is a frame in JSON with an invalid record or name.
     """
     if isinstance(data, str):
         weight = bounds.check_json(data, most)
-        return Decoded(decode_json(data, _json_decoder, "the text is not a message"), [], weight)
+        found = natural_frames.decode_message(data, defaults)
+        if isinstance(found, natural_frames.JsonFrame):
+            return Decoded(found.frame, [], weight, found.read_names)
+        return Decoded(found, [], weight)
     weight = envelope.header_size(data) * bounds.MOST_OF_A_BYTE
     if weight > min(most, bounds.SMALL_BYTES * bounds.MOST_OF_A_BYTE):
         weight = bounds.check(envelope.header_of(data), most, WalkPauses() if is_large(data) else None)
@@ -72,16 +85,12 @@ def decode(data: bytes | str | memoryview, most: int) -> Decoded:
     return Decoded(message, buffers, weight)
 
 
-def decode_json(text: str | bytes | memoryview, decoder: msgspec.json.Decoder[T], otherwise: str) -> T:
-    """Decode a JSON text whose size was checked.
-
-    Raises:
-        MalformedFrame: with ``otherwise`` and the cause.
-    """
-    try:
-        return decoder.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise MalformedFrame(f"{otherwise}: {error}") from None
+def with_names(reply: Reply, names: Sequence[str]) -> Reply:
+    """A copy of the reply to a frame in JSON, its values with the names by which the frame reads them."""
+    if not any(names):
+        return reply
+    values = [msgspec.structs.replace(value, name=name) for value, name in zip(reply.values, names, strict=False)]
+    return msgspec.structs.replace(reply, values=[*values, *reply.values[len(values) :]])
 
 
 class WalkPauses:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from gradwire_protocol.frames import MAX_ID
+from gradwire_protocol.suggestions import did_you_mean
 
 from ..settings.session_spec import Durability
 
@@ -18,6 +20,15 @@ class Body(BaseModel):
     """A request's body. Unknown members are refused, and values are not converted from other types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_members(cls, given: Any) -> Any:
+        for name in given if isinstance(given, dict) else ():
+            if name not in cls.model_fields:
+                message = f"unknown field {name!r:.80} of {cls.__name__}{did_you_mean(str(name), cls.model_fields)}"
+                raise PydanticCustomError("extra_forbidden", "{text}", {"text": message})
+        return given
 
 
 Device = Annotated[str | None, Field(pattern=r"^(cpu|cuda(:\d{1,3})?)$")]

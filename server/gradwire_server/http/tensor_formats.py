@@ -25,6 +25,7 @@ from gradwire_protocol.errors import (
     UnsupportedMediaType,
 )
 from gradwire_protocol.frames import Payload
+from gradwire_protocol.suggestions import explained
 
 JSON: Final = "application/json"
 RAW: Final = "application/octet-stream"
@@ -115,7 +116,8 @@ def _from_json(body: bytes, default_dtype: str, most: int) -> Incoming:
     try:
         parsed = msgspec.json.decode(body, type=TensorBody)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InvalidRequest(f"the body is not a valid JSON tensor: {error}") from None
+        unknown = explained(error, "a tensor", TensorBody.__struct_fields__)
+        raise InvalidRequest(unknown.message if unknown else f"the body is not a valid JSON tensor: {error}") from None
     values = parsed.values
     dtype = dtype_named(parsed.dtype) if parsed.dtype is not None else _guess(values, default_dtype)
     shape = infer_shape(values, dtype.is_complex and _is_pairs(values))

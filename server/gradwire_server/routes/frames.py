@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -10,11 +11,12 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from gradwire_protocol import bounds, envelope
 from gradwire_protocol.errors import MalformedFrame, NotFound, UnsupportedMediaType
 from gradwire_protocol.frames import ID_BITS, MAX_ID, Frame, Reply
+from gradwire_protocol.natural_frames import Defaults, RefusedFrame, decode_frame
 
 from ..errors.error_mapping import from_problem
 from ..hosting.jobs import Buffers
 from ..http import shortcut_frames
-from ..http.decoding import decode, decode_json, decoded_limit
+from ..http.decoding import decode, decoded_limit, defaults_of, with_names
 from ..http.models import CancelledView, ClientView
 from ..http.openapi import FRAME_REQUEST, FRAME_RESPONSE, PROBLEMS
 from ..http.shortcut_frames import BuiltFrame
@@ -26,7 +28,6 @@ MSGPACK: Final = "application/msgpack"
 JSON: Final = "application/json"
 
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["frames"], responses=PROBLEMS)
-_decoder: msgspec.json.Decoder[Frame] = msgspec.json.Decoder(Frame)
 
 
 @router.post("/frames", response_class=Response, responses=FRAME_RESPONSE, openapi_extra=FRAME_REQUEST)
@@ -48,8 +49,9 @@ async def post(
     human = kind == JSON
     most = decoded_limit(server.settings, session)
     size = len(body) if human else envelope.header_size(body)
-    frame, buffers, weight = await server.decoding.run(
-        session.tenant, size, lambda: _decode(body, most) if human else _unpack(body, most)
+    defaults = defaults_of(session)
+    frame, buffers, weight, names = await server.decoding.run(
+        session.tenant, size, lambda: _decode(body, most, defaults) if human else _unpack(body, most)
     )
     hold(request, weight)
     if frame.client > shortcut_frames.SERVER and not frame.seq:
@@ -58,7 +60,7 @@ async def post(
     if reply.refused is not None:
         raise from_problem(reply.refused)
     server.metrics.count_errors(reply, "rest")
-    response = as_json(reply) if human else _pack(reply, out)
+    response = as_json(with_names(reply, names)) if human else _pack(reply, out)
     server.metrics.rest_out.inc(int(response.headers["content-length"]))
     return response
 
@@ -98,17 +100,22 @@ async def register(session: TheSession) -> dict[str, int]:
     return {"client": client, "expected": expected, "first_id": (client << ID_BITS) + 1}
 
 
-def _decode(body: memoryview, most: int) -> tuple[Frame, Buffers, int]:
+def _decode(body: memoryview, most: int, defaults: Defaults) -> tuple[Frame, Buffers, int, Sequence[str]]:
     text = bytes(body)
     bounds.check_json(text, most)
-    return decode_json(text, _decoder, "the body is not a frame").spelled_out(), [], 0
+    try:
+        frame, names = decode_frame(text, defaults)
+    except RefusedFrame as refused:
+        refused.error.details.setdefault("seq", refused.seq)
+        raise refused.error from None
+    return frame.spelled_out(), [], 0, names
 
 
-def _unpack(body: memoryview, most: int) -> tuple[Frame, Buffers, int]:
-    message, buffers, weight = decode(body, most)
+def _unpack(body: memoryview, most: int) -> tuple[Frame, Buffers, int, Sequence[str]]:
+    message, buffers, weight, _ = decode(body, most)
     if not isinstance(message, Frame):
         raise MalformedFrame(f"the body is a {type(message).__name__.lower()}, not a frame")
-    return message.spelled_out(), buffers, weight
+    return message.spelled_out(), buffers, weight, ()
 
 
 def _pack(reply: Reply, buffers: Buffers) -> Response:

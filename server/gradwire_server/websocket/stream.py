@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Final
@@ -36,6 +37,7 @@ from gradwire_protocol.errors import (
     Unavailable,
 )
 from gradwire_protocol.frames import Cancel, Chunk, Frame, Message, Problem, Refusal, Reply
+from gradwire_protocol.natural_frames import RefusedFrame
 
 from ..auth.rates import StreamMeter
 from ..errors import problems
@@ -43,7 +45,7 @@ from ..errors.error_mapping import to_problem
 from ..hosting.jobs import Buffers
 from ..http.backlog import SMALL_BYTES, Backlog
 from ..http.connection_limits import DIRECT, LimitedStream
-from ..http.decoding import LARGE_BYTES, Decoding, decode, decoded_limit, is_large
+from ..http.decoding import LARGE_BYTES, Decoding, decode, decoded_limit, defaults_of, is_large, with_names
 from ..observability.metrics import Metrics
 from ..observability.tracing import Tracing
 from ..sessions.sessions import Session
@@ -71,6 +73,7 @@ class Waiting:
         size: the bytes that it occupies in the queue.
         records: the number of op records of a frame.
         refusal: the error to reply in its turn, instead of giving it to the host.
+        read_names: the names by which a frame in JSON reads tensors.
     """
 
     message: Frame | Chunk | Cancel
@@ -80,6 +83,7 @@ class Waiting:
     records: int | None = None
     refusal: GradwireError | None = None
     cancelled: bool = False
+    read_names: Sequence[str] = ()
 
 
 class Stream:
@@ -137,6 +141,7 @@ class Stream:
         self._decoding_task: asyncio.Task[None] | None = None
         """Decodes the first unread message in a thread."""
         self._most = decoded_limit(settings, session)
+        self._defaults = defaults_of(session)
         self._defect: Exception | None = None
         self._wake = asyncio.Event()
         self._drained = asyncio.Event()
@@ -285,7 +290,10 @@ class Stream:
         """
         human = isinstance(data, str)
         try:
-            message, buffers, weight = decode(data, self._most)
+            message, buffers, weight, names = decode(data, self._most, self._defaults)
+        except RefusedFrame as refused:
+            error = refused.error.with_traceback(None)
+            return Waiting(Frame(seq=refused.seq), [], human, len(data) + MESSAGE_OVERHEAD, 0, error)
         except LimitExceeded as error:
             seq = 0 if isinstance(data, str) else bounds.number_of(envelope.header_of(data))
             if not seq:
@@ -302,7 +310,8 @@ class Stream:
             raise MalformedFrame(f"unexpected message: {type(message).__name__.lower()}")
         elif len(buffers) != 1:
             raise MalformedFrame(f"a chunk must have one buffer, not {len(buffers)}")
-        return Waiting(message, buffers, human, len(data) + weight + MESSAGE_OVERHEAD, records)
+        size = len(data) + weight + MESSAGE_OVERHEAD
+        return Waiting(message, buffers, human, size, records, read_names=names)
 
     async def _read(self) -> None:
         """Receive messages from ASGI, and after the switch to direct reception only the disconnect."""
@@ -520,6 +529,7 @@ class Stream:
             self._in_flight -= 1
             self._queued_bytes -= waiting.size
             if not self._closed:
+                reply = with_names(reply, waiting.read_names)
                 if reply.errors or reply.refused is not None:
                     self.metrics.count_errors(reply, "stream")
                     reply = self._with_request_id(reply)
