@@ -9,7 +9,7 @@ A rule for shapes is one of:
 * ``broadcast``: the common shape of all operands;
 * ``@k``: the shape of the argument at position k;
 * ``reduce``: ``self`` without the dimensions ``dim``, or with extents of one there, by ``keepdim``;
-* ``loss``: no dimensions, unless ``reduction`` is ``"none"``: then the common shape of all operands;
+* ``loss``: no dimensions, unless ``reduction`` is ``"none"``: then the common shape of the first two;
 * ``size``: the parameter ``size``;
 * ``scalar``: no dimensions;
 * ``?``: none of these; a client may have a rule for this op alone.
@@ -125,7 +125,7 @@ def _trials(op: Op) -> Iterator[Trial]:
 
 def _tried(op: Op, values: tuple[Any, ...]) -> Trial | None:
     try:
-        outs = op.infer(values).outs
+        outs = op.infer(values).outs[: op.results]  # more are intermediate results
     except Exception:  # an invalid call, or one that no client makes
         return None
     return Trial(values, tuple(out.shape for out in outs), tuple(out.dtype for out in outs))
@@ -273,7 +273,7 @@ def _named(op: Op, values: tuple[Any, ...], name: str, default: Any = None) -> A
 
 def _operands(op: Op, values: tuple[Any, ...]) -> list[Meta | ScalarKind]:
     found: list[Meta | ScalarKind] = []
-    for param, value in zip(op.params, values, strict=True):
+    for param, value in zip(op.params, values, strict=False):
         if isinstance(value, Meta) or (param.kind is Kind.OPERAND and isinstance(value, ScalarKind)):
             found.append(value)
         elif isinstance(value, list):

@@ -9,6 +9,7 @@ import {
   categoryOf,
   defaultFloatDType,
   dtypeOfKind,
+  join,
   resultType,
   toComplex,
   toFloat,
@@ -107,6 +108,17 @@ const distinct: OwnRule = (_, values, at) => (at === 0 ? tensorAt(values, 0)?.dt
 
 const firstTensor: OwnRule = (_, values) => tensorsOf(values)[0]?.dtype;
 
+/** Without regard to dimensions. */
+const joinedFirstTwo: OwnRule = (_, values) => {
+  const [a, b] = [tensorAt(values, 0)?.dtype, tensorAt(values, 1)?.dtype];
+  return a === undefined || b === undefined ? undefined : join(a, b);
+};
+
+const floatOfFirstTwo: OwnRule = (op, values, at) => {
+  const joined = joinedFirstTwo(op, values, at);
+  return joined === undefined ? undefined : toFloat(joined);
+};
+
 /** Rules of single ops. */
 const OWN: Readonly<Record<string, OwnRule>> = {
   div: (op, values) => {
@@ -134,12 +146,38 @@ const OWN: Readonly<Record<string, OwnRule>> = {
   cat: (_, values) => promoted(tensorsOf(values)),
   stack: (_, values) => promoted(tensorsOf(values)),
   pad_sequence: firstTensor,
-  einsum: firstTensor,
+  einsum: (_, values) => {
+    // Integers are summed in int64 where something is summed, and other dtypes promote where nothing is.
+    const [first, ...others] = tensorsOf(values).map((tensor) => tensor.dtype);
+    const same = others.every((dtype) => dtype === first);
+    return same && first !== undefined && categoryOf(first) > 1 ? first : undefined;
+  },
+  bincount: (_, values) => {
+    const weights = values[1] === null ? null : tensorAt(values, 1)?.dtype;
+    return weights === null ? "int64" : weights === undefined ? undefined : weights === "float32" ? weights : "float64";
+  },
+  normal: (op, values) => {
+    const drawn = promoted(values.slice(0, 2));
+    return given(op, values) ?? (tensorsOf(values).length === 0 ? defaultFloatDType() : drawn && toFloat(drawn));
+  },
+  kron: (op, values) => promoted(operandsOf(op, values)),
+  cosine_similarity: joinedFirstTwo,
+  cosine_embedding_loss: floatOfFirstTwo,
+  conv_transpose2d: firstTensor,
+  bilinear: firstTensor,
+  rnn_layer: firstTensor,
+  gru_layer: firstTensor,
+  lstm_layer: firstTensor,
+  grid_sampler: firstTensor,
+  affine_grid_generator: firstTensor,
+  ctc_loss: firstTensor,
+  linalg_lu_solve: firstTensor,
+  fractional_max_pool: distinct,
+  embedding_bag: distinct,
   sum_to_size: (_, values) => {
     const dtype = tensorAt(values, 0)?.dtype;
-    return dtype;
+    return dtype === undefined || categoryOf(dtype) > 1 ? dtype : undefined;
   },
-  bitwise_not: firstTensor,
 };
 
 /** Refuses the dtype of a result that an in-place op cannot write. */

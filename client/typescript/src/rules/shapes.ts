@@ -5,6 +5,7 @@ import { isTensor, type Value } from "../ops/values.ts";
 import { CallArguments, type ShapeRule, type Shapes } from "./call_arguments.ts";
 import { broadcast, canonicalDims, reduced } from "./extents.ts";
 import { JOINING } from "./joining.ts";
+import { MATRICES } from "./matrices.ts";
 import type { Shape } from "./operands.ts";
 import { PRODUCTS } from "./products.ts";
 import { VIEWS } from "./views.ts";
@@ -17,7 +18,7 @@ const truths: ShapeRule = (call) => {
 };
 
 const OWN: ReadonlyMap<string, ShapeRule> = new Map(
-  Object.entries({ ...VIEWS, ...PRODUCTS, ...JOINING, ...WINDOWS, all: truths, any: truths }),
+  Object.entries({ ...VIEWS, ...PRODUCTS, ...JOINING, ...WINDOWS, ...MATRICES, all: truths, any: truths }),
 );
 
 /** Whether an op has a rule of its own. */
@@ -57,8 +58,8 @@ function general(call: CallArguments, rule: string): Shape | undefined {
     }
     case "loss": {
       if (call.get("reduction") !== "none") return [];
-      const shapes = call.shapes();
-      return shapes === undefined ? undefined : broadcast(call.name, shapes);
+      const [x, target] = [call.shape(0), call.shape(1)];
+      return x === undefined || target === undefined ? undefined : broadcast(call.name, [x, target]);
     }
     case "size":
       return call.list("size");

@@ -90,10 +90,11 @@ function adaptive(results: number): ShapeRule {
 
 /** No dimensions, unless nothing is reduced: then one loss for each target. */
 const perSample: ShapeRule = (call) => {
-  if (call.get("reduction") !== "none") return [[], undefined];
+  if (call.get("reduction") !== "none") return [[]];
   const [x, target] = [call.shape(0), call.shape(1)];
   if (x === undefined || target === undefined) return [undefined];
-  return [x.length === target.length && x.length > 1 ? [x[0]!, ...x.slice(2)] : target];
+  if (call.name !== "cross_entropy" || x.length !== target.length) return [target];
+  return [x.length > 1 ? [x[0]!, ...x.slice(2)] : []]; // the target has probabilities of classes
 };
 
 const named = (name: string, rule: (count: number) => ShapeRule): [string, ShapeRule][] =>
@@ -133,5 +134,6 @@ export const WINDOWS: Readonly<Record<string, ShapeRule>> = {
   }),
   interpolate: ofFirst((call, shape) => [...shape.slice(0, 2), ...call.list("size")]),
   nll_loss: perSample,
+  multi_margin_loss: perSample,
   cross_entropy: perSample,
 };
