@@ -13,7 +13,8 @@ settings.md   ``gradwire_server.settings.settings.Settings``   what the environm
 metrics.md    ``gradwire_server.observability.metrics.METRICS``     what ``/metrics`` tells
 ============= ======================================= ===========================================
 
-Beside these pages of docs/, the ``.pyi`` files of the client are what :mod:`tools.stubs` finds of its namespaces.
+Beside these pages of docs/, the ``.pyi`` files of the client are what :mod:`tools.stubs` finds of its namespaces, and
+:mod:`tools.typescript` derives the TypeScript client's table, types and errors.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from gradwire_server.observability.metrics import METRICS, PREFIX
 from gradwire_server.routes.ops import encoded
 from gradwire_server.settings.settings import Settings, variable
 
-from . import coverage, stubs
+from . import coverage, stubs, typescript
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 HEADER: Final = "<!-- Derived from {source}: change that, and run `make derive`. -->\n"
@@ -243,8 +244,9 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "settings.md": settings_page,
     "metrics.md": metrics_page,
     **stubs.STUBS,
+    **typescript.PAGES,
 }
-ELSEWHERE: Final = stubs.FILES
+ELSEWHERE: Final = stubs.FILES | typescript.FILES
 """Where a file belongs that is no page of docs/."""
 
 
