@@ -80,10 +80,17 @@ export function call(
   return made;
 }
 
+const nodeNames = new Map<Op, string>();
+
 /** The name of an op's node: `MulBackward` of `mul` and `mul_`. */
 function nodeName(op: Op): string {
-  const base = op.base ?? op.name;
-  return `${base.replace(/(?:^|_)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())}Backward`;
+  let name = nodeNames.get(op);
+  if (name === undefined) {
+    const base = op.base ?? op.name;
+    name = `${base.replace(/(?:^|_)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())}Backward`;
+    nodeNames.set(op, name);
+  }
+  return name;
 }
 
 /** A tensor was written to: it has a new history, and so has the tensor whose memory it views. */

@@ -4,20 +4,14 @@ import { ArgumentError } from "../errors.ts";
 import { INITIAL_MODE, modeFlags } from "../graph/modes.ts";
 import type { Op } from "../ops/op.ts";
 import { encodeArgs } from "../ops/records.ts";
-import type { ScalarEntry } from "../ops/records.ts";
+import type { Encoded, ScalarEntry } from "../ops/records.ts";
 import type { Value } from "../ops/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { blake2b } from "../wire/blake2b.ts";
-import { pack } from "../wire/envelope.ts";
 import type { Record_, Structure } from "../wire/messages.ts";
 import type { CutFrame } from "../wire/send_window.ts";
 import type { CallSite } from "./call_sites.ts";
-import { callSite } from "./call_sites.ts";
+import { KnownFrames } from "./known_frames.ts";
 import { isTensor } from "./scopes.ts";
-
-/** A structure up to this size is always sent whole: a hash would save little. */
-const HASHED_BYTES = 64;
-const HASH_BYTES = 16;
 
 /** Records ops and cuts frames. Ids are counters of this client; results of a frame follow its `first`. */
 export class FrameBuilder {
@@ -25,7 +19,9 @@ export class FrameBuilder {
   #records: Record_[] = [];
   #sites: (CallSite | undefined)[] = [];
   #scalars: ScalarEntry[] = [];
-  #payloads: Uint8Array[] = [];
+  #payloads: Value[] = [];
+  readonly #known = new KnownFrames();
+  readonly #refer = (tensor: Tensor): number => this.#reference(tensor);
   #external = new Map<number, number>();
   #first = 1;
   #next = 1;
@@ -51,22 +47,30 @@ export class FrameBuilder {
 
   /** Add an op. Returns the counter of its first result; the others follow. */
   record(op: Op, values: readonly Value[], results: number): number {
-    const scalars: ScalarEntry[] = [];
-    const payloads: Value[] = [];
-    const args = encodeArgs(op, values, isTensor, (tensor) => this.#reference(tensor), scalars, payloads);
+    const scalars = this.#scalars;
+    const payloads = this.#payloads;
+    const before = [scalars.length, payloads.length] as const;
+    let args: Encoded[];
+    try {
+      args = encodeArgs(op, values, isTensor, this.#refer, scalars, payloads);
+    } catch (error) {
+      [scalars.length, payloads.length] = before; // nothing is recorded
+      throw error;
+    }
     const mode = modeFlags();
     if (mode !== this.#mode) {
-      this.#records.push(["set_mode", [mode]]);
-      this.#sites.push(undefined);
+      this.#append(["set_mode", [mode]]);
       this.#mode = mode;
     }
-    this.#records.push(op.results === undefined ? [op.name, args, results] : [op.name, args]);
-    this.#sites.push(callSite());
-    for (const each of scalars) this.#scalars.push(each);
-    for (const each of payloads) this.#payloads.push(each as Uint8Array);
+    this.#append(op.results === undefined ? [op.name, args, results] : [op.name, args]);
     const first = this.#next;
     this.#next += results;
     return first;
+  }
+
+  #append(record: Record_): void {
+    this.#sites.push(this.#known.siteOf(record, this.#records.length));
+    this.#records.push(record);
   }
 
   /** Release a tensor that the program is done with: with this frame. */
@@ -100,11 +104,10 @@ export class FrameBuilder {
     if (asked.length) structure.reads = asked;
     if (drops.length) structure.drops = drops;
     if (heard && !asked.length) structure.heard = true;
-    const packed = pack(structure);
+    const { structure: known, packed, hash } = this.#known.encode(structure, this.#sites);
     const frame: CutFrame = {
-      structure, packed, hash: packed.length > HASHED_BYTES ? blake2b(packed, HASH_BYTES) : undefined, first,
-      external: [...this.#external.keys()], scalars: this.#scalars, payloads: this.#payloads, releases,
-      sites: this.#sites, readBytes,
+      structure: known, packed, hash, first, external: [...this.#external.keys()], scalars: this.#scalars,
+      payloads: this.#payloads as Uint8Array[], releases, sites: this.#sites, readBytes,
     };
     this.#records = [];
     this.#sites = [];

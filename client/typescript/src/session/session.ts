@@ -63,6 +63,10 @@ export interface SessionStats extends LinkStats {
   ops: number;
 }
 
+function withDefaults(op: Op, given: readonly Value[]): Value[] {
+  return [...given, ...op.params.slice(given.length).map((param) => param.default)];
+}
+
 /** A variable of the environment, where there is one. */
 function environment(name: string): string | undefined {
   const env = (globalThis as { process?: { env?: { [name: string]: string | undefined } } }).process?.env;
@@ -85,6 +89,9 @@ export class Session {
   readonly #builder: FrameBuilder;
   readonly #reads: Reads;
   readonly #owned: boolean;
+  readonly #proxies = new FinalizationRegistry<number>((counter) => {
+    if (!this.#closed) this.#builder.collect(counter);
+  });
   #closed = false;
   #due = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -140,8 +147,8 @@ export class Session {
   record(op: Op, given: readonly Value[], results: number): number {
     if (this.#closed) throw new InvalidRequest(`session ${this.id} is closed`);
     if ((this.#due && !op.afterBackward) || this.#builder.length >= OPS_PER_FRAME) this.flush();
-    const rest = op.params.slice(given.length).map((param) => param.default);
-    const values = rest.length ? [...given, ...rest] : given;
+    const { params } = op;
+    const values = given.length < params.length ? withDefaults(op, given) : given;
     const first = this.#builder.record(op, values, results);
     this.#ops += 1;
     this.#timer ??= setTimeout(() => this.#quiet(), QUIET_MS);
@@ -157,14 +164,15 @@ export class Session {
   }
 
   /** @internal */
-  release(counter: number): void {
-    this.#builder.release(counter);
+  release(tensor: Tensor): void {
+    this.#proxies.unregister(tensor);
+    this.#builder.release(tensor.counter);
     this.#timer ??= setTimeout(() => this.#quiet(), QUIET_MS);
   }
 
-  /** @internal */
-  collect(counter: number): void {
-    if (!this.#closed) this.#builder.collect(counter);
+  /** Release a tensor when its proxy is collected. @internal */
+  adopt(tensor: Tensor): void {
+    this.#proxies.register(tensor, tensor.counter, tensor);
   }
 
   #quiet(): void {

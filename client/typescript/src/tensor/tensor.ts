@@ -56,11 +56,6 @@ function above(): TensorServices {
   return services;
 }
 
-const collected = new FinalizationRegistry<{ session: Session; counter: number }>(({ session, counter }) => {
-  session.collect(counter);
-});
-
-// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging
 export interface Tensor extends TensorMethods {}
 
 /**
@@ -94,7 +89,7 @@ export class Tensor {
     this.#device = info.device;
     this.#requires = requires;
     this.edge = edge;
-    collected.register(this, { session, counter }, this);
+    session.adopt(this);
     Scope.adopt(this);
   }
 
@@ -326,8 +321,7 @@ export class Tensor {
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
-    collected.unregister(this);
-    this.session.release(this.counter);
+    this.session.release(this);
   }
 
   [Symbol.dispose](): void {
