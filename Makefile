@@ -10,6 +10,11 @@ DEMO := $(VENV)/.stamp-demo
 PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
+# The TypeScript client and its npm packages. Without them its tests are skipped.
+TYPESCRIPT := client/typescript
+PACKAGES := $(TYPESCRIPT)/node_modules/.stamp
+NODE_PATH_FIRST := PATH="$(abspath $(BIN)):$$PATH"
+
 # Arguments for pytest and the benchmarks: make test ARGS='-k matmul'
 ARGS ?=
 
@@ -19,9 +24,13 @@ ARGS ?=
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: $(FULL)  ## create .venv with server, tests and linters (installs torch)
+setup: $(FULL) $(PACKAGES)  ## create .venv with server, tests and linters (installs torch)
 
-setup-demo: $(DEMO)  ## create .venv for the demo only (no torch)
+setup-$(PACKAGES): $(TYPESCRIPT)/package-lock.json | $(FULL)
+	@if cd $(TYPESCRIPT) && $(NODE_PATH_FIRST) npm ci --no-progress; then touch node_modules/.stamp; \
+	else echo "npm packages cannot be installed: the tests of $(TYPESCRIPT) will be skipped" >&2; fi
+
+demo: $(DEMO)  ## create .venv for the demo only (no torch)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -38,6 +47,10 @@ $(DEMO): $(PINS) | $(BIN)/python
 	$(PIP) install -e '.[server]' scikit-learn -c constraints.txt
 	@touch $(DEMO)
 
+$(PACKAGES): $(TYPESCRIPT)/package-lock.json | $(FULL)
+	@if cd $(TYPESCRIPT) && $(NODE_PATH_FIRST) npm ci --no-progress; then touch node_modules/.stamp; \
+	else echo "npm packages cannot be installed: the tests of $(TYPESCRIPT) will be skipped" >&2; fi
+
 demo: $(DEMO)  ## train on handwritten digits through an embedded server
 	$(BIN)/python examples/digits.py
 
@@ -45,7 +58,7 @@ kernels: $(FULL)  ## compile the CPU kernels into the user's cache
 	$(BIN)/python -m gradwire_engine.kernels.cpu.toolchain
 
 # Two workers for two cores: one math thread each.
-test: $(FULL) kernels  ## run the tests; GRADWIRE_TEST_COMPILED=1 runs them with the compiled kernels
+test: $(FULL) $(PACKAGES) kernels  ## run the tests; GRADWIRE_TEST_COMPILED=1 runs them with the compiled kernels
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(ARGS)
 	$(if $(ARGS),,$(MAKE) shadow)
 
@@ -60,11 +73,13 @@ shadow: $(FULL)  ## run tests on the tape and by plans, and compare the sessions
 soak: $(FULL)  ## run the long tests: make soak ARGS='cuts --seconds 600'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.soak $(ARGS)
 
-lint: $(FULL)  ## check style, types (also of examples and documents), import contracts and freshness of derived files
+lint: $(FULL) $(PACKAGES)  ## check style, types (also of examples and documents), import contracts and freshness of derived files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tools.typed_documents
+	@if [ -e $(PACKAGES) ]; then echo "npm run check"; cd $(TYPESCRIPT) && $(NODE_PATH_FIRST) npm run -s check; \
+	else echo "the types of $(TYPESCRIPT) are not checked: its npm packages are not installed"; fi
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.import_circles
 	$(BIN)/python -m tools.derive --check

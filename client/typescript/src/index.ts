@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * gradwire: tensors, autograd, nn and optimizers on a remote server.
  *
