@@ -14,7 +14,7 @@ const PAGE = `<!doctype html><meta charset="utf-8">
 }}</script>
 <script type="module">import * as gw from "gradwire"; window.gw = gw; document.title = "ready";</script>`;
 
-const pages = await servePages(0, { "/page.html": PAGE });
+const pages = await servePages(0, { "/page.html": () => PAGE });
 after(() => pages.close());
 
 interface Global {

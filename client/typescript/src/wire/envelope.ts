@@ -65,8 +65,8 @@ export function decode<M = FromServer>(data: Uint8Array): Decoded<M> {
   } catch (error) {
     throw new MalformedFrame(`the header is not MessagePack: ${String(error)}`);
   }
-  if (typeof message !== "object" || message === null || Array.isArray(message)) {
-    throw new MalformedFrame("the header is not a map");
+  if (typeof message !== "object" || message === null || !("type" in message)) {
+    throw new MalformedFrame("the header is not a map with a type");
   }
   const buffers: Uint8Array[] = [];
   let at = PREFIX + size;
