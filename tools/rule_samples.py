@@ -1,4 +1,4 @@
-"""Prints what the op table's rules say of every sample of ``tests/samples``, for clients that predict it by other rules.
+"""Prints what the op table's rules say of every sample of ``tests/samples``, for clients that predict it otherwise.
 
 ``python -m tools.rule_samples`` writes one JSON array a line: the op, its arguments in the order of its parameters, and
 ``[dtype, shape]`` of each result, or the code of the error. In-place forms have samples, too.
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import torch
+from tests.samples import Sample, load
 
 import gradwire_protocol.ops  # noqa: F401  fills the table
 from gradwire_protocol import dtypes
@@ -25,7 +26,6 @@ from gradwire_protocol.meta import Meta, meta
 from gradwire_protocol.params import Kind
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import TABLE, Op
-from tests.samples import Sample, load
 
 EXACT: Final = 1 << 53
 

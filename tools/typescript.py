@@ -136,6 +136,8 @@ def typescript_type(op: Op, param: Param) -> str:
             shown += [json.dumps(word) for word in words]
         else:
             shown.append(_TYPES[name])
+    if "int[]" in type_names(param) and param.name != op.variadic:
+        shown.insert(0, "number")  # stands for a list of one
     return " | ".join(dict.fromkeys(shown))
 
 
@@ -236,6 +238,11 @@ def forms(op: Op, params: Sequence[Param]) -> Iterator[Call]:
         yield Call(by_position[:count], params[count:])
 
 
+def creates(op: Op) -> bool:
+    """Whether a function makes a tensor out of nothing, or like another: it may be asked to require a gradient."""
+    return "device" in op.positions and "function" in op.exposed
+
+
 def call_text(op: Op, form: Call) -> list[str]:
     """A form's parameters in TypeScript; several where ints may also be given in a row."""
     shown = []
@@ -245,8 +252,10 @@ def call_text(op: Op, form: Call) -> list[str]:
         mark = "" if param.required or last == "needed" else "?"
         name = camel(param.name)
         shown.append(f"{name}{'_' if name in RESERVED else ''}{mark}: {typescript_type(op, param)}")
-    if form.named:
+    if form.named or creates(op):
         fields = "; ".join(f"{camel(p.name)}{'' if p.required else '?'}: {typescript_type(op, p)}" for p in form.named)
+        if creates(op):
+            fields = "; ".join(filter(None, [fields, "requiresGrad?: boolean; session?: Session"]))
         mark = "?" if last == "optional" and all(not p.required for p in form.named) else ""
         shown.append(f"options{mark}: {{ {fields} }}")
     return shown
@@ -303,7 +312,7 @@ def _in_a_row(op: Op, form: Call, texts: Sequence[str]) -> Iterator[str]:
     if at is None:
         return
     row = f"...{camel(form.positional[at].name)}: number[]"
-    if at == len(form.positional) - 1 and form.named:
+    if at == len(form.positional) - 1 and len(texts) > len(form.positional):
         before = "".join(f"{text}, " for text in texts[:at])
         yield f"...args: [{before}{row}, {texts[-1]}]"
     elif not form.named:
@@ -334,7 +343,7 @@ def methods() -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-OVERLOADED: Final = frozenset({"max", "min", "median", "nanmedian", "requires_grad_"})
+OVERLOADED: Final = frozenset({"max", "min", "median", "nanmedian", "requires_grad_", "view"})
 """Names under which a client offers several ops, or arguments that are sugar: written by hand in src/surface/."""
 BY_HAND: Final = frozenset({*OVERLOADED, "complex", "einsum"})
 """The same for functions."""
@@ -356,7 +365,9 @@ def functions() -> str:
     lines = [
         HEADER.format(source=OPS),
         IMPORTS.replace('"./', '"../ops/').replace(
-            "import type { DType", 'import { functionsOf } from "./calling.ts";\nimport type { DType'
+            "import type { DType",
+            'import type { Session } from "../session/session.ts";\n'
+            'import { functionsOf } from "./calling.ts";\nimport type { DType',
         ),
     ]
     for exposure, interface in NAMESPACES.items():

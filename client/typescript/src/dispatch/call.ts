@@ -7,6 +7,7 @@ import type { Edge } from "../graph/nodes.ts";
 import type { Op } from "../ops/op.ts";
 import type { Value } from "../ops/values.ts";
 import { infer } from "../rules/infer.ts";
+import { setDefaultFloatDType } from "../rules/promotion.ts";
 import { currentSession } from "../session/current.ts";
 import { isTensor } from "../session/scopes.ts";
 import type { Session } from "../session/session.ts";
@@ -63,6 +64,7 @@ export function call(
   if (target && edges && target.requiresGrad && target.isLeaf) {
     throw new GraphError(`${op.name} writes to a leaf that requires a gradient: use noGrad(() => ...), or clone() it`);
   }
+  setDefaultFloatDType(session.defaultDtype);
   const infos = infer(op, values, results);
   const first = session.record(op, values, results);
   if (target && edges) rebase(target, op, edges);

@@ -54,25 +54,25 @@ export interface TensorMethods {
   /** In-place form of `addr`: writes the result into the tensor and returns it. */
   addr_(vec1: Tensor, vec2: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): this;
   /** Whether all elements differ from zero; bool (uint8 for uint8). True where there is none. */
-  all(dim?: readonly number[] | number | null, keepdim?: boolean): Tensor;
-  all(options?: { dim?: readonly number[] | number | null; keepdim?: boolean }): Tensor;
-  all(dim: readonly number[] | number | null, options: { keepdim?: boolean }): Tensor;
+  all(dim?: number | readonly number[] | null, keepdim?: boolean): Tensor;
+  all(options?: { dim?: number | readonly number[] | null; keepdim?: boolean }): Tensor;
+  all(dim: number | readonly number[] | null, options: { keepdim?: boolean }): Tensor;
   /** Largest elements over one or several dimensions; gradients are shared equally among equals. */
-  amax(dim?: readonly number[] | number | null, keepdim?: boolean): Tensor;
-  amax(options?: { dim?: readonly number[] | number | null; keepdim?: boolean }): Tensor;
-  amax(dim: readonly number[] | number | null, options: { keepdim?: boolean }): Tensor;
+  amax(dim?: number | readonly number[] | null, keepdim?: boolean): Tensor;
+  amax(options?: { dim?: number | readonly number[] | null; keepdim?: boolean }): Tensor;
+  amax(dim: number | readonly number[] | null, options: { keepdim?: boolean }): Tensor;
   /** Smallest elements over one or several dimensions; gradients are shared equally among equals. */
-  amin(dim?: readonly number[] | number | null, keepdim?: boolean): Tensor;
-  amin(options?: { dim?: readonly number[] | number | null; keepdim?: boolean }): Tensor;
-  amin(dim: readonly number[] | number | null, options: { keepdim?: boolean }): Tensor;
+  amin(dim?: number | readonly number[] | null, keepdim?: boolean): Tensor;
+  amin(options?: { dim?: number | readonly number[] | null; keepdim?: boolean }): Tensor;
+  amin(dim: number | readonly number[] | null, options: { keepdim?: boolean }): Tensor;
   /** (smallest, largest) of all elements or along one dimension. */
   aminmax(options?: { dim?: number | null; keepdim?: boolean }): [min: Tensor, max: Tensor];
   /** The argument of complex numbers, from -pi to pi; of real numbers 0, or pi if negative. */
   angle(): Tensor;
   /** Whether some element differs from zero; bool (uint8 for uint8). False where there is none. */
-  any(dim?: readonly number[] | number | null, keepdim?: boolean): Tensor;
-  any(options?: { dim?: readonly number[] | number | null; keepdim?: boolean }): Tensor;
-  any(dim: readonly number[] | number | null, options: { keepdim?: boolean }): Tensor;
+  any(dim?: number | readonly number[] | null, keepdim?: boolean): Tensor;
+  any(options?: { dim?: number | readonly number[] | null; keepdim?: boolean }): Tensor;
+  any(dim: number | readonly number[] | null, options: { keepdim?: boolean }): Tensor;
   /** Index of the first largest element: of the flattened tensor, or along `dim`. NaN counts as largest. */
   argmax(dim?: number | null, keepdim?: boolean): Tensor;
   argmax(options?: { dim?: number | null; keepdim?: boolean }): Tensor;
@@ -93,15 +93,15 @@ export interface TensorMethods {
    * `storage_offset` counts from the tensor's own first element; with `absolute` from that of the storage, as in
    * PyTorch.
    */
-  asStrided(size: readonly number[], stride: readonly number[], storageOffset?: number, options?: { absolute?: boolean }): Tensor;
-  asStrided(options: { size: readonly number[]; stride: readonly number[]; storageOffset?: number; absolute?: boolean }): Tensor;
-  asStrided(size: readonly number[], options: { stride: readonly number[]; storageOffset?: number; absolute?: boolean }): Tensor;
-  asStrided(size: readonly number[], stride: readonly number[], options: { storageOffset?: number; absolute?: boolean }): Tensor;
+  asStrided(size: number | readonly number[], stride: number | readonly number[], storageOffset?: number, options?: { absolute?: boolean }): Tensor;
+  asStrided(options: { size: number | readonly number[]; stride: number | readonly number[]; storageOffset?: number; absolute?: boolean }): Tensor;
+  asStrided(size: number | readonly number[], options: { stride: number | readonly number[]; storageOffset?: number; absolute?: boolean }): Tensor;
+  asStrided(size: number | readonly number[], stride: number | readonly number[], options: { storageOffset?: number; absolute?: boolean }): Tensor;
   /** A copy of `self` with `src` written into the part that `asStrided` shows. */
-  asStridedScatter(src: Tensor, size: readonly number[], stride: readonly number[], storageOffset?: number): Tensor;
-  asStridedScatter(src: Tensor, options: { size: readonly number[]; stride: readonly number[]; storageOffset?: number }): Tensor;
-  asStridedScatter(src: Tensor, size: readonly number[], options: { stride: readonly number[]; storageOffset?: number }): Tensor;
-  asStridedScatter(src: Tensor, size: readonly number[], stride: readonly number[], options: { storageOffset?: number }): Tensor;
+  asStridedScatter(src: Tensor, size: number | readonly number[], stride: number | readonly number[], storageOffset?: number): Tensor;
+  asStridedScatter(src: Tensor, options: { size: number | readonly number[]; stride: number | readonly number[]; storageOffset?: number }): Tensor;
+  asStridedScatter(src: Tensor, size: number | readonly number[], options: { stride: number | readonly number[]; storageOffset?: number }): Tensor;
+  asStridedScatter(src: Tensor, size: number | readonly number[], stride: number | readonly number[], options: { storageOffset?: number }): Tensor;
   /** The angle whose sine is `self`: NaN outside -1 to 1; integers become floats. */
   asin(): Tensor;
   /** In-place form of `asin`: writes the result into the tensor and returns it. */
@@ -244,8 +244,8 @@ export interface TensorMethods {
   /** In-place form of `cosh`: writes the result into the tensor and returns it. */
   cosh_(): this;
   /** How many elements differ from zero (NaN does), in all or over `dim`; int64. */
-  countNonzero(dim?: readonly number[] | number | null): Tensor;
-  countNonzero(options?: { dim?: readonly number[] | number | null }): Tensor;
+  countNonzero(dim?: number | readonly number[] | null): Tensor;
+  countNonzero(options?: { dim?: number | readonly number[] | null }): Tensor;
   /** The cross product of 3-vectors along `dim` (by default the first dimension of extent 3), with broadcasting. */
   cross(other: Tensor, dim?: number | null): Tensor;
   cross(other: Tensor, options: { dim?: number | null }): Tensor;
@@ -412,8 +412,8 @@ export interface TensorMethods {
    * The result is an int64 of the bits that PyTorch shows as uint64: `hash_tensor(x).item() % 2**64` is its number.
    * The order of the elements does not matter, and equal pairs cancel. `mode` 0 is the only one.
    */
-  hashTensor(dim?: readonly number[] | number | null, options?: { keepdim?: boolean; mode?: number }): Tensor;
-  hashTensor(options?: { dim?: readonly number[] | number | null; keepdim?: boolean; mode?: number }): Tensor;
+  hashTensor(dim?: number | readonly number[] | null, options?: { keepdim?: boolean; mode?: number }): Tensor;
+  hashTensor(options?: { dim?: number | readonly number[] | null; keepdim?: boolean; mode?: number }): Tensor;
   /**
    * The unit step: 0 below 0, 1 above, and `values` at 0. Both are of one dtype, which is not complex.
    *
@@ -587,9 +587,9 @@ export interface TensorMethods {
   logit_(eps?: Real | null): this;
   logit_(options?: { eps?: Real | null }): this;
   /** Logarithm of the sum of exponentials over `dim`, without overflow. Integers become the default float. */
-  logsumexp(dim: readonly number[] | number | null, keepdim?: boolean): Tensor;
-  logsumexp(options: { dim: readonly number[] | number | null; keepdim?: boolean }): Tensor;
-  logsumexp(dim: readonly number[] | number | null, options: { keepdim?: boolean }): Tensor;
+  logsumexp(dim: number | readonly number[] | null, keepdim?: boolean): Tensor;
+  logsumexp(options: { dim: number | readonly number[] | null; keepdim?: boolean }): Tensor;
+  logsumexp(dim: number | readonly number[] | null, options: { keepdim?: boolean }): Tensor;
   /** `self < other`, after promotion. Complex numbers have no order. */
   lt(other: Tensor | Scalar): Tensor;
   /** In-place form of `lt`: writes the result into the tensor and returns it. */
@@ -625,9 +625,9 @@ export interface TensorMethods {
   /** The larger of two elements, NaN if either is. The gradient of a tie is split in halves. */
   maximum(other: Tensor): Tensor;
   /** Arithmetic mean over `dim`. Needs floating point or complex values, or a `dtype` that is; NaN if empty. */
-  mean(dim?: readonly number[] | number | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
-  mean(options?: { dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
-  mean(dim: readonly number[] | number | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  mean(dim?: number | readonly number[] | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
+  mean(options?: { dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  mean(dim: number | readonly number[] | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
   /** (lower medians along `dim`, their indices). The gradient goes to the element of the index. */
   medianDim(dim?: number, keepdim?: boolean): [values: Tensor, indices: Tensor];
   medianDim(options?: { dim?: number; keepdim?: boolean }): [values: Tensor, indices: Tensor];
@@ -648,9 +648,9 @@ export interface TensorMethods {
   mode(options?: { dim?: number; keepdim?: boolean }): [values: Tensor, indices: Tensor];
   mode(dim: number, options: { keepdim?: boolean }): [values: Tensor, indices: Tensor];
   /** A view with the dimensions `source` moved to the places `destination`, the others kept in order. */
-  movedim(source: readonly number[] | number, destination: readonly number[] | number): Tensor;
-  movedim(options: { source: readonly number[] | number; destination: readonly number[] | number }): Tensor;
-  movedim(source: readonly number[] | number, options: { destination: readonly number[] | number }): Tensor;
+  movedim(source: number | readonly number[], destination: number | readonly number[]): Tensor;
+  movedim(options: { source: number | readonly number[]; destination: number | readonly number[] }): Tensor;
+  movedim(source: number | readonly number[], options: { destination: number | readonly number[] }): Tensor;
   /** The values in order along the first dimension. */
   msort(): Tensor;
   /** Multiply elementwise, with broadcasting and promotion. On bools it is a logical and. */
@@ -688,9 +688,9 @@ export interface TensorMethods {
   nanToNum_(nan: Real | null, options: { posinf?: Real | null; neginf?: Real | null }): this;
   nanToNum_(nan: Real | null, posinf: Real | null, options: { neginf?: Real | null }): this;
   /** Mean of the elements that are not NaN; NaN where there is none. */
-  nanmean(dim?: readonly number[] | number | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
-  nanmean(options?: { dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
-  nanmean(dim: readonly number[] | number | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  nanmean(dim?: number | readonly number[] | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
+  nanmean(options?: { dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  nanmean(dim: number | readonly number[] | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
   /** (medians along `dim` of what is not NaN, their indices). */
   nanmedianDim(dim?: number, keepdim?: boolean): [values: Tensor, indices: Tensor];
   nanmedianDim(options?: { dim?: number; keepdim?: boolean }): [values: Tensor, indices: Tensor];
@@ -700,9 +700,9 @@ export interface TensorMethods {
   nanquantile(q: Tensor | Real, options: { dim?: number | null; keepdim?: boolean; interpolation?: "linear" | "lower" | "higher" | "midpoint" | "nearest" }): Tensor;
   nanquantile(q: Tensor | Real, dim: number | null, options: { keepdim?: boolean; interpolation?: "linear" | "lower" | "higher" | "midpoint" | "nearest" }): Tensor;
   /** Like `sum`, with NaN counted as zero. Not defined for complex numbers. */
-  nansum(dim?: readonly number[] | number | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
-  nansum(options?: { dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
-  nansum(dim: readonly number[] | number | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  nansum(dim?: number | readonly number[] | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
+  nansum(options?: { dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  nansum(dim: number | readonly number[] | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
   /** A view of `length` indices from `start` along a dimension; unlike a slice, it must lie inside. */
   narrow(dim: number, start: number | bigint, length: number): Tensor;
   narrow(dim: number, start: number | bigint, options: { length: number }): Tensor;
@@ -730,9 +730,9 @@ export interface TensorMethods {
    *
    * `p` may be infinite (largest or smallest magnitude) or 0 (how many elements are not 0). The result is real.
    */
-  norm(p?: Real, dim?: readonly number[] | number | null, keepdim?: boolean, dtype?: DTypeName | null): Tensor;
-  norm(options?: { p?: Real; dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
-  norm(p: Real, options: { dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  norm(p?: Real, dim?: number | readonly number[] | null, keepdim?: boolean, dtype?: DTypeName | null): Tensor;
+  norm(options?: { p?: Real; dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  norm(p: Real, options: { dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
   /** Fill with normal numbers of this mean and standard deviation. */
   normal_(mean?: Real, std?: Real): this;
   normal_(options?: { mean?: Real; std?: Real }): this;
@@ -834,13 +834,13 @@ export interface TensorMethods {
    *
    * Without `dims` the tensor is rolled as if it were flat.
    */
-  roll(shifts: readonly number[] | number, dims?: readonly number[] | number | null): Tensor;
-  roll(options: { shifts: readonly number[] | number; dims?: readonly number[] | number | null }): Tensor;
-  roll(shifts: readonly number[] | number, options: { dims?: readonly number[] | number | null }): Tensor;
+  roll(shifts: number | readonly number[], dims?: number | readonly number[] | null): Tensor;
+  roll(options: { shifts: number | readonly number[]; dims?: number | readonly number[] | null }): Tensor;
+  roll(shifts: number | readonly number[], options: { dims?: number | readonly number[] | null }): Tensor;
   /** A copy rotated `k` times by 90 degrees in the plane of two dimensions, from the first towards the second. */
-  rot90(k?: number, dims?: readonly number[]): Tensor;
-  rot90(options?: { k?: number; dims?: readonly number[] }): Tensor;
-  rot90(k: number, options: { dims?: readonly number[] }): Tensor;
+  rot90(k?: number, dims?: number | readonly number[]): Tensor;
+  rot90(options?: { k?: number; dims?: number | readonly number[] }): Tensor;
+  rot90(k: number, options: { dims?: number | readonly number[] }): Tensor;
   /**
    * Round to `decimals` places, halves to the even neighbour. The gradient is zero.
    *
@@ -934,9 +934,9 @@ export interface TensorMethods {
   sort(options?: { dim?: number; descending?: boolean; stable?: boolean | null }): [values: Tensor, indices: Tensor];
   sort(dim: number, options: { descending?: boolean; stable?: boolean | null }): [values: Tensor, indices: Tensor];
   /** Views of consecutive parts along a dimension: of one size (the last may be smaller), or of given sizes. */
-  split(splitSizeOrSections: readonly number[] | number, dim?: number): Tensor[];
-  split(options: { splitSizeOrSections: readonly number[] | number; dim?: number }): Tensor[];
-  split(splitSizeOrSections: readonly number[] | number, options: { dim?: number }): Tensor[];
+  split(splitSizeOrSections: number | readonly number[], dim?: number): Tensor[];
+  split(options: { splitSizeOrSections: number | readonly number[]; dim?: number }): Tensor[];
+  split(splitSizeOrSections: number | readonly number[], options: { dim?: number }): Tensor[];
   /** The square root: NaN below 0, an infinite gradient at 0; integers become floats. */
   sqrt(): Tensor;
   /** In-place form of `sqrt`: writes the result into the tensor and returns it. */
@@ -946,26 +946,26 @@ export interface TensorMethods {
   /** In-place form of `square`: writes the result into the tensor and returns it. */
   square_(): this;
   /** A view without its dimensions of extent 1: all of them, or those among `dim`. */
-  squeeze(dim?: readonly number[] | number | null): Tensor;
-  squeeze(options?: { dim?: readonly number[] | number | null }): Tensor;
+  squeeze(dim?: number | readonly number[] | null): Tensor;
+  squeeze(options?: { dim?: number | readonly number[] | null }): Tensor;
   /** Standard deviation over `dim`, the square root of `var`. */
-  std(dim?: readonly number[] | number | null, correction?: Real, keepdim?: boolean): Tensor;
-  std(options?: { dim?: readonly number[] | number | null; correction?: Real; keepdim?: boolean }): Tensor;
-  std(dim: readonly number[] | number | null, options: { correction?: Real; keepdim?: boolean }): Tensor;
-  std(dim: readonly number[] | number | null, correction: Real, options: { keepdim?: boolean }): Tensor;
+  std(dim?: number | readonly number[] | null, correction?: Real, keepdim?: boolean): Tensor;
+  std(options?: { dim?: number | readonly number[] | null; correction?: Real; keepdim?: boolean }): Tensor;
+  std(dim: number | readonly number[] | null, options: { correction?: Real; keepdim?: boolean }): Tensor;
+  std(dim: number | readonly number[] | null, correction: Real, options: { keepdim?: boolean }): Tensor;
   /** (standard deviation, mean) over `dim`; see `std`. */
-  stdMean(dim?: readonly number[] | number | null, correction?: Real, keepdim?: boolean): [std: Tensor, mean: Tensor];
-  stdMean(options?: { dim?: readonly number[] | number | null; correction?: Real; keepdim?: boolean }): [std: Tensor, mean: Tensor];
-  stdMean(dim: readonly number[] | number | null, options: { correction?: Real; keepdim?: boolean }): [std: Tensor, mean: Tensor];
-  stdMean(dim: readonly number[] | number | null, correction: Real, options: { keepdim?: boolean }): [std: Tensor, mean: Tensor];
+  stdMean(dim?: number | readonly number[] | null, correction?: Real, keepdim?: boolean): [std: Tensor, mean: Tensor];
+  stdMean(options?: { dim?: number | readonly number[] | null; correction?: Real; keepdim?: boolean }): [std: Tensor, mean: Tensor];
+  stdMean(dim: number | readonly number[] | null, options: { correction?: Real; keepdim?: boolean }): [std: Tensor, mean: Tensor];
+  stdMean(dim: number | readonly number[] | null, correction: Real, options: { keepdim?: boolean }): [std: Tensor, mean: Tensor];
   /** `self - alpha * other`, with broadcasting and promotion. Not defined on bools. */
   sub(other: Tensor | Scalar, options?: { alpha?: Scalar }): Tensor;
   /** In-place form of `sub`: writes the result into the tensor and returns it. */
   sub_(other: Tensor | Scalar, options?: { alpha?: Scalar }): this;
   /** Sum over `dim` (an int, several, or all). Bools and integers are summed in int64; `dtype` converts first. */
-  sum(dim?: readonly number[] | number | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
-  sum(options?: { dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
-  sum(dim: readonly number[] | number | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  sum(dim?: number | readonly number[] | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
+  sum(options?: { dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  sum(dim: number | readonly number[] | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
   /** The sum over the dimensions that broadcasting added or stretched, so that the result has the given size. */
   sumToSize(size: readonly number[]): Tensor;
   sumToSize(...size: number[]): Tensor;
@@ -1022,9 +1022,9 @@ export interface TensorMethods {
   unbind(dim?: number): Tensor[];
   unbind(options?: { dim?: number }): Tensor[];
   /** One dimension split into several of the given extents, one of which may be -1. */
-  unflatten(dim: number, sizes: readonly number[]): Tensor;
-  unflatten(options: { dim: number; sizes: readonly number[] }): Tensor;
-  unflatten(dim: number, options: { sizes: readonly number[] }): Tensor;
+  unflatten(dim: number, sizes: number | readonly number[]): Tensor;
+  unflatten(options: { dim: number; sizes: number | readonly number[] }): Tensor;
+  unflatten(dim: number, options: { sizes: number | readonly number[] }): Tensor;
   /** A view of all windows of `size` elements along a dimension, `step` apart, as a last dimension. */
   unfold(dimension: number, size: number, step: number): Tensor;
   unfold(options: { dimension: number; size: number; step: number }): Tensor;
@@ -1055,25 +1055,17 @@ export interface TensorMethods {
    *
    * Real for complex values. NaN where nothing is left to divide by.
    */
-  var(dim?: readonly number[] | number | null, correction?: Real, keepdim?: boolean): Tensor;
-  var(options?: { dim?: readonly number[] | number | null; correction?: Real; keepdim?: boolean }): Tensor;
-  var(dim: readonly number[] | number | null, options: { correction?: Real; keepdim?: boolean }): Tensor;
-  var(dim: readonly number[] | number | null, correction: Real, options: { keepdim?: boolean }): Tensor;
+  var(dim?: number | readonly number[] | null, correction?: Real, keepdim?: boolean): Tensor;
+  var(options?: { dim?: number | readonly number[] | null; correction?: Real; keepdim?: boolean }): Tensor;
+  var(dim: number | readonly number[] | null, options: { correction?: Real; keepdim?: boolean }): Tensor;
+  var(dim: number | readonly number[] | null, correction: Real, options: { keepdim?: boolean }): Tensor;
   /** (variance, mean) over `dim`; see `var`. */
-  varMean(dim?: readonly number[] | number | null, correction?: Real, keepdim?: boolean): [variance: Tensor, mean: Tensor];
-  varMean(options?: { dim?: readonly number[] | number | null; correction?: Real; keepdim?: boolean }): [variance: Tensor, mean: Tensor];
-  varMean(dim: readonly number[] | number | null, options: { correction?: Real; keepdim?: boolean }): [variance: Tensor, mean: Tensor];
-  varMean(dim: readonly number[] | number | null, correction: Real, options: { keepdim?: boolean }): [variance: Tensor, mean: Tensor];
+  varMean(dim?: number | readonly number[] | null, correction?: Real, keepdim?: boolean): [variance: Tensor, mean: Tensor];
+  varMean(options?: { dim?: number | readonly number[] | null; correction?: Real; keepdim?: boolean }): [variance: Tensor, mean: Tensor];
+  varMean(dim: number | readonly number[] | null, options: { correction?: Real; keepdim?: boolean }): [variance: Tensor, mean: Tensor];
+  varMean(dim: number | readonly number[] | null, correction: Real, options: { keepdim?: boolean }): [variance: Tensor, mean: Tensor];
   /** The dot product of two vectors with `self` conjugated. */
   vdot(other: Tensor): Tensor;
-  /**
-   * The same memory under another shape, one extent of which may be -1 (found from the others).
-   *
-   * Raises where the strides do not allow it: `reshape` copies then.
-   */
-  view(size: readonly number[]): Tensor;
-  view(...size: number[]): Tensor;
-  view(options: { size: readonly number[] }): Tensor;
   /** `self * log(other)`, 0 where `self` is 0 unless `other` is NaN. Integers become floats. */
   xlogy(other: Tensor | Scalar): Tensor;
   /** In-place form of `xlogy`: writes the result into the tensor and returns it. */

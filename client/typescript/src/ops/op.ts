@@ -202,7 +202,7 @@ function defaultOf(text: string, types: readonly string[]): Value {
 /** The three names that differ least from this one. */
 export function closest(name: string, names: Iterable<string> = ROW_OF.keys()): string[] {
   const wanted = snake(name).toLowerCase();
-  const limit = Math.max(1, Math.floor(wanted.length / 3));
+  const limit = Math.max(wanted.length > 3 ? 2 : 1, Math.floor(wanted.length / 3));
   return [...names]
     .map((known): [number, string] => [distance(wanted, snake(known).toLowerCase(), limit), known])
     .filter(([far]) => far <= limit)

@@ -82,7 +82,7 @@ export function encodeArgs<T extends Value>(
 }
 
 function scalar(op: Op, param: Param, value: Value, scalars: ScalarEntry[]): string {
-  const kind = kindOf(value);
+  const kind = typeof value === "number" && param.types.includes("Float") ? "float" : kindOf(value);
   if (kind === undefined || (param.kind === "position" && kind !== "int")) throw wrongType(op, param, value);
   if (value instanceof Complex) scalars.push([value.re, value.im]);
   else if (typeof value === "bigint") scalars.push(spelled(op, param, value));

@@ -1,24 +1,25 @@
-/** Gives tensors their methods: one an op that the table offers as a method. */
+/** Gives tensors their methods: one an op that the table offers as a method, and those of `methods.ts`. */
 
 import { camel, lookup, type Op } from "../ops/op.ts";
 import { exposedNames, invoke, type Returned } from "./calling.ts";
+import { COMPOSED_METHODS } from "./methods.ts";
 
 /** Attaches the methods to a prototype. What is there already stays. */
 export function attachMethods(prototype: object): void {
+  for (const [key, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(COMPOSED_METHODS))) {
+    if (!(key in prototype)) Object.defineProperty(prototype, key, { ...descriptor, enumerable: false });
+  }
   for (const name of exposedNames("method")) {
     const key = camel(name);
-    if (!(key in prototype)) define(prototype, key, methodOf(name));
+    if (!(key in prototype)) {
+      const value = methodOf(lookup(name));
+      Object.defineProperty(prototype, key, { value, writable: true, configurable: true, enumerable: false });
+    }
   }
 }
 
-/** Attaches a method or replaces it; it is not enumerable, like those of a class. */
-export function define(prototype: object, key: string, value: unknown): void {
-  Object.defineProperty(prototype, key, { value, writable: true, configurable: true, enumerable: false });
-}
-
-function methodOf(name: string): (this: unknown, ...args: unknown[]) => Returned {
-  let op: Op | undefined;
+function methodOf(op: Op): (this: unknown, ...args: unknown[]) => Returned {
   return function (...args) {
-    return invoke((op ??= lookup(name)), [this, ...args]);
+    return invoke(op, [this, ...args]);
   };
 }

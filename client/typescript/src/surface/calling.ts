@@ -1,10 +1,12 @@
 /** Calls of ops: arguments as a program gives them, results as it gets them. */
 
 import { call } from "../dispatch/call.ts";
-import { bind } from "../ops/binding.ts";
+import { bind, isOptions } from "../ops/binding.ts";
 import { camel, lookup, opNames, type Op } from "../ops/op.ts";
 import type { Value } from "../ops/values.ts";
 import { countResults } from "../rules/infer.ts";
+import { currentSession } from "../session/current.ts";
+import type { Session } from "../session/session.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 
 /** What a call returns: nothing, a tensor, or several. An op that writes in place returns what it wrote to. */
@@ -21,32 +23,58 @@ export function invoke(op: Op, args: readonly unknown[]): Returned {
   return op.results === undefined ? call(op, values, countResults(op, values)) : call(op, values);
 }
 
-/** Calls an op with the arguments of all its leading parameters, in order. */
-export function run(name: string, ...values: Value[]): Tensor {
-  const op = lookup(name);
-  return invoke(op, values) as Tensor;
+/** Calls an op of one result. */
+export function one(name: string, ...args: unknown[]): Tensor {
+  return invoke(lookup(name), args) as Tensor;
 }
 
-/** The functions of a namespace: one an op that is offered there. Each looks its op up when it is first called. */
+/** Calls an op of several results. */
+export function several(name: string, ...args: unknown[]): Tensor[] {
+  return invoke(lookup(name), args) as Tensor[];
+}
+
+/** What functions that create tensors take beside the op's arguments. */
+export interface CreationOptions {
+  readonly requiresGrad?: boolean | undefined;
+  readonly session?: Session | undefined;
+}
+
+/** Calls an op that creates a tensor, on the session's device unless another is named. */
+export function create(op: Op, args: readonly unknown[]): Tensor {
+  const last = args[args.length - 1];
+  let options: CreationOptions = {};
+  let given = args;
+  if (isOptions(last)) {
+    const { requiresGrad, session, ...rest } = last as CreationOptions & Record<string, unknown>;
+    options = { requiresGrad, session };
+    given = [...args.slice(0, -1), rest];
+  }
+  const values = bind(op, given);
+  const like = op.params[0]?.kind === "tensor";
+  const session = options.session ?? (like ? (values[0] as Tensor).session : currentSession());
+  const at = op.params.findIndex((param) => param.name === "device");
+  if (!like && values[at] === op.params[at]!.default && session.device !== values[at]) values[at] = session.device;
+  const made = call(op, values as Value[], 1, session)[0]!;
+  if (options.requiresGrad === true) made.requiresGrad = true;
+  return made;
+}
+
+/** The functions of a namespace: one an op that is offered there. */
 export function functionsOf<Interface extends object>(exposure: string, prefix: string = ""): Interface {
   const made: Record<string, unknown> = {};
   for (const name of exposedNames(exposure)) {
-    made[camel(name.startsWith(prefix) ? name.slice(prefix.length) : name)] = functionOf(name);
+    made[camel(name.startsWith(prefix) ? name.slice(prefix.length) : name)] = functionOf(lookup(name));
   }
   return made as Interface;
 }
 
 /** A function that calls an op. */
-export function functionOf(name: string): (...args: unknown[]) => Returned {
-  let op: Op | undefined;
-  return (...args) => invoke((op ??= lookup(name)), args);
+export function functionOf(op: Op): (...args: unknown[]) => Returned {
+  const creates = op.exposed.includes("function") && op.params.some((param) => param.name === "device");
+  return creates ? (...args) => create(op, args) : (...args) => invoke(op, args);
 }
 
 /** The names of the ops that are offered somewhere. */
 export function* exposedNames(exposure: string): Generator<string> {
-  for (const name of opNames()) if (isExposed(name, exposure)) yield name;
-}
-
-function isExposed(name: string, exposure: string): boolean {
-  return lookup(name).exposed.includes(exposure);
+  for (const name of opNames()) if (lookup(name).exposed.includes(exposure)) yield name;
 }

@@ -1,6 +1,7 @@
 // Derived from protocol/gradwire_protocol/ops/: change that, and run `make derive`.
 
 import type { Tensor } from "../tensor/tensor.ts";
+import type { Session } from "../session/session.ts";
 import { functionsOf } from "./calling.ts";
 import type { DTypeName } from "../ops/dtypes.ts";
 import type { Real, Scalar } from "../ops/values.ts";
@@ -57,38 +58,38 @@ export interface Functions {
    *
    * Each matrix is applied to the points, (x, y, 1) or (x, y, z, 1), at the centers of an image's elements.
    */
-  affineGridGenerator(theta: Tensor, size: readonly number[], alignCorners: boolean): Tensor;
-  affineGridGenerator(theta: Tensor, options: { size: readonly number[]; alignCorners: boolean }): Tensor;
-  affineGridGenerator(theta: Tensor, size: readonly number[], options: { alignCorners: boolean }): Tensor;
+  affineGridGenerator(theta: Tensor, size: number | readonly number[], alignCorners: boolean): Tensor;
+  affineGridGenerator(theta: Tensor, options: { size: number | readonly number[]; alignCorners: boolean }): Tensor;
+  affineGridGenerator(theta: Tensor, size: number | readonly number[], options: { alignCorners: boolean }): Tensor;
   /** Whether all elements differ from zero; bool (uint8 for uint8). True where there is none. */
-  all(self: Tensor, dim?: readonly number[] | number | null, keepdim?: boolean): Tensor;
-  all(self: Tensor, options: { dim?: readonly number[] | number | null; keepdim?: boolean }): Tensor;
-  all(self: Tensor, dim: readonly number[] | number | null, options: { keepdim?: boolean }): Tensor;
+  all(self: Tensor, dim?: number | readonly number[] | null, keepdim?: boolean): Tensor;
+  all(self: Tensor, options: { dim?: number | readonly number[] | null; keepdim?: boolean }): Tensor;
+  all(self: Tensor, dim: number | readonly number[] | null, options: { keepdim?: boolean }): Tensor;
   /** Largest elements over one or several dimensions; gradients are shared equally among equals. */
-  amax(self: Tensor, dim?: readonly number[] | number | null, keepdim?: boolean): Tensor;
-  amax(self: Tensor, options: { dim?: readonly number[] | number | null; keepdim?: boolean }): Tensor;
-  amax(self: Tensor, dim: readonly number[] | number | null, options: { keepdim?: boolean }): Tensor;
+  amax(self: Tensor, dim?: number | readonly number[] | null, keepdim?: boolean): Tensor;
+  amax(self: Tensor, options: { dim?: number | readonly number[] | null; keepdim?: boolean }): Tensor;
+  amax(self: Tensor, dim: number | readonly number[] | null, options: { keepdim?: boolean }): Tensor;
   /** Smallest elements over one or several dimensions; gradients are shared equally among equals. */
-  amin(self: Tensor, dim?: readonly number[] | number | null, keepdim?: boolean): Tensor;
-  amin(self: Tensor, options: { dim?: readonly number[] | number | null; keepdim?: boolean }): Tensor;
-  amin(self: Tensor, dim: readonly number[] | number | null, options: { keepdim?: boolean }): Tensor;
+  amin(self: Tensor, dim?: number | readonly number[] | null, keepdim?: boolean): Tensor;
+  amin(self: Tensor, options: { dim?: number | readonly number[] | null; keepdim?: boolean }): Tensor;
+  amin(self: Tensor, dim: number | readonly number[] | null, options: { keepdim?: boolean }): Tensor;
   /** (smallest, largest) of all elements or along one dimension. */
   aminmax(self: Tensor, options?: { dim?: number | null; keepdim?: boolean }): [min: Tensor, max: Tensor];
   /** The argument of complex numbers, from -pi to pi; of real numbers 0, or pi if negative. */
   angle(self: Tensor): Tensor;
   /** Whether some element differs from zero; bool (uint8 for uint8). False where there is none. */
-  any(self: Tensor, dim?: readonly number[] | number | null, keepdim?: boolean): Tensor;
-  any(self: Tensor, options: { dim?: readonly number[] | number | null; keepdim?: boolean }): Tensor;
-  any(self: Tensor, dim: readonly number[] | number | null, options: { keepdim?: boolean }): Tensor;
+  any(self: Tensor, dim?: number | readonly number[] | null, keepdim?: boolean): Tensor;
+  any(self: Tensor, options: { dim?: number | readonly number[] | null; keepdim?: boolean }): Tensor;
+  any(self: Tensor, dim: number | readonly number[] | null, options: { keepdim?: boolean }): Tensor;
   /**
    * The numbers from `start` up to but without `end`, in steps of `step`; `arange(n)` counts from 0.
    *
    * The dtype is int64 if all three are integers, else the default float dtype.
    */
-  arange(start: Scalar, end?: Scalar | null, step?: Scalar, options?: { dtype?: DTypeName | null; device?: string }): Tensor;
-  arange(options: { start: Scalar; end?: Scalar | null; step?: Scalar; dtype?: DTypeName | null; device?: string }): Tensor;
-  arange(start: Scalar, options: { end?: Scalar | null; step?: Scalar; dtype?: DTypeName | null; device?: string }): Tensor;
-  arange(start: Scalar, end: Scalar | null, options: { step?: Scalar; dtype?: DTypeName | null; device?: string }): Tensor;
+  arange(start: Scalar, end?: Scalar | null, step?: Scalar, options?: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  arange(options: { start: Scalar; end?: Scalar | null; step?: Scalar; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  arange(start: Scalar, options: { end?: Scalar | null; step?: Scalar; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  arange(start: Scalar, end: Scalar | null, options: { step?: Scalar; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Index of the first largest element: of the flattened tensor, or along `dim`. NaN counts as largest. */
   argmax(self: Tensor, dim?: number | null, keepdim?: boolean): Tensor;
   argmax(self: Tensor, options: { dim?: number | null; keepdim?: boolean }): Tensor;
@@ -109,15 +110,15 @@ export interface Functions {
    * `storage_offset` counts from the tensor's own first element; with `absolute` from that of the storage, as in
    * PyTorch.
    */
-  asStrided(self: Tensor, size: readonly number[], stride: readonly number[], storageOffset?: number, options?: { absolute?: boolean }): Tensor;
-  asStrided(self: Tensor, options: { size: readonly number[]; stride: readonly number[]; storageOffset?: number; absolute?: boolean }): Tensor;
-  asStrided(self: Tensor, size: readonly number[], options: { stride: readonly number[]; storageOffset?: number; absolute?: boolean }): Tensor;
-  asStrided(self: Tensor, size: readonly number[], stride: readonly number[], options: { storageOffset?: number; absolute?: boolean }): Tensor;
+  asStrided(self: Tensor, size: number | readonly number[], stride: number | readonly number[], storageOffset?: number, options?: { absolute?: boolean }): Tensor;
+  asStrided(self: Tensor, options: { size: number | readonly number[]; stride: number | readonly number[]; storageOffset?: number; absolute?: boolean }): Tensor;
+  asStrided(self: Tensor, size: number | readonly number[], options: { stride: number | readonly number[]; storageOffset?: number; absolute?: boolean }): Tensor;
+  asStrided(self: Tensor, size: number | readonly number[], stride: number | readonly number[], options: { storageOffset?: number; absolute?: boolean }): Tensor;
   /** A copy of `self` with `src` written into the part that `asStrided` shows. */
-  asStridedScatter(self: Tensor, src: Tensor, size: readonly number[], stride: readonly number[], storageOffset?: number): Tensor;
-  asStridedScatter(self: Tensor, src: Tensor, options: { size: readonly number[]; stride: readonly number[]; storageOffset?: number }): Tensor;
-  asStridedScatter(self: Tensor, src: Tensor, size: readonly number[], options: { stride: readonly number[]; storageOffset?: number }): Tensor;
-  asStridedScatter(self: Tensor, src: Tensor, size: readonly number[], stride: readonly number[], options: { storageOffset?: number }): Tensor;
+  asStridedScatter(self: Tensor, src: Tensor, size: number | readonly number[], stride: number | readonly number[], storageOffset?: number): Tensor;
+  asStridedScatter(self: Tensor, src: Tensor, options: { size: number | readonly number[]; stride: number | readonly number[]; storageOffset?: number }): Tensor;
+  asStridedScatter(self: Tensor, src: Tensor, size: number | readonly number[], options: { stride: number | readonly number[]; storageOffset?: number }): Tensor;
+  asStridedScatter(self: Tensor, src: Tensor, size: number | readonly number[], stride: number | readonly number[], options: { storageOffset?: number }): Tensor;
   /** The angle whose sine is `self`: NaN outside -1 to 1; integers become floats. */
   asin(self: Tensor): Tensor;
   /** In-place form of `asin`: writes the result into the tensor and returns it. */
@@ -312,8 +313,8 @@ export interface Functions {
   cosineSimilarity(x1: Tensor, x2: Tensor, options: { dim?: number; eps?: Real }): Tensor;
   cosineSimilarity(x1: Tensor, x2: Tensor, dim: number, options: { eps?: Real }): Tensor;
   /** How many elements differ from zero (NaN does), in all or over `dim`; int64. */
-  countNonzero(self: Tensor, dim?: readonly number[] | number | null): Tensor;
-  countNonzero(self: Tensor, options: { dim?: readonly number[] | number | null }): Tensor;
+  countNonzero(self: Tensor, dim?: number | readonly number[] | null): Tensor;
+  countNonzero(self: Tensor, options: { dim?: number | readonly number[] | null }): Tensor;
   /** The cross product of 3-vectors along `dim` (by default the first dimension of extent 3), with broadcasting. */
   cross(self: Tensor, other: Tensor, dim?: number | null): Tensor;
   cross(self: Tensor, other: Tensor, options: { dim?: number | null }): Tensor;
@@ -380,14 +381,14 @@ export interface Functions {
   embeddingRenorm_(self: Tensor, indices: Tensor, maxNorm: Real, normType?: Real): Tensor;
   embeddingRenorm_(self: Tensor, indices: Tensor, maxNorm: Real, options: { normType?: Real }): Tensor;
   /** A tensor of values that do not matter. They are zeros: memory of the past is shown to nobody. */
-  empty(size: readonly number[], dtype?: DTypeName | null, device?: string): Tensor;
+  empty(size: readonly number[], dtype?: DTypeName | null, device?: string, options?: { requiresGrad?: boolean; session?: Session }): Tensor;
   empty(...size: number[]): Tensor;
-  empty(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string }): Tensor;
-  empty(size: readonly number[], options: { dtype?: DTypeName | null; device?: string }): Tensor;
-  empty(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string }]): Tensor;
-  empty(size: readonly number[], dtype: DTypeName | null, options: { device?: string }): Tensor;
+  empty(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  empty(size: readonly number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  empty(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }]): Tensor;
+  empty(size: readonly number[], dtype: DTypeName | null, options: { device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Values that do not matter, in the shape, dtype and memory order of `self`. They are zeros. */
-  emptyLike(self: Tensor, options?: { dtype?: DTypeName | null; device?: string | null }): Tensor;
+  emptyLike(self: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Whether two elements are equal, after promotion. NaN equals nothing. */
   eq(self: Tensor, other: Tensor | Scalar): Tensor;
   /** The error function of real numbers; integers become floats. */
@@ -413,9 +414,9 @@ export interface Functions {
   /** In-place form of `expm1`: writes the result into the tensor and returns it. */
   expm1_(self: Tensor): Tensor;
   /** A matrix of `n` rows and `m` (`n`) columns with ones on the diagonal and zeros elsewhere. */
-  eye(n: number, m?: number | null, options?: { dtype?: DTypeName | null; device?: string }): Tensor;
-  eye(options: { n: number; m?: number | null; dtype?: DTypeName | null; device?: string }): Tensor;
-  eye(n: number, options: { m?: number | null; dtype?: DTypeName | null; device?: string }): Tensor;
+  eye(n: number, m?: number | null, options?: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  eye(options: { n: number; m?: number | null; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  eye(n: number, options: { m?: number | null; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Write one value, a number or a 0-dim tensor, into every element. */
   fill_(self: Tensor, value: Tensor | Scalar): Tensor;
   /** Dimensions `start_dim` to `end_dim` merged into one. A view where strides allow it, else a copy. */
@@ -452,9 +453,9 @@ export interface Functions {
    */
   frexp(self: Tensor): [mantissa: Tensor, exponent: Tensor];
   /** A tensor of one value, whose kind decides the dtype unless one is named. */
-  full(size: readonly number[], fillValue: Scalar, options?: { dtype?: DTypeName | null; device?: string }): Tensor;
+  full(size: number | readonly number[], fillValue: Scalar, options?: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** One value in the shape, dtype and memory order of `self`. */
-  fullLike(self: Tensor, fillValue: Scalar, options?: { dtype?: DTypeName | null; device?: string | null }): Tensor;
+  fullLike(self: Tensor, fillValue: Scalar, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
   /**
    * For each element of `index` the element of `self` that it names along `dim`, at the same place in the
    * other dimensions. Indices start at 0; negative ones raise.
@@ -484,8 +485,8 @@ export interface Functions {
    * The result is an int64 of the bits that PyTorch shows as uint64: `hash_tensor(x).item() % 2**64` is its number.
    * The order of the elements does not matter, and equal pairs cancel. `mode` 0 is the only one.
    */
-  hashTensor(self: Tensor, dim?: readonly number[] | number | null, options?: { keepdim?: boolean; mode?: number }): Tensor;
-  hashTensor(self: Tensor, options: { dim?: readonly number[] | number | null; keepdim?: boolean; mode?: number }): Tensor;
+  hashTensor(self: Tensor, dim?: number | readonly number[] | null, options?: { keepdim?: boolean; mode?: number }): Tensor;
+  hashTensor(self: Tensor, options: { dim?: number | readonly number[] | null; keepdim?: boolean; mode?: number }): Tensor;
   /**
    * The unit step: 0 below 0, 1 above, and `values` at 0. Both are of one dtype, which is not complex.
    *
@@ -578,9 +579,9 @@ export interface Functions {
    * `eps` is added to the variance, which is the biased one. Floating point only; parameters have the input's
    * dtype, or float32 where it is a half precision one.
    */
-  layerNorm(self: Tensor, normalizedShape: readonly number[], weight?: Tensor | null, bias?: Tensor | null, eps?: number): Tensor;
-  layerNorm(self: Tensor, options: { normalizedShape: readonly number[]; weight?: Tensor | null; bias?: Tensor | null; eps?: number }): Tensor;
-  layerNorm(self: Tensor, normalizedShape: readonly number[], options: { weight?: Tensor | null; bias?: Tensor | null; eps?: number }): Tensor;
+  layerNorm(self: Tensor, normalizedShape: number | readonly number[], weight?: Tensor | null, bias?: Tensor | null, eps?: number): Tensor;
+  layerNorm(self: Tensor, options: { normalizedShape: number | readonly number[]; weight?: Tensor | null; bias?: Tensor | null; eps?: number }): Tensor;
+  layerNorm(self: Tensor, normalizedShape: number | readonly number[], options: { weight?: Tensor | null; bias?: Tensor | null; eps?: number }): Tensor;
   /** The least common multiple, not negative; 0 where either is 0. Integers only. */
   lcm(self: Tensor, other: Tensor): Tensor;
   /** In-place form of `lcm`: writes the result into the tensor and returns it. */
@@ -596,8 +597,8 @@ export interface Functions {
   /** The natural logarithm of the gamma function's absolute value; integers become floats. */
   lgamma(self: Tensor): Tensor;
   /** `steps` numbers at equal distances from `start` to `end`, both included. */
-  linspace(start: Scalar, end: Scalar, steps: number, options?: { dtype?: DTypeName | null; device?: string }): Tensor;
-  linspace(start: Scalar, end: Scalar, options: { steps: number; dtype?: DTypeName | null; device?: string }): Tensor;
+  linspace(start: Scalar, end: Scalar, steps: number, options?: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  linspace(start: Scalar, end: Scalar, options: { steps: number; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** The natural logarithm: -inf at 0, NaN below; integers become floats. */
   log(self: Tensor): Tensor;
   /** The logarithm to base 10; integers become floats. */
@@ -640,13 +641,13 @@ export interface Functions {
   logit_(self: Tensor, eps?: Real | null): Tensor;
   logit_(self: Tensor, options: { eps?: Real | null }): Tensor;
   /** `base` to the powers that `linspace` gives. */
-  logspace(start: Scalar, end: Scalar, steps: number, base?: Real, options?: { dtype?: DTypeName | null; device?: string }): Tensor;
-  logspace(start: Scalar, end: Scalar, options: { steps: number; base?: Real; dtype?: DTypeName | null; device?: string }): Tensor;
-  logspace(start: Scalar, end: Scalar, steps: number, options: { base?: Real; dtype?: DTypeName | null; device?: string }): Tensor;
+  logspace(start: Scalar, end: Scalar, steps: number, base?: Real, options?: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  logspace(start: Scalar, end: Scalar, options: { steps: number; base?: Real; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  logspace(start: Scalar, end: Scalar, steps: number, options: { base?: Real; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Logarithm of the sum of exponentials over `dim`, without overflow. Integers become the default float. */
-  logsumexp(self: Tensor, dim: readonly number[] | number | null, keepdim?: boolean): Tensor;
-  logsumexp(self: Tensor, options: { dim: readonly number[] | number | null; keepdim?: boolean }): Tensor;
-  logsumexp(self: Tensor, dim: readonly number[] | number | null, options: { keepdim?: boolean }): Tensor;
+  logsumexp(self: Tensor, dim: number | readonly number[] | null, keepdim?: boolean): Tensor;
+  logsumexp(self: Tensor, options: { dim: number | readonly number[] | null; keepdim?: boolean }): Tensor;
+  logsumexp(self: Tensor, dim: number | readonly number[] | null, options: { keepdim?: boolean }): Tensor;
   /** `self < other`, after promotion. Complex numbers have no order. */
   lt(self: Tensor, other: Tensor | Scalar): Tensor;
   /**
@@ -706,9 +707,9 @@ export interface Functions {
   /** The larger of two elements, NaN if either is. The gradient of a tie is split in halves. */
   maximum(self: Tensor, other: Tensor): Tensor;
   /** Arithmetic mean over `dim`. Needs floating point or complex values, or a `dtype` that is; NaN if empty. */
-  mean(self: Tensor, dim?: readonly number[] | number | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
-  mean(self: Tensor, options: { dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
-  mean(self: Tensor, dim: readonly number[] | number | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  mean(self: Tensor, dim?: number | readonly number[] | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
+  mean(self: Tensor, options: { dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  mean(self: Tensor, dim: number | readonly number[] | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
   /** (lower medians along `dim`, their indices). The gradient goes to the element of the index. */
   medianDim(self: Tensor, dim?: number, keepdim?: boolean): [values: Tensor, indices: Tensor];
   medianDim(self: Tensor, options: { dim?: number; keepdim?: boolean }): [values: Tensor, indices: Tensor];
@@ -729,9 +730,9 @@ export interface Functions {
   mode(self: Tensor, options: { dim?: number; keepdim?: boolean }): [values: Tensor, indices: Tensor];
   mode(self: Tensor, dim: number, options: { keepdim?: boolean }): [values: Tensor, indices: Tensor];
   /** A view with the dimensions `source` moved to the places `destination`, the others kept in order. */
-  movedim(self: Tensor, source: readonly number[] | number, destination: readonly number[] | number): Tensor;
-  movedim(self: Tensor, options: { source: readonly number[] | number; destination: readonly number[] | number }): Tensor;
-  movedim(self: Tensor, source: readonly number[] | number, options: { destination: readonly number[] | number }): Tensor;
+  movedim(self: Tensor, source: number | readonly number[], destination: number | readonly number[]): Tensor;
+  movedim(self: Tensor, options: { source: number | readonly number[]; destination: number | readonly number[] }): Tensor;
+  movedim(self: Tensor, source: number | readonly number[], options: { destination: number | readonly number[] }): Tensor;
   /** The values in order along the first dimension. */
   msort(self: Tensor): Tensor;
   /** Multiply elementwise, with broadcasting and promotion. On bools it is a logical and. */
@@ -765,9 +766,9 @@ export interface Functions {
   nanToNum_(self: Tensor, nan: Real | null, options: { posinf?: Real | null; neginf?: Real | null }): Tensor;
   nanToNum_(self: Tensor, nan: Real | null, posinf: Real | null, options: { neginf?: Real | null }): Tensor;
   /** Mean of the elements that are not NaN; NaN where there is none. */
-  nanmean(self: Tensor, dim?: readonly number[] | number | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
-  nanmean(self: Tensor, options: { dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
-  nanmean(self: Tensor, dim: readonly number[] | number | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  nanmean(self: Tensor, dim?: number | readonly number[] | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
+  nanmean(self: Tensor, options: { dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  nanmean(self: Tensor, dim: number | readonly number[] | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
   /** (medians along `dim` of what is not NaN, their indices). */
   nanmedianDim(self: Tensor, dim?: number, keepdim?: boolean): [values: Tensor, indices: Tensor];
   nanmedianDim(self: Tensor, options: { dim?: number; keepdim?: boolean }): [values: Tensor, indices: Tensor];
@@ -777,9 +778,9 @@ export interface Functions {
   nanquantile(self: Tensor, q: Tensor | Real, options: { dim?: number | null; keepdim?: boolean; interpolation?: "linear" | "lower" | "higher" | "midpoint" | "nearest" }): Tensor;
   nanquantile(self: Tensor, q: Tensor | Real, dim: number | null, options: { keepdim?: boolean; interpolation?: "linear" | "lower" | "higher" | "midpoint" | "nearest" }): Tensor;
   /** Like `sum`, with NaN counted as zero. Not defined for complex numbers. */
-  nansum(self: Tensor, dim?: readonly number[] | number | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
-  nansum(self: Tensor, options: { dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
-  nansum(self: Tensor, dim: readonly number[] | number | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  nansum(self: Tensor, dim?: number | readonly number[] | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
+  nansum(self: Tensor, options: { dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  nansum(self: Tensor, dim: number | readonly number[] | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
   /** A view of `length` indices from `start` along a dimension; unlike a slice, it must lie inside. */
   narrow(self: Tensor, dim: number, start: number | bigint, length: number): Tensor;
   narrow(self: Tensor, dim: number, start: number | bigint, options: { length: number }): Tensor;
@@ -803,18 +804,18 @@ export interface Functions {
    *
    * `p` may be infinite (largest or smallest magnitude) or 0 (how many elements are not 0). The result is real.
    */
-  norm(self: Tensor, p?: Real, dim?: readonly number[] | number | null, keepdim?: boolean, dtype?: DTypeName | null): Tensor;
-  norm(self: Tensor, options: { p?: Real; dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
-  norm(self: Tensor, p: Real, options: { dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  norm(self: Tensor, p?: Real, dim?: number | readonly number[] | null, keepdim?: boolean, dtype?: DTypeName | null): Tensor;
+  norm(self: Tensor, options: { p?: Real; dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  norm(self: Tensor, p: Real, options: { dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
   /** A tensor of ones. */
-  ones(size: readonly number[], dtype?: DTypeName | null, device?: string): Tensor;
+  ones(size: readonly number[], dtype?: DTypeName | null, device?: string, options?: { requiresGrad?: boolean; session?: Session }): Tensor;
   ones(...size: number[]): Tensor;
-  ones(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string }): Tensor;
-  ones(size: readonly number[], options: { dtype?: DTypeName | null; device?: string }): Tensor;
-  ones(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string }]): Tensor;
-  ones(size: readonly number[], dtype: DTypeName | null, options: { device?: string }): Tensor;
+  ones(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  ones(size: readonly number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  ones(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }]): Tensor;
+  ones(size: readonly number[], dtype: DTypeName | null, options: { device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Ones in the shape, dtype and memory order of `self`. */
-  onesLike(self: Tensor, options?: { dtype?: DTypeName | null; device?: string | null }): Tensor;
+  onesLike(self: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
   /** All products of an element of one vector with one of the other, as a matrix. Promotes dtypes. */
   outer(self: Tensor, vec2: Tensor): Tensor;
   /**
@@ -878,26 +879,26 @@ export interface Functions {
   /** In-place form of `rad2deg`: writes the result into the tensor and returns it. */
   rad2deg_(self: Tensor): Tensor;
   /** Numbers uniform in [0, 1). */
-  rand(size: readonly number[], dtype?: DTypeName | null, device?: string): Tensor;
+  rand(size: readonly number[], dtype?: DTypeName | null, device?: string, options?: { requiresGrad?: boolean; session?: Session }): Tensor;
   rand(...size: number[]): Tensor;
-  rand(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string }): Tensor;
-  rand(size: readonly number[], options: { dtype?: DTypeName | null; device?: string }): Tensor;
-  rand(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string }]): Tensor;
-  rand(size: readonly number[], dtype: DTypeName | null, options: { device?: string }): Tensor;
+  rand(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  rand(size: readonly number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  rand(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }]): Tensor;
+  rand(size: readonly number[], dtype: DTypeName | null, options: { device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Numbers uniform in [0, 1), in the shape and dtype of `self`. */
-  randLike(self: Tensor, options?: { dtype?: DTypeName | null; device?: string | null }): Tensor;
+  randLike(self: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Numbers of the normal distribution with mean 0 and variance 1. */
-  randn(size: readonly number[], dtype?: DTypeName | null, device?: string): Tensor;
+  randn(size: readonly number[], dtype?: DTypeName | null, device?: string, options?: { requiresGrad?: boolean; session?: Session }): Tensor;
   randn(...size: number[]): Tensor;
-  randn(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string }): Tensor;
-  randn(size: readonly number[], options: { dtype?: DTypeName | null; device?: string }): Tensor;
-  randn(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string }]): Tensor;
-  randn(size: readonly number[], dtype: DTypeName | null, options: { device?: string }): Tensor;
+  randn(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  randn(size: readonly number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  randn(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }]): Tensor;
+  randn(size: readonly number[], dtype: DTypeName | null, options: { device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Numbers of the normal distribution with mean 0 and variance 1, in the shape and dtype of `self`. */
-  randnLike(self: Tensor, options?: { dtype?: DTypeName | null; device?: string | null }): Tensor;
+  randnLike(self: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
   /** The integers from 0 up to but without `n`, in random order. */
-  randperm(n: number, options?: { dtype?: DTypeName; device?: string }): Tensor;
-  randperm(options: { n: number; dtype?: DTypeName; device?: string }): Tensor;
+  randperm(n: number, options?: { dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  randperm(options: { n: number; dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** The real parts, as a view; a real tensor as it is. */
   real(self: Tensor): Tensor;
   /** `1 / self`; integers become floats. */
@@ -927,22 +928,22 @@ export interface Functions {
    * Divide by the root of the mean square over the last dimensions, which are `normalized_shape`; then multiply by
    * `weight`. `eps`, by default the dtype's smallest step from 1, is added to the mean square. Floating point only.
    */
-  rmsNorm(self: Tensor, normalizedShape: readonly number[], weight?: Tensor | null, eps?: number | null): Tensor;
-  rmsNorm(self: Tensor, options: { normalizedShape: readonly number[]; weight?: Tensor | null; eps?: number | null }): Tensor;
-  rmsNorm(self: Tensor, normalizedShape: readonly number[], options: { weight?: Tensor | null; eps?: number | null }): Tensor;
-  rmsNorm(self: Tensor, normalizedShape: readonly number[], weight: Tensor | null, options: { eps?: number | null }): Tensor;
+  rmsNorm(self: Tensor, normalizedShape: number | readonly number[], weight?: Tensor | null, eps?: number | null): Tensor;
+  rmsNorm(self: Tensor, options: { normalizedShape: number | readonly number[]; weight?: Tensor | null; eps?: number | null }): Tensor;
+  rmsNorm(self: Tensor, normalizedShape: number | readonly number[], options: { weight?: Tensor | null; eps?: number | null }): Tensor;
+  rmsNorm(self: Tensor, normalizedShape: number | readonly number[], weight: Tensor | null, options: { eps?: number | null }): Tensor;
   /**
    * A copy with elements moved along dimensions, those that fall off coming in again at the other end.
    *
    * Without `dims` the tensor is rolled as if it were flat.
    */
-  roll(self: Tensor, shifts: readonly number[] | number, dims?: readonly number[] | number | null): Tensor;
-  roll(self: Tensor, options: { shifts: readonly number[] | number; dims?: readonly number[] | number | null }): Tensor;
-  roll(self: Tensor, shifts: readonly number[] | number, options: { dims?: readonly number[] | number | null }): Tensor;
+  roll(self: Tensor, shifts: number | readonly number[], dims?: number | readonly number[] | null): Tensor;
+  roll(self: Tensor, options: { shifts: number | readonly number[]; dims?: number | readonly number[] | null }): Tensor;
+  roll(self: Tensor, shifts: number | readonly number[], options: { dims?: number | readonly number[] | null }): Tensor;
   /** A copy rotated `k` times by 90 degrees in the plane of two dimensions, from the first towards the second. */
-  rot90(self: Tensor, k?: number, dims?: readonly number[]): Tensor;
-  rot90(self: Tensor, options: { k?: number; dims?: readonly number[] }): Tensor;
-  rot90(self: Tensor, k: number, options: { dims?: readonly number[] }): Tensor;
+  rot90(self: Tensor, k?: number, dims?: number | readonly number[]): Tensor;
+  rot90(self: Tensor, options: { k?: number; dims?: number | readonly number[] }): Tensor;
+  rot90(self: Tensor, k: number, options: { dims?: number | readonly number[] }): Tensor;
   /**
    * Round to `decimals` places, halves to the even neighbour. The gradient is zero.
    *
@@ -1030,9 +1031,9 @@ export interface Functions {
   sort(self: Tensor, options: { dim?: number; descending?: boolean; stable?: boolean | null }): [values: Tensor, indices: Tensor];
   sort(self: Tensor, dim: number, options: { descending?: boolean; stable?: boolean | null }): [values: Tensor, indices: Tensor];
   /** Views of consecutive parts along a dimension: of one size (the last may be smaller), or of given sizes. */
-  split(self: Tensor, splitSizeOrSections: readonly number[] | number, dim?: number): Tensor[];
-  split(self: Tensor, options: { splitSizeOrSections: readonly number[] | number; dim?: number }): Tensor[];
-  split(self: Tensor, splitSizeOrSections: readonly number[] | number, options: { dim?: number }): Tensor[];
+  split(self: Tensor, splitSizeOrSections: number | readonly number[], dim?: number): Tensor[];
+  split(self: Tensor, options: { splitSizeOrSections: number | readonly number[]; dim?: number }): Tensor[];
+  split(self: Tensor, splitSizeOrSections: number | readonly number[], options: { dim?: number }): Tensor[];
   /** The square root: NaN below 0, an infinite gradient at 0; integers become floats. */
   sqrt(self: Tensor): Tensor;
   /** In-place form of `sqrt`: writes the result into the tensor and returns it. */
@@ -1042,27 +1043,27 @@ export interface Functions {
   /** In-place form of `square`: writes the result into the tensor and returns it. */
   square_(self: Tensor): Tensor;
   /** A view without its dimensions of extent 1: all of them, or those among `dim`. */
-  squeeze(self: Tensor, dim?: readonly number[] | number | null): Tensor;
-  squeeze(self: Tensor, options: { dim?: readonly number[] | number | null }): Tensor;
+  squeeze(self: Tensor, dim?: number | readonly number[] | null): Tensor;
+  squeeze(self: Tensor, options: { dim?: number | readonly number[] | null }): Tensor;
   /** Tensors of one shape, side by side along a new dimension. Dtypes are promoted. */
   stack(tensors: readonly Tensor[], dim?: number): Tensor;
   stack(tensors: readonly Tensor[], options: { dim?: number }): Tensor;
   /** Standard deviation over `dim`, the square root of `var`. */
-  std(self: Tensor, dim?: readonly number[] | number | null, correction?: Real, keepdim?: boolean): Tensor;
-  std(self: Tensor, options: { dim?: readonly number[] | number | null; correction?: Real; keepdim?: boolean }): Tensor;
-  std(self: Tensor, dim: readonly number[] | number | null, options: { correction?: Real; keepdim?: boolean }): Tensor;
-  std(self: Tensor, dim: readonly number[] | number | null, correction: Real, options: { keepdim?: boolean }): Tensor;
+  std(self: Tensor, dim?: number | readonly number[] | null, correction?: Real, keepdim?: boolean): Tensor;
+  std(self: Tensor, options: { dim?: number | readonly number[] | null; correction?: Real; keepdim?: boolean }): Tensor;
+  std(self: Tensor, dim: number | readonly number[] | null, options: { correction?: Real; keepdim?: boolean }): Tensor;
+  std(self: Tensor, dim: number | readonly number[] | null, correction: Real, options: { keepdim?: boolean }): Tensor;
   /** (standard deviation, mean) over `dim`; see `std`. */
-  stdMean(self: Tensor, dim?: readonly number[] | number | null, correction?: Real, keepdim?: boolean): [std: Tensor, mean: Tensor];
-  stdMean(self: Tensor, options: { dim?: readonly number[] | number | null; correction?: Real; keepdim?: boolean }): [std: Tensor, mean: Tensor];
-  stdMean(self: Tensor, dim: readonly number[] | number | null, options: { correction?: Real; keepdim?: boolean }): [std: Tensor, mean: Tensor];
-  stdMean(self: Tensor, dim: readonly number[] | number | null, correction: Real, options: { keepdim?: boolean }): [std: Tensor, mean: Tensor];
+  stdMean(self: Tensor, dim?: number | readonly number[] | null, correction?: Real, keepdim?: boolean): [std: Tensor, mean: Tensor];
+  stdMean(self: Tensor, options: { dim?: number | readonly number[] | null; correction?: Real; keepdim?: boolean }): [std: Tensor, mean: Tensor];
+  stdMean(self: Tensor, dim: number | readonly number[] | null, options: { correction?: Real; keepdim?: boolean }): [std: Tensor, mean: Tensor];
+  stdMean(self: Tensor, dim: number | readonly number[] | null, correction: Real, options: { keepdim?: boolean }): [std: Tensor, mean: Tensor];
   /** `self - alpha * other`, with broadcasting and promotion. Not defined on bools. */
   sub(self: Tensor, other: Tensor | Scalar, options?: { alpha?: Scalar }): Tensor;
   /** Sum over `dim` (an int, several, or all). Bools and integers are summed in int64; `dtype` converts first. */
-  sum(self: Tensor, dim?: readonly number[] | number | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
-  sum(self: Tensor, options: { dim?: readonly number[] | number | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
-  sum(self: Tensor, dim: readonly number[] | number | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  sum(self: Tensor, dim?: number | readonly number[] | null, keepdim?: boolean, options?: { dtype?: DTypeName | null }): Tensor;
+  sum(self: Tensor, options: { dim?: number | readonly number[] | null; keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
+  sum(self: Tensor, dim: number | readonly number[] | null, options: { keepdim?: boolean; dtype?: DTypeName | null }): Tensor;
   /** The transposed view of a matrix; a tensor of fewer dimensions as it is. */
   t(self: Tensor): Tensor;
   /**
@@ -1109,18 +1110,18 @@ export interface Functions {
   tril(self: Tensor, diagonal?: number): Tensor;
   tril(self: Tensor, options: { diagonal?: number }): Tensor;
   /** Rows (first) and columns (second) of the elements on and below a diagonal, in row-major order. */
-  trilIndices(row: number, col: number, offset?: number, options?: { dtype?: DTypeName; device?: string }): Tensor;
-  trilIndices(options: { row: number; col: number; offset?: number; dtype?: DTypeName; device?: string }): Tensor;
-  trilIndices(row: number, options: { col: number; offset?: number; dtype?: DTypeName; device?: string }): Tensor;
-  trilIndices(row: number, col: number, options: { offset?: number; dtype?: DTypeName; device?: string }): Tensor;
+  trilIndices(row: number, col: number, offset?: number, options?: { dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  trilIndices(options: { row: number; col: number; offset?: number; dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  trilIndices(row: number, options: { col: number; offset?: number; dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  trilIndices(row: number, col: number, options: { offset?: number; dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** The upper triangles of matrices, from the given diagonal on; zeros elsewhere. */
   triu(self: Tensor, diagonal?: number): Tensor;
   triu(self: Tensor, options: { diagonal?: number }): Tensor;
   /** Rows (first) and columns (second) of the elements on and above a diagonal, in row-major order. */
-  triuIndices(row: number, col: number, offset?: number, options?: { dtype?: DTypeName; device?: string }): Tensor;
-  triuIndices(options: { row: number; col: number; offset?: number; dtype?: DTypeName; device?: string }): Tensor;
-  triuIndices(row: number, options: { col: number; offset?: number; dtype?: DTypeName; device?: string }): Tensor;
-  triuIndices(row: number, col: number, options: { offset?: number; dtype?: DTypeName; device?: string }): Tensor;
+  triuIndices(row: number, col: number, offset?: number, options?: { dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  triuIndices(options: { row: number; col: number; offset?: number; dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  triuIndices(row: number, options: { col: number; offset?: number; dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  triuIndices(row: number, col: number, options: { offset?: number; dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Round towards zero; integers stay as they are. The gradient is zero. */
   trunc(self: Tensor): Tensor;
   /** In-place form of `trunc`: writes the result into the tensor and returns it. */
@@ -1129,9 +1130,9 @@ export interface Functions {
   unbind(self: Tensor, dim?: number): Tensor[];
   unbind(self: Tensor, options: { dim?: number }): Tensor[];
   /** One dimension split into several of the given extents, one of which may be -1. */
-  unflatten(self: Tensor, dim: number, sizes: readonly number[]): Tensor;
-  unflatten(self: Tensor, options: { dim: number; sizes: readonly number[] }): Tensor;
-  unflatten(self: Tensor, dim: number, options: { sizes: readonly number[] }): Tensor;
+  unflatten(self: Tensor, dim: number, sizes: number | readonly number[]): Tensor;
+  unflatten(self: Tensor, options: { dim: number; sizes: number | readonly number[] }): Tensor;
+  unflatten(self: Tensor, dim: number, options: { sizes: number | readonly number[] }): Tensor;
   /**
    * The distinct elements (or, with `dim`, the distinct slices along it), in order.
    *
@@ -1153,15 +1154,15 @@ export interface Functions {
    *
    * Real for complex values. NaN where nothing is left to divide by.
    */
-  var(self: Tensor, dim?: readonly number[] | number | null, correction?: Real, keepdim?: boolean): Tensor;
-  var(self: Tensor, options: { dim?: readonly number[] | number | null; correction?: Real; keepdim?: boolean }): Tensor;
-  var(self: Tensor, dim: readonly number[] | number | null, options: { correction?: Real; keepdim?: boolean }): Tensor;
-  var(self: Tensor, dim: readonly number[] | number | null, correction: Real, options: { keepdim?: boolean }): Tensor;
+  var(self: Tensor, dim?: number | readonly number[] | null, correction?: Real, keepdim?: boolean): Tensor;
+  var(self: Tensor, options: { dim?: number | readonly number[] | null; correction?: Real; keepdim?: boolean }): Tensor;
+  var(self: Tensor, dim: number | readonly number[] | null, options: { correction?: Real; keepdim?: boolean }): Tensor;
+  var(self: Tensor, dim: number | readonly number[] | null, correction: Real, options: { keepdim?: boolean }): Tensor;
   /** (variance, mean) over `dim`; see `var`. */
-  varMean(self: Tensor, dim?: readonly number[] | number | null, correction?: Real, keepdim?: boolean): [variance: Tensor, mean: Tensor];
-  varMean(self: Tensor, options: { dim?: readonly number[] | number | null; correction?: Real; keepdim?: boolean }): [variance: Tensor, mean: Tensor];
-  varMean(self: Tensor, dim: readonly number[] | number | null, options: { correction?: Real; keepdim?: boolean }): [variance: Tensor, mean: Tensor];
-  varMean(self: Tensor, dim: readonly number[] | number | null, correction: Real, options: { keepdim?: boolean }): [variance: Tensor, mean: Tensor];
+  varMean(self: Tensor, dim?: number | readonly number[] | null, correction?: Real, keepdim?: boolean): [variance: Tensor, mean: Tensor];
+  varMean(self: Tensor, options: { dim?: number | readonly number[] | null; correction?: Real; keepdim?: boolean }): [variance: Tensor, mean: Tensor];
+  varMean(self: Tensor, dim: number | readonly number[] | null, options: { correction?: Real; keepdim?: boolean }): [variance: Tensor, mean: Tensor];
+  varMean(self: Tensor, dim: number | readonly number[] | null, correction: Real, options: { keepdim?: boolean }): [variance: Tensor, mean: Tensor];
   /** The dot product of two vectors with `self` conjugated. */
   vdot(self: Tensor, other: Tensor): Tensor;
   /** A view of pairs as complex numbers: the last dimension has extent 2, and its elements are adjacent. */
@@ -1181,14 +1182,14 @@ export interface Functions {
   /** Write 0 into every element. */
   zero_(self: Tensor): Tensor;
   /** A tensor of zeros. */
-  zeros(size: readonly number[], dtype?: DTypeName | null, device?: string): Tensor;
+  zeros(size: readonly number[], dtype?: DTypeName | null, device?: string, options?: { requiresGrad?: boolean; session?: Session }): Tensor;
   zeros(...size: number[]): Tensor;
-  zeros(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string }): Tensor;
-  zeros(size: readonly number[], options: { dtype?: DTypeName | null; device?: string }): Tensor;
-  zeros(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string }]): Tensor;
-  zeros(size: readonly number[], dtype: DTypeName | null, options: { device?: string }): Tensor;
+  zeros(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  zeros(size: readonly number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  zeros(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }]): Tensor;
+  zeros(size: readonly number[], dtype: DTypeName | null, options: { device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Zeros in the shape, dtype and memory order of `self`. */
-  zerosLike(self: Tensor, options?: { dtype?: DTypeName | null; device?: string | null }): Tensor;
+  zerosLike(self: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
 }
 
 /** The functions of nn.functional. */
@@ -1435,9 +1436,9 @@ export interface NNFunctions {
    * `eps` is added to the variance, which is the biased one. Floating point only; parameters have the input's
    * dtype, or float32 where it is a half precision one.
    */
-  layerNorm(self: Tensor, normalizedShape: readonly number[], weight?: Tensor | null, bias?: Tensor | null, eps?: number): Tensor;
-  layerNorm(self: Tensor, options: { normalizedShape: readonly number[]; weight?: Tensor | null; bias?: Tensor | null; eps?: number }): Tensor;
-  layerNorm(self: Tensor, normalizedShape: readonly number[], options: { weight?: Tensor | null; bias?: Tensor | null; eps?: number }): Tensor;
+  layerNorm(self: Tensor, normalizedShape: number | readonly number[], weight?: Tensor | null, bias?: Tensor | null, eps?: number): Tensor;
+  layerNorm(self: Tensor, options: { normalizedShape: number | readonly number[]; weight?: Tensor | null; bias?: Tensor | null; eps?: number }): Tensor;
+  layerNorm(self: Tensor, normalizedShape: number | readonly number[], options: { weight?: Tensor | null; bias?: Tensor | null; eps?: number }): Tensor;
   /** `self` where positive, else `negative_slope * self`. */
   leakyRelu(self: Tensor, negativeSlope?: Real): Tensor;
   leakyRelu(self: Tensor, options: { negativeSlope?: Real }): Tensor;
@@ -1547,10 +1548,10 @@ export interface NNFunctions {
    * side). All but the first are for inputs with one or two dimensions in front of the padded ones, of which there
    * are up to three.
    */
-  pad(self: Tensor, pad: readonly number[], mode?: "constant" | "reflect" | "replicate" | "circular", value?: Real | null): Tensor;
-  pad(self: Tensor, options: { pad: readonly number[]; mode?: "constant" | "reflect" | "replicate" | "circular"; value?: Real | null }): Tensor;
-  pad(self: Tensor, pad: readonly number[], options: { mode?: "constant" | "reflect" | "replicate" | "circular"; value?: Real | null }): Tensor;
-  pad(self: Tensor, pad: readonly number[], mode: "constant" | "reflect" | "replicate" | "circular", options: { value?: Real | null }): Tensor;
+  pad(self: Tensor, pad: number | readonly number[], mode?: "constant" | "reflect" | "replicate" | "circular", value?: Real | null): Tensor;
+  pad(self: Tensor, options: { pad: number | readonly number[]; mode?: "constant" | "reflect" | "replicate" | "circular"; value?: Real | null }): Tensor;
+  pad(self: Tensor, pad: number | readonly number[], options: { mode?: "constant" | "reflect" | "replicate" | "circular"; value?: Real | null }): Tensor;
+  pad(self: Tensor, pad: number | readonly number[], mode: "constant" | "reflect" | "replicate" | "circular", options: { value?: Real | null }): Tensor;
   /**
    * The distances in the norm of order `p` between all pairs of the n rows: `n * (n - 1) / 2` of them, row by row
    * of the upper triangle of `cdist`'s matrix.
@@ -1591,10 +1592,10 @@ export interface NNFunctions {
    * Divide by the root of the mean square over the last dimensions, which are `normalized_shape`; then multiply by
    * `weight`. `eps`, by default the dtype's smallest step from 1, is added to the mean square. Floating point only.
    */
-  rmsNorm(self: Tensor, normalizedShape: readonly number[], weight?: Tensor | null, eps?: number | null): Tensor;
-  rmsNorm(self: Tensor, options: { normalizedShape: readonly number[]; weight?: Tensor | null; eps?: number | null }): Tensor;
-  rmsNorm(self: Tensor, normalizedShape: readonly number[], options: { weight?: Tensor | null; eps?: number | null }): Tensor;
-  rmsNorm(self: Tensor, normalizedShape: readonly number[], weight: Tensor | null, options: { eps?: number | null }): Tensor;
+  rmsNorm(self: Tensor, normalizedShape: number | readonly number[], weight?: Tensor | null, eps?: number | null): Tensor;
+  rmsNorm(self: Tensor, options: { normalizedShape: number | readonly number[]; weight?: Tensor | null; eps?: number | null }): Tensor;
+  rmsNorm(self: Tensor, normalizedShape: number | readonly number[], options: { weight?: Tensor | null; eps?: number | null }): Tensor;
+  rmsNorm(self: Tensor, normalizedShape: number | readonly number[], weight: Tensor | null, options: { eps?: number | null }): Tensor;
   /**
    * `softmax(query @ key.T * scale + attn_mask) @ value`, matrix by matrix of a batch.
    *

@@ -7,6 +7,7 @@ import type { TensorMethods } from "../ops/methods.ts";
 import type { ReadOptions } from "../session/reads.ts";
 import { Scope } from "../session/scopes.ts";
 import type { Session } from "../session/session.ts";
+import type { ComposedMethods } from "../surface/methods.ts";
 import type { DTypeName } from "./dtypes.ts";
 import { carriesGradient, itemSize } from "./dtypes.ts";
 import type { Element, Nested, NumberArray, Shape } from "./values.ts";
@@ -56,7 +57,7 @@ function above(): TensorServices {
   return services;
 }
 
-export interface Tensor extends TensorMethods {}
+export interface Tensor extends TensorMethods, ComposedMethods {}
 
 /**
  * A tensor on a server. Ops on it are recorded and return at once; `await` is needed only to read values:
