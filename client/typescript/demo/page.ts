@@ -7,7 +7,7 @@ import type { Digits, Progress } from "./digits.ts";
 
 const EPOCHS = 15;
 const SHOWN = 50;
-const [LEFT, RIGHT, TOP, BOTTOM] = [40, 440, 10, 210];
+const [LEFT, RIGHT, TOP, BOTTOM] = [40, 425, 10, 210];
 
 function element<E extends Element>(id: string): E {
   return document.getElementById(id) as unknown as E;

@@ -140,8 +140,8 @@ function argument(tagged: { [tag: string]: unknown } | null): Value {
   if (tagged === null) return null;
   const [[tag, value]] = Object.entries(tagged) as [[string, unknown]];
   if (tag === "tensor") return new Reference(value as number);
-  if (tag === "tensors") return (value as (number | null)[]).map((at) => (at === null ? null : new Reference(at)));
-  if (tag === "int") return typeof value === "string" ? BigInt(value) : (value as number);
+  if (tag === "tensors") return (value as ({ tensor: number } | null)[]).map(argument);
+  if (tag === "int") return BigInt(value as number | string); // a number would be a float where the op takes floats
   if (tag === "float") return float(Number(value));
   if (tag === "complex") return new Complex(...((value as unknown[]).map(Number) as [number, number]));
   if (tag === "payload") return bytes("");

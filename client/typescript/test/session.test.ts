@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 import * as gw from "../src/index.ts";
 import { serverForFile } from "./server.ts";
@@ -217,7 +219,28 @@ session("a disposed tensor is refused", async () => {
   });
   assert.deepEqual(await y.list[0]!.toArray(), [2]);
   y.kept.dispose();
+  await assert.rejects(y.kept.item(), gw.GraphError);
   assert.throws(() => y.kept.add(1), gw.GraphError);
+});
+
+session("what the program forgets is released once it is collected", async (opened) => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const kept = gw.tensor([1]);
+  for (let i = 0; i < 50; i++) kept.add(i).mul(2);
+  await opened.synchronize();
+  const count = async (): Promise<number> => {
+    await opened.synchronize();
+    return (await opened.rest.json<{ tensors: unknown[] }>("GET", `/v1/sessions/${opened.id}/tensors`)).tensors.length;
+  };
+  const before = await count();
+  for (let round = 0; round < 20 && (await count()) > 5; round++) {
+    collect();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  const after = await count();
+  assert.ok(before > 50 && after <= 5, `${before} before, ${after} after`);
+  assert.deepEqual(await kept.toArray(), [1]);
 });
 
 test("programs share tensors by name", async () => {

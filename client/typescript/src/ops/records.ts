@@ -70,7 +70,7 @@ export function encodeArgs<T extends Value>(
           args.push(PAYLOAD);
       }
     }
-    if (param.required || value !== param.default) {
+    if (param.required || !isDefault(value, param)) {
       last = args.length;
       numbers = scalars.length;
     }
@@ -79,6 +79,12 @@ export function encodeArgs<T extends Value>(
   args.length = last;
   scalars.length = numbers;
   return args;
+}
+
+/** Whether a value need not be sent. `float(2)` is the default 2 of a float. */
+function isDefault(value: Value, param: Param): boolean {
+  if (value === param.default) return true;
+  return value instanceof Float && param.default instanceof Float && Object.is(value.value, param.default.value);
 }
 
 function scalar(op: Op, param: Param, value: Value, scalars: ScalarEntry[]): string {

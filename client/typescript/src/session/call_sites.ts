@@ -1,21 +1,34 @@
 /** Where in the user's program an op was recorded, so that an error of the server names the line. */
 
-/** A line of the program. The engine formats the stack when it is first read, which only an error needs. */
+/** A line of the program. Formatting a stack is slow, so that waits until the program does: {@link settle}. */
 export class CallSite {
-  readonly #error: Error;
+  #error: Error | undefined;
+  #line = "";
 
   constructor(error: Error) {
     this.#error = error;
   }
 
+  /** Format the line. An unformatted stack keeps the tensors alive whose methods were called. */
+  settle(): void {
+    if (this.#error === undefined) return;
+    this.#line = lineOf(this.#error.stack ?? "");
+    this.#error = undefined;
+  }
+
   /** `file:line:column` of the first frame outside of this package; empty if there is none. */
   toString(): string {
-    for (const line of (this.#error.stack ?? "").split("\n").slice(1)) {
-      const at = /\(?((?:file:|https?:|node:|\/|[A-Za-z]:\\)[^()]*:\d+:\d+)\)?\s*$/.exec(line)?.[1];
-      if (at !== undefined && !isOwn(at)) return at;
-    }
-    return "";
+    this.settle();
+    return this.#line;
   }
+}
+
+function lineOf(stack: string): string {
+  for (const line of stack.split("\n").slice(1)) {
+    const at = /\(?((?:file:|https?:|node:|\/|[A-Za-z]:\\)[^()]*:\d+:\d+)\)?\s*$/.exec(line)?.[1];
+    if (at !== undefined && !isOwn(at)) return at;
+  }
+  return "";
 }
 
 const HERE = import.meta.url.replace(/session\/call_sites\.(ts|js)$/, "");

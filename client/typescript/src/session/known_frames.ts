@@ -71,6 +71,7 @@ export class KnownFrames {
     const hash = packed.length > HASHED_BYTES ? blake2b(packed, HASH_BYTES) : undefined;
     const made = { structure, packed, hash, sites };
     if (structure.ops.length) {
+      setTimeout(() => sites.forEach((site) => site?.settle())); // while the program waits
       this.#recent.unshift(made);
       if (this.#recent.length > REMEMBERED) this.#recent.pop();
     }

@@ -57,6 +57,9 @@ export class Reads {
   }
 
   read(tensor: Tensor, options: ReadOptions = {}): Promise<ReadValue> {
+    if (tensor.disposed) {
+      return Promise.reject(errorOf("graph_error", "this tensor was disposed; keep() it, or return it from tidy()"));
+    }
     return new Promise((resolve, reject) => {
       if (!this.#pending.length) queueMicrotask(() => void this.#flush());
       this.#pending.push({ tensor, signal: options.signal, resolve, reject });

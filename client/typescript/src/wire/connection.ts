@@ -24,8 +24,6 @@ export interface Connection {
   /** Whether large payloads travel as chunks before their frame; otherwise they are buffers of it. */
   readonly takesChunks: boolean;
   send(message: FromClient, buffers?: readonly Uint8Array[]): void;
-  /** Bytes that were sent and that the network has not taken yet. */
-  readonly backlog: number;
   close(): void;
 }
 
@@ -94,9 +92,6 @@ export async function openStream(
           resolve({
             welcome: message,
             takesChunks: true,
-            get backlog() {
-              return socket.bufferedAmount;
-            },
             send: (sent, parts) => socket.send(encode(sent, parts)),
             close: () => {
               socket.onclose = socket.onerror = socket.onmessage = null;
@@ -122,7 +117,6 @@ class RequestConnection implements Connection {
   readonly #listener: Listener;
   readonly #aborted = new AbortController();
   #last: Promise<void> = Promise.resolve();
-  backlog = 0;
 
   constructor(rest: Rest, session: string, welcome: Welcome, listener: Listener) {
     this.#rest = rest;
@@ -134,12 +128,10 @@ class RequestConnection implements Connection {
   send(message: FromClient, buffers: readonly Uint8Array[] = []): void {
     if (message.type !== "frame") return;
     const bytes = encode({ ...message, epoch: 0 }, buffers);
-    this.backlog += bytes.length;
     this.#last = this.#last.then(() => this.#post(message, bytes));
   }
 
   async #post(frame: Frame, body: Uint8Array): Promise<void> {
-    this.backlog -= body.length;
     if (this.#aborted.signal.aborted) return;
     const path = `/v1/sessions/${encodeURIComponent(this.#session)}/frames`;
     try {

@@ -1,4 +1,0 @@
-/** In pages an import map resolves the package's name. */
-declare module "gradwire" {
-  export * from "../src/index.ts";
-}
