@@ -90,6 +90,31 @@ session("results whose number depends on the shape", async () => {
   assert.deepEqual((await Promise.all(gw.arange(4).chunk(2).map((part) => part.toArray()))).flat(), [0, 1, 2, 3]);
 });
 
+session("matrices are decomposed and transformed", async () => {
+  const a = gw.tensor([[2, 1], [1, 3]]);
+  const [values, vectors] = gw.linalg.eigh(a);
+  const [u, s, vh] = gw.linalg.svd(a);
+  const made = [
+    gw.linalg.inv(a).matmul(a), gw.linalg.det(a), vectors.mul(values).matmul(vectors.mT), u.mul(s).matmul(vh),
+    gw.linalg.solve(a, gw.tensor([3, 4])), gw.linalg.matrixPower(a, 3), gw.linalg.matrixPower(a, 0),
+    gw.linalg.matrixNorm(a), gw.linalg.cholesky(a).matmul(gw.linalg.cholesky(a).mT),
+  ];
+  const identity = [[1, 0], [0, 1]];
+  const wanted = [identity, 5, [[2, 1], [1, 3]], [[2, 1], [1, 3]], [1, 1], [[15, 20], [20, 35]], identity, Math.sqrt(15), [[2, 1], [1, 3]]];
+  const found = (await gw.fetch(...made)).flat(3) as number[];
+  wanted.flat(3).forEach((value, i) => assert.ok(Math.abs(found[i]! - value) < 1e-4, `${i}: ${found[i]} is not ${value}`));
+  assert.deepEqual([u.shape, s.shape, vh.shape, values.dtype], [[2, 2], [2], [2, 2], "float32"]);
+});
+
+session("Fourier transforms and their inverses", async () => {
+  const x = gw.tensor([1, 2, 3, 4]);
+  const y = gw.fft.rfft(x);
+  assert.deepEqual([y.dtype, gw.fft.fft(x).dtype, await gw.fft.irfft(y).toArray()], ["complex64", "complex64", [1, 2, 3, 4]]);
+  assert.deepEqual(await gw.viewAsReal(y).toArray(), [[10, 0], [-2, 2], [-2, 0]]);
+  assert.deepEqual(await gw.real(gw.fft.ifft2(gw.fft.fft2(gw.eye(2)))).toArray(), [[1, 0], [0, 1]]);
+  assert.deepEqual(await gw.real(gw.fft.fft(x, { n: 2 })).toArray(), [3, -1]);
+});
+
 session("every method and function of the table is there", async () => {
   const { opNames, lookup, camel } = await import("../src/ops/op.ts");
   const functions = gw as unknown as Record<string, unknown>;

@@ -35,6 +35,8 @@ export interface Param {
 export interface Op {
   readonly name: string;
   readonly params: readonly Param[];
+  /** The positions of parameters by their names in the table. */
+  readonly positions: ReadonlyMap<string, number>;
   /** The number of results; `undefined` if it depends on the arguments. */
   readonly results: number | undefined;
   /** The minimum number of arguments of a call. */
@@ -76,6 +78,11 @@ export interface Op {
 
 const ROW_OF: ReadonlyMap<string, Row> = new Map(ROWS.map((row) => [row[0], row]));
 const MADE = new Map<string, Op>();
+
+/** The names of the ops that are offered somewhere, without reading their rows: `function`, `method`, ... */
+export function* exposedNames(exposure: string): Generator<string> {
+  for (const [name, , , exposed] of ROWS) if (exposed.split(" ").includes(exposure)) yield name;
+}
 
 /** The names of all ops. */
 export function opNames(): IterableIterator<string> {
@@ -133,6 +140,7 @@ function opOf(row: Row): Op {
   return {
     name,
     params,
+    positions: new Map(params.map((param, i) => [param.name, i])),
     results: results ?? undefined,
     required: params.reduce((least, p, i) => (p.required ? i + 1 : least), 0),
     byPosition: byPosition ?? params.length,

@@ -26,8 +26,8 @@ export class CallArguments {
 
   /** The argument of a parameter. */
   get(name: string): Value | undefined {
-    const at = this.op.params.findIndex((param) => param.name === name);
-    return at < 0 ? undefined : this.values[at];
+    const at = this.op.positions.get(name);
+    return at === undefined ? undefined : this.values[at];
   }
 
   /** A number. */

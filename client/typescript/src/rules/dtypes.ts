@@ -3,7 +3,7 @@
 import { DTypeError } from "../errors.ts";
 import { DTYPES, type DTypeName } from "../ops/dtypes.ts";
 import type { Op } from "../ops/op.ts";
-import { isTensor, kindOf, type ScalarKind, type Value } from "../ops/values.ts";
+import { isTensor, kindOf, type ScalarKind, type TensorLike, type Value } from "../ops/values.ts";
 import { named, operandsOf, tensorAt, tensorsOf } from "./operands.ts";
 import {
   categoryOf,
@@ -27,36 +27,59 @@ const CONVERTED: Readonly<Record<string, (dtype: DTypeName) => DTypeName>> = {
   summed: toSum,
 };
 
+/** The rule for the dtype of a result. */
+type DTypeRule = (op: Op, values: readonly Value[], at: number) => DType;
+
+const READ = new Map<string, DTypeRule>();
+
 /** The dtype of result number `at`; `undefined` if it is not known without asking the server. */
 export function dtypeOf(op: Op, values: readonly Value[], at: number): DType {
-  const own = OWN[op.base ?? op.name];
+  const own = OWN.get(op.base ?? op.name);
   if (own !== undefined) return own(op, values, at);
   const rules = op.dtypeRules;
-  return general(op, values, rules.length === 1 ? rules[0]! : (rules[at] ?? "?"));
+  const name = rules.length === 1 ? rules[0]! : (rules[at] ?? "?");
+  let rule = READ.get(name);
+  if (rule === undefined) READ.set(name, (rule = ruleOf(name)));
+  return rule(op, values, at);
 }
 
-function general(op: Op, values: readonly Value[], rule: string): DType {
-  if (rule === "?") return undefined;
-  if (rule.startsWith("dtype|")) {
-    const given = named(op, values, "dtype");
-    return typeof given === "string" ? (given as DTypeName) : general(op, values, rule.slice(6));
+/** The general rule of a name of the op table. */
+function ruleOf(name: string): DTypeRule {
+  if (name === "?") return () => undefined;
+  if (name.startsWith("dtype|")) {
+    const otherwise = ruleOf(name.slice(6));
+    return (op, values, at) => given(op, values) ?? otherwise(op, values, at);
   }
-  if (rule === "default") return defaultFloatDType();
-  if (rule in DTYPES) return rule as DTypeName;
-  const [source, ...conversions] = rule.split(".");
-  let found: DType;
-  if (source === "promote") found = promoted(operandsOf(op, values));
-  else {
-    const value = values[Number(source!.slice(1))]!;
+  if (name === "default") return defaultFloatDType;
+  if (name in DTYPES) return () => name as DTypeName;
+  const [source, ...conversions] = name.split(".") as [string, ...string[]];
+  const read = source === "promote" ? ofAll : ofOne(Number(source.slice(1)));
+  const steps = conversions.map((conversion) => CONVERTED[conversion]!);
+  if (steps.length === 0) return read;
+  return (op, values, at) => {
+    let found = read(op, values, at);
+    for (const step of steps) if (found !== undefined) found = step(found);
+    return found;
+  };
+}
+
+const ofAll: DTypeRule = (op, values) => promoted(operandsOf(op, values));
+
+function ofOne(position: number): DTypeRule {
+  return (_, values) => {
+    const value = values[position]!;
+    if (isTensor(value)) return value.dtype;
     const kind = kindOf(value);
-    found = isTensor(value) ? value.dtype : kind === undefined ? undefined : dtypeOfKind(kind);
-  }
-  for (const conversion of conversions) if (found !== undefined) found = CONVERTED[conversion]!(found);
-  return found;
+    return kind === undefined ? undefined : dtypeOfKind(kind);
+  };
 }
 
 /** The common dtype of operands; `undefined` if the dtype or the rank that decides is not known. */
 export function promoted(operands: readonly Value[]): DType {
+  const first = operands[0];
+  if (first !== undefined && operands.every((operand) => isTensor(operand) && operand.dtype === (first as TensorLike).dtype)) {
+    return (first as TensorLike).dtype;
+  }
   const found: Operand[] = [];
   let ranks = true;
   for (const operand of operands) {
@@ -85,42 +108,40 @@ function kind(value: Value | undefined): ScalarKind {
   return kindOf(value) ?? "float";
 }
 
-type OwnRule = (op: Op, values: readonly Value[], at: number) => DType;
-
 const given = (op: Op, values: readonly Value[]): DType => {
   const dtype = named(op, values, "dtype");
   return typeof dtype === "string" ? (dtype as DTypeName) : undefined;
 };
 
-const between: OwnRule = (op, values) => {
+const between: DTypeRule = (op, values) => {
   const complex = kind(values[0]) === "complex" || kind(values[1]) === "complex";
   return given(op, values) ?? (complex ? dtypeOfKind("complex") : defaultFloatDType());
 };
 
-const truth: OwnRule = (_, values) => {
+const truth: DTypeRule = (_, values) => {
   const dtype = tensorAt(values, 0)?.dtype;
   return dtype === undefined ? undefined : dtype === "uint8" ? "uint8" : "bool";
 };
 
-const search: OwnRule = (op, values) => (named(op, values, "out_int32") === true ? "int32" : "int64");
+const search: DTypeRule = (op, values) => (named(op, values, "out_int32") === true ? "int32" : "int64");
 
-const distinct: OwnRule = (_, values, at) => (at === 0 ? tensorAt(values, 0)?.dtype : "int64");
+const distinct: DTypeRule = (_, values, at) => (at === 0 ? tensorAt(values, 0)?.dtype : "int64");
 
-const firstTensor: OwnRule = (_, values) => tensorsOf(values)[0]?.dtype;
+const firstTensor: DTypeRule = (_, values) => tensorsOf(values)[0]?.dtype;
 
 /** Without regard to dimensions. */
-const joinedFirstTwo: OwnRule = (_, values) => {
+const joinedFirstTwo: DTypeRule = (_, values) => {
   const [a, b] = [tensorAt(values, 0)?.dtype, tensorAt(values, 1)?.dtype];
   return a === undefined || b === undefined ? undefined : join(a, b);
 };
 
-const floatOfFirstTwo: OwnRule = (op, values, at) => {
+const floatOfFirstTwo: DTypeRule = (op, values, at) => {
   const joined = joinedFirstTwo(op, values, at);
   return joined === undefined ? undefined : toFloat(joined);
 };
 
 /** Rules of single ops. */
-const OWN: Readonly<Record<string, OwnRule>> = {
+const OWN: ReadonlyMap<string, DTypeRule> = new Map<string, DTypeRule>(Object.entries({
   div: (op, values) => {
     const common = promoted(operandsOf(op, values));
     return common === undefined || named(op, values, "rounding_mode") !== null ? common : toFloat(common);
@@ -178,7 +199,7 @@ const OWN: Readonly<Record<string, OwnRule>> = {
     const dtype = tensorAt(values, 0)?.dtype;
     return dtype === undefined || categoryOf(dtype) > 1 ? dtype : undefined;
   },
-};
+} satisfies Record<string, DTypeRule>));
 
 /** Refuses the dtype of a result that an in-place op cannot write. */
 export function checkWritten(op: Op, target: DTypeName, result: DTypeName): void {

@@ -182,6 +182,28 @@ export const MATRICES: Readonly<Record<string, ShapeRule>> = {
     const shape = call.shape(0);
     return [shape && [call.number("size"), shape.length]];
   },
+  fft_r2c: (call) => {
+    const shape = call.shape(0);
+    const last = call.list("dim").at(-1);
+    if (shape === undefined || last === undefined || !call.flag("onesided")) return [shape];
+    const at = canonicalDim("fft_r2c", last, shape.length);
+    return [withExtent(shape, at, Math.floor(shape[at]! / 2) + 1)];
+  },
+  fft_c2r: (call) => {
+    const shape = call.shape(0);
+    const last = call.list("dim").at(-1);
+    if (shape === undefined || last === undefined) return [];
+    return [withExtent(shape, canonicalDim("fft_c2r", last, shape.length), call.number("last_size"))];
+  },
+  linalg_lu: ofMatrix((batch, rows, columns, call) => {
+    const least = Math.min(rows, columns);
+    const pivoted: Shape = call.flag("pivot") ? [...batch, rows, rows] : [0];
+    return [pivoted, [...batch, rows, least], [...batch, least, columns]];
+  }),
+  pdist: (call) => {
+    const rows = call.shape(0)?.[0];
+    return [rows === undefined ? undefined : [(rows * (rows - 1)) / 2]];
+  },
   histc: (call) => [[call.number("bins")]],
   feature_dropout: (call) => {
     const shape = call.shape(0);

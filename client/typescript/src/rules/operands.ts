@@ -7,8 +7,8 @@ export type Shape = readonly number[];
 
 /** The argument of a parameter, by the parameter's name in the op table. */
 export function named(op: Op, values: readonly Value[], name: string): Value | undefined {
-  const at = op.params.findIndex((param) => param.name === name);
-  return at < 0 ? undefined : values[at];
+  const at = op.positions.get(name);
+  return at === undefined ? undefined : values[at];
 }
 
 /** The tensors of a call, those in lists included. */

@@ -17,6 +17,8 @@ const truths: ShapeRule = (call) => {
   return [Array.isArray(dim) && dim.length === 0 ? call.shape(0) : general(call, "reduce")];
 };
 
+const AT = "@".charCodeAt(0);
+
 const OWN: ReadonlyMap<string, ShapeRule> = new Map(
   Object.entries({ ...VIEWS, ...PRODUCTS, ...JOINING, ...WINDOWS, ...MATRICES, all: truths, any: truths }),
 );
@@ -35,13 +37,14 @@ export function shapesOf(op: Op, values: readonly Value[]): Shapes {
   const count = op.results ?? 0;
   if (rules.length === 1) {
     const shape = general(call, rules[0]!);
+    if (count <= 1) return [shape];
     return new Array<Shape | undefined>(Math.max(count, 1)).fill(shape);
   }
   return rules.map((rule) => general(call, rule));
 }
 
 function general(call: CallArguments, rule: string): Shape | undefined {
-  if (rule.startsWith("@")) {
+  if (rule.charCodeAt(0) === AT) {
     const at = Number(rule.slice(1));
     return isTensor(call.values[at]) ? call.shape(at) : [];
   }

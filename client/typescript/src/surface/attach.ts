@@ -1,7 +1,7 @@
 /** Gives tensors their methods: one an op that the table offers as a method, and those of `methods.ts`. */
 
-import { camel, lookup, type Op } from "../ops/op.ts";
-import { exposedNames, invoke, type Returned } from "./calling.ts";
+import { camel, exposedNames, lookup, type Op } from "../ops/op.ts";
+import { invoke, type Returned } from "./calling.ts";
 import { COMPOSED_METHODS } from "./methods.ts";
 
 /** Attaches the methods to a prototype. What is there already stays. */
@@ -12,14 +12,15 @@ export function attachMethods(prototype: object): void {
   for (const name of exposedNames("method")) {
     const key = camel(name);
     if (!(key in prototype)) {
-      const value = methodOf(lookup(name));
+      const value = methodOf(name);
       Object.defineProperty(prototype, key, { value, writable: true, configurable: true, enumerable: false });
     }
   }
 }
 
-function methodOf(op: Op): (this: unknown, ...args: unknown[]) => Returned {
+function methodOf(name: string): (this: unknown, ...args: unknown[]) => Returned {
+  let op: Op | undefined;
   return function (...args) {
-    return invoke(op, [this, ...args]);
+    return invoke((op ??= lookup(name)), [this, ...args]);
   };
 }

@@ -2,7 +2,7 @@
 
 import { call } from "../dispatch/call.ts";
 import { bind, isOptions } from "../ops/binding.ts";
-import { camel, lookup, opNames, type Op } from "../ops/op.ts";
+import { camel, exposedNames, lookup, type Op } from "../ops/op.ts";
 import type { Value } from "../ops/values.ts";
 import { countResults } from "../rules/infer.ts";
 import { currentSession } from "../session/current.ts";
@@ -52,29 +52,30 @@ export function create(op: Op, args: readonly unknown[]): Tensor {
   const values = bind(op, given);
   const like = op.params[0]?.kind === "tensor";
   const session = options.session ?? (like ? (values[0] as Tensor).session : currentSession());
-  const at = op.params.findIndex((param) => param.name === "device");
+  const at = op.positions.get("device")!;
   if (!like && values[at] === op.params[at]!.default && session.device !== values[at]) values[at] = session.device;
   const made = call(op, values as Value[], 1, session)[0]!;
   if (options.requiresGrad === true) made.requiresGrad = true;
   return made;
 }
 
-/** The functions of a namespace: one an op that is offered there. */
+/** The functions of a namespace: one an op that is offered there. Each reads its op's row when it is first called. */
 export function functionsOf<Interface extends object>(exposure: string, prefix: string = ""): Interface {
   const made: Record<string, unknown> = {};
   for (const name of exposedNames(exposure)) {
-    made[camel(name.startsWith(prefix) ? name.slice(prefix.length) : name)] = functionOf(lookup(name));
+    made[camel(name.startsWith(prefix) ? name.slice(prefix.length) : name)] = functionOf(name);
   }
   return made as Interface;
 }
 
-/** A function that calls an op. */
-export function functionOf(op: Op): (...args: unknown[]) => Returned {
-  const creates = op.exposed.includes("function") && op.params.some((param) => param.name === "device");
-  return creates ? (...args) => create(op, args) : (...args) => invoke(op, args);
-}
-
-/** The names of the ops that are offered somewhere. */
-export function* exposedNames(exposure: string): Generator<string> {
-  for (const name of opNames()) if (lookup(name).exposed.includes(exposure)) yield name;
+function functionOf(name: string): (...args: unknown[]) => Returned {
+  let op: Op | undefined;
+  let creates = false;
+  return (...args) => {
+    if (op === undefined) {
+      op = lookup(name);
+      creates = op.exposed.includes("function") && op.positions.has("device");
+    }
+    return creates ? create(op, args) : invoke(op, args);
+  };
 }
