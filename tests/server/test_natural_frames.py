@@ -12,8 +12,10 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
+import gradwire
+from gradwire._core.session import current_session as sessions
 from gradwire_protocol.frames import PROTOCOL_VERSION
-from tests.live_server import LiveServer
+from tests.live_server import LiveServer, live_server
 
 from .exchange import problem
 
@@ -386,3 +388,31 @@ def test_other_text_messages_refuse_unknown_fields(server: LiveServer, session: 
         with connect(url, additional_headers=key, compression=None) as socket:
             socket.send(json.dumps(message))
             assert words in json.loads(socket.recv(60))["problem"]["detail"]
+
+
+# Where sessions live elsewhere
+
+
+@pytest.mark.parametrize("kind", ["inline", "process"])
+def test_names_and_literals_survive_a_restart(kind: str, tmp_path: Path) -> None:
+    """The journal and the processes of sessions carry frames in compact form."""
+    settings: dict[str, Any] = {"data_dir": tmp_path, "session_host": kind}
+    with live_server(**settings) as server, server.http() as http:
+        session = http.post("/v1/sessions", json={"durability": "applied"}).headers["location"]
+        nan = {"op": "full", "size": [1], "fill_value": "NaN", "as": "nan"}
+        assert send(http, session, X, nan, ["mul", ["x", 2], "x2"], reads=["nan"]) == {"nan": ["NaN"]}
+        send(http, session, ["add", ["x", 1], "x"], releases=["x2"])
+    with live_server(**settings) as server, server.http() as http:
+        assert send(http, session, reads=["x", "nan"]) == {"x": [[2.0, 3.0], [4.0, 5.0]], "nan": ["NaN"]}
+        refused(http, session, 404, "unknown_tensor", {"reads": ["x2"]})
+
+
+def test_python_and_json_share_names(server: LiveServer, http: httpx.Client) -> None:
+    before = sessions._current
+    with gradwire.connect(server.url, server.api_key) as mine:
+        path = f"/v1/sessions/{mine.id}"
+        gradwire.tensor([1.0, 2.0]).set_name("w")
+        mine.synchronize()
+        assert send(http, path, ["mul", ["w", 3], "tripled"], reads=["tripled"]) == {"tripled": [3.0, 6.0]}
+        assert mine.tensor("tripled").tolist() == [3.0, 6.0]
+    sessions._current = before
