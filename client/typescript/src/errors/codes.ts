@@ -186,7 +186,7 @@ export class UnknownStructure extends GradwireError {
   override name: string = "UnknownStructure";
 }
 
-/** No tensor has this id: it was never assigned, or the tensor was released. */
+/** No tensor has this id or name: it was never assigned, or the tensor was released. */
 export class UnknownTensor extends GradwireError {
   static override readonly code: string = "unknown_tensor";
   static override readonly status: number = 404;
