@@ -64,28 +64,44 @@ echo "created session $session"
 
 # x = [[1, 2], [3, 4]]; y = (x ** 2).mean(); y.backward(); x.grad
 #
-# A record is [op, arguments]. A reference n >= 0 is the n-th result of this frame: 0 is x, 1 the square, 2 the mean,
-# 3 the gradient. The exponent is data: the record has its kind, the table of scalars its value.
-call -X POST "$GRADWIRE_URL/v1/sessions/$session/frames" -d @- >"$scratch/reply" <<'JSON'
+# A record is an op, its arguments by name, and the name of its result. Names of one frame are there for the next.
+frame() {
+    call -X POST "$GRADWIRE_URL/v1/sessions/$session/frames" -d @- >"$scratch/reply"
+    if [[ $(pick 'len(it.get("errors", []))' <"$scratch/reply") != 0 ]]; then
+        cat "$scratch/reply" >&2
+        return 1
+    fi
+}
+
+frame <<'JSON'
 {
-  "structure": {
-    "ops": [
-      ["upload", ["payload", "float32", [2, 2]]],
-      ["requires_grad_", [0]],
-      ["pow", [0, "int"]],
-      ["mean", [1]],
-      ["backward", [[2], [null]]],
-      ["grad_of", [0]]
-    ],
-    "reads": [3]
-  },
-  "scalars": [2],
-  "payloads": [{"values": [[1, 2], [3, 4]]}]
+  "ops": [
+    {"op": "upload", "data": [[1.0, 2.0], [3.0, 4.0]], "as": "x"},
+    {"op": "requires_grad_", "self": "x"},
+    {"op": "pow", "self": "x", "exponent": 2, "as": "squares"},
+    {"op": "mean", "self": "squares", "as": "y"},
+    {"op": "backward", "tensors": ["y"]},
+    {"op": "grad_of", "self": "x", "as": "gradient"}
+  ],
+  "reads": ["gradient"]
 }
 JSON
-
-if [[ $(pick 'len(it.get("errors", []))' <"$scratch/reply") != 0 ]]; then
-    cat "$scratch/reply" >&2
-    exit 1
-fi
 echo "x.grad = $(pick 'it["values"][0]["values"]' <"$scratch/reply")"
+
+# Ten steps of gradient descent on the same x. The rate is a number like any other; a step is one frame.
+for step in $(seq 10); do
+    frame <<JSON
+{
+  "ops": [
+    {"op": "set_grad", "self": "x"},
+    {"op": "pow", "self": "x", "exponent": 2, "as": "squares"},
+    {"op": "mean", "self": "squares", "as": "y"},
+    {"op": "backward", "tensors": ["y"]},
+    {"op": "sgd_step", "params": ["x"], "lr": $((11 - step))e-1}
+  ],
+  "reads": ["y"],
+  "drops": ["squares"]
+}
+JSON
+done
+echo "after 10 steps: $(pick 'it["values"][0]["values"]' <"$scratch/reply")"

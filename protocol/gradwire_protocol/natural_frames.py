@@ -9,7 +9,7 @@ Unlike MessagePack, which clients of other versions send, JSON is written by peo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -34,6 +34,8 @@ _OF_FRAME: Final[dict[str, Any]] = {
     "stacked": _References, "payloads": Annotated[list[Any], _List],
 }  # fmt: skip
 """The types of fields that have further forms in JSON."""
+
+RECORDS_BETWEEN_PAUSES: Final = 50
 
 _MISSING: Final[Any] = msgspec.UNSET
 
@@ -92,8 +94,10 @@ class RefusedFrame(Exception):
         self.error = error
 
 
-def decode_message(text: str | bytes, defaults: Defaults = Defaults()) -> JsonFrame | Message:
-    """Decode a message of a stream. The size of the text was checked.
+def decode_message(
+    text: str | bytes, defaults: Defaults = Defaults(), pause: Callable[[], None] | None = None
+) -> JsonFrame | Message:
+    """Decode a message of a stream. The size of the text was checked. ``pause`` as in :func:`decode_frame`.
 
     Raises:
         MalformedFrame: when it is not a message.
@@ -101,7 +105,7 @@ def decode_message(text: str | bytes, defaults: Defaults = Defaults()) -> JsonFr
     """
     kind = _decoded(_kind, text, "a message", ()).type
     if kind == "frame":
-        return decode_frame(text, defaults)
+        return decode_frame(text, defaults, pause)
     declared = _MESSAGES.get(kind)
     if declared is None:
         raise MalformedFrame(f"unknown message type {kind!r:.80}{did_you_mean(kind, _MESSAGES)}")
@@ -113,8 +117,13 @@ def decode_message(text: str | bytes, defaults: Defaults = Defaults()) -> JsonFr
     return message
 
 
-def decode_frame(text: str | bytes, defaults: Defaults = Defaults()) -> JsonFrame:
+def decode_frame(
+    text: str | bytes, defaults: Defaults = Defaults(), pause: Callable[[], None] | None = None
+) -> JsonFrame:
     """Decode a frame. The size of the text was checked.
+
+    Args:
+        pause: called after each few records, about every half millisecond.
 
     Raises:
         MalformedFrame: when it is not a frame.
@@ -135,7 +144,7 @@ def decode_frame(text: str | bytes, defaults: Defaults = Defaults()) -> JsonFram
             ops=given.ops if given.ops is not _MISSING or not listed else [],
         )  # fmt: skip
     try:
-        return _translated(given, structure, raw, bool(listed), defaults)
+        return _translated(given, structure, raw, bool(listed), defaults, pause)
     except GradwireError as error:
         raise RefusedFrame(given.seq, error) from None
 
@@ -147,7 +156,9 @@ def _decoded(decoder: msgspec.json.Decoder[T], text: str | bytes, what: str, fie
         raise explained(error, what, fields) or MalformedFrame(f"the JSON text is not {what}: {error}") from None
 
 
-def _translated(given: Any, structure: Any, raw: bytes, at_top: bool, defaults: Defaults) -> JsonFrame:
+def _translated(
+    given: Any, structure: Any, raw: bytes, at_top: bool, defaults: Defaults, pause: Callable[[], None] | None
+) -> JsonFrame:
     fields = {name: getattr(given, name) for name in _StrictFrame.__struct_fields__ if name not in _OF_STRUCTURE}
     external, aliases = given.external, {}
     if type(external) is dict:
@@ -165,7 +176,11 @@ def _translated(given: Any, structure: Any, raw: bytes, at_top: bool, defaults: 
         fields["structure"] = msgspec.Raw(raw)
         return JsonFrame(Frame(**fields), [])
     records = NaturalRecords(len(external), aliases, defaults)
-    ops = [records.record(index, record) for index, record in enumerate(structure.ops)]
+    ops = []
+    for index, record in enumerate(structure.ops):
+        ops.append(records.record(index, record))
+        if pause is not None and not index % RECORDS_BETWEEN_PAUSES:
+            pause()
     if not (at_top or by_name or records.changed):
         fields["structure"] = msgspec.Raw(raw)
         return JsonFrame(Frame(**fields), [])

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -32,6 +33,7 @@ RESERVED: Final = frozenset((*KINDS, PAYLOAD, *SPECIAL))
 MAX_NAME_CHARS: Final = 200
 MAX_DIGITS: Final = 20
 
+_FIRST_OF_NUMBERS: Final = frozenset("-0123456789NI")
 _MISSING: Final[Any] = object()
 _TAKEN: Final[Any] = object()
 """In a list of numbers or payloads: the next entry of the frame's own table."""
@@ -54,6 +56,8 @@ class Defaults:
 
 def is_number_text(text: str) -> bool:
     """Whether a string is a number that JSON cannot represent: NaN, an infinity, or an integer in decimal digits."""
+    if text[:1] not in _FIRST_OF_NUMBERS:
+        return False
     return text in SPECIAL or (len(text) <= MAX_DIGITS and text.removeprefix("-").isdecimal() and text.isascii())
 
 
@@ -165,18 +169,20 @@ class NaturalRecords:
             self.payloads += [_TAKEN] * payloads
             found = args
         else:
-            found = list(args)
-            for i, (param, arg) in enumerate(zip(op.params, args, strict=False)):
-                kind = param.kind
-                if arg is None and param.optional:
+            found, places, given = args, _places(op), len(args)
+            for i in places.numbers:
+                arg = args[i] if i < given else None
+                if arg is None or (type(arg) is int and i in places.operands):
                     continue
-                if kind in _NUMBERS or (kind is Kind.OPERAND and type(arg) is not int):
-                    if _is_literal_number(arg):
-                        found[i] = self._number(op, param, arg)
-                    elif type(arg) is str:
-                        self.numbers.append(_TAKEN)
-                elif kind is Kind.PAYLOAD:
-                    found[i] = self._payload(arg)
+                if type(arg) is str and not is_number_text(arg):
+                    self.numbers.append(_TAKEN)
+                elif _is_literal_number(arg):
+                    found = [*found]
+                    found[i] = self._number(op, op.params[i], arg)
+            for i in places.payloads:
+                if i < given and (args[i] is not None or not op.params[i].optional):
+                    found = [*found]
+                    found[i] = self._payload(args[i])
         results = op.results if op is not None and op.results is not None else count if type(count) is int else 1
         self._made += max(results, 0)
         return [name, found] if count is None else [name, found, count]
@@ -192,10 +198,9 @@ class NaturalRecords:
             self._default(param) if value is _MISSING else encode(op, param, value)
             for param, value in zip(op.params[: last + 1], values, strict=False)
         ]
-        if not any(param.kind in (Kind.TENSOR, Kind.OPERAND) and type(arg) is int
-                   for param, arg in zip(op.params, args, strict=False)):  # fmt: skip
-            numbers = [p.name for p, v in zip(op.params, values, strict=True) if p.kind is Kind.OPERAND
-                       and type(v) is int]  # fmt: skip
+        places = _places(op)
+        if places.operands and not any(type(args[i]) is int for i in places.tensors if i < len(args)):
+            numbers = [op.params[i].name for i in places.operands if type(values[i]) is int]
             if numbers:
                 raise ArgumentTypeError(
                     f"{op.name} has no tensor here: {' and '.join(numbers)} are numbers, because this record refers to "
@@ -378,11 +383,36 @@ def _op(name: str) -> Op:
     return op
 
 
+class _Places(NamedTuple):
+    """The positions of an op's parameters by what they take."""
+
+    tensors: tuple[int, ...]
+    lists: tuple[int, ...]
+    operands: tuple[int, ...]
+    numbers: tuple[int, ...]
+    payloads: tuple[int, ...]
+
+
+@cache
+def _places(op: Op) -> _Places:
+    def at(*kinds: Kind) -> tuple[int, ...]:
+        return tuple(i for i, param in enumerate(op.params) if param.kind in kinds)
+
+    return _Places(
+        at(Kind.TENSOR, Kind.OPERAND), at(*_LISTS), at(Kind.OPERAND), at(*_NUMBERS, Kind.OPERAND), at(Kind.PAYLOAD)
+    )
+
+
 def _mentions_names(op: Op, args: list[Any]) -> bool:
-    for param, arg in zip(op.params, args, strict=False):
-        if param.kind in (Kind.TENSOR, Kind.OPERAND, *_LISTS) and is_name(arg):
+    places, given = _places(op), len(args)
+    for i in places.tensors:
+        if i < given and type(args[i]) is str and is_name(args[i]):
             return True
-        if param.kind in _LISTS and type(arg) is list and any(map(is_name, arg)):
+    for i in places.lists:
+        arg = args[i] if i < given else None
+        if type(arg) is str and is_name(arg):
+            return True
+        if type(arg) is list and str in set(map(type, arg)) and any(map(is_name, arg)):
             return True
     return False
 
@@ -444,6 +474,8 @@ def _dtype_of(values: Any, real: str) -> str:
     """The dtype of nested lists of numbers: ``bool``, ``int64`` or, of any other mixture, ``real``."""
     if type(values) is dict:
         raise ArgumentTypeError("the dtype and size of a payload that is an object must be given")
+    if type(values) is not list:
+        values = [values]
     kinds: set[type] = set()
     texts: list[str] = []
     level, depth = [values], 0
@@ -452,12 +484,13 @@ def _dtype_of(values: Any, real: str) -> str:
             raise ShapeError(f"the data has more than {MAX_NESTING} levels of lists")
         deeper: list[Any] = []
         for each in level:
-            if type(each) is list:
-                deeper += each
-            else:
-                kinds.add(type(each))
-                if type(each) is str:
-                    texts.append(each)
+            found = set(map(type, each))
+            if list in found:
+                deeper += [entry for entry in each if type(entry) is list]
+                found.discard(list)
+            if str in found:
+                texts += [entry for entry in each if type(entry) is str]
+            kinds |= found
         level, depth = deeper, depth + 1
     if not kinds:
         return real

@@ -60,12 +60,13 @@ def test_commands_of_a_page_run(page, tmp_path) -> None:
 
 @pytest.mark.parametrize("page", pages_with("json"), ids=lambda page: page.name)
 def test_frames_of_a_page_are_applied_without_an_error(page) -> None:
-    """A block of JSON with a structure is a frame. Each is sent to a session of its own."""
+    """A block of JSON with a structure or ops is a frame. Those of a page are sent to one session, one after the other,
+    so that they find what earlier ones named."""
     frames = [json.loads(block.code) for block in blocks(page, "json")]
     with server_process() as server, server.http() as http:
+        session = http.post("/v1/sessions").json()["id"]
         for frame in frames:
-            if "structure" in frame:
-                session = http.post("/v1/sessions").json()["id"]
+            if "structure" in frame or "ops" in frame:
                 reply = http.post(f"/v1/sessions/{session}/frames", json=frame)
                 assert reply.status_code == 200, reply.text
                 assert reply.json().get("errors", []) == []

@@ -63,7 +63,8 @@ def test_curl_gets_a_gradient_from_a_server_of_its_own() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert lines[1] == "x.grad = [[0.5, 1.0], [1.5, 2.0]]"
-    assert lines[0].removeprefix("created session ") == lines[2].removeprefix("deleted session ")
+    assert 0 < float(lines[2].removeprefix("after 10 steps: ")) < 0.01
+    assert lines[0].removeprefix("created session ") == lines[3].removeprefix("deleted session ")
 
 
 @needs_curl

@@ -78,6 +78,34 @@ JSON = st.recursive(
     max_leaves=12,
 )
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+NAMES = st.sampled_from(("x", "y", "z", "w"))
+VALUES = st.one_of(
+    NAMES, st.lists(st.none() | NAMES, max_size=3), st.integers(-3, 3), FLOATS, st.booleans(), st.none(),
+    st.sampled_from(("int", "NaN", "float32", "payload", "12", "")), st.lists(st.integers(0, 3), max_size=3), JSON,
+)  # fmt: skip
+
+
+@st.composite
+def natural_records(draw: Any) -> dict[str, Any]:
+    """A record whose arguments exist, with values that may or may not fit."""
+    op = TABLE[draw(st.sampled_from(sorted(TABLE)))]
+    given = {param.name: draw(VALUES) for param in op.params if param.required or draw(st.booleans())}
+    return {"op": op.name, **given} | ({"as": draw(NAMES | st.lists(NAMES, max_size=3))} if draw(st.booleans()) else {})
+
+
+@settings(QUICK, max_examples=200)
+@given(ops=st.lists(natural_records(), min_size=1, max_size=3), facts=st.dictionaries(st.sampled_from(
+    ("reads", "drops", "releases", "stacked", "external", "scalars", "payloads", "repeat", "keeps", "hash")), VALUES,
+    max_size=2))  # fmt: skip
+def test_any_natural_frame(http: httpx.Client, session: str, ops: list[Any], facts: dict[str, Any]) -> None:
+    first = {"op": "upload", "data": [[0.5, 1.0], [2.0, 3.0]], "as": "x"}
+    response = http.post(f"{session}/frames", content=msgspec.json.encode({"ops": [first, *ops], **facts}),
+                         headers={"Content-Type": "application/json"})  # fmt: skip
+    assert response.status_code in (200, 400, 404, 409, 413, 422), response.text
+    for error in response.json().get("errors", ()):
+        assert error["code"] != "internal", (ops, error)
+
+
 ARGUMENTS = st.lists(
     st.one_of(
         st.integers(-3, 3), st.none(), st.booleans(), FLOATS, st.sampled_from(("int", "float", "bool", "payload")),

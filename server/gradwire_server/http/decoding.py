@@ -74,7 +74,7 @@ def decode(data: bytes | str | memoryview, most: int, defaults: Defaults = Defau
     """
     if isinstance(data, str):
         weight = bounds.check_json(data, most)
-        found = natural_frames.decode_message(data, defaults)
+        found = natural_frames.decode_message(data, defaults, WalkPauses() if is_large(data) else None)
         if isinstance(found, natural_frames.JsonFrame):
             return Decoded(found.frame, [], weight, found.read_names)
         return Decoded(found, [], weight)

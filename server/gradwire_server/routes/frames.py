@@ -16,7 +16,7 @@ from gradwire_protocol.natural_frames import Defaults, RefusedFrame, decode_fram
 from ..errors.error_mapping import from_problem
 from ..hosting.jobs import Buffers
 from ..http import shortcut_frames
-from ..http.decoding import decode, decoded_limit, defaults_of, with_names
+from ..http.decoding import LARGE_BYTES, WalkPauses, decode, decoded_limit, defaults_of, with_names
 from ..http.models import CancelledView, ClientView
 from ..http.openapi import FRAME_REQUEST, FRAME_RESPONSE, PROBLEMS
 from ..http.shortcut_frames import BuiltFrame
@@ -104,7 +104,7 @@ def _decode(body: memoryview, most: int, defaults: Defaults) -> tuple[Frame, Buf
     text = bytes(body)
     bounds.check_json(text, most)
     try:
-        frame, names = decode_frame(text, defaults)
+        frame, names = decode_frame(text, defaults, WalkPauses() if len(text) > LARGE_BYTES else None)
     except RefusedFrame as refused:
         refused.error.details.setdefault("seq", refused.seq)
         raise refused.error from None
