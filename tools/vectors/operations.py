@@ -107,7 +107,7 @@ def _rounded(value: Any, digits: int | None) -> Any:
 
 def _made(op: Op, prefix: str) -> Iterator[Vector]:
     if op.internal:
-        frame = {"structure": {"ops": [[op.name, []]]}}
+        frame = {"structure": {"ops": [[op.name, []]], "heard": True}}
         yield _vector(f"{prefix}internal", f"{op.name} is the engine's own: a frame that names it fails", frame, {})
         return
     acts = [act for act in ACTS if act.op == op.name]
