@@ -26,6 +26,8 @@ class FrameMaker:
         self.scalars: list[Any] = []
         self.payloads: list[Any] = []
         self.made = 0
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        """Ops and their arguments by name."""
 
     def upload(self, dtype: str, shape: list[int], values: Any) -> Ref:
         """A tensor of these values."""
@@ -36,6 +38,7 @@ class FrameMaker:
     def record(self, name: str, /, *args: Any, results: int | None = None, **kwargs: Any) -> list[Ref]:
         """An op; references are :class:`Ref`. ``results`` where the op leaves their number open."""
         op = lookup(name)
+        self.calls.append((name, dict(zip((param.name for param in op.params), args, strict=False)) | kwargs))
         scalars: list[Any] = []
         given = encode_args(op, op.bind(args, kwargs), lambda v: isinstance(v, Ref), int, scalars, [])
         self.scalars += [[*map(spelled, v)] if isinstance(v, list) else spelled(v) for v in scalars]
@@ -51,5 +54,6 @@ class FrameMaker:
     def frame(self) -> dict[str, Any]:
         """The frame."""
         # A frame that is heard leaves no failure for the next one to report.
-        found: dict[str, Any] = {"structure": {"ops": self.ops} | ({"reads": self.reads} if self.reads else {"heard": True})}
+        structure = {"ops": self.ops} | ({"reads": self.reads} if self.reads else {"heard": True})
+        found: dict[str, Any] = {"structure": structure}
         return found | {n: v for n, v in (("scalars", self.scalars), ("payloads", self.payloads)) if v}

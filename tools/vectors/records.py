@@ -13,11 +13,10 @@ from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.records import encode_args
 from gradwire_protocol.table import Kind, Op, Param, lookup
 
+from . import callbacks  # noqa: F401  (registers acts)
+from .acts import ACTS
+from .frame_maker import FrameMaker, Ref
 from .table import all_ops, spelled, unspelled
-
-
-class Ref(int):
-    """A reference to a tensor."""
 
 
 EXTRA: Final[tuple[tuple[str, str, str, dict[str, Any]], ...]] = (
@@ -64,7 +63,10 @@ def vectors(stored: list[Vector]) -> Iterator[Vector]:
         label = f"records/{op.name}"
         if label in known:
             yield _vector(label, op.signature, op, arguments(known[label]))
-        elif (given := _sampled(op)) is not None:
+            continue
+        given = _acted(op)
+        given = _sampled(op) if given is None else given
+        if given is not None:
             yield _vector(label, op.signature, op, given)
     for name, text, op_name, given in EXTRA:
         yield _vector(f"records/kinds/{name}", f"{op_name}: {text}", lookup(op_name), given)
@@ -79,6 +81,17 @@ def vectors(stored: list[Vector]) -> Iterator[Vector]:
                 "id": f"records/refused/{name}", "text": f"{op_name}: {text}", "op": op_name,
                 "arguments": _tagged(op, given), "error": error.code,
             }  # fmt: skip
+
+
+def _acted(op: Op) -> dict[str, Any] | None:
+    """The arguments of an op's call in the frames made for it: the call with the most."""
+    found: list[dict[str, Any]] = []
+    for act in ACTS:
+        if act.op == op.name:
+            maker = FrameMaker()
+            act.make(maker)
+            found += [given for name, given in maker.calls if name == op.name]
+    return max(found, key=len, default=None)
 
 
 def _sampled(op: Op) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -89,6 +89,7 @@ class Script:
         self.target = target
         self.variables = variables
         self.streams: dict[str, ClientConnection] = {}
+        self._opened = ExitStack()
         self.downloads: dict[str, dict[int, bytearray]] = {}
 
     def run(self, steps: list[dict[str, Any]]) -> None:
@@ -118,9 +119,8 @@ class Script:
 
     def close(self) -> None:
         """Close the streams."""
-        for socket in self.streams.values():
-            with suppress(Exception):
-                socket.close()
+        with suppress(ConnectionClosed, OSError):
+            self._opened.close()
         self.streams.clear()
 
     def filled(self, value: Any) -> Any:
@@ -187,11 +187,12 @@ class Script:
         secure = self.target.url.startswith("https:")
         status, answer = 101, None
         try:
-            self.streams[step["stream"]] = connect(
+            opening = connect(
                 self.target.url.replace("http", "ws", 1) + step["path"], additional_headers=headers, origin=origin,
-                compression=None, max_size=None, ping_interval=None, proxy=None, open_timeout=PATIENCE_S,
-                ssl=tls.context(self.target.url) if secure else None, user_agent_header=None,
+                compression=None, max_size=None, ping_interval=None, open_timeout=PATIENCE_S, close_timeout=PATIENCE_S,
+                ssl=tls.context(self.target.url) if secure else None,
             )  # fmt: skip
+            self.streams[step["stream"]] = self._opened.enter_context(opening)
         except InvalidStatus as refused:
             status, answer = refused.response.status_code, refused.response
         if answer is None or status == 101:
