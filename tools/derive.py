@@ -14,7 +14,8 @@ metrics.md    ``gradwire_server.observability.metrics.METRICS``     what ``/metr
 ============= ======================================= ===========================================
 
 Beside these pages of docs/, the ``.pyi`` files of the client are what :mod:`tools.stubs` finds of its namespaces, and
-:mod:`tools.typescript` derives the TypeScript client's table, types and errors.
+:mod:`tools.typescript` derives the TypeScript client's table, types and errors. The conformance vectors of
+``protocol/vectors`` are what :mod:`tools.vectors` makes of the protocol and the engine.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ from gradwire_server.routes.ops import encoded
 from gradwire_server.settings.settings import Settings, variable
 
 from . import coverage, stubs, typescript
+from .vectors import derivation
+from .vectors.store import FOLDER as VECTORS
+from .vectors.store import Broken
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 HEADER: Final = "<!-- Derived from {source}: change that, and run `make derive`. -->\n"
@@ -284,6 +288,10 @@ def main(
     if check:
         if old:
             print(f"stale, run `make derive`: {', '.join(shown(place(folder, name)) for name in old)}")
+        wrong = derivation.stale(VECTORS) if folder == DOCS else []
+        if wrong:
+            print(f"{len(wrong)} conformance vectors, run `make derive`:", *wrong[:20], sep="\n  ")
+        if old or wrong:
             raise typer.Exit(1)
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -291,6 +299,13 @@ def main(
         path = place(folder, name)
         path.write_text(PAGES[name](), encoding="utf-8")
         print(f"written: {shown(path)}")
+    if folder == DOCS:
+        try:
+            for path in derivation.update(VECTORS):
+                print(f"written: {shown(path)}")
+        except Broken as error:
+            print(error)
+            raise typer.Exit(1) from None
 
 
 if __name__ == "__main__":
