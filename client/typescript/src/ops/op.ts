@@ -203,7 +203,9 @@ const DATA: ReadonlySet<string> = new Set(["Scalar", "Real", "Float"]);
 /** A default. A float without a fraction that is data stays a float. */
 function defaultOf(text: string, types: readonly string[]): Value {
   const value = JSON.parse(text) as Value;
-  const whole = typeof value === "number" && Number.isInteger(value) && /[.e]/.test(text);
+  if (typeof value !== "number" || !Number.isInteger(value)) return value;
+  const whole = /[.e]/.test(text);
+  if (!whole && types.includes("Float")) return BigInt(value); // a float whose default is an int
   return whole && types.some((type) => DATA.has(type) || type === "number") ? new Float(value) : value;
 }
 

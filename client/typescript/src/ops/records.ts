@@ -81,9 +81,10 @@ export function encodeArgs<T extends Value>(
   return args;
 }
 
-/** Whether a value need not be sent. `float(2)` is the default 2 of a float. */
+/** Whether a value need not be sent: `float(2)` is the default 2 of a float, and `1n` the default 1. */
 function isDefault(value: Value, param: Param): boolean {
   if (value === param.default) return true;
+  if (typeof value === "bigint" && typeof param.default === "number") return Number(value) === param.default;
   return value instanceof Float && param.default instanceof Float && Object.is(value.value, param.default.value);
 }
 
