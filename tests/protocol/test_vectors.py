@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from gradwire_engine.session.json_values import from_json, to_json
 from gradwire_protocol import dtypes, envelope
 from gradwire_protocol.errors import BY_CODE, GradwireError, from_code
 from gradwire_protocol.frames import Problem, structure_hash
+from gradwire_protocol.natural_frames import RefusedFrame, decode_frame
 from gradwire_protocol.table import lookup
 
 
@@ -81,7 +83,29 @@ def test_calls_and_their_records(vector: Vector) -> None:
     numbers = [[*map(spelled, each)] if isinstance(each, list) else spelled(each) for each in scalars]
     found = [op.name, plain(args)], numbers, payloads
     assert found == (vector["record"], vector["scalars"], vector["payloads"])
-    assert all(isinstance(each, Ref) for value in given.values() for each in ([value] if isinstance(value, Ref) else []))
+    assert all(
+        isinstance(each, Ref) for value in given.values() for each in ([value] if isinstance(value, Ref) else [])
+    )
+
+
+@cases("natural")
+def test_natural_frames_and_their_compact_ones(vector: Vector) -> None:
+    if "steps" in vector:
+        return
+    text = json.dumps(vector["frame"])
+    if "problem" in vector:
+        try:
+            frame = decode_frame(text).frame
+        except RefusedFrame as refused:
+            assert refused.error.code == vector["problem"]["code"]
+        except GradwireError as error:
+            assert error.code == vector["problem"]["code"]
+        else:
+            assert frame.named, "only the session knows whether a tensor has this name"
+        return
+    found = json.loads(msgspec.json.encode(decode_frame(text).frame))
+    assert found | {"scalars": []} == vector["compact"] | {"scalars": []}
+    assert decode_frame(json.dumps(vector["compact"])).read_names == []
 
 
 @cases("errors")

@@ -13,6 +13,7 @@ group                follows from
 ``records``          :mod:`.records`: calls through ``gradwire_protocol.records``
 ``errors``           :mod:`.problems`: ``gradwire_protocol.errors``
 ``http``             :mod:`.exchanges`: declared there, run against a server by the tests
+``natural``          :mod:`.natural`: frames through ``gradwire_protocol.natural_frames`` and the engine
 ``stream``           :mod:`.conversations`: declared there, with bytes through ``gradwire_protocol.envelope``
 ``ops/...``          :mod:`.operations`: the samples of ``tests/samples``, and :mod:`.acts` for ops without samples,
                      computed by the engine

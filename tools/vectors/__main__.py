@@ -15,7 +15,9 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command()
 def main(
-    check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if a vector is missing or no longer holds.")] = False,
+    check: Annotated[
+        bool, typer.Option(help="Write nothing; exit 1 if a vector is missing or no longer holds.")
+    ] = False,
     freeze: Annotated[str, typer.Option(help="Freeze the vectors that there are as those of this release.")] = "",
     folder: Annotated[Path, typer.Option(help="Where the vectors are.", show_default="protocol/vectors/v1")] = FOLDER,
 ) -> None:

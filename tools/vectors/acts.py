@@ -76,7 +76,8 @@ def read(f: FrameMaker, *refs: Ref) -> None:
 
 @act("upload", "dtypes", "upload: a tensor of each kind of dtype")
 def _(f: FrameMaker) -> None:
-    read(f, f.upload("bool", [2], [True, False]), f.upload("uint8", [2], [0, 255]), f.upload("int64", [1], ["-9223372036854775808"]),
+    read(f, f.upload("bool", [2], [True, False]), f.upload("uint8", [2], [0, 255]),
+        f.upload("int64", [1], ["-9223372036854775808"]),
          f.upload("float16", [2], [0.5, "NaN"]), f.upload("bfloat16", [1], ["-Infinity"]),
          f.upload("float64", [0, 2], []), f.upload("complex64", [1], [[0.5, "Infinity"]]))  # fmt: skip
 

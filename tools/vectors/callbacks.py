@@ -8,6 +8,7 @@ from gradwire_protocol.ops.callbacks import ACCUMULATED, AFTER, BEFORE, BEFORE_R
 from .acts import act, leaf, plain, read
 from .frame_maker import FrameMaker, Ref
 
+
 def chain(f: FrameMaker) -> tuple[Ref, Ref, Ref]:
     """A leaf, the place of its exponential, and the sum."""
     x = leaf(f, 1.0, 2.0)

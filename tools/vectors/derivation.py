@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gradwire.cli.conformance.vectors import MANIFEST
 
-from . import conversations, envelopes, exchanges, numbers, operations, problems, records, structures
-from .store import Broken, Groups, broken, manifest, merged, read, releases, same, write
+from . import conversations, envelopes, exchanges, natural, numbers, operations, problems, records, structures
+from .store import Broken, Groups, broken, frozen_ids, manifest, merged, read, releases, same, same_words, write
 
 
 def derived(stored: Groups) -> Groups:
@@ -19,8 +19,9 @@ def derived(stored: Groups) -> Groups:
         "values": list(numbers.vectors()),
         "structure_hash": list(structures.vectors()),
         "records": list(records.vectors(stored.get("records", []))),
-        "http": [json.loads(json.dumps(vector)) for vector in exchanges.vectors()],
-        "stream": [json.loads(json.dumps(vector)) for vector in conversations.vectors()],
+        "http": list(exchanges.vectors()),
+        "natural": list(natural.vectors()),
+        "stream": list(conversations.vectors()),
         **operations.derived(stored),
     }
     found["errors"] = list(problems.vectors(chain.from_iterable(found.values())))
@@ -31,14 +32,14 @@ def stale(folder: Path) -> list[str]:
     """What is missing, superfluous or wrong in a folder, in words."""
     stored, frozen = read(folder), releases(folder)
     found = list(broken(stored, frozen))
-    now = derived(stored)
+    now, kept = derived(stored), frozen_ids(stored, frozen)
     for name, vectors in now.items():
         known = {vector["id"]: vector for vector in stored.get(name, [])}
         for vector in vectors:
             old = known.pop(vector["id"], None)
             if old is None:
                 found.append(f"{vector['id']} is missing")
-            elif not same(old, vector):
+            elif not same(old, vector) or (vector["id"] not in kept and not same_words(old, vector)):
                 found.append(f"{vector['id']} does not hold")
         found += [f"{name} is derived from nothing" for name in known]
     found += [f"the group {name} is derived from nothing" for name in stored if name not in now]

@@ -15,7 +15,6 @@ from gradwire_protocol.frames import (
     Chunk,
     Frame,
     FromClient,
-    FromServer,
     Hello,
     Payload,
     Problem,
@@ -51,7 +50,8 @@ MESSAGES: Final[tuple[tuple[str, str, Any, list[bytes]], ...]] = (
     ("welcome-short", "a welcome with nothing but the fields that are always there",
      Welcome(version=1, client=2, expected=1), []),
     ("refusal", "why a stream ends", Refusal(PROBLEM), []),
-    ("frame-empty", "a frame that does nothing", Frame(seq=1, structure=msgspec.Raw(envelope.encode_part(Structure([])))),
+    ("frame-empty", "a frame that does nothing", Frame(seq=1,
+        structure=msgspec.Raw(envelope.encode_part(Structure([])))),
      []),
     ("frame", "a frame with numbers, ids and a structure to remember",
      Frame(seq=2, client=3, first=3 << 32 | 1, structure=RAW, hash=structure_hash(ENCODED), external=[3 << 32],
@@ -74,6 +74,9 @@ MESSAGES: Final[tuple[tuple[str, str, Any, list[bytes]], ...]] = (
      Frame(seq=8, structure=RAW, payloads=[Payload(buffer=0), Payload(buffer=1)]), [bytes(64), b"\x05\x06"]),
     ("frame-loop", "a frame that is repeated, and results wanted of each iteration",
      Frame(seq=9, structure=RAW, repeat=3, stacked=[1, -1], scalars=[1.0, 2.0, 3.0], external=[4]), []),
+    ("frame-named", "tensors by their names in the session, and names for results",
+     Frame(seq=11, external=[7], named=["w", "größe"], structure=msgspec.Raw(envelope.encode_part(
+         Structure([["mul", [-2, -3]]], keeps={"y": 0, "w": None})))), []),
     ("frame-timed", "a frame that asks for its times", Frame(seq=10, structure=RAW, timed=True, detailed=True), []),
     ("reply-empty", "the answer to a frame that read nothing", Reply(seq=1), []),
     ("reply-values", "values in buffers, an undefined one, and one that came in chunks",
@@ -82,6 +85,8 @@ MESSAGES: Final[tuple[tuple[str, str, Any, list[bytes]], ...]] = (
      [bytes.fromhex("0000803f00000040"), (2**53 + 1).to_bytes(8, "little")]),
     ("reply-nested", "values as nested lists, as JSON frames get them",
      Reply(seq=3, values=[Value("float32", [2, 2], values=[[1.0, "NaN"], ["Infinity", -0.5]])], made=1), []),
+    ("reply-named", "a value that was read by its name",
+     Reply(seq=3, values=[Value("int64", [1], values=["9007199254740993"], name="y")]), []),
     ("reply-errors", "a failed op, and a value that depends on it",
      Reply(seq=3, values=[Value(error=0)], errors=[PROBLEM], made=2), []),
     ("reply-refused", "a frame that was not applied",
@@ -157,12 +162,18 @@ def broken() -> Iterator[tuple[str, str, bytes]]:
     yield "surplus", "bytes after the header", whole + b"\x00"
     yield "surplus-after-buffer", "bytes after the last buffer", chunk + b"\x00"
     yield "truncated-buffer", "a buffer that ends early", chunk[:-1]
-    yield "absent-buffer", "a buffer that is announced and not there", _of(
-        type="chunk", transfer=1, offset=0, total=4, buffers=[4]
+    yield (
+        "absent-buffer",
+        "a buffer that is announced and not there",
+        _of(type="chunk", transfer=1, offset=0, total=4, buffers=[4]),
     )
-    yield "huge-buffer", "a buffer longer than any message", _of(
-        type="chunk", transfer=1, offset=0, total=4, buffers=[2**62]
+    yield (
+        "huge-buffer",
+        "a buffer longer than any message",
+        _of(type="chunk", transfer=1, offset=0, total=4, buffers=[2**62]),
     )
-    yield "negative-buffer", "a buffer of negative length", _of(
-        type="chunk", transfer=1, offset=0, total=4, buffers=[-4]
+    yield (
+        "negative-buffer",
+        "a buffer of negative length",
+        _of(type="chunk", transfer=1, offset=0, total=4, buffers=[-4]),
     )

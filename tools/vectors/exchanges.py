@@ -43,7 +43,8 @@ def vectors() -> Iterator[Vector]:
 
 def _sessions() -> Iterator[Vector]:
     yield script(
-        "server/version", "what the server is", request("GET", "/v1/version", 200, None, {"protocol": 1, "name": "gradwire"}),
+        "server/version", "what the server is", request("GET", "/v1/version", 200, None,
+            {"protocol": 1, "name": "gradwire"}),
         request("GET", "/livez", 200, None, {"status": "alive"}, key="none"),
         request("GET", "/v1/devices", 200, None, {"devices": ANYTHING}), session=None,
     )  # fmt: skip
@@ -54,7 +55,8 @@ def _sessions() -> Iterator[Vector]:
     made = {"id": ANYTHING, "device": "cpu", "default_dtype": "float64", "state": "running", "streams": 0}
     yield script(
         "sessions/life", "a session is made, described, listed and deleted, and is then gone",
-        request("POST", "/v1/sessions", 201, {"default_dtype": "float64", "device": "cpu", "seed": 3}, made, capture={"own": "/id"}),
+        request("POST", "/v1/sessions", 201, {"default_dtype": "float64", "device": "cpu", "seed": 3}, made,
+            capture={"own": "/id"}),
         request("GET", "/v1/sessions/${own}", 200, None, made | {"contents": {"tensors": 0, "frames_applied": 0}}),
         request("GET", "/v1/sessions/${own}/memory", 200, None, {"live_bytes": 0}),
         request("DELETE", "/v1/sessions/${own}", 204),
@@ -75,14 +77,18 @@ def _sessions() -> Iterator[Vector]:
     )  # fmt: skip
     yield script(
         "sessions/invalid", "unknown members and values of the wrong type, all listed",
-        refused("POST", "/v1/sessions", 422, "invalid_request", {"ttl_s": "long", "colour": "red"}, extra={"errors": ANYTHING}),
+        refused("POST", "/v1/sessions", 422, "invalid_request", {"ttl_s": "long", "colour": "red"},
+            extra={"errors": ANYTHING}),
         session=None,
     )  # fmt: skip
     yield script(
         "sessions/clients", "a client over REST has numbers and ids of its own",
-        request("POST", f"{PATH}/clients", 201, {}, {"expected": 1}, capture={"client": "/client", "first": "/first_id"}),
-        post(frame([["ones", [[1]]]], [0], seq=1, client="${client}", first="${first}"), {"seq": 1, "first": "${first}", "made": 1}),
-        post(frame([["add", [-1, "int"]]], [0], seq=2, client="${client}", first="${first+1}", external=["${first}"], scalars=[2]),
+        request("POST", f"{PATH}/clients", 201, {}, {"expected": 1},
+            capture={"client": "/client", "first": "/first_id"}),
+        post(frame([["ones", [[1]]]], [0], seq=1, client="${client}", first="${first}"),
+            {"seq": 1, "first": "${first}", "made": 1}),
+        post(frame([["add", [-1, "int"]]], [0], seq=2, client="${client}", first="${first+1}",
+            external=["${first}"], scalars=[2]),
              {"values": [value("float32", [3.0])]}),
         refused("POST", FRAMES, 409, "frame_out_of_order", frame([], seq=9, client="${client}"), extra={"expected": 3}),
         refused("POST", FRAMES, 400, "malformed_frame", frame([], client="${client}")),
@@ -110,20 +116,24 @@ def _frames() -> Iterator[Vector]:
     yield script(
         "frames/chosen-ids", "ids that the client chooses",
         post(frame([UP2, ["neg", [0]]], first=40, payloads=TWO), {"first": 40, "made": 2}),
-        post(frame([], [-1, -2], external=[41, 40]), {"values": [value("float32", [-1.0, -2.0]), value("float32", [1.0, 2.0])]}),
+        post(frame([], [-1, -2], external=[41, 40]), {"values": [value("float32", [-1.0, -2.0]),
+            value("float32", [1.0, 2.0])]}),
     )  # fmt: skip
     yield script(
         "frames/releases", "a released id, and a result that was dropped, do not exist any more",
-        post(frame([UP2, ["neg", [0]]], first=40, payloads=TWO) | {"structure": {"ops": [UP2, ["neg", [0]]], "drops": [1]}}, {}),
+        post(frame([UP2, ["neg", [0]]], first=40, payloads=TWO) | {"structure": {"ops": [UP2, ["neg", [0]]],
+            "drops": [1]}}, {}),
         post(frame([], [-1], external=[40], releases=[40]), {"values": [value("float32", [1.0, 2.0])]}),
         request("POST", FRAMES, 200, frame([], [-1, -2], external=[40, 41]),
-                {"errors": [{"code": "unknown_tensor"}, {"code": "unknown_tensor"}], "values": [{"error": 0}, {"error": 1}]}),
+                {"errors": [{"code": "unknown_tensor"}, {"code": "unknown_tensor"}],
+                    "values": [{"error": 0}, {"error": 1}]}),
         request("GET", f"{PATH}/tensors", 200, None, {"tensors": [], "next": None}),
     )  # fmt: skip
     yield script(
         "frames/again", "a numbered frame that is sent twice is applied once, and answered twice",
         post(frame([UP2], seq=1, first=40, payloads=TWO), {"seq": 1}),
-        *[post(frame([["add_", [-1, "int"]]], [-1], seq=2, external=[40], scalars=[1]), {"seq": 2, "values": [value("float32", [2.0, 3.0])]})] * 2,
+        *[post(frame([["add_", [-1, "int"]]], [-1], seq=2, external=[40], scalars=[1]),
+            {"seq": 2, "values": [value("float32", [2.0, 3.0])]})] * 2,
         post(frame([], [-1], seq=3, external=[40], ack=2), {"values": [value("float32", [2.0, 3.0])]}),
         refused("POST", FRAMES, 409, "reply_forgotten", frame([], seq=1), extra={"expected": 4}),
     )  # fmt: skip
@@ -135,7 +145,8 @@ def _frames() -> Iterator[Vector]:
     )  # fmt: skip
     yield script(
         "frames/poison", "a failed op poisons what depends on it, and nothing else; the first cause is reported",
-        request("POST", FRAMES, 200, frame([["ones", [[2]]], ["ones", [[3]]], ["add", [0, 1]], ["neg", [2]], ["neg", [0]]], [3, 4], first=40),
+        request("POST", FRAMES, 200, frame([["ones", [[2]]], ["ones", [[3]]], ["add", [0, 1]], ["neg", [2]],
+            ["neg", [0]]], [3, 4], first=40),
                 {"errors": [{"code": "shape_mismatch", "op": "add", "index": 2}], "made": 5,
                  "values": [{"error": 0, "dtype": NOTHING}, value("float32", [-1.0, -1.0])]}),
         request("POST", FRAMES, 200, frame([["exp", [-1]]], [0], external=[43]),
@@ -151,13 +162,18 @@ def _frames() -> Iterator[Vector]:
             value("float32", ["NaN"]), value("float32", ["-Infinity"]), value("complex64", [[1.5, -2.5]], [1]),
         ]}),
     )  # fmt: skip
-    yield script("frames/empty", "a frame that does nothing", post(frame([]), {"values": [], "made": 0, "refused": NOTHING}))
+    yield script(
+        "frames/empty", "a frame that does nothing", post(frame([]), {"values": [], "made": 0, "refused": NOTHING})
+    )
     yield script(
         "frames/msgpack", "the same as bytes, with a buffer, answered as bytes",
         request("POST", FRAMES, 200, headers=MSGPACK, hex=message_hex(
-            {"type": "frame", "structure": structure([["upload", ["payload", "int64", [2]]], ["neg", [0]]], [1]), "payloads": [{"buffer": 0}]},
-            [(5).to_bytes(8, "little") + (2**53 + 1).to_bytes(8, "little")]), answer_headers={"Content-Type": "application/msgpack"})
-        | {"expect": {"status": 200, "message": {"type": "reply", "values": [value("int64", [-5, "-9007199254740993"])]}}},
+            {"type": "frame", "structure": structure([["upload", ["payload", "int64", [2]]], ["neg", [0]]], [1]),
+                "payloads": [{"buffer": 0}]},
+            [(5).to_bytes(8, "little") + (2**53 + 1).to_bytes(8, "little")]),
+                answer_headers={"Content-Type": "application/msgpack"})
+        | {"expect": {"status": 200, "message": {"type": "reply",
+            "values": [value("int64", [-5, "-9007199254740993"])]}}},
     )  # fmt: skip
     whole = structure([["full", [[2], "float"]]], [0])
     data = encoded(whole)
@@ -177,13 +193,15 @@ def _frames() -> Iterator[Vector]:
     )  # fmt: skip
     yield script(
         "frames/wrong-hash", "a hash of other bytes",
-        refused("POST", FRAMES, 400, "malformed_frame", headers=MSGPACK, hex=known(1.0, structure=structure([["ones", [[2]]]], [0]))),
+        refused("POST", FRAMES, 400, "malformed_frame", headers=MSGPACK,
+            hex=known(1.0, structure=structure([["ones", [[2]]]], [0]))),
     )  # fmt: skip
     yield script(
         "frames/near", "counters instead of ids: the client's number is added",
         request("POST", f"{PATH}/clients", 201, {}, {}, capture={"client": "/client", "first": "/first_id"}),
         post(frame([UP2], seq=1, client="${client}", first=1, near=True, payloads=TWO), {"first": "${first}"}),
-        post(frame([], [-1], seq=2, client="${client}", external=[1], near=True), {"values": [value("float32", [1.0, 2.0])]}),
+        post(frame([], [-1], seq=2, client="${client}", external=[1], near=True),
+            {"values": [value("float32", [1.0, 2.0])]}),
         post(frame([], [-1], seq=3, client="${client}", external=["${first}"], releases=["${first}"]),
              {"values": [value("float32", [1.0, 2.0])]}),
     )  # fmt: skip
@@ -199,7 +217,8 @@ def _frames() -> Iterator[Vector]:
 
 
 def _loops() -> Iterator[Vector]:
-    made = [request("PUT", f"{PATH}/tensors/10", 201, {"values": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], "dtype": "float32"}),
+    made = [request("PUT", f"{PATH}/tensors/10", 201, {"values": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+        "dtype": "float32"}),
             request("PUT", f"{PATH}/tensors/11", 201, {"values": [0.0, 0.0], "dtype": "float32"})]  # fmt: skip
     step = frame([["select", [-1, 0, "int"]], ["add_", [-2, 0]], ["sum", [-2]]], external=[10, 11], scalars=[0, 1, 2],
                  repeat=3, stacked=[1, -2])  # fmt: skip
@@ -207,7 +226,8 @@ def _loops() -> Iterator[Vector]:
         "repeat/loop", "three iterations in one frame: state, numbers of each iteration, stacked values",
         *made, post(step, {"made": 4}, capture={"first": "/first"}),
         post(frame([], [-1, -2, -3], external=["${first+2}", "${first+3}", 11]), {"values": [
-            value("float32", [3.0, 10.0, 21.0]), value("float32", [[1.0, 2.0], [4.0, 6.0], [9.0, 12.0]]), value("float32", [9.0, 12.0])]}),
+            value("float32", [3.0, 10.0, 21.0]), value("float32", [[1.0, 2.0], [4.0, 6.0], [9.0, 12.0]]),
+                value("float32", [9.0, 12.0])]}),
     )  # fmt: skip
     yield script(
         "repeat/scalars", "too few numbers for all iterations",
@@ -230,7 +250,8 @@ def _loops() -> Iterator[Vector]:
     yield script(
         "repeat/failure", "the first iteration that fails is the last, and the stacks are poisoned",
         *made, request("POST", FRAMES, 200, step | {"scalars": [0, 7, 1]},
-                       {"errors": [{"code": "index_out_of_range", "op": "select", "extra": {"iteration": 1}}]}, capture={"first": "/first"}),
+                       {"errors": [{"code": "index_out_of_range", "op": "select", "extra": {"iteration": 1}}]},
+                           capture={"first": "/first"}),
         request("POST", FRAMES, 200, frame([], [-1, -2], external=["${first+2}", 11]),
                 {"errors": [{"code": "index_out_of_range"}], "values": [{"error": 0}, value("float32", [1.0, 2.0])]}),
     )  # fmt: skip
@@ -285,7 +306,8 @@ def _tensors() -> Iterator[Vector]:
     )  # fmt: skip
     yield script(
         "tensors/media-type", "a body of a type that is not taken",
-        refused("PUT", tensor, 415, "unsupported_media_type", headers={"Content-Type": "image/png"}, hex="00", extra={"accepted": ANYTHING}),
+        refused("PUT", tensor, 415, "unsupported_media_type", headers={"Content-Type": "image/png"}, hex="00",
+            extra={"accepted": ANYTHING}),
     )  # fmt: skip
 
 
@@ -294,7 +316,8 @@ def _gradients() -> Iterator[Vector]:
     made = post(frame(ops, first=40, payloads=TWO))
     yield script(
         "gradients/backward", "backward accumulates, and returns what was asked for",
-        made, request("POST", f"{PATH}/backward", 200, {"tensors": [42], "grads_of": [40]}, {"grads": [value("float32", [2.0, 4.0])]}),
+        made, request("POST", f"{PATH}/backward", 200, {"tensors": [42], "grads_of": [40]},
+            {"grads": [value("float32", [2.0, 4.0])]}),
         refused("POST", f"{PATH}/backward", 422, "graph_error", {"tensors": [42]}),
     )  # fmt: skip
     yield script(
@@ -305,24 +328,30 @@ def _gradients() -> Iterator[Vector]:
     )  # fmt: skip
     yield script(
         "gradients/graph", "the live graph",
-        made, request("GET", f"{PATH}/graph?tensor=42", 200, None, {"nodes": ANYTHING, "edges": ANYTHING, "saved_bytes": ANYTHING}),
+        made, request("GET", f"{PATH}/graph?tensor=42", 200, None,
+            {"nodes": ANYTHING, "edges": ANYTHING, "saved_bytes": ANYTHING}),
         request("GET", f"{PATH}/graph?format=dot", 200),
         refused("GET", f"{PATH}/graph?tensor=999", 404, "unknown_tensor"),
     )  # fmt: skip
 
 
 def _access() -> Iterator[Vector]:
-    yield script("access/no-key", "no key", refused("GET", "/v1/version", 401, "unauthorized", key="none"), session=None)
+    yield script(
+        "access/no-key", "no key", refused("GET", "/v1/version", 401, "unauthorized", key="none"), session=None
+    )
     yield script(
         "access/wrong-key", "a key that is none",
-        refused("GET", "/v1/version", 401, "unauthorized", key="none", headers={"Authorization": "Bearer gw_nobody"}), session=None,
+        refused("GET", "/v1/version", 401, "unauthorized", key="none",
+            headers={"Authorization": "Bearer gw_nobody"}), session=None,
     )  # fmt: skip
-    yield script("access/scope", "a key without the scope", refused("GET", "/v1/keys", 403, "forbidden", extra={"scope": "admin"}),
+    yield script("access/scope", "a key without the scope",
+        refused("GET", "/v1/keys", 403, "forbidden", extra={"scope": "admin"}),
                  session=None)  # fmt: skip
     yield script(
         "access/strangers", "another tenant's session is not found, as if it did not exist",
         *[refused(method, f"{PATH}{path}", 404, "not_found", body, key="other") for method, path, body in (
-            ("GET", "", None), ("DELETE", "", None), ("POST", "/frames", frame([])), ("GET", "/tensors/1", None), ("DELETE", "/frames", None))],
+            ("GET", "", None), ("DELETE", "", None), ("POST", "/frames", frame([])), ("GET", "/tensors/1", None),
+                ("DELETE", "/frames", None))],
         refused("POST", "/v1/tickets", 404, "not_found", {"session": "${session}"}, key="other"),
         request("GET", PATH, 200), needs=["other_key"],
     )  # fmt: skip
@@ -339,31 +368,38 @@ def _access() -> Iterator[Vector]:
     )  # fmt: skip
     yield script(
         "access/read-only", "a key with the scope read looks, and changes nothing",
-        request("POST", "/v1/keys", 201, {"name": "conformance", "scopes": ["read"]}, {}, key="admin", capture={"key": "/key", "key_id": "/id"}),
+        request("POST", "/v1/keys", 201, {"name": "conformance", "scopes": ["read"]}, {}, key="admin",
+            capture={"key": "/key", "key_id": "/id"}),
         request("GET", "/v1/sessions", 200, None, {"sessions": []}, key="none", headers=own),
         refused("POST", "/v1/sessions", 403, "forbidden", {}, key="none", headers=own, extra={"scope": "session"}),
         request("DELETE", "/v1/keys/${key_id}", 204, key="admin"), session=None, needs=["admin_key"],
     )  # fmt: skip
     yield script(
         "access/ticket", "a ticket names its session and when it ends",
-        request("POST", "/v1/tickets", 201, {"session": "${session}"}, {"session": "${session}", "ticket": ANYTHING, "expires_at": ANYTHING}),
+        request("POST", "/v1/tickets", 201, {"session": "${session}"},
+            {"session": "${session}", "ticket": ANYTHING, "expires_at": ANYTHING}),
         refused("POST", "/v1/tickets", 404, "not_found", {"session": "s_nobody"}),
         refused("POST", "/v1/tickets", 422, "invalid_request", {}),
     )  # fmt: skip
 
 
 def _shapes_of_requests() -> Iterator[Vector]:
-    yield script("requests/path", "a path that leads nowhere", refused("GET", "/v1/nowhere", 404, "not_found"), session=None)
+    yield script(
+        "requests/path", "a path that leads nowhere", refused("GET", "/v1/nowhere", 404, "not_found"), session=None
+    )
     yield script("requests/method", "a method that the path does not have",
                  refused("PATCH", "/v1/sessions", 405, "method_not_allowed"), session=None)  # fmt: skip
     yield script("requests/json", "a body that is not JSON",
                  refused("POST", FRAMES, 400, "malformed_frame", headers=JSON, text="{"))  # fmt: skip
     yield script("requests/session-json", "a body that is not JSON, where no frame is expected",
-                 refused("POST", "/v1/sessions", 422, "invalid_request", headers=JSON, text="{"), session=None)  # fmt: skip
+                 refused("POST", "/v1/sessions", 422, "invalid_request", headers=JSON, text="{"),
+                     session=None)  # fmt: skip
     yield script("requests/frame-type", "a frame in a media type that is none",
-                 refused("POST", FRAMES, 415, "unsupported_media_type", headers={"Content-Type": "text/csv"}, text="1,2"))  # fmt: skip
+                 refused("POST", FRAMES, 415, "unsupported_media_type", headers={"Content-Type": "text/csv"},
+                     text="1,2"))  # fmt: skip
     yield script("requests/not-a-frame", "a message that is no frame",
-                 refused("POST", FRAMES, 400, "malformed_frame", headers=MSGPACK, hex=message_hex({"type": "cancel", "first": 1, "last": 2})))  # fmt: skip
+                 refused("POST", FRAMES, 400, "malformed_frame", headers=MSGPACK,
+                     hex=message_hex({"type": "cancel", "first": 1, "last": 2})))  # fmt: skip
     yield script("requests/no-structure", "a frame with neither a structure nor a hash",
                  refused("POST", FRAMES, 400, "malformed_frame", {"scalars": [1]}))  # fmt: skip
     yield script("requests/client", "a client that never was",
@@ -372,17 +408,20 @@ def _shapes_of_requests() -> Iterator[Vector]:
                  refused("POST", FRAMES, 400, "malformed_frame", frame([], seq="one")))  # fmt: skip
     yield script(
         "limits/ops", "more records than a session allows",
-        refused("POST", FRAMES, 413, "limit_exceeded", frame([["ones", [[1]]]] * 11), extra={"setting": "GRADWIRE_MAX_OPS_PER_FRAME", "limit": 10}),
+        refused("POST", FRAMES, 413, "limit_exceeded", frame([["ones", [[1]]]] * 11),
+            extra={"setting": "GRADWIRE_MAX_OPS_PER_FRAME", "limit": 10}),
         session={"limits": {"max_ops_per_frame": 10}},
     )  # fmt: skip
     yield script(
         "limits/decoded", "a message that would take too much memory when it is decoded",
-        refused("POST", FRAMES, 413, "limit_exceeded", frame([], scalars=[0] * 40), extra={"setting": "GRADWIRE_MAX_DECODED_BYTES"}),
+        refused("POST", FRAMES, 413, "limit_exceeded", frame([], scalars=[0] * 40),
+            extra={"setting": "GRADWIRE_MAX_DECODED_BYTES"}),
         session={"limits": {"max_decoded_bytes": 64}},
     )  # fmt: skip
     yield script(
         "limits/tensor", "a tensor that is too large, and a result that the session has no room for",
-        request("POST", FRAMES, 200, frame([["zeros", [[300]]]], [0]), failed("limit_exceeded", op="zeros", extra={"setting": "GRADWIRE_MAX_TENSOR_BYTES", "limit": 1000})),
+        request("POST", FRAMES, 200, frame([["zeros", [[300]]]], [0]),
+            failed("limit_exceeded", op="zeros", extra={"setting": "GRADWIRE_MAX_TENSOR_BYTES", "limit": 1000})),
         session={"limits": {"max_tensor_bytes": 1000}},
     )  # fmt: skip
     yield script(
@@ -393,11 +432,14 @@ def _shapes_of_requests() -> Iterator[Vector]:
     )  # fmt: skip
     yield script(
         "limits/tensors", "more tensors than the session allows",
-        request("POST", FRAMES, 200, frame([["ones", [[1]]]] * 4), failed("limit_exceeded", index=3, extra={"setting": "GRADWIRE_MAX_TENSORS"})), session={"limits": {"max_tensors": 3}},
+        request("POST", FRAMES, 200, frame([["ones", [[1]]]] * 4),
+            failed("limit_exceeded", index=3, extra={"setting": "GRADWIRE_MAX_TENSORS"})),
+            session={"limits": {"max_tensors": 3}},
     )  # fmt: skip
     yield script(
         "limits/reads", "more values than a reply may have",
-        request("POST", FRAMES, 200, frame([["ones", [[300]]]], [0]), failed("limit_exceeded", extra={"setting": "GRADWIRE_MAX_READ_BYTES"})),
+        request("POST", FRAMES, 200, frame([["ones", [[300]]]], [0]),
+            failed("limit_exceeded", extra={"setting": "GRADWIRE_MAX_READ_BYTES"})),
         session={"limits": {"max_read_bytes": 1000}},
     )  # fmt: skip
 
@@ -406,8 +448,10 @@ INT2: Final = ["upload", ["payload", "int64", [2]]]
 FAILING: Final[tuple[tuple[str, str, str, dict[str, Any]], ...]] = (
     ("shape_mismatch", "shapes", "operands that do not broadcast",
      frame([UP2, ["ones", [[3]]], ["add", [0, 1]]], payloads=TWO)),
-    ("shape_mismatch", "payload", "a payload of another shape", frame([["upload", ["payload", "float32", [3]]]], payloads=TWO)),
-    ("dtype_mismatch", "grad", "an integer tensor that is to require grad", frame([INT2, ["requires_grad_", [0]]], payloads=[{"values": [1, 2]}])),
+    ("shape_mismatch", "payload", "a payload of another shape",
+        frame([["upload", ["payload", "float32", [3]]]], payloads=TWO)),
+    ("dtype_mismatch", "grad", "an integer tensor that is to require grad",
+        frame([INT2, ["requires_grad_", [0]]], payloads=[{"values": [1, 2]}])),
     ("device_mismatch", "device", "a device that there is not", frame([["zeros", [[1], "float32", "cuda:99"]]])),
     ("index_out_of_range", "dim", "a dimension that there is not", frame([UP2, ["softmax", [0, 7]]], payloads=TWO)),
     ("invalid_argument", "step", "a step of zero", frame([["arange", [0, 5, 0]]])),
@@ -415,18 +459,23 @@ FAILING: Final[tuple[tuple[str, str, str, dict[str, Any]], ...]] = (
     ("invalid_argument_type", "few", "too few arguments", frame([UP2, ["mul", [0]]], payloads=TWO)),
     ("invalid_argument_type", "many", "too many arguments", frame([UP2, ["exp", [0, 0]]], payloads=TWO)),
     ("invalid_argument_type", "kind", "a text where a tensor goes", frame([["exp", ["float"]]], scalars=[1.0])),
-    ("number_too_large", "large", "an int beyond 64 bits, also without sign", frame([UP2, ["mul", [0, "int"]]], payloads=TWO, scalars=["18446744073709551616"])),
+    ("number_too_large", "large", "an int beyond 64 bits, also without sign",
+        frame([UP2, ["mul", [0, "int"]]], payloads=TWO, scalars=["18446744073709551616"])),
     ("unknown_op", "unknown", "an op that there is not", frame([["frobnicate", []]])),
-    ("unsupported", "dtype", "an op that is not defined for the dtype", frame([["ones", [[2], "complex64"]], ["floor", [0]]])),
-    ("graph_error", "history", "a backward without a graph", frame([UP2, ["sum", [0]], ["backward", [[1], [None]]]], payloads=TWO)),
-    ("kernel_failed", "division", "an integer division by zero", frame([INT2, ["div", [0, "int", "floor"]]], payloads=[{"values": [1, 2]}], scalars=[0])),
+    ("unsupported", "dtype", "an op that is not defined for the dtype",
+        frame([["ones", [[2], "complex64"]], ["floor", [0]]])),
+    ("graph_error", "history", "a backward without a graph",
+        frame([UP2, ["sum", [0]], ["backward", [[1], [None]]]], payloads=TWO)),
+    ("kernel_failed", "division", "an integer division by zero",
+        frame([INT2, ["div", [0, "int", "floor"]]], payloads=[{"values": [1, 2]}], scalars=[0])),
     ("linalg_failed", "singular", "the inverse of a singular matrix", frame([["zeros", [[2, 2]]], ["inverse", [0]]])),
     ("unknown_tensor", "id", "an id that was never assigned", frame([["neg", [-1]]], external=[12345])),
     ("malformed_frame", "result", "a reference to a result that is not yet made", frame([["neg", [5]]])),
     ("malformed_frame", "entry", "a reference beyond external", frame([["neg", [-9]]])),
     ("malformed_frame", "payload", "a payload that is missing", frame([UP2])),
     ("malformed_frame", "number", "a number that is missing", frame([["ones", [[1]]], ["add", [0, "int"]]])),
-    ("malformed_frame", "number-kind", "a number of another kind than declared", frame([["ones", [[1]]], ["add", [0, "int"]]], scalars=[1.5])),
+    ("malformed_frame", "number-kind", "a number of another kind than declared",
+        frame([["ones", [[1]]], ["add", [0, "int"]]], scalars=[1.5])),
     ("malformed_frame", "buffer", "a buffer in a JSON frame", frame([UP2], payloads=[{"buffer": 0}])),
     ("not_found", "name", "a name that no tensor has", frame([["by_name", ["nobody"]]])),
 )  # fmt: skip

@@ -18,7 +18,6 @@ from .acts import ACTS
 from .frame_maker import FrameMaker, Ref
 from .table import all_ops, spelled, unspelled
 
-
 EXTRA: Final[tuple[tuple[str, str, str, dict[str, Any]], ...]] = (
     ("external", "a tensor of an earlier frame", "add", {"self": Ref(-1), "other": Ref(-2)}),
     ("scalar-int", "an int as number", "add", {"self": Ref(0), "other": 3}),

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+from tests.samples import Sample, Samples, load
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.table import Op
-from tests.samples import Sample, Samples, load
 
 from .table import spelled
 

@@ -16,6 +16,9 @@ FOLDER: Final = Path(__file__).parents[2] / "protocol" / "vectors" / f"v{PROTOCO
 
 Groups = dict[str, list[Vector]]
 
+WORDS: Final = ("text", "provoked_by")
+"""What explains a vector: it may differ from a frozen one's."""
+
 
 class Broken(Exception):
     """A frozen vector is missing or would change."""
@@ -86,7 +89,8 @@ def merged(stored: Groups, derived: Groups, frozen: dict[str, dict[str, Any]]) -
         for at, vector in enumerate(stored.get(name, [])):
             new = fresh.pop(vector["id"], None)
             if new is not None and same(vector, new):
-                group.append(vector)
+                words = {} if at < kept else {name: new[name] for name in WORDS if name in new}
+                group.append(vector | words)
             elif at < kept:
                 contradicted.append(vector["id"])
             elif new is not None:
@@ -99,12 +103,29 @@ def merged(stored: Groups, derived: Groups, frozen: dict[str, dict[str, Any]]) -
     return found
 
 
+def frozen_ids(groups: Groups, frozen: dict[str, dict[str, Any]]) -> set[str]:
+    """The vectors that some release has."""
+    return {
+        vector["id"]
+        for summaries in frozen.values()
+        for name, facts in summaries.items()
+        for vector in groups.get(name, [])[: facts["vectors"]]
+    }
+
+
+def same_words(stored: Vector, derived: Vector) -> bool:
+    """Whether two vectors are explained in the same words."""
+    return all(stored.get(name) == derived.get(name) for name in WORDS)
+
+
 def same(stored: Any, derived: Any, tolerance: tuple[float, float] = (0.0, 0.0)) -> bool:
-    """Whether two vectors say the same: computed numbers may differ within the vector's tolerance."""
+    """Whether two vectors say the same: computed numbers may differ within the vector's tolerance, and the words."""
     if isinstance(stored, dict) and isinstance(derived, dict):
         if "rtol" in stored:
             tolerance = (stored["rtol"], stored.get("atol", 0.0))
-        return stored.keys() == derived.keys() and all(same(stored[k], derived[k], tolerance) for k in stored)
+        if stored.keys() != derived.keys():
+            return False
+        return all(same(stored[name], derived[name], tolerance) for name in stored if name not in WORDS)
     if isinstance(stored, list) and isinstance(derived, list):
         return len(stored) == len(derived) and all(map(lambda a, b: same(a, b, tolerance), stored, derived))
     if isinstance(stored, float) and isinstance(derived, int | float) and type(derived) is not bool:

@@ -176,6 +176,23 @@ def run_structure(shared: SharedSession, vector: Vector) -> None:
     shared.request({"hex": short.hex(), "headers": headers}, {"status": 200})
 
 
+def run_natural(shared: SharedSession, vector: Vector) -> None:
+    """A script, or a frame in natural JSON: it is refused, or answered as the compact frame that it stands for."""
+    steps = vector.get("steps", [])
+    post = {"do": "request", "method": "POST", "path": "/v1/sessions/${session}/frames", "json": vector.get("frame")}
+    if "problem" in vector:
+        status = vector["problem"].get("status", 400)
+        steps = [post | {"expect": {"status": status, "json": vector["problem"]}}]
+    elif not steps:
+        nameless = [{n: v for n, v in each.items() if n != "name"} for each in vector["expect"]["values"]]
+        expected = {"errors": []}
+        steps = [
+            post | {"expect": {"status": 200, "json": expected | vector["expect"]}},
+            post | {"json": vector["compact"], "expect": {"status": 200, "json": expected | {"values": nameless}}},
+        ]
+    run_script(shared, vector | {"steps": steps})
+
+
 def run_op(shared: SharedSession, vector: Vector) -> None:
     """A frame as JSON over REST, and the same frame as bytes on a stream."""
     frame, expected = vector["frame"], vector["expect"]
@@ -198,5 +215,6 @@ def run_op(shared: SharedSession, vector: Vector) -> None:
 
 
 RUNNERS: Final[dict[str, Callable[[SharedSession, Vector], None]]] = {
-    "envelope": run_envelope, "values": run_values, "structure_hash": run_structure, "ops": run_op,
+    "envelope": run_envelope, "values": run_values, "structure_hash": run_structure, "natural": run_natural,
+    "ops": run_op,
 }  # fmt: skip

@@ -29,7 +29,7 @@ def differences(expected: Any, found: Any, at: str = "") -> list[str]:
         if len(expected) != len(found):
             return [f"{at or 'the list'} has {len(found)} entries instead of {len(expected)}: {_text(found)}"]
         return [line for i, each in enumerate(expected) for line in differences(each, found[i], f"{at}[{i}]")]
-    same = type(expected) is bool and type(found) is bool or type(expected) is not bool and type(found) is not bool
+    same = (type(expected) is bool and type(found) is bool) or (type(expected) is not bool and type(found) is not bool)
     return [] if same and expected == found else [_line(at, expected, found)]
 
 
@@ -74,7 +74,7 @@ def numbers(expected: Any, found: Any, facts: dict[str, Any], at: str) -> list[s
 
 def near(expected: Any, found: Any, rtol: float, atol: float) -> bool:
     """Whether two numbers, which may be spelled, are as close as that."""
-    if isinstance(expected, str) and expected in SPELLED or isinstance(found, str) and found in SPELLED:
+    if (isinstance(expected, str) and expected in SPELLED) or (isinstance(found, str) and found in SPELLED):
         return bool(expected == found)
     one, other = number(expected), number(found)
     return one == other or math.isclose(one, other, rel_tol=0, abs_tol=atol + rtol * abs(one))
