@@ -1,7 +1,11 @@
-/** Calls that compile, and calls that must not. `npm run check` is the test; nothing here is sent. */
+/** Calls that compile, and calls that must not. The compiler is the test; nothing here is sent. */
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { createRequire } from "node:module";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 import * as gw from "../src/index.ts";
 
@@ -47,6 +51,10 @@ export function refused(x: gw.Tensor): void {
   void [a, b, c];
 }
 
-test("the calls of this file have the types that they should", () => {
+test("the calls of this file have the types that they should", async () => {
+  const folder = fileURLToPath(new URL("..", import.meta.url));
+  const compiler = createRequire(import.meta.url).resolve("typescript/bin/tsc");
+  const checked = promisify(execFile)(process.execPath, [compiler, "-p", "tsconfig.json"], { cwd: folder });
+  await checked.catch((error: { stdout: string }) => assert.fail(error.stdout));
   assert.deepEqual([typeof accepted, typeof refused], ["function", "function"]);
 });
