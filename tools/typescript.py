@@ -170,11 +170,6 @@ def rule(op: Op) -> Rule:
     return rule_of(op)
 
 
-def unknown_dtypes() -> list[str]:
-    """The ops whose dtype no general rule tells. The client has a rule of its own for most of them."""
-    return [op.name for op in recordable() if "?" in rule(op).dtype]
-
-
 def fact_words(op: Op) -> Iterator[str]:
     """What a row says of an op beside its parameters and results."""
     if op.grad_fn is not None:
@@ -250,7 +245,7 @@ def call_text(op: Op, form: Call) -> list[str]:
     last = "optional" if by_name or (not form.positional and all(not p.required for p in form.named)) else "needed"
     for param in form.positional:
         mark = "" if param.required or last == "needed" else "?"
-        name = camel(param.name)
+        name = "input" if param.name == "self" else camel(param.name)
         shown.append(f"{name}{'_' if name in RESERVED else ''}{mark}: {typescript_type(op, param)}")
     if form.named or creates(op):
         fields = "; ".join(f"{camel(p.name)}{'' if p.required else '?'}: {typescript_type(op, p)}" for p in form.named)

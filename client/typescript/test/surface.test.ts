@@ -37,11 +37,13 @@ session("elements are written by index", async () => {
 session("names with several meanings", async () => {
   const x = gw.tensor([[3, 1], [2, 5]]);
   const [values, indices] = x.max(1);
-  assert.deepEqual(await gw.fetch(x.max(), values, indices, x.min(gw.tensor(2))), [5, [3, 5], [0, 1], [[2, 1], [2, 2]]]);
+  const found = await gw.fetch(x.max(), values, indices, x.min(gw.tensor(2)));
+  assert.deepEqual(found, [5, [3, 5], [0, 1], [[2, 1], [2, 2]]]);
   assert.deepEqual(await gw.max(x, { dim: 0, keepdim: true })[0].toArray(), [[3, 5]]);
   assert.deepEqual(await gw.fetch(x.median(), x.median(0)[0]), [2, [2, 1]]);
   assert.deepEqual(await gw.einsum("ij,jk->ik", x, x).toArray(), [[11, 8], [16, 27]]);
-  assert.deepEqual([x.T.shape, x.long().dtype, x.view(4).shape, x.view("int32").dtype], [[2, 2], "int64", [4], "int32"]);
+  assert.deepEqual([x.T.shape, x.view(4).shape], [[2, 2], [4]]);
+  assert.deepEqual([x.long().dtype, x.view("int32").dtype], ["int64", "int32"]);
   assert.equal(x.to("float32"), x);
   assert.deepEqual(await x.where(x.gt(2), 0).toArray(), [[3, 0], [0, 5]]);
 });
@@ -75,7 +77,8 @@ session("what is claimed of results is what the server has", async () => {
 
 session("shapes that do not fit are refused at the call", async () => {
   const x = gw.ones(2, 3);
-  assert.throws(() => x.add(gw.ones(4)), (error) => error instanceof gw.ShapeError && /do not broadcast/.test(error.message));
+  assert.throws(() => x.add(gw.ones(4)), gw.ShapeError);
+  assert.throws(() => x.add(gw.ones(4)), /shapes \[2, 3\] and \[4\] do not broadcast: dimension 1 has sizes 3 and 4/);
   assert.throws(() => x.matmul(x), /3 is not 2/);
   assert.throws(() => x.reshape(4, -1), /does not fit 6 elements/);
   assert.throws(() => x.sum(2), (error) => error instanceof gw.IndexOutOfRange);
@@ -100,16 +103,18 @@ session("matrices are decomposed and transformed", async () => {
     gw.linalg.matrixNorm(a), gw.linalg.cholesky(a).matmul(gw.linalg.cholesky(a).mT),
   ];
   const identity = [[1, 0], [0, 1]];
-  const wanted = [identity, 5, [[2, 1], [1, 3]], [[2, 1], [1, 3]], [1, 1], [[15, 20], [20, 35]], identity, Math.sqrt(15), [[2, 1], [1, 3]]];
+  const same = [[2, 1], [1, 3]];
+  const wanted = [identity, 5, same, same, [1, 1], [[15, 20], [20, 35]], identity, Math.sqrt(15), same].flat(3);
   const found = (await gw.fetch(...made)).flat(3) as number[];
-  wanted.flat(3).forEach((value, i) => assert.ok(Math.abs(found[i]! - value) < 1e-4, `${i}: ${found[i]} is not ${value}`));
+  wanted.forEach((value, i) => assert.ok(Math.abs(found[i]! - value) < 1e-4, `${i}: ${found[i]} is not ${value}`));
   assert.deepEqual([u.shape, s.shape, vh.shape, values.dtype], [[2, 2], [2], [2, 2], "float32"]);
 });
 
 session("Fourier transforms and their inverses", async () => {
   const x = gw.tensor([1, 2, 3, 4]);
   const y = gw.fft.rfft(x);
-  assert.deepEqual([y.dtype, gw.fft.fft(x).dtype, await gw.fft.irfft(y).toArray()], ["complex64", "complex64", [1, 2, 3, 4]]);
+  assert.deepEqual([y.dtype, gw.fft.fft(x).dtype], ["complex64", "complex64"]);
+  assert.deepEqual(await gw.fft.irfft(y).toArray(), [1, 2, 3, 4]);
   assert.deepEqual(await gw.viewAsReal(y).toArray(), [[10, 0], [-2, 2], [-2, 0]]);
   assert.deepEqual(await gw.real(gw.fft.ifft2(gw.fft.fft2(gw.eye(2)))).toArray(), [[1, 0], [0, 1]]);
   assert.deepEqual(await gw.real(gw.fft.fft(x, { n: 2 })).toArray(), [3, -1]);
@@ -120,8 +125,9 @@ session("every method and function of the table is there", async () => {
   const functions = gw as unknown as Record<string, unknown>;
   for (const name of opNames()) {
     const op = lookup(name);
-    if (op.exposed.includes("method")) assert.equal(typeof Reflect.get(gw.Tensor.prototype, camel(name)), "function", name);
-    if (op.exposed.includes("function")) assert.equal(typeof functions[camel(name)], "function", name);
-    if (op.exposed.includes("nn.functional")) assert.equal(typeof Reflect.get(gw.F, camel(name)), "function", name);
+    const places = { method: gw.Tensor.prototype, function: functions, "nn.functional": gw.F };
+    for (const [exposure, place] of Object.entries(places)) {
+      if (op.exposed.includes(exposure)) assert.equal(typeof Reflect.get(place, camel(name)), "function", name);
+    }
   }
 });

@@ -66,7 +66,8 @@ abstract class Convolution extends Module {
   }
 
   override toString(): string {
-    return `${this.constructor.name}(${this.inChannels}, ${this.outChannels}, kernelSize=[${this.kernelSize.join(", ")}])`;
+    const kernel = this.kernelSize.join(", ");
+    return `${this.constructor.name}(${this.inChannels}, ${this.outChannels}, kernelSize=[${kernel}])`;
   }
 }
 

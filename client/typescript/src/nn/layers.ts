@@ -22,8 +22,8 @@ export interface LinearOptions extends ModuleOptions {
 }
 
 /**
- * `x @ weight.T + bias` on the last dimension: `(..., inFeatures)` gives `(..., outFeatures)`. `weight` and `bias` start
- * uniform between plus and minus `1 / sqrt(inFeatures)`.
+ * `x @ weight.T + bias` on the last dimension: `(..., inFeatures)` gives `(..., outFeatures)`. `weight` and `bias`
+ * start uniform between plus and minus `1 / sqrt(inFeatures)`.
  */
 export class Linear extends Module {
   readonly inFeatures: number;
@@ -65,7 +65,7 @@ export interface EmbeddingOptions extends ModuleOptions {
   scaleGradByFreq?: boolean;
 }
 
-/** A table with a row for each of `numEmbeddings` integers: `(...)` gives `(..., embeddingDim)`. Starts standard normal. */
+/** A table with a row for each of `numEmbeddings` integers: `(...)` gives `(..., embeddingDim)`. It starts normal. */
 export class Embedding extends Module {
   readonly numEmbeddings: number;
   readonly embeddingDim: number;

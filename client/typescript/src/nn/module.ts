@@ -169,7 +169,8 @@ export abstract class Module<Args extends readonly never[] | readonly unknown[] 
     for (const [name, tensor] of pairs) {
       const given = state[name]!;
       if (tensor.shape && given.shape && tensor.shape.join() !== given.shape.join()) {
-        throw new ArgumentError(`${name} has shape [${tensor.shape.join(", ")}], the state's is [${given.shape.join(", ")}]`);
+        const [own, other] = [tensor.shape.join(", "), given.shape.join(", ")];
+        throw new ArgumentError(`${name} has shape [${own}], the state's is [${other}]`);
       }
     }
     noGrad(() => {
@@ -179,7 +180,10 @@ export abstract class Module<Args extends readonly never[] | readonly unknown[] 
   }
 
   toString(): string {
-    const lines = [...this.namedChildren()].map(([name, child]) => `  (${name}): ${child.toString().replaceAll("\n", "\n  ")}`);
+    const lines: string[] = [];
+    for (const [name, child] of this.namedChildren()) {
+      lines.push(`  (${name}): ${child.toString().replaceAll("\n", "\n  ")}`);
+    }
     return lines.length > 0 ? `${this.constructor.name}(\n${lines.join("\n")}\n)` : `${this.constructor.name}()`;
   }
 

@@ -82,8 +82,8 @@ export interface BatchNormOptions extends ModuleOptions {
 }
 
 /**
- * Normalise each channel over the batch, then scale and shift it. In training the batch's own mean and variance are used
- * and remembered as running averages, which take their place in evaluation.
+ * Normalise each channel over the batch, then scale and shift it. In training the batch's own mean and variance are
+ * used and remembered as running averages, which take their place in evaluation.
  */
 abstract class BatchNorm extends Module {
   readonly numFeatures: number;

@@ -24,7 +24,7 @@ export interface RecurrentOptions extends ModuleOptions {
 /** The states of an LSTM: outputs and cells, `(layers * directions, batch, hidden)` each. */
 export type LSTMState = [h: Tensor, c: Tensor];
 
-/** What recurrent layers have in common. Weights are named `weightIhL0`, `weightHhL0`, `biasIhL0`, ..., `...Reverse`. */
+/** What recurrent layers have in common. Weights are `weightIhL0`, `weightHhL0`, `biasIhL0`, ..., `...Reverse`. */
 abstract class Recurrent<State> extends Module<[Tensor, (State | null)?], [output: Tensor, state: State]> {
   readonly inputSize: number;
   readonly hiddenSize: number;
@@ -120,7 +120,8 @@ abstract class Recurrent<State> extends Module<[Tensor, (State | null)?], [outpu
     if (given !== null) {
       for (const state of given) {
         if (state.shape?.[0] !== count) {
-          throw new ArgumentError(`states have shape (${count}, batch, hidden), not [${state.shape?.join(", ") ?? "?"}]`);
+          const shape = state.shape?.join(", ") ?? "?";
+          throw new ArgumentError(`states have shape (${count}, batch, hidden), not [${shape}]`);
         }
       }
       return given.map((state) => several("unbind", state, 0));

@@ -32,7 +32,8 @@ export class SGD extends Optimizer<SGDOptions> {
     checkRange("momentum", momentum, 0);
     checkRange("weightDecay", weightDecay, 0);
     if (nesterov && (momentum <= 0 || dampening !== 0)) {
-      throw new ArgumentValueError(`nesterov needs momentum above 0 and no dampening, not ${momentum} and ${dampening}`);
+      const given = `${momentum} and ${dampening}`;
+      throw new ArgumentValueError(`nesterov needs momentum above 0 and no dampening, not ${given}`);
     }
   }
 

@@ -36,7 +36,7 @@ export abstract class Optimizer<Options extends object> {
   constructor(params: Params<Options>, defaults: Options) {
     this.#defaults = defaults;
     const given = [...(params as Iterable<Tensor | (Partial<Options> & { params: Iterable<Tensor> })>)];
-    if (given.length === 0) throw new ArgumentValueError("an optimizer needs at least one parameter, the list is empty");
+    if (given.length === 0) throw new ArgumentValueError("an optimizer needs at least one parameter; there is none");
     if (given[0] instanceof Tensor) this.addParamGroup({ params: given as Tensor[] } as never);
     else for (const group of given) this.addParamGroup(group as never);
     // What made the parameters is no part of the first step, which is then like the others.
@@ -143,7 +143,8 @@ export abstract class Optimizer<Options extends object> {
     const sizes = saved.paramGroups.map((group) => group.params.length);
     const own = this.paramGroups.map((group) => group.params.length);
     if (sizes.join() !== own.join()) {
-      throw new ArgumentValueError(`the saved state has groups of ${sizes.join(", ")} parameters, this one of ${own.join(", ")}`);
+      const [saves, has] = [sizes.join(", "), own.join(", ")];
+      throw new ArgumentValueError(`the saved state has groups of ${saves} parameters, this optimizer of ${has}`);
     }
     const numbers = saved.paramGroups.flatMap((group) => group.params);
     const params = this.paramGroups.flatMap((group) => group.params);

@@ -3,7 +3,7 @@
 import { DTypeError } from "../errors.ts";
 import { DTYPES, type DTypeName } from "../ops/dtypes.ts";
 import type { Op } from "../ops/op.ts";
-import { isTensor, kindOf, type ScalarKind, type TensorLike, type Value } from "../ops/values.ts";
+import { isTensor, kindOf, type ScalarKind, type Value } from "../ops/values.ts";
 import { named, operandsOf, tensorAt, tensorsOf } from "./operands.ts";
 import {
   categoryOf,
@@ -77,8 +77,8 @@ function ofOne(position: number): DTypeRule {
 /** The common dtype of operands; `undefined` if the dtype or the rank that decides is not known. */
 export function promoted(operands: readonly Value[]): DType {
   const first = operands[0];
-  if (first !== undefined && operands.every((operand) => isTensor(operand) && operand.dtype === (first as TensorLike).dtype)) {
-    return (first as TensorLike).dtype;
+  if (isTensor(first) && operands.every((operand) => isTensor(operand) && operand.dtype === first.dtype)) {
+    return first.dtype;
   }
   const found: Operand[] = [];
   let ranks = true;
@@ -157,7 +157,7 @@ const OWN: ReadonlyMap<string, DTypeRule> = new Map<string, DTypeRule>(Object.en
   linspace: between,
   logspace: between,
   arange: (op, values) => {
-    const whole = values.slice(0, 3).every((value) => value === null || kind(value) === "int" || kind(value) === "bool");
+    const whole = values.slice(0, 3).every((value) => value === null || ["int", "bool"].includes(kind(value)));
     return given(op, values) ?? (whole ? "int64" : defaultFloatDType());
   },
   searchsorted: search,
@@ -181,6 +181,7 @@ const OWN: ReadonlyMap<string, DTypeRule> = new Map<string, DTypeRule>(Object.en
     const drawn = promoted(values.slice(0, 2));
     return given(op, values) ?? (tensorsOf(values).length === 0 ? defaultFloatDType() : drawn && toFloat(drawn));
   },
+  multilabel_soft_margin_loss: (op, values) => promoted(operandsOf(op, values)),
   kron: (op, values) => promoted(operandsOf(op, values)),
   cosine_similarity: joinedFirstTwo,
   cosine_embedding_loss: floatOfFirstTwo,

@@ -32,9 +32,8 @@ export function broadcast(op: string, shapes: readonly Shape[]): Shape {
       if (extent === found || extent === 1) continue;
       if (found !== 1) {
         const all = shapes.map(listed).join(" and ");
-        throw new ShapeError(`${op}: shapes ${all} do not broadcast: dimension ${at} has sizes ${found} and ${extent}`, {
-          op,
-        });
+        const sizes = `dimension ${at} has sizes ${found} and ${extent}`;
+        throw new ShapeError(`${op}: shapes ${all} do not broadcast: ${sizes}`, { op });
       }
       result[at] = extent;
     }

@@ -37,7 +37,7 @@ export function countResults(op: Op, values: readonly Value[]): number {
   switch (op.name) {
     case "unique":
     case "unique_consecutive":
-      return 1 + Number(named(op, values, "return_inverse") === true) + Number(named(op, values, "return_counts") === true);
+      return 1 + ["return_inverse", "return_counts"].filter((name) => named(op, values, name) === true).length;
     case "histogramdd":
       return 1 + (named(op, values, "bins") as readonly unknown[]).length;
     case "grad":

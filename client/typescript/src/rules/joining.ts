@@ -25,7 +25,8 @@ const indexed: ShapeRule = (call) => {
   if (shape === undefined) return [undefined];
   const tensors = indices.filter(isTensor);
   // The number of elements that a mask chooses depends on data.
-  if (tensors.some((one) => one.shape === undefined || one.dtype === "bool" || one.dtype === "uint8")) return [undefined];
+  const isMask = (one: TensorLike): boolean => one.dtype === "bool" || one.dtype === "uint8";
+  if (tensors.some((one) => one.shape === undefined || isMask(one))) return [undefined];
   const shapes = tensors.map((one) => one.shape!);
   const chosen = broadcast("index", shapes);
   const places = indices.flatMap((one, i) => (isTensor(one) ? [i] : []));
@@ -116,7 +117,8 @@ export const JOINING: Readonly<Record<string, ShapeRule>> = {
   }),
   topk: (call) => {
     const shape = call.shape(0);
-    const found = shape === undefined || shape.length === 0 ? shape : withExtent(shape, call.dim(shape), call.number("k"));
+    if (shape === undefined || shape.length === 0) return [shape, shape];
+    const found = withExtent(shape, call.dim(shape), call.number("k"));
     return [found, found];
   },
   multinomial: ofFirst((call, shape) => [...shape.slice(0, -1), call.number("num_samples")]),

@@ -25,7 +25,8 @@ const convolution: ShapeRule = (call) => {
   const channels = channelsOf(call, x, count);
   const groups = call.number("groups");
   if (channels !== weight[1]! * groups) {
-    call.mismatch(`the input ${listed(x)} has ${channels} channels, the weight ${listed(weight)} takes ${weight[1]! * groups}`);
+    const wanted = `the weight ${listed(weight)} takes ${weight[1]! * groups}`;
+    call.mismatch(`the input ${listed(x)} has ${channels} channels, ${wanted}`);
   }
   const stride = perDimension(call.get("stride"), count);
   const dilation = perDimension(call.get("dilation"), count);

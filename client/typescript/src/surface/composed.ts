@@ -21,9 +21,9 @@ type Middle = {
   (x: Tensor, options: AlongOptions): ValuesAndIndices;
 };
 
-/** The largest element; with a dimension, the largest along it and their indices; with a tensor, the larger of two. */
+/** The largest element; with a dimension, those along it and their indices; with a tensor, the larger of two. */
 export const max: Extreme = ((x: Tensor, ...rest: []) => x.max(...rest)) as Extreme;
-/** The smallest element; with a dimension, the smallest along it and their indices; with a tensor, the smaller of two. */
+/** The smallest element; with a dimension, those along it and their indices; with a tensor, the smaller of two. */
 export const min: Extreme = ((x: Tensor, ...rest: []) => x.min(...rest)) as Extreme;
 /** The middle element, the lower one of two; with a dimension, those along it and their indices. */
 export const median: Middle = ((x: Tensor, ...rest: []) => x.median(...rest)) as Middle;

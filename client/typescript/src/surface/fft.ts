@@ -41,14 +41,19 @@ function shapeOf(name: string, x: Tensor): readonly number[] {
   return x.shape;
 }
 
+/** What is transformed: complex numbers, real ones (which stay so), or any. */
+type Kind = "complex" | "real" | "any";
+
 /** The input in a dtype that can be transformed. */
-function prepared(name: string, x: Tensor, kind: "complex" | "real" | "any"): Tensor {
+function prepared(name: string, x: Tensor, kind: Kind): Tensor {
   const dtype = x.dtype;
   if (dtype === undefined) throw new DTypeError(`fft.${name} needs a dtype that is not known yet: await x.size()`);
   if (DTYPES[dtype].category === 2 && DTYPES[dtype].itemsize === 2) {
     throw new DTypeError(`fft.${name} is not defined for ${dtype}: cast to float32`);
   }
-  if (kind === "real" && DTYPES[dtype].category === 3) throw new DTypeError(`fft.${name} takes real numbers, not ${dtype}`);
+  if (kind === "real" && DTYPES[dtype].category === 3) {
+    throw new DTypeError(`fft.${name} takes real numbers, not ${dtype}`);
+  }
   const floating = toFloat(dtype);
   return x.to(kind === "complex" ? toComplex(floating) : floating);
 }
@@ -69,7 +74,7 @@ function resized(name: string, x: Tensor, dims: readonly number[], sizes: readon
   return padding.some((n) => n > 0) ? one("pad", result, padding, "constant", 0) : result;
 }
 
-function along(name: string, x: Tensor, { n = null, dim = -1 }: FFTOptions, kind: "complex" | "real" | "any"): [Tensor, number] {
+function along(name: string, x: Tensor, { n = null, dim = -1 }: FFTOptions, kind: Kind): [Tensor, number] {
   const ready = prepared(name, x, kind);
   const at = canonicalDim(`fft.${name}`, dim, shapeOf(name, ready).length);
   return [resized(name, ready, [at], [n]), at];
@@ -122,7 +127,8 @@ function several(name: string, x: Tensor, options: FFTnOptions, forward: boolean
     throw new ArgumentError(`fft.${name}: ${sizes.length} sizes for ${dims.length} dimensions`);
   }
   const cut = resized(name, ready, dims, sizes ?? dims.map(() => null));
-  return dims.length > 0 ? one("fft_c2c", cut, dims, scaleOf(options.norm ?? "backward", forward), forward) : one("clone", cut);
+  const scale = scaleOf(options.norm ?? "backward", forward);
+  return dims.length > 0 ? one("fft_c2c", cut, dims, scale, forward) : one("clone", cut);
 }
 
 /** {@link fft} along several dimensions, all by default. */

@@ -18,8 +18,8 @@ export interface Range {
 
 /**
  * An index of one dimension, or what stands for it: a number removes the dimension, a range keeps part of it, `":"`
- * keeps all of it, `"..."` all that remain, `null` inserts a dimension. Tensors and lists of integers choose, tensors of
- * bools choose where they are true.
+ * keeps all of it, `"..."` all that remain, `null` inserts a dimension. Tensors and lists of integers choose, tensors
+ * of bools choose where they are true.
  */
 export type Index = number | Range | ":" | "..." | null | Tensor | readonly number[] | readonly boolean[];
 

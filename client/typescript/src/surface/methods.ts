@@ -122,6 +122,11 @@ function as(dtype: DTypeName) {
   };
 }
 
+/** What a single word to {@link ComposedMethods.to} means. */
+function placeOf(word: string): ToOptions {
+  return Object.hasOwn(DTYPES, word) ? { dtype: word as DTypeName } : { device: word };
+}
+
 function knownShape(x: Tensor, method: string): readonly number[] {
   if (x.shape === undefined) {
     throw new ArgumentTypeError(`${method} needs the shape of a tensor that is not known yet: await x.size() first`);
@@ -149,8 +154,7 @@ export const COMPOSED_METHODS: object & ThisType<Tensor> = {
     return typeof args[0] === "string" ? one("view_dtype", this, args[0]) : one("view", this, ...args);
   },
   to(given: string | ToOptions): Tensor {
-    const wanted: ToOptions =
-      typeof given !== "string" ? given : Object.hasOwn(DTYPES, given) ? { dtype: given as DTypeName } : { device: given };
+    const wanted = typeof given === "string" ? placeOf(given) : given;
     const same =
       (wanted.dtype === undefined || wanted.dtype === this.dtype) &&
       (wanted.device === undefined || wanted.device === this.device);
