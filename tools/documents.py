@@ -1,13 +1,14 @@
 """Code blocks of the Markdown pages: README.md and docs/.
 
-A fence with ``no-run`` after the language marks a block that is neither run nor checked.
+A fence with ``no-run`` after the language marks a block that is neither run nor checked. One with ``output`` is what
+the block before it prints, up to whitespace, with ``...`` for anything.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +20,12 @@ _BEGINS: Final = re.compile(r"^(import|from) gradwire\b", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code: ``line`` is that of its first line in the page."""
+    """A block of code. ``line`` is that of its first line in the page, ``output`` what it prints, if the page says."""
 
     language: str
     code: str
     line: int
+    output: str | None = None
 
 
 def pages() -> list[Path]:
@@ -34,12 +36,19 @@ def pages() -> list[Path]:
 def blocks(page: Path, language: str) -> list[Block]:
     """The blocks of a page in this language that are to be run."""
     text = page.read_text(encoding="utf-8")
-    found = []
+    found: list[Block] = []
+    last: Block | None = None
     for fence in _FENCE.finditer(text):
         indent, named, rest, code = fence.groups()
-        if named == language and "no-run" not in rest.split():
-            lines = [line.removeprefix(indent) for line in code.splitlines()]
-            found.append(Block(language, "\n".join(lines) + "\n", text[: fence.start()].count("\n") + 2))
+        lines = [line.removeprefix(indent) for line in code.splitlines()]
+        if "output" in rest.split():
+            if last is not None:
+                found[-1] = last = replace(last, output="\n".join(lines))
+        elif named == language and "no-run" not in rest.split():
+            last = Block(language, "\n".join(lines) + "\n", text[: fence.start()].count("\n") + 2)
+            found.append(last)
+        else:
+            last = None
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import Final
 
 import msgspec
@@ -13,12 +13,16 @@ from .errors import MalformedFrame
 
 MAX_CHARS: Final = 100
 """Of words that are compared."""
+MARGIN: Final = 0.1
+"""How much less similar than the closest word a second suggestion may be."""
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*?)`", re.DOTALL)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of an error about a word: the known words that are close to it, or nothing."""
-    close = get_close_matches(word, known, n=3) if len(word) <= MAX_CHARS else []
+    found = get_close_matches(word, known, n=3) if len(word) <= MAX_CHARS else []
+    similar = [SequenceMatcher(None, each, word).ratio() for each in found]
+    close = [each for each, ratio in zip(found, similar, strict=True) if ratio >= similar[0] - MARGIN]
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 

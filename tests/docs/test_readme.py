@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tools.documents import blocks, pages, script
+from tools.documents import Block, blocks, pages, script
 
 from tests.docs.blocks import Expectation, expectations
 from tests.live_server import SOURCES, server_process
+
+END = "-- end of a block --"
+NODE = 22
 
 
 def pages_with(language: str) -> list[Path]:
@@ -47,15 +52,53 @@ def test_python_of_a_page_runs_and_prints_what_it_says(page, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("page", pages_with("bash"), ids=lambda page: page.name)
-def test_commands_of_a_page_run(page, tmp_path) -> None:
+def test_commands_of_a_page_run_and_print_what_it_says(page, tmp_path) -> None:
     """One shell a page, in an empty folder, with GRADWIRE_URL and GRADWIRE_API_KEY of a server."""
-    program = "set -euo pipefail\n" + "\n".join(block.code for block in blocks(page, "bash"))
+    found = blocks(page, "bash")
+    if any("jq " in block.code for block in found) and shutil.which("jq") is None:
+        pytest.skip(f"jq is not installed, so the commands of {page.name} are not run")
+    program = "set -euo pipefail\n" + "\n".join(f"{block.code}\necho '{END}'" for block in found)
     with server_process() as server:
         where = environment(GRADWIRE_URL=server.url, GRADWIRE_API_KEY=server.api_key)
         done = subprocess.run(
             ["bash", "-c", program], cwd=tmp_path, env=where, capture_output=True, text=True, timeout=400, check=False
         )
     assert done.returncode == 0, done.stdout + done.stderr
+    for block, printed in zip(found, done.stdout.split(END), strict=False):
+        check_output(block, printed)
+
+
+@pytest.mark.parametrize("page", pages_with("js"), ids=lambda page: page.name)
+def test_javascript_of_a_page_runs_and_prints_what_it_says(page, tmp_path) -> None:
+    """Each block is a program, with ``server`` and ``key``, for browsers and Node."""
+    node = shutil.which("node")
+    if node is None or int(re.findall(r"\d+", subprocess.check_output([node, "--version"], text=True))[0]) < NODE:
+        pytest.skip(f"Node {NODE}, the first with a WebSocket, is not installed")
+    with server_process() as server:
+        for block in blocks(page, "js"):
+            path = tmp_path / "page.mjs"
+            path.write_text(
+                f"const server = {json.dumps(server.url)}, key = {json.dumps(server.api_key)};\n{block.code}",
+                encoding="utf-8",
+            )
+            done = subprocess.run(
+                [node, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            check_output(block, done.stdout)
+
+
+def check_output(block: Block, printed: str) -> None:
+    """Compare what a block printed with the block of output behind it, if there is one."""
+    if block.output is not None:
+        said = json_lines(block.output)
+        expected = Expectation(block.line, block.line, said)
+        assert expected.agrees(json_lines(printed)), f"line {block.line} prints\n{printed}\ninstead of\n{block.output}"
+
+
+def json_lines(text: str) -> str:
+    """A text without what JSON does not need: whitespace, and a fraction of 0, which only some versions of jq print."""
+    return re.sub(r"(?<=[\[{,:])\s+|\s+(?=[\]}])|(?<=\d)\.0\b", "", text)
 
 
 @pytest.mark.parametrize("page", pages_with("json"), ids=lambda page: page.name)
