@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +17,7 @@ from gradwire_protocol.frames import MAX_ID, Frame, Payload, Reply, Structure
 from ..auth.scopes import OPEN_PATHS, SCOPES
 from ..errors.problems import PROBLEM_JSON
 from ..settings.version import VERSION
+from . import examples, generator_forms
 from .models import TensorView
 from .tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
 
@@ -97,7 +100,11 @@ _PROBLEM_DOCUMENT: Final[dict[str, Any]] = {
         "op": {"type": "string", "description": "The failed op."},
         "seq": {"type": "integer", "description": "The number of its frame."},
         "index": {"type": "integer", "description": "The position of the op in the frame."},
-        "extra": {"type": "object", "description": "Further details, such as the setting of a limit."},
+        "extra": {
+            "type": "object",
+            "description": "Further details, such as the setting of a limit.",
+            "additionalProperties": True,
+        },
     },
     "required": ["type", "title", "status", "detail", "instance", "code", "request_id", "retryable", "extra"],
     "additionalProperties": False,
@@ -106,8 +113,34 @@ _PROBLEM_DOCUMENT: Final[dict[str, Any]] = {
 _NESTED: Final[dict[str, Any]] = {
     "title": "Nested",
     "description": "A number or nested lists of numbers. NaN and infinities are strings, complex numbers are pairs.",
-    "anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "string"}, {"type": "array", "items": ref("Nested")}],
+    "anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "string"}, {"type": "array", "items": {}}],
 }
+"""The items are nested, too. Some generators refuse a schema that refers to itself."""
+
+_ARGUMENT: Final[dict[str, Any]] = {
+    "title": "Argument",
+    "description": "An argument of an op record: a reference, the kind of a number, a literal, a list, or null.",
+    "anyOf": [
+        {"type": "integer"}, {"type": "number"}, {"type": "boolean"}, {"type": "string"}, {"type": "null"},
+        {"type": "array", "items": {}},
+    ],
+}  # fmt: skip
+
+_RECORD_ITEMS: Final = (
+    {"type": "string", "description": "Name of the op."},
+    {"type": "array", "description": "Its arguments by position; trailing defaults may be omitted.",
+     "items": ref("Argument")},
+    {"type": "integer", "minimum": 0, "description": "The number of results, if the op leaves it open."},
+)  # fmt: skip
+_RECORD: Final[dict[str, Any]] = {
+    "title": "OpRecord",
+    "description": "One op: its name, its arguments, and the number of results if the op leaves it open.",
+    "anyOf": [
+        {"type": "array", "prefixItems": [*_RECORD_ITEMS[:length]], "minItems": length, "maxItems": length}
+        for length in (2, 3)
+    ],
+}
+"""Two tuples of a fixed length, because generators ignore ``minItems`` below the length."""
 
 
 def _json_frame() -> type:
@@ -122,29 +155,36 @@ def _json_frame() -> type:
     return msgspec.defstruct("Frame", fields, namespace={"__doc__": Frame.__doc__})
 
 
+_ROLE: Final = re.compile(r":\w+:`([^`]*)`")
+_ATTRIBUTE: Final = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def _describe(schema: dict[str, Any]) -> None:
+    """Move what a struct's docstring says about its attributes to the properties."""
+    text = _ROLE.sub(r"`\1`", inspect.cleandoc(schema["description"]))
+    summary, _, attributes = text.partition("\n\nAttributes:\n")
+    schema["description"] = summary
+    for names, about in _ATTRIBUTE.findall(attributes):
+        for name in names.split(", "):
+            if name in schema["properties"]:  # a JSON frame has no buffers
+                sentence = " ".join(about.split())
+                schema["properties"][name]["description"] = sentence[0].upper() + sentence[1:]
+
+
 def _frame_schemas() -> dict[str, Any]:
     """The JSON schemas of the protocol's structs."""
     _, found = msgspec.json.schema_components([_json_frame(), Reply, Structure, Payload], ref_template=_REF + "{name}")
     schemas: dict[str, Any] = dict(found)
     for schema in schemas.values():
-        # The docstring's list of attributes documents what JSON schema cannot express.
-        schema["description"] = "\n".join(line.strip() for line in schema["description"].splitlines())
+        _describe(schema)
     frame = schemas["Frame"]["properties"]
     frame["type"] = {"const": "frame", "default": "frame"}
     schemas["Reply"]["properties"]["type"] = {"const": "reply"}
-    ident = {"type": "integer", "minimum": 0, "maximum": MAX_ID}
-    for name in ("seq", "client", "first"):
-        frame[name] |= ident
-    schemas["Structure"]["properties"]["ops"]["items"] = {
-        "type": "array",
-        "prefixItems": [
-            {"type": "string", "description": "Name of the op"},
-            {"type": "array", "description": "Arguments, see docs/protocol.md", "items": {}},
-            {"type": "integer", "minimum": 0, "description": "Number of results, if the op does not fix it"},
-        ],
-        "minItems": 2,
-        "maxItems": 3,
-    }
+    for name in ("seq", "first"):
+        frame[name] |= {"minimum": 0, "maximum": MAX_ID}
+    frame["scalars"]["items"] = ref("Nested")
+    schemas["Payload"]["properties"]["values"] = schemas["Value"]["properties"]["values"] = ref("Nested")
+    schemas["Structure"]["properties"]["ops"]["items"] = ref("OpRecord")
     return schemas
 
 
@@ -168,11 +208,16 @@ def document(app: FastAPI) -> dict[str, Any]:
     schemas["ProblemDocument"] = _PROBLEM_DOCUMENT
     schemas["Nested"] = _NESTED
     schemas |= _frame_schemas()
+    schemas["Argument"] = _ARGUMENT
+    schemas["OpRecord"] = _RECORD
     schemas["TensorView"] = TensorView.model_json_schema(ref_template=_REF + "{model}")
+    for view in ("ValueView", "TensorView"):
+        schemas[view]["properties"]["values"] = ref("Nested")
+    schemas["ParamView"]["properties"]["default"] = ref("Argument")
     schemas["TensorBody"] = {
         "title": "TensorBody",
         "type": "object",
-        "properties": {"values": ref("Nested"), "dtype": {"enum": [*dtypes.BY_NAME, None]}},
+        "properties": {"values": ref("Nested"), "dtype": {"anyOf": [{"enum": [*dtypes.BY_NAME]}, {"type": "null"}]}},
         "required": ["values"],
         "additionalProperties": False,
     }
@@ -186,6 +231,8 @@ def document(app: FastAPI) -> dict[str, Any]:
             operation["security"] = [] if path in OPEN_PATHS else [{"Bearer": []}, {"Key": []}]
             if scope:
                 operation["x-scope"] = scope
+    examples.add(found)
+    generator_forms.rewrite(found)
     return found
 
 

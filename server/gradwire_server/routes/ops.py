@@ -22,7 +22,13 @@ from ..http.openapi import PROBLEMS
 router = APIRouter(prefix="/v1/ops", tags=["ops"], responses=PROBLEMS)
 
 
-@router.get("", response_model=OpList, responses={304: {"description": "The table with this ETag is current"}})
+@router.get(
+    "",
+    operation_id="listOps",
+    summary="List ops",
+    response_model=OpList,
+    responses={304: {"description": "The table with this ETag is current"}},
+)
 async def table(if_none_match: Annotated[str | None, Header()] = None) -> Response:
     """List all ops with signature, parameters, documentation and gradient."""
     body, tag = encoded()
