@@ -4,6 +4,7 @@
 ``format: int64``                   on integers that may exceed 32 bits; Go and Java would take 32 otherwise
 ``format: double``                  on numbers; Go and Java would take 32 bits otherwise
 no null in parameters               a query or header cannot be null, it is absent
+path parameters in its order         generated functions take them by position
 no titles of members                FastAPI's repeat the member's name; generators make names of types of them
 ``maxItems`` instead of             as ``prefixItems`` of fixed length; ``items: false`` is no schema to some
 ``items: false``
@@ -27,14 +28,21 @@ _JSON_TYPES: Final[dict[type, str]] = {str: "string", bool: "boolean", int: "int
 
 def rewrite(document: dict[str, Any]) -> None:
     """Rewrite the schemas of an OpenAPI document in place."""
-    for item in document["paths"].values():
+    for path, item in document["paths"].items():
         for operation in item.values():
+            if "parameters" in operation:
+                operation["parameters"].sort(key=lambda each: _place(path, each))
             for parameter in operation.get("parameters", ()):
                 parameter["schema"] = _without_null(parameter["schema"])
                 parameter["schema"].pop("title", None)
     _walk(document["paths"])
     for schema in document["components"]["schemas"].values():
         rewrite_schema(schema)
+
+
+def _place(path: str, parameter: dict[str, Any]) -> int:
+    """Where a parameter stands: those in the path in its order, then the others as they are."""
+    return path.index(f"{{{parameter['name']}}}") if parameter["in"] == "path" else len(path)
 
 
 def rewrite_schema(schema: dict[str, Any]) -> None:
