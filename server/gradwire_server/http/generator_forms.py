@@ -107,5 +107,6 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     options = schema.get("anyOf", ())
     kept = [option for option in options if option != {"type": "null"}]
     if len(kept) == 1 and len(kept) < len(options):
-        return kept[0] | {keyword: value for keyword, value in schema.items() if keyword != "anyOf"}
+        option: dict[str, Any] = kept[0]
+        return option | {keyword: value for keyword, value in schema.items() if keyword != "anyOf"}
     return schema

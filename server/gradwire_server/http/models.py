@@ -330,6 +330,7 @@ class OpView(BaseModel):
     signature: str
     doc: str
     params: list[ParamView]
+    schema_: dict[str, Any] = Field(alias="schema", description="JSON schema of its arguments by name.")
     results: int | None = Field(description="Number of results; null if it depends on the arguments.")
     differentiable: bool
     grad_fn: str | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from typing import Any, Final
@@ -10,9 +11,11 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from gradwire_protocol import dtypes
+from gradwire_protocol import dtypes, record_schemas
+from gradwire_protocol import ops as _ops  # noqa: F401  (fills the table)
 from gradwire_protocol.errors import BY_CODE
 from gradwire_protocol.frames import MAX_ID, Frame, Payload, Reply, Structure
+from gradwire_protocol.table import TABLE
 
 from ..auth.scopes import OPEN_PATHS, SCOPES
 from ..errors.problems import PROBLEM_JSON
@@ -188,6 +191,15 @@ def _frame_schemas() -> dict[str, Any]:
     return schemas
 
 
+def op_schemas() -> dict[str, Any]:
+    """A schema for the record of each op, with named arguments, and what they refer to."""
+    exposed = [TABLE[name] for name in sorted(TABLE) if not TABLE[name].internal]
+    return {
+        **record_schemas.DEFINITIONS,
+        **{record_schemas.component(op.name): record_schemas.record(op, ref) for op in exposed},
+    }
+
+
 def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document of an application."""
     found = get_openapi(
@@ -225,12 +237,14 @@ def document(app: FastAPI) -> dict[str, Any]:
         "Bearer": {"type": "http", "scheme": "bearer"},
         "Key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     }
+    schemas |= op_schemas()
     for path, operations in found["paths"].items():
         for method, operation in operations.items():
             scope = SCOPES.get((method.upper(), path))
             operation["security"] = [] if path in OPEN_PATHS else [{"Bearer": []}, {"Key": []}]
             if scope:
                 operation["x-scope"] = scope
+    found = copy.deepcopy(found)  # of what is shared with the next document
     examples.add(found)
     generator_forms.rewrite(found)
     return found
