@@ -11,33 +11,42 @@ from typing import Any, Final, Union, get_args, get_origin
 from . import dtypes
 from .choices import choices
 from .dtypes import DType
+from .natural_records import AS, MAX_NAME_CHARS, OP
 from .params import FLOAT, REAL
 from .table import Kind, Op, Param
 
 Schema = dict[str, Any]
 
-OP: Final = "op"
-AS: Final = "as"
 DEVICE: Final = r"^(cpu|cuda(:\d{1,3})?)$"
 
 _INT: Final[Schema] = {"type": "integer", "format": "int64"}
 _FLOAT: Final[Schema] = {"type": "number", "format": "double"}
 _NULL: Final[Schema] = {"type": "null"}
-_SPELLED: Final[Schema] = {"type": "string", "enum": ["NaN", "Infinity", "-Infinity"]}
+_SPELLED: Final[Schema] = {"type": "string", "pattern": r"^(NaN|-?Infinity|-?\d{1,20})$"}
 _COMPLEX: Final[Schema] = {"type": "array", "items": _FLOAT, "minItems": 2, "maxItems": 2}
 _INTS: Final[Schema] = {"type": "array", "items": _INT}
 
-TENSOR: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": 512}
+NAME: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS}
+_NAME_OR_NULL: Final[Schema] = {"anyOf": [NAME, _NULL]}
 DEFINITIONS: Final[dict[str, Schema]] = {
-    "TensorName": TENSOR | {"description": "The name of a tensor."},
-    "Real": {"description": "A real number.", "anyOf": [_FLOAT, _SPELLED]},
+    "TensorName": NAME | {"description": "The name of a tensor."},
+    "Nested": {
+        "description": "A number or nested lists of numbers. NaN and infinities are strings, as are integers beyond "
+        "2**53; complex numbers are pairs.",
+        # The items are nested, too. Some generators refuse a schema that refers to itself.
+        "anyOf": [_FLOAT, {"type": "boolean"}, {"type": "string"}, {"type": "array", "items": {}}],
+    },
+    "Real": {
+        "description": "A real number; NaN, infinities and integers beyond 2**53 are strings.",
+        "anyOf": [_FLOAT, _SPELLED],
+    },
     "Number": {
         "description": "A number, or a complex one as its real and imaginary part.",
         "anyOf": [_FLOAT, {"type": "boolean"}, _SPELLED, _COMPLEX],
     },
     "TensorOrNumber": {
         "description": "The name of a tensor, or a number, or a complex one as its real and imaginary part.",
-        "anyOf": [TENSOR, _FLOAT, {"type": "boolean"}, _COMPLEX],
+        "anyOf": [NAME, _FLOAT, {"type": "boolean"}, _COMPLEX],
     },
     "Dtype": {"description": "A dtype by name.", "type": "string", "enum": [*dtypes.BY_NAME]},
     "IntOrInts": {"description": "An integer or a list of integers.", "anyOf": [_INT, _INTS]},
@@ -55,7 +64,7 @@ def arguments(op: Op, ref: Callable[[str], Schema] = inlined) -> Schema:
     return {
         "type": "object",
         "properties": {param.name: _parameter(op, param, ref) for param in op.params},
-        "required": [param.name for param in op.params if param.required],
+        "required": [param.name for param in op.params if param.required and not _is_filled_in(op, param)],
         "additionalProperties": False,
     }
 
@@ -67,12 +76,25 @@ def record(op: Op, ref: Callable[[str], Schema] = inlined) -> Schema:
     schema["description"] = op.doc
     schema["properties"] = {OP: {"type": "string", "const": op.name}, **schema["properties"]}
     schema["required"] = [OP, *schema["required"]]
-    if op.results != 0:
-        names = [{"type": "array", "items": TENSOR}] if op.results != 1 else []
-        schema["properties"][AS] = {"description": "Name of the result, or names of the results."} | (
-            {"anyOf": [TENSOR, *names]} if names else TENSOR
-        )
+    if op.results == 1:
+        schema["properties"][AS] = NAME | {"description": "The name of the result."}
+    elif op.results != 0:
+        counted = {} if op.results is None else {"minItems": op.results, "maxItems": op.results}
+        schema["properties"][AS] = {"type": "array", "items": _NAME_OR_NULL, **counted} | {
+            "description": "The names of the results; null for one that is not wanted."
+        }
+        if op.results is None:
+            schema["required"].append(AS)
     return schema
+
+
+def _is_filled_in(op: Op, param: Param) -> bool:
+    """Whether a required parameter may be left out, because it follows from others: the dtype and size of literal
+    data, and optional tensors, which are null."""
+    kinds = {each.kind for each in op.params}
+    if Kind.PAYLOAD in kinds:
+        return param.name in ("dtype", "size")
+    return param.kind is Kind.OPTIONAL_TENSORS and Kind.TENSORS in kinds
 
 
 def component(name: str) -> str:
@@ -146,7 +168,7 @@ _TYPES: Final[dict[Kind, Callable[[Op, Param, Callable[[str], Schema]], Schema]]
     Kind.OPERAND: _operand,
     Kind.SCALAR: _number,
     Kind.POSITION: lambda op, param, ref: _INT,
-    Kind.PAYLOAD: lambda op, param, ref: {"description": "Nested lists of numbers."},
+    Kind.PAYLOAD: lambda op, param, ref: ref("Nested"),
 }
 
 

@@ -89,6 +89,7 @@ def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -
 
     app = FastAPI(title="gradwire", version=VERSION, lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.state.server = server
+    app.state.openapi_documents = {}
     for router in ROUTERS:
         app.include_router(router)
     problems.install(app)

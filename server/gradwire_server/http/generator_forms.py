@@ -8,6 +8,7 @@ path parameters in its order         generated functions take them by position
 no titles of members                FastAPI's repeat the member's name; generators make names of types of them
 ``maxItems`` instead of             as ``prefixItems`` of fixed length; ``items: false`` is no schema to some
 ``items: false``
+no ``default`` of a union            it is in the description; Go would assign a number to a struct
 ``type`` beside ``const``, ``enum`` a language without literal types needs it
 bounds as integers                  pydantic writes those of integers as floats
 =================================== ================================================================================
@@ -15,6 +16,7 @@ bounds as integers                  pydantic writes those of integers as floats
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -90,6 +92,12 @@ def _tuple(node: dict[str, Any]) -> None:
         node["minItems"] = node["maxItems"] = len(node["prefixItems"])
 
 
+def _default(node: dict[str, Any]) -> None:
+    if node.get("default") is not None and ("$ref" in node or "anyOf" in node):
+        told = f"Default: `{json.dumps(node.pop('default'))}`."
+        node["description"] = f"{node['description']} {told}" if "description" in node else told
+
+
 def _literal(node: dict[str, Any]) -> None:
     if "type" in node:
         return
@@ -100,7 +108,7 @@ def _literal(node: dict[str, Any]) -> None:
             node["type"] = kinds[0]
 
 
-_CHANGES: Final[tuple[Callable[[dict[str, Any]], None], ...]] = (_number, _tuple, _literal)
+_CHANGES: Final[tuple[Callable[[dict[str, Any]], None], ...]] = (_number, _tuple, _default, _literal)
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import copy
-import inspect
-import re
 from typing import Any, Final
 
-import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from gradwire_protocol import dtypes, record_schemas
-from gradwire_protocol import ops as _ops  # noqa: F401  (fills the table)
+from gradwire_protocol import dtypes
 from gradwire_protocol.errors import BY_CODE
-from gradwire_protocol.frames import MAX_ID, Frame, Payload, Reply, Structure
-from gradwire_protocol.table import TABLE
 
 from ..auth.scopes import OPEN_PATHS, SCOPES
 from ..errors.problems import PROBLEM_JSON
 from ..settings.version import VERSION
 from . import examples, generator_forms
+from .frame_schemas import REF, frame_schemas, op_schemas, ref
 from .models import TensorView
 from .tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
 
-_REF: Final = "#/components/schemas/"
 _BYTES: Final = {"type": "string", "format": "binary"}
-
-
-def ref(name: str) -> dict[str, str]:
-    """A reference to a schema of the document."""
-    return {"$ref": _REF + name}
 
 
 def _problem(text: str) -> dict[str, Any]:
@@ -113,95 +102,9 @@ _PROBLEM_DOCUMENT: Final[dict[str, Any]] = {
     "additionalProperties": False,
 }
 
-_NESTED: Final[dict[str, Any]] = {
-    "title": "Nested",
-    "description": "A number or nested lists of numbers. NaN and infinities are strings, complex numbers are pairs.",
-    "anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "string"}, {"type": "array", "items": {}}],
-}
-"""The items are nested, too. Some generators refuse a schema that refers to itself."""
 
-_ARGUMENT: Final[dict[str, Any]] = {
-    "title": "Argument",
-    "description": "An argument of an op record: a reference, the kind of a number, a literal, a list, or null.",
-    "anyOf": [
-        {"type": "integer"}, {"type": "number"}, {"type": "boolean"}, {"type": "string"}, {"type": "null"},
-        {"type": "array", "items": {}},
-    ],
-}  # fmt: skip
-
-_RECORD_ITEMS: Final = (
-    {"type": "string", "description": "Name of the op."},
-    {"type": "array", "description": "Its arguments by position; trailing defaults may be omitted.",
-     "items": ref("Argument")},
-    {"type": "integer", "minimum": 0, "description": "The number of results, if the op leaves it open."},
-)  # fmt: skip
-_RECORD: Final[dict[str, Any]] = {
-    "title": "OpRecord",
-    "description": "One op: its name, its arguments, and the number of results if the op leaves it open.",
-    "anyOf": [
-        {"type": "array", "prefixItems": [*_RECORD_ITEMS[:length]], "minItems": length, "maxItems": length}
-        for length in (2, 3)
-    ],
-}
-"""Two tuples of a fixed length, because generators ignore ``minItems`` below the length."""
-
-
-def _json_frame() -> type:
-    """The frame as JSON, with its structure as an object instead of encoded bytes."""
-    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [("structure", Structure)]
-    for field in msgspec.structs.fields(Frame):
-        if field.name in ("structure", "buffers"):
-            continue
-        made = field.default_factory is not msgspec.NODEFAULT
-        default = msgspec.field(default_factory=field.default_factory) if made else field.default
-        fields.append((field.name, field.type, default))
-    return msgspec.defstruct("Frame", fields, namespace={"__doc__": Frame.__doc__})
-
-
-_ROLE: Final = re.compile(r":\w+:`([^`]*)`")
-_ATTRIBUTE: Final = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
-
-
-def _describe(schema: dict[str, Any]) -> None:
-    """Move what a struct's docstring says about its attributes to the properties."""
-    text = _ROLE.sub(r"`\1`", inspect.cleandoc(schema["description"]))
-    summary, _, attributes = text.partition("\n\nAttributes:\n")
-    schema["description"] = summary
-    for names, about in _ATTRIBUTE.findall(attributes):
-        for name in names.split(", "):
-            if name in schema["properties"]:  # a JSON frame has no buffers
-                sentence = " ".join(about.split())
-                schema["properties"][name]["description"] = sentence[0].upper() + sentence[1:]
-
-
-def _frame_schemas() -> dict[str, Any]:
-    """The JSON schemas of the protocol's structs."""
-    _, found = msgspec.json.schema_components([_json_frame(), Reply, Structure, Payload], ref_template=_REF + "{name}")
-    schemas: dict[str, Any] = dict(found)
-    for schema in schemas.values():
-        _describe(schema)
-    frame = schemas["Frame"]["properties"]
-    frame["type"] = {"const": "frame", "default": "frame"}
-    schemas["Reply"]["properties"]["type"] = {"const": "reply"}
-    for name in ("seq", "first"):
-        frame[name] |= {"minimum": 0, "maximum": MAX_ID}
-    frame["scalars"]["items"] = ref("Nested")
-    schemas["Payload"]["properties"]["values"] = schemas["Value"]["properties"]["values"] = ref("Nested")
-    schemas["Structure"]["properties"]["ops"]["items"] = ref("OpRecord")
-    return schemas
-
-
-def op_schemas() -> dict[str, Any]:
-    """A schema for the record of each op, with named arguments, and what they refer to."""
-    exposed = [TABLE[name] for name in sorted(TABLE) if not TABLE[name].internal]
-    return {
-        **record_schemas.DEFINITIONS,
-        **{record_schemas.component(op.name): record_schemas.record(op, ref) for op in exposed},
-    }
-
-
-def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document of an application."""
+def document(app: FastAPI, typed_ops: bool = True) -> dict[str, Any]:
+    """The OpenAPI document of an application, with a schema for each op or a shorter one with one for all."""
     found = get_openapi(
         title="gradwire",
         version=VERSION,
@@ -218,11 +121,8 @@ def document(app: FastAPI) -> dict[str, Any]:
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     schemas["ProblemDocument"] = _PROBLEM_DOCUMENT
-    schemas["Nested"] = _NESTED
-    schemas |= _frame_schemas()
-    schemas["Argument"] = _ARGUMENT
-    schemas["OpRecord"] = _RECORD
-    schemas["TensorView"] = TensorView.model_json_schema(ref_template=_REF + "{model}")
+    schemas |= frame_schemas()
+    schemas["TensorView"] = TensorView.model_json_schema(ref_template=REF + "{model}")
     for view in ("ValueView", "TensorView"):
         schemas[view]["properties"]["values"] = ref("Nested")
     schemas["ParamView"]["properties"]["default"] = ref("Argument")
@@ -237,7 +137,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         "Bearer": {"type": "http", "scheme": "bearer"},
         "Key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     }
-    schemas |= op_schemas()
+    schemas |= op_schemas(typed_ops)
     for path, operations in found["paths"].items():
         for method, operation in operations.items():
             scope = SCOPES.get((method.upper(), path))

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 import msgspec
 from fastapi import APIRouter, FastAPI, Request, Response
 
 from ..http import static_files
+from ..http.openapi import document
 from ..http.static_files import Document
 
 router = APIRouter(include_in_schema=False)
 
-_DOCUMENT: Final = "openapi_document"
 
-
-def _encoded(app: FastAPI) -> Document:
-    return Document(msgspec.json.encode(app.openapi()), "application/json")
+def _encoded(app: FastAPI, typed_ops: bool) -> Document:
+    found = app.openapi() if typed_ops else document(app, typed_ops=False)
+    return Document(msgspec.json.encode(found), "application/json")
 
 
 @router.get("/openapi.json")
-async def openapi(request: Request) -> Response:
-    """The OpenAPI document."""
-    state = request.app.state
-    if not hasattr(state, _DOCUMENT):
+async def openapi(request: Request, ops: bool = True) -> Response:
+    """The OpenAPI document: with a schema for each op, or for ``ops=false`` with one for all, a fifth of the size."""
+    known: dict[bool, Document] = request.app.state.openapi_documents
+    if ops not in known:
         # In a thread, because it takes a second to describe hundreds of ops.
-        setattr(state, _DOCUMENT, await asyncio.to_thread(_encoded, request.app))
-    document: Document = getattr(state, _DOCUMENT)
-    return document.response(request)
+        known[ops] = await asyncio.to_thread(_encoded, request.app, ops)
+    return known[ops].response(request)
 
 
 @router.get("/docs")

@@ -9,14 +9,22 @@ import (
 	"gradwire.example/loop/generated"
 )
 
+type arguments = map[string]any
+
 func check(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-func record(op string, args ...any) generated.OpRecord {
-	return generated.OpRecord{ArrayOfAny: &[]any{op, args}}
+// record has its arguments by name; its result gets the name as.
+func record(op string, args arguments, as ...string) generated.OpRecord {
+	named := generated.NewNamedRecord(op)
+	named.AdditionalProperties = args
+	if len(as) > 0 {
+		named.As = &generated.NamedRecordAs{String: &as[0]}
+	}
+	return generated.OpRecord{NamedRecord: named}
 }
 
 func main() {
@@ -33,39 +41,45 @@ func main() {
 	configuration.Servers = generated.ServerConfigurations{{URL: os.Args[1]}}
 	client := generated.NewAPIClient(configuration)
 	ctx := context.WithValue(context.Background(), generated.ContextAccessToken, os.Args[2])
-
 	session, _, err := client.SessionsAPI.CreateSession(ctx).SessionRequest(*generated.NewSessionRequest()).Execute()
 	check(err)
-	for i, values := range append([]any{data.X, data.Target}, data.Weights...) {
-		list := values.([]any)
-		body := generated.NewTensorBody(generated.Nested{ArrayOfAny: &list})
-		put := client.TensorsAPI.PutTensor(ctx, session.Id, int64(i+1)).TensorBody(*body).RequiresGrad(i > 1)
-		_, _, err := put.Execute()
-		check(err)
-	}
-
-	x, target, weights := -1, -2, []int{-3, -4, -5, -6}
-	structure := generated.NewStructure([]generated.OpRecord{
-		record("linear", x, -3, -4),
-		record("relu", 0),
-		record("linear", 1, -5, -6),
-		record("cross_entropy", 2, target),
-		record("backward", []int{3}, []any{nil}),
-		record("sgd_step", weights, make([]any, 4), "float"),
-		record("zero_grad", weights),
-	})
-	structure.Reads, structure.Drops = []int64{3}, []int64{0, 1, 2, 3}
-	step := generated.NewFrame(*structure)
-	step.Scalars = []generated.Nested{{Float64: &data.Lr}}
-	step.External = []int64{1, 2, 3, 4, 5, 6}
-	losses := []float64{}
-	for i := 0; i < data.Steps; i++ {
-		reply, _, err := client.FramesAPI.SubmitFrame(ctx, session.Id).Frame(*step).Execute()
+	submit := func(frame *generated.Frame) *generated.Reply {
+		reply, _, err := client.FramesAPI.SubmitFrame(ctx, session.Id).Frame(*frame).Execute()
 		check(err)
 		if len(reply.Errors) > 0 {
 			panic(reply.Errors[0].Detail)
 		}
-		losses = append(losses, *reply.Values[0].Values.Float64)
+		return reply
+	}
+
+	start := generated.NewFrame()
+	weights := []string{"w1", "b1", "w2", "b2"}
+	start.Ops = []generated.OpRecord{
+		record("upload", arguments{"data": data.X, "dtype": "float32"}, "x"),
+		record("upload", arguments{"data": data.Target, "dtype": "int64"}, "target"),
+	}
+	for i, name := range weights {
+		start.Ops = append(start.Ops,
+			record("upload", arguments{"data": data.Weights[i], "dtype": "float32"}, name),
+			record("requires_grad_", arguments{"self": name}))
+	}
+	submit(start)
+
+	step := generated.NewFrame()
+	step.Ops = []generated.OpRecord{
+		record("linear", arguments{"self": "x", "weight": "w1", "bias": "b1"}, "h"),
+		record("relu", arguments{"self": "h"}, "a"),
+		record("linear", arguments{"self": "a", "weight": "w2", "bias": "b2"}, "scores"),
+		record("cross_entropy", arguments{"self": "scores", "target": "target"}, "loss"),
+		record("backward", arguments{"tensors": []string{"loss"}}),
+		record("sgd_step", arguments{"params": weights, "lr": data.Lr}),
+		record("zero_grad", arguments{"params": weights}),
+	}
+	loss := "loss"
+	step.Reads = []generated.Reference{{String: &loss}}
+	losses := []float64{}
+	for i := 0; i < data.Steps; i++ {
+		losses = append(losses, *submit(step).Values[0].Values.Float64)
 	}
 	_, err = client.SessionsAPI.DeleteSession(ctx, session.Id).Execute()
 	check(err)
