@@ -43,9 +43,7 @@ submit(
 )
 weights = ["w1", "b1", "w2", "b2"]
 for name, values in zip(weights, data["weights"], strict=True):
-    submit(
-        OpUpload("upload", values, dtype=Dtype.FLOAT32, as_=name), OpRequiresGradInPlace("requires_grad_", name)
-    )
+    submit(OpUpload("upload", values, dtype=Dtype.FLOAT32, as_=name), OpRequiresGradInPlace("requires_grad_", name))
 
 losses = []
 for _ in range(data["steps"]):
