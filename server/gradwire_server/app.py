@@ -87,8 +87,9 @@ def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -
             if tracing is not None:
                 await asyncio.to_thread(tracing.close)
 
-    app = FastAPI(title="gradwire", version=VERSION, lifespan=lifespan, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(title="gradwire", version=VERSION, lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.state.server = server
+    app.state.openapi_documents = {}
     for router in ROUTERS:
         app.include_router(router)
     problems.install(app)

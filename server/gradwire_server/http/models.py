@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from gradwire_protocol.frames import MAX_ID
+from gradwire_protocol.frames import ID_BITS, MAX_ID
 from gradwire_protocol.suggestions import did_you_mean
 
 from ..settings.session_spec import Durability
@@ -122,7 +122,7 @@ class CancelledView(BaseModel):
 class ClientView(BaseModel):
     """A client of a session."""
 
-    client: int = Field(description="The client's number, for ``client`` in frames.")
+    client: int = Field(ge=0, le=MAX_ID >> ID_BITS, description="The client's number, for ``client`` in frames.")
     expected: int = Field(description="The number (``seq``) of its next frame.")
     first_id: int = Field(description="The first id of the client's range of ids.")
 
@@ -212,17 +212,41 @@ class GradReply(BaseModel):
     ids: list[int] | None
 
 
+class GraphNode(BaseModel):
+    """A node of the autograd graph."""
+
+    id: int
+    name: str
+    shapes: list[list[int]] = Field(description="Shapes of its results.")
+    dtypes: list[str] = Field(description="Dtypes of its results.")
+    saved_bytes: int = Field(description="Memory that it saves for backward; shared memory counts for each node.")
+    freed: bool = Field(description="By an earlier backward, or to be recomputed.")
+    custom: bool = Field(description="Its derivative is a program's own.")
+    position: int = Field(description="Number of the record that created it.")
+    tensors: list[int] = Field(description="Ids of its results, or of the leaf itself.")
+
+
+class GraphEdge(BaseModel):
+    """An edge from a node to the node that gets its gradient."""
+
+    from_: int = Field(alias="from", description="Id of the node.")
+    to: int = Field(description="Id of the node that gets the gradient.")
+    slot: int = Field(description="The output of that node.")
+
+
+class GraphRoot(BaseModel):
+    """A tensor and the node that it is a result of."""
+
+    tensor: int
+    node: int
+
+
 class GraphView(BaseModel):
     """The live autograd graph."""
 
-    model_config = ConfigDict(extra="allow")
-
-    nodes: list[dict[str, Any]] = Field(
-        description="Nodes with id, name, shapes and dtypes of the results, saved_bytes (saved for backward), freed "
-        "(by an earlier backward, or to be recomputed), position (of the record that created it) and the ids of the "
-        "result tensors."
-    )
-    edges: list[dict[str, Any]] = Field(description="Edges from a node to the node and slot that get its gradient.")
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+    roots: list[GraphRoot] = Field(description="The tensors that the walk began at.")
     saved_bytes: int = Field(description="Memory that all nodes save for backward; shared memory counts once.")
 
 
@@ -317,6 +341,7 @@ class OpView(BaseModel):
     signature: str
     doc: str
     params: list[ParamView]
+    schema_: dict[str, Any] = Field(alias="schema", description="JSON schema of its arguments by name.")
     results: int | None = Field(description="Number of results; null if it depends on the arguments.")
     differentiable: bool
     grad_fn: str | None

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Final
 
-import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import BY_CODE
-from gradwire_protocol.frames import MAX_ID, Frame, Payload, Reply, Structure
 
 from ..auth.scopes import OPEN_PATHS, SCOPES
 from ..errors.problems import PROBLEM_JSON
 from ..settings.version import VERSION
+from . import examples, generator_forms
+from .frame_schemas import REF, frame_schemas, op_schemas, ref
 from .models import TensorView
 from .tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
 
-_REF: Final = "#/components/schemas/"
 _BYTES: Final = {"type": "string", "format": "binary"}
-
-
-def ref(name: str) -> dict[str, str]:
-    """A reference to a schema of the document."""
-    return {"$ref": _REF + name}
 
 
 def _problem(text: str) -> dict[str, Any]:
@@ -97,59 +92,19 @@ _PROBLEM_DOCUMENT: Final[dict[str, Any]] = {
         "op": {"type": "string", "description": "The failed op."},
         "seq": {"type": "integer", "description": "The number of its frame."},
         "index": {"type": "integer", "description": "The position of the op in the frame."},
-        "extra": {"type": "object", "description": "Further details, such as the setting of a limit."},
+        "extra": {
+            "type": "object",
+            "description": "Further details, such as the setting of a limit.",
+            "additionalProperties": True,
+        },
     },
     "required": ["type", "title", "status", "detail", "instance", "code", "request_id", "retryable", "extra"],
     "additionalProperties": False,
 }
 
-_NESTED: Final[dict[str, Any]] = {
-    "title": "Nested",
-    "description": "A number or nested lists of numbers. NaN and infinities are strings, complex numbers are pairs.",
-    "anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "string"}, {"type": "array", "items": ref("Nested")}],
-}
 
-
-def _json_frame() -> type:
-    """The frame as JSON, with its structure as an object instead of encoded bytes."""
-    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [("structure", Structure)]
-    for field in msgspec.structs.fields(Frame):
-        if field.name in ("structure", "buffers"):
-            continue
-        made = field.default_factory is not msgspec.NODEFAULT
-        default = msgspec.field(default_factory=field.default_factory) if made else field.default
-        fields.append((field.name, field.type, default))
-    return msgspec.defstruct("Frame", fields, namespace={"__doc__": Frame.__doc__})
-
-
-def _frame_schemas() -> dict[str, Any]:
-    """The JSON schemas of the protocol's structs."""
-    _, found = msgspec.json.schema_components([_json_frame(), Reply, Structure, Payload], ref_template=_REF + "{name}")
-    schemas: dict[str, Any] = dict(found)
-    for schema in schemas.values():
-        # The docstring's list of attributes documents what JSON schema cannot express.
-        schema["description"] = "\n".join(line.strip() for line in schema["description"].splitlines())
-    frame = schemas["Frame"]["properties"]
-    frame["type"] = {"const": "frame", "default": "frame"}
-    schemas["Reply"]["properties"]["type"] = {"const": "reply"}
-    ident = {"type": "integer", "minimum": 0, "maximum": MAX_ID}
-    for name in ("seq", "client", "first"):
-        frame[name] |= ident
-    schemas["Structure"]["properties"]["ops"]["items"] = {
-        "type": "array",
-        "prefixItems": [
-            {"type": "string", "description": "Name of the op"},
-            {"type": "array", "description": "Arguments, see docs/protocol.md", "items": {}},
-            {"type": "integer", "minimum": 0, "description": "Number of results, if the op does not fix it"},
-        ],
-        "minItems": 2,
-        "maxItems": 3,
-    }
-    return schemas
-
-
-def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document of an application."""
+def document(app: FastAPI, typed_ops: bool = True) -> dict[str, Any]:
+    """The OpenAPI document of an application, with a schema for each op or a shorter one with one for all."""
     found = get_openapi(
         title="gradwire",
         version=VERSION,
@@ -166,13 +121,15 @@ def document(app: FastAPI) -> dict[str, Any]:
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     schemas["ProblemDocument"] = _PROBLEM_DOCUMENT
-    schemas["Nested"] = _NESTED
-    schemas |= _frame_schemas()
-    schemas["TensorView"] = TensorView.model_json_schema(ref_template=_REF + "{model}")
+    schemas |= frame_schemas()
+    schemas["TensorView"] = TensorView.model_json_schema(ref_template=REF + "{model}")
+    for view in ("ValueView", "TensorView"):
+        schemas[view]["properties"]["values"] = ref("Nested")
+    schemas["ParamView"]["properties"]["default"] = ref("Argument")
     schemas["TensorBody"] = {
         "title": "TensorBody",
         "type": "object",
-        "properties": {"values": ref("Nested"), "dtype": {"enum": [*dtypes.BY_NAME, None]}},
+        "properties": {"values": ref("Nested"), "dtype": {"anyOf": [{"enum": [*dtypes.BY_NAME]}, {"type": "null"}]}},
         "required": ["values"],
         "additionalProperties": False,
     }
@@ -180,12 +137,16 @@ def document(app: FastAPI) -> dict[str, Any]:
         "Bearer": {"type": "http", "scheme": "bearer"},
         "Key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     }
+    schemas |= op_schemas(typed_ops)
     for path, operations in found["paths"].items():
         for method, operation in operations.items():
             scope = SCOPES.get((method.upper(), path))
             operation["security"] = [] if path in OPEN_PATHS else [{"Bearer": []}, {"Key": []}]
             if scope:
                 operation["x-scope"] = scope
+    found = copy.deepcopy(found)  # of what is shared with the next document
+    examples.add(found)
+    generator_forms.rewrite(found)
     return found
 
 

@@ -20,7 +20,13 @@ from .bodies import ChunkedBody, read_body
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=PROBLEMS)
 
 
-@router.get("/{session_id}/export", response_class=Response, responses=EXPORT_RESPONSE)
+@router.get(
+    "/{session_id}/export",
+    operation_id="exportSession",
+    summary="Export a session",
+    response_class=Response,
+    responses=EXPORT_RESPONSE,
+)
 async def export(server: TheServer, session: TheSession) -> Response:
     """Export a session's tensors, their names and the state of its random number generator as a safetensors file.
 
@@ -33,7 +39,14 @@ async def export(server: TheServer, session: TheSession) -> Response:
     return ChunkedBody([file], SAFETENSORS, {"Content-Disposition": name})
 
 
-@router.post("/import", status_code=201, response_model=SessionView, openapi_extra=IMPORT_REQUEST)
+@router.post(
+    "/import",
+    operation_id="importSession",
+    summary="Import a session",
+    status_code=201,
+    response_model=SessionView,
+    openapi_extra=IMPORT_REQUEST,
+)
 async def import_(
     server: TheServer,
     request: Request,
@@ -41,7 +54,7 @@ async def import_(
     device: Annotated[Device, Query(description="Default device of the new session.")] = None,
     ttl_s: Annotated[Seconds, Query(description="Idle seconds after which it expires.")] = None,
     durability: Annotated[Durability | None, Query(description="Durability of the new session.")] = None,
-    content_type: Annotated[str, Header()] = SAFETENSORS,
+    content_type: Annotated[str, Header(include_in_schema=False)] = SAFETENSORS,
 ) -> dict[str, Any]:
     """Create a session from an exported file. Tensors keep their ids and names."""
     kind = content_type.partition(";")[0].strip().lower()

@@ -30,9 +30,19 @@ JSON: Final = "application/json"
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["frames"], responses=PROBLEMS)
 
 
-@router.post("/frames", response_class=Response, responses=FRAME_RESPONSE, openapi_extra=FRAME_REQUEST)
+@router.post(
+    "/frames",
+    operation_id="submitFrame",
+    summary="Submit a frame",
+    response_class=Response,
+    responses=FRAME_RESPONSE,
+    openapi_extra=FRAME_REQUEST,
+)
 async def post(
-    server: TheServer, session: TheSession, request: Request, content_type: Annotated[str, Header()] = JSON
+    server: TheServer,
+    session: TheSession,
+    request: Request,
+    content_type: Annotated[str, Header(include_in_schema=False)] = JSON,
 ) -> Response:
     """Apply a frame: op records in order, ids to release, values to read.
 
@@ -65,7 +75,9 @@ async def post(
     return response
 
 
-@router.delete("/frames", status_code=202, response_model=CancelledView)
+@router.delete(
+    "/frames", operation_id="cancelFrames", summary="Cancel all frames", status_code=202, response_model=CancelledView
+)
 async def cancel_all(
     session: TheSession, client: Annotated[int | None, Query(ge=0, le=MAX_ID >> ID_BITS)] = None
 ) -> dict[str, int]:
@@ -77,7 +89,9 @@ async def cancel_all(
     return {"frames": await session.cancel(client)}
 
 
-@router.delete("/frames/{seq}", status_code=202, response_model=CancelledView)
+@router.delete(
+    "/frames/{seq}", operation_id="cancelFrame", summary="Cancel a frame", status_code=202, response_model=CancelledView
+)
 async def cancel(
     session: TheSession,
     seq: Annotated[int, Path(ge=1, le=MAX_ID, description="Number of the frame")],
@@ -90,7 +104,9 @@ async def cancel(
     return {"frames": found}
 
 
-@router.post("/clients", status_code=201, response_model=ClientView)
+@router.post(
+    "/clients", operation_id="registerClient", summary="Register a client", status_code=201, response_model=ClientView
+)
 async def register(session: TheSession) -> dict[str, int]:
     """Register a client with its own sequence of frame numbers and its own range of ids.
 

@@ -16,7 +16,7 @@ from .submit import submit, succeed
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["gradients"], responses=PROBLEMS)
 
 
-@router.post("/backward", response_model=BackwardReply)
+@router.post("/backward", operation_id="backward", summary="Run backward", response_model=BackwardReply)
 async def backward(server: TheServer, session: TheSession, body: BackwardRequest) -> Response:
     """Run backward: accumulate gradients into the ``grad`` of leaves."""
     retain = body.create_graph if body.retain_graph is None else body.retain_graph
@@ -27,7 +27,7 @@ async def backward(server: TheServer, session: TheSession, body: BackwardRequest
     return as_json({"grads": [_view(value) for value in reply.values]})
 
 
-@router.post("/grad", response_model=GradReply)
+@router.post("/grad", operation_id="grad", summary="Compute gradients", response_model=GradReply)
 async def grad(server: TheServer, session: TheSession, body: GradRequest) -> Response:
     """Compute gradients of outputs with respect to inputs, without changing any ``grad``."""
     retain = body.create_graph if body.retain_graph is None else body.retain_graph

@@ -19,7 +19,13 @@ DOT: Final = "text/vnd.graphviz"
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["graph"], responses=PROBLEMS)
 
 
-@router.get("/graph", response_model=GraphView, responses={200: {"content": {DOT: {"schema": {"type": "string"}}}}})
+@router.get(
+    "/graph",
+    operation_id="getGraph",
+    summary="Get the autograd graph",
+    response_model=GraphView,
+    responses={200: {"content": {DOT: {"schema": {"type": "string"}}}}},
+)
 async def get(
     server: TheServer,
     session: TheSession,
@@ -28,7 +34,7 @@ async def get(
         Query(max_length=1000, description="Only the graph of these tensors."),
     ] = None,
     format: Annotated[Literal["json", "dot"] | None, Query(description="Overrides the Accept header.")] = None,
-    accept: Annotated[str | None, Header()] = None,
+    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Response:
     """Get the nodes and edges of the graph that backward would traverse."""
     form = {"json": JSON, "dot": DOT}[format] if format is not None else negotiate(accept, (JSON, DOT))

@@ -21,13 +21,15 @@ from ..websocket.handshake import CAPABILITIES
 router = APIRouter(tags=["server"], responses=PROBLEMS)
 
 
-@router.get("/livez", response_model=Health)
+@router.get("/livez", operation_id="checkLiveness", summary="Check that the server responds", response_model=Health)
 async def livez() -> dict[str, str]:
     """Liveness check: the process responds. Requires no key."""
     return {"status": "alive"}
 
 
-@router.get("/readyz", response_model=Health)
+@router.get(
+    "/readyz", operation_id="checkReadiness", summary="Check that the server takes requests", response_model=Health
+)
 async def readyz(server: TheServer) -> dict[str, str]:
     """Readiness check: 503 while the server is stopping. Requires no key."""
     if server.registry.draining:
@@ -35,7 +37,9 @@ async def readyz(server: TheServer) -> dict[str, str]:
     return {"status": "ready"}
 
 
-@router.get("/v1/version", response_model=VersionView)
+@router.get(
+    "/v1/version", operation_id="getVersion", summary="Get version and capabilities", response_model=VersionView
+)
 async def version(server: TheServer) -> dict[str, Any]:
     """Get the server's version, protocol version, capabilities and devices."""
     return {
@@ -47,13 +51,19 @@ async def version(server: TheServer) -> dict[str, Any]:
     }
 
 
-@router.get("/v1/devices", response_model=DeviceList)
+@router.get("/v1/devices", operation_id="listDevices", summary="List devices", response_model=DeviceList)
 async def devices() -> dict[str, Any]:
     """List the server's devices and their free memory."""
     return {"devices": await asyncio.to_thread(describe_devices)}
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {Metrics.content_type: {}}}})
+@router.get(
+    "/metrics",
+    operation_id="getMetrics",
+    summary="Get metrics",
+    response_class=Response,
+    responses={200: {"content": {Metrics.content_type: {}}}},
+)
 async def metrics(server: TheServer) -> Response:
     """Get the metrics in Prometheus' text format."""
     await server.registry.refresh()

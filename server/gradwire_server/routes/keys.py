@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=PROBLEMS)
 KeyId = Annotated[str, Path(description="Id of a key", examples=["k_5f0a1b2c3d4e"])]
 
 
-@router.post("", status_code=201, response_model=KeyMade)
+@router.post("", operation_id="createKey", summary="Create a key", status_code=201, response_model=KeyMade)
 async def create(server: TheServer, body: KeyRequest) -> dict[str, Any]:
     """Create a key. Only this response contains the secret; the server keeps a hash.
 
@@ -31,19 +31,19 @@ async def create(server: TheServer, body: KeyRequest) -> dict[str, Any]:
     return view(key) | {"key": text}
 
 
-@router.get("", response_model=KeyList)
+@router.get("", operation_id="listKeys", summary="List keys", response_model=KeyList)
 async def list_(server: TheServer) -> dict[str, Any]:
     """List all keys without their secrets, oldest first, including revoked and expired keys."""
     return {"keys": [view(key) for key in server.access.keys.all()]}
 
 
-@router.get("/{key_id}", response_model=KeyView)
+@router.get("/{key_id}", operation_id="getKey", summary="Get a key", response_model=KeyView)
 async def get(server: TheServer, key_id: KeyId) -> dict[str, Any]:
     """Get a key without its secret."""
     return view(server.access.keys.get(key_id))
 
 
-@router.delete("/{key_id}", status_code=204)
+@router.delete("/{key_id}", operation_id="revokeKey", summary="Revoke a key", status_code=204)
 async def revoke(server: TheServer, key_id: KeyId) -> None:
     """Revoke a key and close its streams with 4401. The tenant keeps its sessions."""
     key = server.access.keys.revoke(key_id)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from enum import Enum
 from functools import cache
 from typing import Annotated, Any
 
@@ -12,7 +10,7 @@ import msgspec
 from fastapi import APIRouter, Header, Response
 
 from gradwire_protocol import ops as _ops  # noqa: F401  (fills the table)
-from gradwire_protocol.dtypes import DType
+from gradwire_protocol import record_schemas
 from gradwire_protocol.frames import PROTOCOL_VERSION
 from gradwire_protocol.table import TABLE, Op
 
@@ -22,7 +20,13 @@ from ..http.openapi import PROBLEMS
 router = APIRouter(prefix="/v1/ops", tags=["ops"], responses=PROBLEMS)
 
 
-@router.get("", response_model=OpList, responses={304: {"description": "The table with this ETag is current"}})
+@router.get(
+    "",
+    operation_id="listOps",
+    summary="List ops",
+    response_model=OpList,
+    responses={304: {"description": "The table with this ETag is current"}},
+)
 async def table(if_none_match: Annotated[str | None, Header()] = None) -> Response:
     """List all ops with signature, parameters, documentation and gradient."""
     body, tag = encoded()
@@ -49,7 +53,7 @@ def describe(op: Op) -> dict[str, Any]:
             "type": param.describe().partition(": ")[2].partition(" = ")[0],
             "kind": param.kind.value,
             "required": param.required,
-            "default": _plain(param.default),
+            "default": record_schemas.plain(param.default),
             "differentiable": param.name in op.differentiable,
         }
         for param in op.params
@@ -60,6 +64,7 @@ def describe(op: Op) -> dict[str, Any]:
         "signature": op.signature,
         "doc": op.doc,
         "params": params,
+        "schema": record_schemas.arguments(op),
         "results": op.results,
         "differentiable": op.grad_fn is not None,
         "grad_fn": op.grad_fn,
@@ -69,18 +74,3 @@ def describe(op: Op) -> dict[str, Any]:
         "dynamic": op.dynamic,
         "control": op.control,
     }
-
-
-def _plain(default: Any) -> Any:
-    """A default value as JSON; special numbers take the same form as in tensor values."""
-    if isinstance(default, DType):
-        return default.name
-    if isinstance(default, Enum):
-        return _plain(default.value)
-    if isinstance(default, float) and not math.isfinite(default):
-        return "NaN" if math.isnan(default) else "Infinity" if default > 0 else "-Infinity"
-    if isinstance(default, complex):
-        return [default.real, default.imag]
-    if isinstance(default, tuple | list):
-        return [_plain(each) for each in default]
-    return default

@@ -14,7 +14,7 @@ from ..http.state import TheServer, TheSession, TheTenant
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=PROBLEMS)
 
 
-@router.post("", status_code=201, response_model=SessionView)
+@router.post("", operation_id="createSession", summary="Create a session", status_code=201, response_model=SessionView)
 async def create(
     server: TheServer,
     request: Request,
@@ -52,32 +52,44 @@ async def create(
     return session.summary()
 
 
-@router.get("", response_model=SessionList)
+@router.get("", operation_id="listSessions", summary="List sessions", response_model=SessionList)
 async def list_(server: TheServer, tenant: TheTenant) -> dict[str, Any]:
     """List the tenant's sessions, oldest first."""
     return {"sessions": [session.summary() for session in server.registry.of(tenant)]}
 
 
-@router.get("/{session_id}", response_model=SessionDetail)
+@router.get("/{session_id}", operation_id="getSession", summary="Get a session", response_model=SessionDetail)
 async def get(session: TheSession) -> dict[str, Any]:
     """Get a session with counts and sizes of its contents."""
     contents = await session.host.describe()  # first, because it loads a dormant session
     return session.summary() | {"contents": contents}
 
 
-@router.get("/{session_id}/memory", response_model=MemoryView, response_model_exclude_unset=True)
+@router.get(
+    "/{session_id}/memory",
+    operation_id="getMemory",
+    summary="Get the memory of a session",
+    response_model=MemoryView,
+    response_model_exclude_unset=True,
+)
 async def memory(session: TheSession) -> dict[str, Any]:
     """Get the memory of the session in bytes."""
     return await session.host.memory()
 
 
-@router.delete("/{session_id}/memory/peak", response_model=MemoryView, response_model_exclude_unset=True)
+@router.delete(
+    "/{session_id}/memory/peak",
+    operation_id="resetPeakMemory",
+    summary="Reset the peak memory of a session",
+    response_model=MemoryView,
+    response_model_exclude_unset=True,
+)
 async def reset_peak(session: TheSession) -> dict[str, Any]:
     """Reset the peak memory to the current memory. Returns the memory before the reset."""
     return await session.host.memory(reset_peak=True)
 
 
-@router.delete("/{session_id}", status_code=204)
+@router.delete("/{session_id}", operation_id="deleteSession", summary="Delete a session", status_code=204)
 async def delete(server: TheServer, session: TheSession) -> None:
     """Delete a session and its tensors. Its streams close with 4404."""
     await server.registry.delete(session)

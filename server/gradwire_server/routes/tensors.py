@@ -36,7 +36,7 @@ PAGE: Final = 1000
 router = APIRouter(prefix="/v1/sessions/{session_id}/tensors", tags=["tensors"], responses=PROBLEMS)
 
 
-@router.get("", response_model=TensorList)
+@router.get("", operation_id="listTensors", summary="List tensors", response_model=TensorList)
 async def list_(
     session: TheSession,
     after: Annotated[int, Query(ge=0, le=MAX_ID, description="Only ids above this one.")] = 0,
@@ -52,9 +52,14 @@ async def list_(
     return as_json({"tensors": page, "next": page[-1]["id"] if len(rows) > limit else None})
 
 
-@router.get("/{tensor_id}", response_class=Response, responses=TENSOR_RESPONSE)
+@router.get(
+    "/{tensor_id}", operation_id="getTensor", summary="Get a tensor", response_class=Response, responses=TENSOR_RESPONSE
+)
 async def get(
-    server: TheServer, session: TheSession, tensor_id: TensorId, accept: Annotated[str | None, Header()] = None
+    server: TheServer,
+    session: TheSession,
+    tensor_id: TensorId,
+    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Response:
     """Get a tensor's values. ``Accept`` selects JSON, raw little-endian bytes in row-major order, or safetensors."""
     form = negotiate(accept, FORMATS)
@@ -80,6 +85,8 @@ def _render(form: str, tensor_id: int, value: Value, buffers: Buffers) -> Respon
 
 @router.put(
     "/{tensor_id}",
+    operation_id="putTensor",
+    summary="Create or overwrite a tensor",
     response_model=TensorStored,
     responses={201: {"model": TensorStored, "description": "Created"}},
     openapi_extra=TENSOR_REQUEST,
@@ -89,7 +96,7 @@ async def put(
     session: TheSession,
     tensor_id: TensorId,
     request: Request,
-    content_type: Annotated[str, Header()] = JSON,
+    content_type: Annotated[str, Header(include_in_schema=False)] = JSON,
     requires_grad: Annotated[bool, Query(description="Whether a new tensor requires a gradient.")] = False,
     name: Annotated[str | None, Query(min_length=1, max_length=200, description="A name for the tensor.")] = None,
 ) -> Response:
@@ -126,7 +133,7 @@ async def _shape_of(server: Server, session: Session, tensor_id: int) -> list[in
         return None
 
 
-@router.delete("/{tensor_id}", status_code=204)
+@router.delete("/{tensor_id}", operation_id="deleteTensor", summary="Release a tensor", status_code=204)
 async def delete(server: TheServer, session: TheSession, tensor_id: TensorId) -> None:
     """Release a tensor. Graphs that use it keep it alive."""
     reply, _ = await submit(server, session, shortcut_frames.probe(tensor_id, release=True))

@@ -15,7 +15,7 @@ from ..settings.timestamps import timestamp
 router = APIRouter(prefix="/v1/tickets", tags=["tickets"], responses=PROBLEMS)
 
 
-@router.post("", status_code=201, response_model=TicketView)
+@router.post("", operation_id="createTicket", summary="Create a ticket", status_code=201, response_model=TicketView)
 async def issue(server: TheServer, request: Request, body: TicketRequest) -> dict[str, str]:
     """Issue a ticket. It opens one stream of one session, within seconds, for a web page of an allowed origin.
 
