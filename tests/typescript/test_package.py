@@ -6,11 +6,12 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.live_server import LiveServer, server_process
+from tests.live_server import ROOT, LiveServer, server_process
 
 from .node import PACKAGE, environment, needs_node, run, tool
 
@@ -27,9 +28,17 @@ def built() -> Path:
     return PACKAGE / "dist"
 
 
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of the demo."""
+    path = tmp_path_factory.mktemp("digits") / "digits.json"
+    subprocess.run([sys.executable, str(ROOT / "examples" / "digits_data.py"), str(path)], check=True, timeout=120)
+    return path
+
+
 @pytest.mark.parametrize("name", FILES)
-def test_file(name: str, built: Path) -> None:
-    done = run("--test", f"test/{name}")
+def test_file(name: str, built: Path, digits: Path) -> None:
+    done = run("--test", f"test/{name}", DIGITS_DATA=str(digits))
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     passed = re.search(r"pass (\d+)", done.stdout)
     assert passed is not None
