@@ -19,15 +19,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 import gradwire_protocol.ops  # noqa: F401  fills the table
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import BY_CODE
 from gradwire_protocol.meta import Meta
-from gradwire_protocol.params import FLOAT, REAL, FreePosition, Kind, Param, Payload, Position, _members
+from gradwire_protocol.params import FLOAT, REAL, FreePosition, Kind, Param, Payload, Position
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import TABLE, Op
 
@@ -85,9 +85,16 @@ def camel(name: str) -> str:
 # Types and defaults
 
 
+def alternatives(annotation: Any) -> tuple[Any, ...]:
+    """The types of a union, or the type itself."""
+    if get_origin(annotation) in (UnionType, Union):
+        return tuple(inner for part in get_args(annotation) for inner in alternatives(part))
+    return (annotation,)
+
+
 def type_names(param: Param) -> list[str]:
     """The types of a parameter's arguments, as the rows of the table name them. Data begins with a capital letter."""
-    found = [_type_name(member) for member in _members(param.annotation)]
+    found = [_type_name(member) for member in alternatives(param.annotation)]
     if {"bool", "int", "float", "complex"} <= set(found):
         found = ["number", *(name for name in found if name not in ("bool", "int", "float", "complex"))]
     return list(dict.fromkeys(found))
@@ -104,7 +111,7 @@ def _type_name(member: Any) -> str:
     if origin is Annotated:
         return {FLOAT: "Float", REAL: "Real"}.get(get_args(member)[1], "Scalar")
     if origin in (list, tuple):
-        inner = [_type_name(part) for part in _members(get_args(member)[0])]
+        inner = [_type_name(part) for part in alternatives(get_args(member)[0])]
         return f"{inner[0]}?[]" if "null" in inner else f"{inner[0]}[]"
     return str(member.__name__)
 
@@ -458,12 +465,13 @@ def errors() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES: Final[dict[str, Callable[[], str]]] = {
-    "typescript/errors/codes.ts": errors,
-    "typescript/ops/dtypes.ts": dtype_list,
-    "typescript/ops/table.ts": table,
-    "typescript/ops/methods.ts": methods,
-    "typescript/surface/functions.ts": functions,
+_MADE: Final[dict[str, Callable[[], str]]] = {
+    "errors/codes.ts": errors,
+    "ops/dtypes.ts": dtype_list,
+    "ops/table.ts": table,
+    "ops/methods.ts": methods,
+    "surface/functions.ts": functions,
 }
-FILES: Final = {name: SOURCE / name.removeprefix("typescript/") for name in PAGES}
+PAGES: Final = {name.replace("/", "_"): made for name, made in _MADE.items()}
+FILES: Final = {name.replace("/", "_"): SOURCE / name for name in _MADE}
 """Where each file belongs."""

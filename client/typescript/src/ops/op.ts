@@ -1,7 +1,6 @@
 /** The op table as objects, each made from its row when it is first used. */
 
 import { UnknownOp } from "../errors.ts";
-import type { DTypeName } from "./dtypes.ts";
 import { ROWS, type Row } from "./table.ts";
 import { Float, type Value } from "./values.ts";
 
@@ -112,7 +111,9 @@ export function snake(name: string): string {
 
 /** A name of the op table as TypeScript spells it: `clamp_min_` is `clampMin_`. */
 export function camel(name: string): string {
-  return name.replace(/(?<=.)_+([a-zA-Z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  const end = name.endsWith("_") ? "_" : "";
+  const [first, ...rest] = name.slice(0, name.length - end.length).split("_") as [string, ...string[]];
+  return first + rest.map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join("") + end;
 }
 
 function opOf(row: Row): Op {
@@ -235,6 +236,3 @@ function distance(a: string, b: string, limit: number): number {
   }
   return row[b.length]!;
 }
-
-/** The name of a dtype: what parameters of type `dtype` take. */
-export type { DTypeName };

@@ -151,7 +151,7 @@ function tooLarge(op: Op, param: Param): NumberTooLarge {
 }
 
 /** The error for a value that a parameter does not accept. */
-export function wrongType(op: Op, param: Param, value: unknown): ArgumentTypeError | ArgumentValueError {
+function wrongType(op: Op, param: Param, value: unknown): ArgumentTypeError | ArgumentValueError {
   const details = { op: op.name, parameter: param.key };
   const accepted = [...param.types, ...(param.nullable ? ["null"] : [])].join(" | ");
   if (param.types.includes("dtype") && typeof value === "string") {

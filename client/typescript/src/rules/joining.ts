@@ -38,7 +38,7 @@ const indexed: ShapeRule = (call) => {
 };
 
 /** How many numbers `arange` gives. */
-export function arangeCount(start: number, end: number, step: number): number {
+function arangeCount(start: number, end: number, step: number): number {
   if (step === 0) throw new ArgumentError("arange: the step is 0", { op: "arange" });
   if (step > 0 ? end < start : end > start) {
     throw new ArgumentError(`arange: a step of ${step} has the wrong sign from ${start} to ${end}`, { op: "arange" });

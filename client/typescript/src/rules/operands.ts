@@ -38,8 +38,3 @@ export function tensorAt(values: readonly Value[], at: number): TensorLike | und
   const value = values[at];
   return isTensor(value) ? value : undefined;
 }
-
-/** The shape of the tensor at a position: `undefined` if it is not known, or there is no tensor. */
-export function shapeAt(values: readonly Value[], at: number): Shape | undefined {
-  return tensorAt(values, at)?.shape;
-}

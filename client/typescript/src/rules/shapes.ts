@@ -23,11 +23,6 @@ const OWN: ReadonlyMap<string, ShapeRule> = new Map(
   Object.entries({ ...VIEWS, ...PRODUCTS, ...JOINING, ...WINDOWS, ...MATRICES, all: truths, any: truths }),
 );
 
-/** Whether an op has a rule of its own. */
-export function hasOwnRule(name: string): boolean {
-  return OWN.has(name);
-}
-
 /** The shapes of an op's results, in order. There may be fewer than results: the others are not known. */
 export function shapesOf(op: Op, values: readonly Value[]): Shapes {
   const call = new CallArguments(op, values);
