@@ -62,15 +62,19 @@ def test_what_is_published_has_types_and_runs_without_this_repository(built: Pat
     shutil.copytree(PACKAGE / "node_modules" / "@msgpack", project / "node_modules" / "@msgpack")
     (project / "package.json").write_text('{"type": "module"}')
     (project / "first.ts").write_text(PROGRAM)
-    options = json.dumps(
-        {"compilerOptions": {"strict": True, "module": "nodenext", "target": "es2022", "noEmit": True, "types": []}}
-    )
-    (project / "tsconfig.json").write_text(options)
+    compiler = {"strict": True, "module": "nodenext", "target": "es2022", "noEmit": True, "types": []}
+    (project / "tsconfig.json").write_text(json.dumps({"compilerOptions": compiler}))
     checked = run(tool("tsc"), "-p", str(project))
     assert checked.returncode == 0, checked.stdout
     with server_process() as server:
         for executable in every_node():
             assert gradient(executable, project, server) == "[[0.5,1],[1.5,2]]"
+        options = {"entryPoints": [str(project / "first.mjs")], "outfile": str(project / "bundle.mjs")}
+        options |= {"bundle": True, "minify": True, "format": "esm"}
+        bundle = f'import {{ build }} from "esbuild"; await build({json.dumps(options)});'
+        bundled = run("--input-type=module", "--eval", bundle)
+        assert bundled.returncode == 0, bundled.stderr
+        assert gradient(every_node()[0], project, server, "bundle.mjs") == "[[0.5,1],[1.5,2]]"
 
 
 PROGRAM = """\
@@ -86,7 +90,7 @@ void [session, refused, gradient];
 """
 
 
-def gradient(executable: str, project: Path, server: LiveServer) -> str:
+def gradient(executable: str, project: Path, server: LiveServer, file: str = "first.mjs") -> str:
     """What a program in plain JavaScript prints, run by this Node."""
     program = (
         'import * as gw from "gradwire"; const session = await gw.connect();'
@@ -96,7 +100,7 @@ def gradient(executable: str, project: Path, server: LiveServer) -> str:
     (project / "first.mjs").write_text(program)
     variables = environment(GRADWIRE_URL=server.url, GRADWIRE_API_KEY=server.api_key)
     done = subprocess.run(
-        [executable, "first.mjs"], cwd=project, env=variables, capture_output=True, text=True, timeout=120, check=False
+        [executable, file], cwd=project, env=variables, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

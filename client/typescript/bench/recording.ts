@@ -55,5 +55,7 @@ for (let step = 0; step < STEPS; step++) {
   loss.dispose();
 }
 const trips = (session.stats().roundTrips - before) / STEPS;
-console.log(JSON.stringify({ plain_us: plain, differentiated_us: differentiated, trips_per_step: trips, ...session.stats() }));
+console.log(
+  JSON.stringify({ plain_us: plain, differentiated_us: differentiated, trips_per_step: trips, ...session.stats() }),
+);
 await session.close();

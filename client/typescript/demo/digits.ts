@@ -34,7 +34,10 @@ const BATCH = 64;
 
 /** Train a small convolutional network. `gw` is the package: a page and a program import it from different places. */
 export async function train(
-  gw: typeof Gradwire, digits: Digits, epochs: number, onProgress: (progress: Progress) => void | Promise<void>,
+  gw: typeof Gradwire,
+  digits: Digits,
+  epochs: number,
+  onProgress: (progress: Progress) => void | Promise<void>,
 ): Promise<number> {
   const { nn, optim } = gw;
   const images = (rows: number[][]): Gradwire.Tensor =>
@@ -43,9 +46,14 @@ export async function train(
   const [trainX, testX] = [images(digits.trainImages), images(digits.testImages)];
   const [trainY, testY] = [labels(digits.trainLabels), labels(digits.testLabels)];
   const model = new nn.Sequential(
-    new nn.Conv2d(1, 16, 3, { padding: 1 }), new nn.ReLU(),
-    new nn.Conv2d(16, 32, 3, { padding: 1 }), new nn.ReLU(),
-    new nn.MaxPool2d(2), new nn.Flatten(), new nn.Dropout(0.25), new nn.Linear(32 * 4 * 4, 10),
+    new nn.Conv2d(1, 16, 3, { padding: 1 }),
+    new nn.ReLU(),
+    new nn.Conv2d(16, 32, 3, { padding: 1 }),
+    new nn.ReLU(),
+    new nn.MaxPool2d(2),
+    new nn.Flatten(),
+    new nn.Dropout(0.25),
+    new nn.Linear(32 * 4 * 4, 10),
   );
   const optimizer = new optim.AdamW(model.parameters(), { lr: 3e-3, weightDecay: 1e-2 });
   const criterion = new nn.CrossEntropyLoss();

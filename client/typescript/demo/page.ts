@@ -13,7 +13,11 @@ function element<E extends Element>(id: string): E {
   return document.getElementById(id) as unknown as E;
 }
 
-const [button, bar, status] = [element<HTMLButtonElement>("train"), element<HTMLProgressElement>("progress"), element("status")];
+const [button, bar, status] = [
+  element<HTMLButtonElement>("train"),
+  element<HTMLProgressElement>("progress"),
+  element("status"),
+];
 const digits = digitsOf(await (await fetch("/digits.json")).text());
 drawDigits(digits);
 status.textContent = `${digits.trainImages.length} digits to learn, ${digits.testImages.length} held out.`;
@@ -39,7 +43,8 @@ async function run(): Promise<void> {
     history.push(progress);
     drawChart(history);
     drawPredictions(digits, progress.predictions!);
-    status.textContent = `Epoch ${epoch} of ${epochs}: loss ${progress.loss.toFixed(3)}, accuracy ${percent(progress.accuracy!)}.`;
+    const reached = percent(progress.accuracy!);
+    status.textContent = `Epoch ${epoch} of ${epochs}: loss ${progress.loss.toFixed(3)}, accuracy ${reached}.`;
     await new Promise(requestAnimationFrame);
   });
   const { ops, frames, roundTrips } = session.stats();
@@ -61,7 +66,9 @@ function drawDigits({ testImages, testLabels }: Digits): void {
     canvas.width = canvas.height = 8;
     const context = canvas.getContext("2d")!;
     for (const [pixel, value] of image.entries()) {
-      context.fillStyle = `rgb(${Array(3).fill(Math.round(255 * (1 - value))).join(" ")})`;
+      context.fillStyle = `rgb(${Array(3)
+        .fill(Math.round(255 * (1 - value)))
+        .join(" ")})`;
       context.fillRect(pixel % 8, Math.floor(pixel / 8), 1, 1);
     }
     const cell = document.createElement("div");
@@ -93,8 +100,18 @@ function drawChart(history: readonly Progress[]): void {
       `<text x="${LEFT - 6}" y="${y(share) + 4}" text-anchor="end">${(share * most).toFixed(1)}</text>` +
       `<text x="${RIGHT + 6}" y="${y(share) + 4}">${100 * share} %</text>`,
   );
-  const epochs = [1, 5, 10, 15].map((epoch) => `<text x="${x(epoch - 1)}" y="${BOTTOM + 18}" text-anchor="middle">${epoch}</text>`);
+  const epochs = [1, 5, 10, 15].map(
+    (epoch) => `<text x="${x(epoch - 1)}" y="${BOTTOM + 18}" text-anchor="middle">${epoch}</text>`,
+  );
   element("chart").innerHTML =
-    grid.join("") + epochs.join("") +
-    path("loss", history.map(({ loss }) => loss! / most)) + path("accuracy", history.map(({ accuracy }) => accuracy!));
+    grid.join("") +
+    epochs.join("") +
+    path(
+      "loss",
+      history.map(({ loss }) => loss! / most),
+    ) +
+    path(
+      "accuracy",
+      history.map(({ accuracy }) => accuracy!),
+    );
 }

@@ -10,8 +10,13 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const TYPES: { readonly [extension: string]: string } = {
-  ".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".mjs": "text/javascript",
-  ".ts": "text/javascript", ".json": "application/json", ".map": "application/json",
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css",
+  ".js": "text/javascript",
+  ".mjs": "text/javascript",
+  ".ts": "text/javascript",
+  ".json": "application/json",
+  ".map": "application/json",
 };
 /** What a page may load. */
 const FOLDERS = ["demo", "dist", join("node_modules", "@msgpack", "msgpack")];

@@ -26,7 +26,8 @@ interface Entry {
  * @throws ArgumentError for complex128, which the format lacks.
  */
 export async function saveSafetensors(
-  tensors: { readonly [name: string]: Tensor }, metadata?: { readonly [name: string]: string },
+  tensors: { readonly [name: string]: Tensor },
+  metadata?: { readonly [name: string]: string },
 ): Promise<Uint8Array<ArrayBuffer>> {
   const names = Object.keys(tensors).sort();
   const values = await Promise.all(names.map((name) => tensors[name]!.session.read(tensors[name]!)));
@@ -61,14 +62,17 @@ export async function saveSafetensors(
  * @throws MalformedFrame for a file whose header and values do not fit together.
  */
 export function loadSafetensors(
-  file: Uint8Array, options: Pick<TensorOptions, "device" | "session"> = {},
+  file: Uint8Array,
+  options: Pick<TensorOptions, "device" | "session"> = {},
 ): { [name: string]: Tensor } {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const size = file.length >= PREFIX ? Number(view.getBigUint64(0, true)) : Infinity;
   if (PREFIX + size > file.length) throw new MalformedFrame("the file is too short for its header");
   let header: { [name: string]: Entry };
   try {
-    header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(file.subarray(PREFIX, PREFIX + size))) as typeof header;
+    header = JSON.parse(
+      new TextDecoder("utf-8", { fatal: true }).decode(file.subarray(PREFIX, PREFIX + size)),
+    ) as typeof header;
   } catch (error) {
     throw new MalformedFrame(`the file's header is not JSON: ${String(error)}`);
   }
@@ -88,7 +92,9 @@ function valuesOf(name: string, entry: Entry, values: Uint8Array): [DTypeName, S
   const [begin, end] = entry.data_offsets ?? [-1, -1];
   const bytes = sizeOf(entry.shape) * DTYPES[dtype].itemsize;
   if (!(begin >= 0 && end <= values.length && end - begin === bytes)) {
-    throw new MalformedFrame(`${name} takes ${bytes} bytes, but its values stand from ${begin} to ${end} of ${values.length}`);
+    throw new MalformedFrame(
+      `${name} takes ${bytes} bytes, but its values stand from ${begin} to ${end} of ${values.length}`,
+    );
   }
   return [dtype, entry.shape, values.slice(begin, end)];
 }

@@ -38,7 +38,10 @@ test("a wrong argument names the op, the parameter and the nearest name", () => 
     () => encoded("sum", x, "all"),
     (error) => error instanceof ArgumentTypeError && error.details.op === "sum" && error.details.parameter === "dim",
   );
-  assert.throws(() => lookup("reluu"), (error) => error instanceof UnknownOp && /relu/.test(error.message));
+  assert.throws(
+    () => lookup("reluu"),
+    (error) => error instanceof UnknownOp && /relu/.test(error.message),
+  );
 });
 
 test("numbers are data, told apart by kind", () => {
@@ -57,7 +60,10 @@ test("trailing defaults are not sent, nor their numbers", () => {
   assert.deepEqual(encoded("add", x, x), [[7, 7], []]);
   assert.deepEqual(encoded("add", x, x, { alpha: 2 }), [[7, 7, "int"], [2]]);
   assert.deepEqual(encoded("softplus", x), [[7], []]);
-  assert.deepEqual(encoded("softplus", x, { threshold: 3 }), [[7, "float", "int"], [1, 3]]);
+  assert.deepEqual(encoded("softplus", x, { threshold: 3 }), [
+    [7, "float", "int"],
+    [1, 3],
+  ]);
   assert.deepEqual(encoded("slice", x, 1, { end: 2 }), [[7, 1, null, "int"], [2]]);
   assert.deepEqual(encoded("conv2d", x, x, null, [1, 2]), [[7, 7, null, [1, 2]], []]);
   assert.deepEqual(encoded("index", x, [null, x]), [[7, [null, 7]], []]);

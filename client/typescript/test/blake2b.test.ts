@@ -14,5 +14,8 @@ test("hashes of 64 bytes equal those of Node, around the ends of blocks", () => 
 
 test("a hash of 16 bytes is one of its own, not the beginning of a longer one", () => {
   // Computed with Python: hashlib.blake2b(b"gradwire", digest_size=16).hexdigest()
-  assert.equal(Buffer.from(blake2b(new TextEncoder().encode("gradwire"), 16)).toString("hex"), "7607e37d5887783bb4f8bbd867674ab9");
+  assert.equal(
+    Buffer.from(blake2b(new TextEncoder().encode("gradwire"), 16)).toString("hex"),
+    "7607e37d5887783bb4f8bbd867674ab9",
+  );
 });

@@ -26,26 +26,38 @@ test("a page of an allowed origin trains over a WebSocket", { skip }, async () =
   try {
     const found = await withPage(executable!, `${pages.url}/page.html`, async (page) => {
       await page.waitForFunction(() => document.title === "ready");
-      return page.evaluate(async ([url, apiKey]) => {
-        const { gw } = globalThis as unknown as Global;
-        const session = await gw.connect(url!, { apiKey: apiKey!, seed: 0 });
-        const x = gw.tensor([[1, 2], [3, 4]], { requiresGrad: true });
-        const y = x.pow(2).mean();
-        y.backward();
-        const gradient = await x.grad!.toArray();
-        const large = await gw.tensor(new Float32Array(1_000_000).fill(2)).sum().item();
-        let site = "";
-        try {
-          await x.indexSelect(0, gw.tensor([9n])).toArray();
-        } catch (error) {
-          site = String((error as { details: { site?: string } }).details.site);
-        }
-        const transport = session.stats();
-        await session.close();
-        return { gradient, large, site, trips: transport.roundTrips };
-      }, [server.url, server.apiKey]);
+      return page.evaluate(
+        async ([url, apiKey]) => {
+          const { gw } = globalThis as unknown as Global;
+          const session = await gw.connect(url!, { apiKey: apiKey!, seed: 0 });
+          const x = gw.tensor(
+            [
+              [1, 2],
+              [3, 4],
+            ],
+            { requiresGrad: true },
+          );
+          const y = x.pow(2).mean();
+          y.backward();
+          const gradient = await x.grad!.toArray();
+          const large = await gw.tensor(new Float32Array(1_000_000).fill(2)).sum().item();
+          let site = "";
+          try {
+            await x.indexSelect(0, gw.tensor([9n])).toArray();
+          } catch (error) {
+            site = String((error as { details: { site?: string } }).details.site);
+          }
+          const transport = session.stats();
+          await session.close();
+          return { gradient, large, site, trips: transport.roundTrips };
+        },
+        [server.url, server.apiKey],
+      );
     });
-    assert.deepEqual(found.gradient, [[0.5, 1], [1.5, 2]]);
+    assert.deepEqual(found.gradient, [
+      [0.5, 1],
+      [1.5, 2],
+    ]);
     assert.equal(found.large, 2_000_000);
     assert.equal(found.trips, 3);
   } finally {
@@ -58,15 +70,18 @@ test("a page of another origin is refused", { skip }, async () => {
   try {
     const message = await withPage(executable!, `${pages.url}/page.html`, async (page) => {
       await page.waitForFunction(() => document.title === "ready");
-      return page.evaluate(async ([url, apiKey]) => {
-        const { gw } = globalThis as unknown as Global;
-        try {
-          await gw.connect(url!, { apiKey: apiKey!, signal: AbortSignal.timeout(1500) });
-          return "connected";
-        } catch (error) {
-          return (error as Error).name;
-        }
-      }, [server.url, server.apiKey]);
+      return page.evaluate(
+        async ([url, apiKey]) => {
+          const { gw } = globalThis as unknown as Global;
+          try {
+            await gw.connect(url!, { apiKey: apiKey!, signal: AbortSignal.timeout(1500) });
+            return "connected";
+          } catch (error) {
+            return (error as Error).name;
+          }
+        },
+        [server.url, server.apiKey],
+      );
     });
     assert.notEqual(message, "connected");
   } finally {
@@ -84,14 +99,17 @@ test("a page that is given tickets needs no key", { skip }, async () => {
     const sum = await withPage(executable!, `${pages.url}/page.html`, async (page) => {
       await page.exposeFunction("freshTicket", async () => (await post("/v1/tickets", { session: id })).ticket);
       await page.waitForFunction(() => document.title === "ready");
-      return page.evaluate(async ([url, session]) => {
-        const { gw } = globalThis as unknown as Global;
-        const ticket = (globalThis as unknown as { freshTicket: () => Promise<string> }).freshTicket;
-        const opened = await gw.connect(url!, { session: session!, ticket });
-        const sum = await gw.tensor([1, 2, 3]).sum().item();
-        await opened.close();
-        return sum;
-      }, [server.url, id]);
+      return page.evaluate(
+        async ([url, session]) => {
+          const { gw } = globalThis as unknown as Global;
+          const ticket = (globalThis as unknown as { freshTicket: () => Promise<string> }).freshTicket;
+          const opened = await gw.connect(url!, { session: session!, ticket });
+          const sum = await gw.tensor([1, 2, 3]).sum().item();
+          await opened.close();
+          return sum;
+        },
+        [server.url, id],
+      );
     });
     assert.equal(sum, 6);
   } finally {

@@ -11,7 +11,10 @@ const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-s
 /** The path of a Chromium, or `undefined` if there is none: CHROMIUM, or what PATH has. */
 export function findChromium(): string | undefined {
   const folders = (process.env["PATH"] ?? "").split(delimiter);
-  const candidates = [process.env["CHROMIUM"] ?? "", ...NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))];
+  const candidates = [
+    process.env["CHROMIUM"] ?? "",
+    ...NAMES.flatMap((name) => folders.map((folder) => join(folder, name))),
+  ];
   return candidates.find((path) => {
     try {
       accessSync(path, constants.X_OK);
@@ -25,7 +28,8 @@ export function findChromium(): string | undefined {
 /** Open a page, run `body` with it, and close the browser. Errors of the page fail the test. */
 export async function withPage<T>(executable: string, url: string, body: (page: Page) => Promise<T>): Promise<T> {
   const browser: Browser = await chromium.launch({
-    executablePath: executable, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+    executablePath: executable,
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
   });
   try {
     const page = await browser.newPage();

@@ -33,7 +33,13 @@ const bytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text, "he
 
 /** Broken messages whose fields are wrong: which fields a client's messages have is for the server to check. */
 const OF_FIELDS = new Set([
-  "unknown-type", "wrong-kind", "float-number", "missing-field", "negative-count", "map-key", "bad-utf8",
+  "unknown-type",
+  "wrong-kind",
+  "float-number",
+  "missing-field",
+  "negative-count",
+  "map-key",
+  "bad-utf8",
 ]);
 
 /** JavaScript's integers include -0, which MessagePack's do not: a client sends it as text. */
@@ -63,7 +69,11 @@ test("envelope: messages are decoded, and encoded so that they decode to the sam
     const shown = fields.hash ? { ...fields, hash: hex(fields.hash) } : fields;
     assert.deepEqual(shown, message, id);
     assert.deepEqual(decoded.buffers.map(hex), buffers, id);
-    assert.deepEqual(lengths ?? [], buffers.map((buffer) => buffer.length / 2), id);
+    assert.deepEqual(
+      lengths ?? [],
+      buffers.map((buffer) => buffer.length / 2),
+      id,
+    );
     const again = decode(encode(spelled(fields) as FromClient, buffers.map(bytes)));
     assert.deepEqual(again.message, spelled(decoded.message), id);
   }
@@ -93,7 +103,8 @@ test("values: every dtype becomes these bytes, and these bytes become it", () =>
   for (const { id, dtype, shape, bytes: expected, values, direction, error } of vectors<ValuesVector>("values")) {
     if (error !== undefined) continue; // a server's; here a wrong value is refused by its own rules
     const nested = fromJson(values, dtype, shape.length);
-    if (direction !== "decode" && sizeOf(shape)) assert.equal(hex(dataOf(nested, dtype, shape, "float32").bytes), expected, id);
+    if (direction !== "decode" && sizeOf(shape))
+      assert.equal(hex(dataOf(nested, dtype, shape, "float32").bytes), expected, id);
     if (direction !== "encode") {
       const flat = flattened(nestedOf(arrayOf(bytes(expected!), dtype), shape, dtype));
       assert.equal(hex(bytesOf(flat, dtype)), expected, id);
@@ -108,11 +119,15 @@ function flattened(nested: Nested): Element[] {
 
 /** Numbers as text: int64 is a number or a bigint. */
 function plain(flat: readonly Element[]): string[] {
-  return flat.map((value) => (value instanceof Complex ? `${value.re},${value.im}` : Object.is(value, -0) ? "-0" : String(value)));
+  return flat.map((value) =>
+    value instanceof Complex ? `${value.re},${value.im}` : Object.is(value, -0) ? "-0" : String(value),
+  );
 }
 
 test("structure_hash: hashes are those of the bytes", () => {
-  for (const { id, structure, bytes: given, hash } of vectors<{ structure?: Structure; bytes: string; hash: string }>("structure_hash")) {
+  for (const { id, structure, bytes: given, hash } of vectors<{ structure?: Structure; bytes: string; hash: string }>(
+    "structure_hash",
+  )) {
     assert.equal(hex(blake2b(bytes(given), 16)), hash, id);
     if (structure) assert.deepEqual(unpack(pack(structure)), unpack(bytes(given)), id);
   }
@@ -187,6 +202,7 @@ test("errors: a problem becomes the error of its code", () => {
     const error = errorOf(problem.code, problem.detail, problem.extra);
     assert.equal(error.name, name, id);
     assert.equal(error.message, problem.detail, id);
-    if (code !== "internal") assert.deepEqual([error.code, error.status, error.retryable], [code, status, retryable], id);
+    if (code !== "internal")
+      assert.deepEqual([error.code, error.status, error.retryable], [code, status, retryable], id);
   }
 });

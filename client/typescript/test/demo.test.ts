@@ -50,7 +50,9 @@ test("in a browser", { skip: without }, async () => {
     await withPage(chromium!, demo.url, async (page) => {
       await page.setViewportSize({ width: 1040, height: 620 });
       await page.click("#train:not([disabled])");
-      await page.waitForFunction(() => document.body.dataset["accuracy"] !== undefined, undefined, { timeout: 300_000 });
+      await page.waitForFunction(() => document.body.dataset["accuracy"] !== undefined, undefined, {
+        timeout: 300_000,
+      });
       assert.ok(Number(await page.evaluate(() => document.body.dataset["accuracy"])) > WANTED);
       assert.ok((await page.locator("#digits .wrong").count()) < 5);
       const screenshot = process.env["DIGITS_SCREENSHOT"];

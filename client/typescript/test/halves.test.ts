@@ -29,7 +29,12 @@ test("numbers between two halves are rounded to the nearest, ties to even", () =
 });
 
 test("values of every dtype are encoded and decoded", () => {
-  const values = { bool: [true, false], int64: [1, 2n ** 60n], complex64: [new Complex(1, -2), new Complex(0, 0.5)], uint8: [0, 255] } as const;
+  const values = {
+    bool: [true, false],
+    int64: [1, 2n ** 60n],
+    complex64: [new Complex(1, -2), new Complex(0, 0.5)],
+    uint8: [0, 255],
+  } as const;
   for (const [dtype, flat] of Object.entries(values)) {
     const known = dtype as keyof typeof values;
     assert.deepEqual(nestedOf(arrayOf(encode(flat, known), known), [2], known), flat);
@@ -38,7 +43,20 @@ test("values of every dtype are encoded and decoded", () => {
 
 test("the dtype follows from the values, and the shape from the lists", () => {
   const usual = "float32";
-  assert.deepEqual(pick(dataOf([[1, 2, 3], [4, 5, 6]], undefined, undefined, usual)), ["float32", [2, 3]]);
+  assert.deepEqual(
+    pick(
+      dataOf(
+        [
+          [1, 2, 3],
+          [4, 5, 6],
+        ],
+        undefined,
+        undefined,
+        usual,
+      ),
+    ),
+    ["float32", [2, 3]],
+  );
   assert.deepEqual(pick(dataOf([true], undefined, undefined, usual)), ["bool", [1]]);
   assert.deepEqual(pick(dataOf(5n, undefined, undefined, usual)), ["int64", []]);
   assert.deepEqual(pick(dataOf([[], []], undefined, undefined, usual)), ["float32", [2, 0]]);

@@ -39,11 +39,20 @@ class Net extends nn.Module {
 
 session("a module names its parameters and its state", async () => {
   const net = new Net();
-  assert.deepEqual([...net.namedParameters()].map(([name]) => name), ["hidden.weight", "hidden.bias", "out.weight"]);
+  assert.deepEqual(
+    [...net.namedParameters()].map(([name]) => name),
+    ["hidden.weight", "hidden.bias", "out.weight"],
+  );
   assert.deepEqual(Object.keys(net.stateDict()), ["hidden.weight", "hidden.bias", "out.weight"]);
   const norm = new nn.Sequential(new nn.Conv2d(1, 2, 3), new nn.BatchNorm2d(2), new nn.ReLU());
   assert.deepEqual(Object.keys(norm.stateDict()), [
-    "0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked",
+    "0.weight",
+    "0.bias",
+    "1.weight",
+    "1.bias",
+    "1.running_mean",
+    "1.running_var",
+    "1.num_batches_tracked",
   ]);
   const lstm = new nn.LSTM(2, 3, { bidirectional: true });
   assert.ok("weight_ih_l0_reverse" in lstm.stateDict(), Object.keys(lstm.stateDict()).join());
@@ -130,15 +139,26 @@ session("dropout and batch normalisation follow the mode", async () => {
   const y = norm.call(gw.randn(8, 2, 3, 3).add(5));
   near(await y.mean().item(), 0, 1e-5);
   const [mean, count] = await gw.fetch(norm.runningMean!, norm.numBatchesTracked!);
-  assert.ok((mean as number[]).every((value) => value > 0.3 && value < 0.7), String(mean));
+  assert.ok(
+    (mean as number[]).every((value) => value > 0.3 && value < 0.7),
+    String(mean),
+  );
   assert.equal(count, 1);
 });
 
 session("layers have the shapes of PyTorch's", async () => {
   const images = gw.randn(2, 1, 8, 8);
   const net = new nn.Sequential(
-    new nn.Conv2d(1, 4, 3, { padding: 1 }), new nn.GELU(), new nn.MaxPool2d(2), new nn.Flatten(), new nn.LayerNorm(64),
-    new nn.Linear(64, 5), new nn.Tanh(), new nn.Sigmoid(), new nn.SiLU(), new nn.LogSoftmax(-1),
+    new nn.Conv2d(1, 4, 3, { padding: 1 }),
+    new nn.GELU(),
+    new nn.MaxPool2d(2),
+    new nn.Flatten(),
+    new nn.LayerNorm(64),
+    new nn.Linear(64, 5),
+    new nn.Tanh(),
+    new nn.Sigmoid(),
+    new nn.SiLU(),
+    new nn.LogSoftmax(-1),
   );
   const y = net.call(images);
   assert.deepEqual(y.shape, [2, 5]);
@@ -147,18 +167,45 @@ session("layers have the shapes of PyTorch's", async () => {
   assert.deepEqual(new nn.Embedding(10, 3).call(gw.tensor([[1n, 2n]])).shape, [1, 2, 3]);
   const lstm = new nn.LSTM(3, 4, { numLayers: 2, batchFirst: true, bidirectional: true });
   const [output, [h, c]] = lstm.call(gw.randn(5, 7, 3));
-  assert.deepEqual([output.shape, h.shape, c.shape], [[5, 7, 8], [4, 5, 4], [4, 5, 4]]);
+  assert.deepEqual(
+    [output.shape, h.shape, c.shape],
+    [
+      [5, 7, 8],
+      [4, 5, 4],
+      [4, 5, 4],
+    ],
+  );
   assert.deepEqual([await output.size(), (await output.data()).length], [[5, 7, 8], 280]);
   const [one, last] = new nn.GRU(3, 4).call(gw.randn(7, 3));
-  assert.deepEqual([one.shape, last.shape], [[7, 4], [1, 4]]);
+  assert.deepEqual(
+    [one.shape, last.shape],
+    [
+      [7, 4],
+      [1, 4],
+    ],
+  );
 });
 
 session("losses are their formulas", async () => {
   const [x, y] = [gw.tensor([1, 2, 3]), gw.tensor([1, 0, 1])];
   const values = await gw.fetch(
-    new nn.MSELoss().call(x, y), new nn.L1Loss({ reduction: "sum" }).call(x, y), new nn.BCEWithLogitsLoss().call(x, y),
-    new nn.NLLLoss().call(gw.tensor([[-1, -2], [-3, -4]]), gw.tensor([0n, 1n])),
-    new nn.CrossEntropyLoss({ labelSmoothing: 0.1 }).call(gw.tensor([[1, 1], [1, 1]]), gw.tensor([0n, 1n])),
+    new nn.MSELoss().call(x, y),
+    new nn.L1Loss({ reduction: "sum" }).call(x, y),
+    new nn.BCEWithLogitsLoss().call(x, y),
+    new nn.NLLLoss().call(
+      gw.tensor([
+        [-1, -2],
+        [-3, -4],
+      ]),
+      gw.tensor([0n, 1n]),
+    ),
+    new nn.CrossEntropyLoss({ labelSmoothing: 0.1 }).call(
+      gw.tensor([
+        [1, 1],
+        [1, 1],
+      ]),
+      gw.tensor([0n, 1n]),
+    ),
   );
   const softplus = (z: number): number => Math.log1p(Math.exp(z));
   near(values, [8 / 3, 4, (softplus(-1) + softplus(2) + softplus(-3)) / 3, 2.5, Math.log(2)]);
@@ -172,7 +219,10 @@ session("options of optimizers are checked, and gradients clipped", async () => 
   assert.throws(() => new optim.Adam([]), /at least one parameter/);
   assert.throws(() => new optim.Adam([p.mul(2)]), /works on leaves/);
   const groups = new optim.SGD([{ params: [p], lr: 0.5 }, { params: [new nn.Parameter(gw.zeros(1))] }], { lr: 0.1 });
-  assert.deepEqual(groups.paramGroups.map((group) => group.lr), [0.5, 0.1]);
+  assert.deepEqual(
+    groups.paramGroups.map((group) => group.lr),
+    [0.5, 0.1],
+  );
   p.square().sum().div(2).backward();
   const norm = nn.clipGradNorm_([p], 1);
   near([await norm.item(), await p.grad!.toArray()], [5, 0.6, 0.8], 1e-5);

@@ -65,7 +65,11 @@ class Recurrent extends nn.Module {
 }
 
 async function losses(
-  model: nn.Module, optimizer: optim.Optimizer<object>, x: gw.Tensor, y: gw.Tensor, loss: nn.MSELoss | nn.NLLLoss,
+  model: nn.Module,
+  optimizer: optim.Optimizer<object>,
+  x: gw.Tensor,
+  y: gw.Tensor,
+  loss: nn.MSELoss | nn.NLLLoss,
 ): Promise<number[]> {
   const found: number[] = [];
   for (let step = 0; step < STEPS; step += 1) {
@@ -86,13 +90,21 @@ test("models start and train as in Python", async () => {
   const found: Record<string, number[]> = {};
 
   const mlp = new nn.Sequential(
-    new nn.Linear(8, 16), new nn.LayerNorm(16), new nn.GELU(), new nn.Dropout(0.2), new nn.Linear(16, 3),
+    new nn.Linear(8, 16),
+    new nn.LayerNorm(16),
+    new nn.GELU(),
+    new nn.Dropout(0.2),
+    new nn.Linear(16, 3),
   );
   let [x, y] = [gw.randn(32, 8), gw.randint(3, [32])];
   found["mlp"] = await losses(mlp, new optim.AdamW(mlp.parameters(), { lr: 0.02 }), x, y, new nn.CrossEntropyLoss());
 
   const conv = new nn.Sequential(
-    new nn.Conv2d(1, 4, 3, { padding: 1 }), new nn.BatchNorm2d(4), new nn.ReLU(), new nn.MaxPool2d(2), new nn.Flatten(),
+    new nn.Conv2d(1, 4, 3, { padding: 1 }),
+    new nn.BatchNorm2d(4),
+    new nn.ReLU(),
+    new nn.MaxPool2d(2),
+    new nn.Flatten(),
     new nn.Linear(64, 2),
   );
   [x, y] = [gw.randn(6, 1, 8, 8), gw.rand(6, 2)];

@@ -34,7 +34,9 @@ test("README.md runs and prints what it says", async () => {
     const lines = stdout.trim().split("\n");
     assert.equal(lines.length, expected.length, stdout);
     for (const [at, line] of lines.entries()) {
-      const pattern = expected[at]!.split("...").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join(".*");
+      const pattern = expected[at]!.split("...")
+        .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+        .join(".*");
       assert.match(line, new RegExp(`^${pattern}$`));
     }
   } finally {

@@ -8,7 +8,9 @@ import { serverForFile } from "./server.ts";
 const server = await serverForFile();
 
 function through(
-  name: string, transport: "stream" | "requests", body: (session: gw.Session, proxy: CuttingProxy) => Promise<void>,
+  name: string,
+  transport: "stream" | "requests",
+  body: (session: gw.Session, proxy: CuttingProxy) => Promise<void>,
 ): void {
   test(`${name} (${transport})`, async () => {
     const proxy = await CuttingProxy.before(server.url);

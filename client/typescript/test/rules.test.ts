@@ -18,7 +18,10 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 async function samples(): Promise<Sample[]> {
   const python = process.env["GRADWIRE_TEST_PYTHON"] ?? "python3";
   const { stdout } = await promisify(execFile)(python, ["-m", "tools.rule_samples"], { cwd: ROOT, maxBuffer: 2 ** 28 });
-  return stdout.trimEnd().split("\n").map((line) => JSON.parse(line) as Sample);
+  return stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Sample);
 }
 
 function number(text: string): number {

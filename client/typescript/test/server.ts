@@ -22,7 +22,8 @@ export async function startServer(settings: { readonly [name: string]: string } 
   const python = process.env["GRADWIRE_TEST_PYTHON"] ?? "python3";
   const port = settings["PORT"] ?? "0";
   const child = spawn(python, ["-m", "gradwire_server", "--port", port, "--announce"], {
-    env, stdio: ["ignore", "pipe", "inherit"],
+    env,
+    stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const announced = await new Promise<string>((resolve, reject) => {

@@ -20,10 +20,19 @@ function session(name: string, body: (session: gw.Session) => Promise<void>): vo
 }
 
 session("the first gradient", async () => {
-  const x = gw.tensor([[1, 2], [3, 4]], { requiresGrad: true });
+  const x = gw.tensor(
+    [
+      [1, 2],
+      [3, 4],
+    ],
+    { requiresGrad: true },
+  );
   const y = x.pow(2).mean();
   y.backward();
-  assert.deepEqual(await x.grad!.toArray(), [[0.5, 1], [1.5, 2]]);
+  assert.deepEqual(await x.grad!.toArray(), [
+    [0.5, 1],
+    [1.5, 2],
+  ]);
   assert.equal(await y.item(), 7.5);
   assert.deepEqual(y.shape, []);
   assert.equal(y.dtype, "float32");
@@ -39,14 +48,37 @@ session("reads of one moment cost one round trip", async (opened) => {
 
 session("values of every dtype go there and come back", async () => {
   for (const dtype of ["uint8", "int8", "int16", "int32", "float16", "bfloat16", "float32", "float64"] as const) {
-    assert.deepEqual(await gw.tensor([[1, 2], [3, 0]], { dtype }).toArray(), [[1, 2], [3, 0]]);
+    assert.deepEqual(
+      await gw
+        .tensor(
+          [
+            [1, 2],
+            [3, 0],
+          ],
+          { dtype },
+        )
+        .toArray(),
+      [
+        [1, 2],
+        [3, 0],
+      ],
+    );
   }
   assert.deepEqual(await gw.tensor([1n, 2n ** 60n]).toArray(), [1, 2n ** 60n]);
   assert.deepEqual(await gw.tensor([true, false]).toArray(), [true, false]);
-  assert.deepEqual(await gw.tensor([new gw.Complex(1, 2)]).mul(gw.tensor([new gw.Complex(0, 1)])).toArray(), [new gw.Complex(-2, 1)]);
+  assert.deepEqual(
+    await gw
+      .tensor([new gw.Complex(1, 2)])
+      .mul(gw.tensor([new gw.Complex(0, 1)]))
+      .toArray(),
+    [new gw.Complex(-2, 1)],
+  );
   assert.deepEqual(await gw.tensor([NaN, Infinity, -Infinity, -0]).toArray(), [NaN, Infinity, -Infinity, -0]);
   assert.deepEqual(await gw.tensor([]).toArray(), []);
-  assert.deepEqual(await gw.tensor(new Float64Array([1, 2, 3, 4]), { shape: [2, 2] }).toArray(), [[1, 2], [3, 4]]);
+  assert.deepEqual(await gw.tensor(new Float64Array([1, 2, 3, 4]), { shape: [2, 2] }).toArray(), [
+    [1, 2],
+    [3, 4],
+  ]);
 });
 
 session("large values travel in chunks, or within a request", async () => {
@@ -181,7 +213,10 @@ session("functions with a derivative of their own", async () => {
     },
     backward(ctx, gradient) {
       calls += 1;
-      return gradient.mul(ctx.saved[0]!).mul(2 * (ctx.values["scale"] as number)).clamp(-5, 5);
+      return gradient
+        .mul(ctx.saved[0]!)
+        .mul(2 * (ctx.values["scale"] as number))
+        .clamp(-5, 5);
     },
   });
   const x = gw.tensor([1, 2, 30], { requiresGrad: true });
@@ -190,7 +225,11 @@ session("functions with a derivative of their own", async () => {
   assert.deepEqual(await x.grad!.toArray(), [2, 4, 5]);
   assert.equal(calls, 1);
   assert.throws(() => {
-    const bad = gw.defineFunction({ name: "Bad", forward: (_, t: gw.Tensor) => t.mul(1), backward: () => [null, null] });
+    const bad = gw.defineFunction({
+      name: "Bad",
+      forward: (_, t: gw.Tensor) => t.mul(1),
+      backward: () => [null, null],
+    });
     bad(x).sum().backward();
   }, gw.GraphError);
   assert.equal(await x.sum().item(), 33);
@@ -258,9 +297,22 @@ test("programs share tensors by name", async () => {
 test("safetensors files go both ways", async () => {
   await using opened = await gw.connect(server.url, options);
   const half = gw.tensor([1.5, -2], { dtype: "bfloat16" });
-  const file = await gw.saveSafetensors({ w: gw.tensor([[1, 2], [3, 4]]), half, n: gw.tensor([5n]) }, { from: "a test" });
+  const file = await gw.saveSafetensors(
+    {
+      w: gw.tensor([
+        [1, 2],
+        [3, 4],
+      ]),
+      half,
+      n: gw.tensor([5n]),
+    },
+    { from: "a test" },
+  );
   const loaded = gw.loadSafetensors(file);
-  assert.deepEqual(await loaded["w"]!.toArray(), [[1, 2], [3, 4]]);
+  assert.deepEqual(await loaded["w"]!.toArray(), [
+    [1, 2],
+    [3, 4],
+  ]);
   assert.deepEqual(await loaded["half"]!.toArray(), [1.5, -2]);
   assert.equal(loaded["half"]!.dtype, "bfloat16");
   assert.deepEqual(await loaded["n"]!.toArray(), [5]);

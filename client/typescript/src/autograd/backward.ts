@@ -58,7 +58,9 @@ function noteArrivals(nodes: ReadonlySet<GraphNode>, wanted: ReadonlySet<GraphNo
  * @throws GraphError when there is no graph, it was freed, or a gradient is missing.
  */
 export function backward(
-  roots: readonly Tensor[], gradients: readonly (Tensor | null)[] = roots.map(() => null), options: BackwardOptions = {},
+  roots: readonly Tensor[],
+  gradients: readonly (Tensor | null)[] = roots.map(() => null),
+  options: BackwardOptions = {},
 ): void {
   const starts = startsOf(roots, gradients);
   const { inputs, createGraph = false } = options;
@@ -74,7 +76,12 @@ export function backward(
   if ([...nodes].some((node) => node.acts)) {
     const leading = wanted && leadingTo(nodes, wanted);
     new CallbackBackward(roots, gradients, starts, nodes, {
-      inputs: inputs ?? null, leading, wanted, accumulate: true, retainGraph, createGraph,
+      inputs: inputs ?? null,
+      leading,
+      wanted,
+      accumulate: true,
+      retainGraph,
+      createGraph,
     }).run();
   } else {
     const values = [roots, gradients, inputs ?? null, options.retainGraph ?? null, createGraph];
@@ -99,7 +106,9 @@ export interface GradOptions {
  * @throws GraphError as {@link backward}, and for an input that is not used unless `allowUnused`.
  */
 export function grad(
-  outputs: Tensor | readonly Tensor[], inputs: readonly Tensor[], options: GradOptions = {},
+  outputs: Tensor | readonly Tensor[],
+  inputs: readonly Tensor[],
+  options: GradOptions = {},
 ): (Tensor | null)[] {
   const roots = outputs instanceof Tensor ? [outputs] : outputs;
   const gradients = options.gradOutputs ?? roots.map(() => null);
@@ -122,7 +131,12 @@ export function grad(
   let made: Tensor[];
   if ([...leading].some((node) => node.acts)) {
     made = new CallbackBackward(roots, gradients, starts, nodes, {
-      inputs, leading, wanted, accumulate: false, retainGraph, createGraph,
+      inputs,
+      leading,
+      wanted,
+      accumulate: false,
+      retainGraph,
+      createGraph,
     }).run(allowUnused);
   } else {
     const values = [roots, inputs, gradients, options.retainGraph ?? null, createGraph, allowUnused];
@@ -148,7 +162,10 @@ export function infoOf(tensor: Tensor): { dtype: Tensor["dtype"]; shape: Tensor[
  * node with an edge to each leaf: which derivatives vanish is known to the server.
  */
 export function attachHistory(
-  gradient: Tensor, roots: readonly Tensor[], input: Tensor, nodes: ReadonlySet<GraphNode>,
+  gradient: Tensor,
+  roots: readonly Tensor[],
+  input: Tensor,
+  nodes: ReadonlySet<GraphNode>,
 ): void {
   const edges: (Edge | null)[] = roots.map((root) => root.gradientEdge ?? null);
   for (const node of nodes) if (node.leaf && node.leaf.deref() !== input) edges.push({ node, slot: 0 });

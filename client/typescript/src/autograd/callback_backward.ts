@@ -44,13 +44,19 @@ export class CallbackBackward {
   readonly #arrived = new Map<GraphNode, Set<number>>();
 
   constructor(
-    roots: readonly Tensor[], gradients: readonly (Tensor | null)[], starts: readonly Edge[],
-    nodes: ReadonlySet<GraphNode>, options: CallbackOptions,
+    roots: readonly Tensor[],
+    gradients: readonly (Tensor | null)[],
+    starts: readonly Edge[],
+    nodes: ReadonlySet<GraphNode>,
+    options: CallbackOptions,
   ) {
     this.#roots = roots;
     this.#gradients = gradients;
     this.#options = options;
-    this.#order = inOrder(starts.map((edge) => edge.node), nodes);
+    this.#order = inOrder(
+      starts.map((edge) => edge.node),
+      nodes,
+    );
     for (const edge of starts) this.#deliver(edge);
   }
 
@@ -59,8 +65,14 @@ export class CallbackBackward {
     const { inputs, retainGraph, createGraph, accumulate } = this.#options;
     const pauses = this.#order.flatMap((node) => this.#stages(node).map((stage) => [placeOf(node), stage] as const));
     const values = [
-      this.#roots, this.#gradients, inputs, pauses.map(([place]) => place), pauses.map(([, stage]) => stage),
-      retainGraph, createGraph, accumulate,
+      this.#roots,
+      this.#gradients,
+      inputs,
+      pauses.map(([place]) => place),
+      pauses.map(([, stage]) => stage),
+      retainGraph,
+      createGraph,
+      accumulate,
     ];
     const session = this.#roots[0]!.session;
     this.#run = new Tensor(session, session.record(lookup("begin_backward"), values, 1), UNKNOWN);

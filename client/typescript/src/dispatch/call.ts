@@ -56,7 +56,10 @@ function edgesOf(op: Op, values: readonly Value[]): (Edge | null)[] | undefined 
  * @throws ShapeError, ArgumentTypeError for what is wrong by shapes and types; the rest is found by the server.
  */
 export function call(
-  op: Op, values: readonly Value[], results: number = op.results ?? -1, session = sessionOf(values),
+  op: Op,
+  values: readonly Value[],
+  results: number = op.results ?? -1,
+  session = sessionOf(values),
 ): Tensor[] {
   if (results < 0) throw new ShapeError(`${op.name}: the number of results depends on a shape that is not known yet`);
   const edges = edgesOf(op, values);

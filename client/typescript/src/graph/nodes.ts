@@ -117,7 +117,7 @@ class Heap {
     const last = items.pop();
     if (last === undefined || !items.length) return top;
     items[0] = last;
-    for (let at = 0; ; ) {
+    for (let at = 0; ;) {
       let best = at;
       for (const child of [2 * at + 1, 2 * at + 2]) {
         if (child < items.length && this.#before(items[child]!, items[best]!)) best = child;

@@ -123,7 +123,15 @@ abstract class BatchNorm extends Module {
     if (this.training && counted !== null) noGrad(() => one("add_", counted, 1));
     const training = this.training || this.runningMean === null;
     return one(
-      "batch_norm", x, this.runningMean, this.runningVar, this.weight, this.bias, training, this.momentum, this.eps,
+      "batch_norm",
+      x,
+      this.runningMean,
+      this.runningVar,
+      this.weight,
+      this.bias,
+      training,
+      this.momentum,
+      this.eps,
     );
   }
 }

@@ -37,7 +37,12 @@ abstract class Recurrent<State> extends Module<[Tensor, (State | null)?], [outpu
   readonly #names: string[][] = [];
 
   constructor(
-    op: string, gates: number, states: number, inputSize: number, hiddenSize: number, options: RecurrentOptions,
+    op: string,
+    gates: number,
+    states: number,
+    inputSize: number,
+    hiddenSize: number,
+    options: RecurrentOptions,
   ) {
     super();
     const { numLayers = 1, bias = true, batchFirst = false, dropout = 0, bidirectional = false, ...place } = options;
@@ -58,7 +63,10 @@ abstract class Recurrent<State> extends Module<[Tensor, (State | null)?], [outpu
       const inputs = layer === 0 ? inputSize : hiddenSize * directions;
       for (let direction = 0; direction < directions; direction += 1) {
         const suffix = `L${layer}${direction === 1 ? "Reverse" : ""}`;
-        const shapes: [string, number[]][] = [["weightIh", [rows, inputs]], ["weightHh", [rows, hiddenSize]]];
+        const shapes: [string, number[]][] = [
+          ["weightIh", [rows, inputs]],
+          ["weightHh", [rows, hiddenSize]],
+        ];
         if (bias) shapes.push(["biasIh", [rows]], ["biasHh", [rows]]);
         for (const [name, shape] of shapes) Object.assign(this, { [name + suffix]: emptyParameter(shape, place) });
         this.#names.push(shapes.map(([name]) => name + suffix));
@@ -110,7 +118,12 @@ abstract class Recurrent<State> extends Module<[Tensor, (State | null)?], [outpu
         sequence = several("dropout", sequence, this.dropout, true)[0]!;
       }
     }
-    const states = Array.from({ length: this.#states }, (_, k) => one("stack", last.map((each) => each[k]!)));
+    const states = Array.from({ length: this.#states }, (_, k) =>
+      one(
+        "stack",
+        last.map((each) => each[k]!),
+      ),
+    );
     return [this.batchFirst ? one("transpose", sequence, 0, 1) : sequence, this.fromList(states)];
   }
 

@@ -62,7 +62,10 @@ function refuseUnknown(op: Op, positional: number, options: Readonly<Record<stri
     const at = op.params.findIndex((param) => param.key === name || param.name === name);
     const details = { op: op.name, parameter: name };
     if (at < 0) {
-      const close = closest(name, op.params.map((param) => param.key));
+      const close = closest(
+        name,
+        op.params.map((param) => param.key),
+      );
       const hint = close.length > 0 ? `; did you mean ${close.join(" or ")}?` : "";
       throw new ArgumentTypeError(`${op.signature} has no parameter '${name}'${hint}`, details);
     }

@@ -6,14 +6,7 @@ import { Float, type Value } from "./values.ts";
 
 /** How an argument is encoded. */
 export type Kind =
-  | "tensor"
-  | "tensors"
-  | "optionalTensors"
-  | "operand"
-  | "scalar"
-  | "position"
-  | "attribute"
-  | "payload";
+  "tensor" | "tensors" | "optionalTensors" | "operand" | "scalar" | "position" | "attribute" | "payload";
 
 /** One parameter of an op. */
 export interface Param {

@@ -23,7 +23,13 @@ export interface SGDOptions {
 export class SGD extends Optimizer<SGDOptions> {
   constructor(params: Params<SGDOptions>, options: Partial<SGDOptions> = {}) {
     super(params, {
-      lr: 1e-3, momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, maximize: false, ...options,
+      lr: 1e-3,
+      momentum: 0,
+      dampening: 0,
+      weightDecay: 0,
+      nesterov: false,
+      maximize: false,
+      ...options,
     });
   }
 
@@ -68,7 +74,12 @@ export interface AdamOptions {
 }
 
 const ADAM: AdamOptions = {
-  lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, amsgrad: false, maximize: false,
+  lr: 1e-3,
+  betas: [0.9, 0.999],
+  eps: 1e-8,
+  weightDecay: 0,
+  amsgrad: false,
+  maximize: false,
   decoupledWeightDecay: false,
 };
 
@@ -92,8 +103,21 @@ export class Adam extends Optimizer<AdamOptions> {
       const squares = this.kept(alike, "exp_avg_sq");
       const largest = amsgrad ? this.kept(alike, "max_exp_avg_sq") : alike.map(() => null);
       this.record(
-        "adam_step", alike, means, squares, largest, lr, betas[0], betas[1], eps, weightDecay, step, amsgrad, maximize,
-        decoupledWeightDecay, null,
+        "adam_step",
+        alike,
+        means,
+        squares,
+        largest,
+        lr,
+        betas[0],
+        betas[1],
+        eps,
+        weightDecay,
+        step,
+        amsgrad,
+        maximize,
+        decoupledWeightDecay,
+        null,
       );
     }
   }

@@ -76,7 +76,10 @@ export abstract class Optimizer<Options extends object> {
 
   /** Remove the gradients of all parameters, or make them zero, in one record. */
   zeroGrad(setToNone: boolean = true): void {
-    zeroGradients(this.paramGroups.flatMap((group) => group.params), setToNone);
+    zeroGradients(
+      this.paramGroups.flatMap((group) => group.params),
+      setToNone,
+    );
   }
 
   /** Refuse options out of range. */

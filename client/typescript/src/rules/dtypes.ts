@@ -141,66 +141,74 @@ const floatOfFirstTwo: DTypeRule = (op, values, at) => {
 };
 
 /** Rules of single ops. */
-const OWN: ReadonlyMap<string, DTypeRule> = new Map<string, DTypeRule>(Object.entries({
-  div: (op, values) => {
-    const common = promoted(operandsOf(op, values));
-    return common === undefined || named(op, values, "rounding_mode") !== null ? common : toFloat(common);
-  },
-  where: (_, values) => promoted(values.slice(1)),
-  square: (_, values) => {
-    const dtype = tensorAt(values, 0)?.dtype;
-    return dtype === "bool" ? "int64" : dtype;
-  },
-  all: truth,
-  any: truth,
-  full: (op, values) => given(op, values) ?? dtypeOfKind(kind(values[1])),
-  linspace: between,
-  logspace: between,
-  arange: (op, values) => {
-    const whole = values.slice(0, 3).every((value) => value === null || ["int", "bool"].includes(kind(value)));
-    return given(op, values) ?? (whole ? "int64" : defaultFloatDType());
-  },
-  searchsorted: search,
-  bucketize: search,
-  unique: distinct,
-  unique_consecutive: distinct,
-  cat: (_, values) => promoted(tensorsOf(values)),
-  stack: (_, values) => promoted(tensorsOf(values)),
-  pad_sequence: firstTensor,
-  einsum: (_, values) => {
-    // Integers are summed in int64 where something is summed, and other dtypes promote where nothing is.
-    const [first, ...others] = tensorsOf(values).map((tensor) => tensor.dtype);
-    const same = others.every((dtype) => dtype === first);
-    return same && first !== undefined && categoryOf(first) > 1 ? first : undefined;
-  },
-  bincount: (_, values) => {
-    const weights = values[1] === null ? null : tensorAt(values, 1)?.dtype;
-    return weights === null ? "int64" : weights === undefined ? undefined : weights === "float32" ? weights : "float64";
-  },
-  normal: (op, values) => {
-    const drawn = promoted(values.slice(0, 2));
-    return given(op, values) ?? (tensorsOf(values).length === 0 ? defaultFloatDType() : drawn && toFloat(drawn));
-  },
-  multilabel_soft_margin_loss: (op, values) => promoted(operandsOf(op, values)),
-  kron: (op, values) => promoted(operandsOf(op, values)),
-  cosine_similarity: joinedFirstTwo,
-  cosine_embedding_loss: floatOfFirstTwo,
-  conv_transpose2d: firstTensor,
-  bilinear: firstTensor,
-  rnn_layer: firstTensor,
-  gru_layer: firstTensor,
-  lstm_layer: firstTensor,
-  grid_sampler: firstTensor,
-  affine_grid_generator: firstTensor,
-  ctc_loss: firstTensor,
-  linalg_lu_solve: firstTensor,
-  fractional_max_pool: distinct,
-  embedding_bag: distinct,
-  sum_to_size: (_, values) => {
-    const dtype = tensorAt(values, 0)?.dtype;
-    return dtype === undefined || categoryOf(dtype) > 1 ? dtype : undefined;
-  },
-} satisfies Record<string, DTypeRule>));
+const OWN: ReadonlyMap<string, DTypeRule> = new Map<string, DTypeRule>(
+  Object.entries({
+    div: (op, values) => {
+      const common = promoted(operandsOf(op, values));
+      return common === undefined || named(op, values, "rounding_mode") !== null ? common : toFloat(common);
+    },
+    where: (_, values) => promoted(values.slice(1)),
+    square: (_, values) => {
+      const dtype = tensorAt(values, 0)?.dtype;
+      return dtype === "bool" ? "int64" : dtype;
+    },
+    all: truth,
+    any: truth,
+    full: (op, values) => given(op, values) ?? dtypeOfKind(kind(values[1])),
+    linspace: between,
+    logspace: between,
+    arange: (op, values) => {
+      const whole = values.slice(0, 3).every((value) => value === null || ["int", "bool"].includes(kind(value)));
+      return given(op, values) ?? (whole ? "int64" : defaultFloatDType());
+    },
+    searchsorted: search,
+    bucketize: search,
+    unique: distinct,
+    unique_consecutive: distinct,
+    cat: (_, values) => promoted(tensorsOf(values)),
+    stack: (_, values) => promoted(tensorsOf(values)),
+    pad_sequence: firstTensor,
+    einsum: (_, values) => {
+      // Integers are summed in int64 where something is summed, and other dtypes promote where nothing is.
+      const [first, ...others] = tensorsOf(values).map((tensor) => tensor.dtype);
+      const same = others.every((dtype) => dtype === first);
+      return same && first !== undefined && categoryOf(first) > 1 ? first : undefined;
+    },
+    bincount: (_, values) => {
+      const weights = values[1] === null ? null : tensorAt(values, 1)?.dtype;
+      return weights === null
+        ? "int64"
+        : weights === undefined
+          ? undefined
+          : weights === "float32"
+            ? weights
+            : "float64";
+    },
+    normal: (op, values) => {
+      const drawn = promoted(values.slice(0, 2));
+      return given(op, values) ?? (tensorsOf(values).length === 0 ? defaultFloatDType() : drawn && toFloat(drawn));
+    },
+    multilabel_soft_margin_loss: (op, values) => promoted(operandsOf(op, values)),
+    kron: (op, values) => promoted(operandsOf(op, values)),
+    cosine_similarity: joinedFirstTwo,
+    cosine_embedding_loss: floatOfFirstTwo,
+    conv_transpose2d: firstTensor,
+    bilinear: firstTensor,
+    rnn_layer: firstTensor,
+    gru_layer: firstTensor,
+    lstm_layer: firstTensor,
+    grid_sampler: firstTensor,
+    affine_grid_generator: firstTensor,
+    ctc_loss: firstTensor,
+    linalg_lu_solve: firstTensor,
+    fractional_max_pool: distinct,
+    embedding_bag: distinct,
+    sum_to_size: (_, values) => {
+      const dtype = tensorAt(values, 0)?.dtype;
+      return dtype === undefined || categoryOf(dtype) > 1 ? dtype : undefined;
+    },
+  } satisfies Record<string, DTypeRule>),
+);
 
 /** Refuses the dtype of a result that an in-place op cannot write. */
 export function checkWritten(op: Op, target: DTypeName, result: DTypeName): void {

@@ -75,7 +75,13 @@ export const JOINING: Readonly<Record<string, ShapeRule>> = {
         call.mismatch(`shapes ${listed(first)} and ${listed(shape)} must agree in all dimensions but ${at}`);
       }
     }
-    return [withExtent(first, at, real.reduce((sum, shape) => sum + shape[at]!, 0))];
+    return [
+      withExtent(
+        first,
+        at,
+        real.reduce((sum, shape) => sum + shape[at]!, 0),
+      ),
+    ];
   },
   stack: (call) => {
     const tensors = listOf(call.values[0]);

@@ -26,7 +26,10 @@ function layer(call: CallArguments, gates: number, states: number): Shapes {
   const hidden = weight[0]! / gates;
   const outputs = shapeOf(call, "w_hr")?.[0] ?? hidden;
   const batch = hx[0]!;
-  const all: Shape[] = [[...x.slice(0, -1), outputs], [batch, outputs]];
+  const all: Shape[] = [
+    [...x.slice(0, -1), outputs],
+    [batch, outputs],
+  ];
   return states === 2 ? [...all, [batch, hidden]] : all;
 }
 
@@ -61,7 +64,10 @@ function einsum(call: CallArguments): Shapes {
       counts.set(letter, (counts.get(letter) ?? 0) + 1);
     }),
   );
-  const dots = [...extents.keys()].filter((letter) => letter.startsWith(".")).sort().reverse();
+  const dots = [...extents.keys()]
+    .filter((letter) => letter.startsWith("."))
+    .sort()
+    .reverse();
   const once = [...counts].filter(([letter, n]) => n === 1 && !letter.startsWith(".")).map(([letter]) => letter);
   const named = output === undefined ? [...dots, ...once.sort()] : outputLetters(output, dots);
   return [named.map((letter) => extents.get(letter)!)];
@@ -102,15 +108,25 @@ export const MATRICES: Readonly<Record<string, ShapeRule>> = {
   linalg_solve_triangular: (call) => solved(call).slice(0, 1),
   triangular_solve: () => [],
   cholesky_solve: () => [],
-  linalg_eigh: ofMatrix((batch, rows, columns) => [[...batch, rows], [...batch, rows, columns]]),
+  linalg_eigh: ofMatrix((batch, rows, columns) => [
+    [...batch, rows],
+    [...batch, rows, columns],
+  ]),
   linalg_eigvalsh: ofMatrix((batch, rows) => [[...batch, rows]]),
-  linalg_eig: ofMatrix((batch, rows, columns) => [[...batch, rows], [...batch, rows, columns]]),
+  linalg_eig: ofMatrix((batch, rows, columns) => [
+    [...batch, rows],
+    [...batch, rows, columns],
+  ]),
   linalg_eigvals: ofMatrix((batch, rows) => [[...batch, rows]]),
   linalg_svdvals: ofMatrix((batch, rows, columns) => [[...batch, Math.min(rows, columns)]]),
   linalg_svd: ofMatrix((batch, rows, columns, call) => {
     const least = Math.min(rows, columns);
     const full = call.flag("full_matrices");
-    return [[...batch, rows, full ? rows : least], [...batch, least], [...batch, full ? columns : least, columns]];
+    return [
+      [...batch, rows, full ? rows : least],
+      [...batch, least],
+      [...batch, full ? columns : least, columns],
+    ];
   }),
   linalg_pinv: ofMatrix((batch, rows, columns) => [[...batch, columns, rows]]),
   linalg_qr: ofMatrix((batch, rows, columns, call) => {
@@ -118,9 +134,15 @@ export const MATRICES: Readonly<Record<string, ShapeRule>> = {
     const mode = call.get("mode");
     if (mode === "r") return [[0], [...batch, least, columns]];
     const inner = mode === "complete" ? rows : least;
-    return [[...batch, rows, inner], [...batch, inner, columns]];
+    return [
+      [...batch, rows, inner],
+      [...batch, inner, columns],
+    ];
   }),
-  geqrf: ofMatrix((batch, rows, columns) => [[...batch, rows, columns], [...batch, Math.min(rows, columns)]]),
+  geqrf: ofMatrix((batch, rows, columns) => [
+    [...batch, rows, columns],
+    [...batch, Math.min(rows, columns)],
+  ]),
   rnn_layer: (call) => layer(call, 1, 1),
   gru_layer: (call) => layer(call, 3, 1),
   lstm_layer: (call) => layer(call, 4, 2),

@@ -45,8 +45,7 @@ export function join(a: DTypeName, b: DTypeName): DTypeName {
 function ordered(a: DTypeName, b: DTypeName): [DTypeName, DTypeName] {
   const first = DTYPES[a];
   const second = DTYPES[b];
-  const order =
-    first.category - second.category || first.itemsize - second.itemsize || first.index - second.index;
+  const order = first.category - second.category || first.itemsize - second.itemsize || first.index - second.index;
   return order <= 0 ? [a, b] : [b, a];
 }
 

@@ -106,8 +106,16 @@ export class FrameBuilder {
     if (heard && !asked.length) structure.heard = true;
     const { structure: known, packed, hash } = this.#known.encode(structure, this.#sites);
     const frame: CutFrame = {
-      structure: known, packed, hash, first, external: [...this.#external.keys()], scalars: this.#scalars,
-      payloads: this.#payloads as Uint8Array[], releases, sites: this.#sites, readBytes,
+      structure: known,
+      packed,
+      hash,
+      first,
+      external: [...this.#external.keys()],
+      scalars: this.#scalars,
+      payloads: this.#payloads as Uint8Array[],
+      releases,
+      sites: this.#sites,
+      readBytes,
     };
     this.#records = [];
     this.#sites = [];
@@ -141,4 +149,3 @@ export class FrameBuilder {
     return -1 - at;
   }
 }
-

@@ -93,9 +93,12 @@ export class Reads {
     if (!value) return new MalformedFrame(`the reply to frame ${answer.seq} has no value ${at}`);
     if (value.error !== undefined) {
       const problem = answer.reply.errors?.[value.error];
-      return problem ? this.describe(problem) : new MalformedFrame(`the reply refers to error ${value.error}, which it lacks`);
+      return problem
+        ? this.describe(problem)
+        : new MalformedFrame(`the reply refers to error ${value.error}, which it lacks`);
     }
-    if (!value.dtype) return errorOf("graph_error", "this gradient is undefined: nothing that was differentiated used the tensor");
+    if (!value.dtype)
+      return errorOf("graph_error", "this gradient is undefined: nothing that was differentiated used the tensor");
     if (!isDType(value.dtype)) return new MalformedFrame(`the server sent a value of dtype ${value.dtype}`);
     const shape = value.shape ?? [];
     tensor.learn(value.dtype, shape);

@@ -117,7 +117,10 @@ export class Session {
     let view: SessionView;
     if (options.session === undefined) {
       const body = {
-        device: options.device, default_dtype: options.defaultDtype, ttl_s: options.ttl, durability: options.durability,
+        device: options.device,
+        default_dtype: options.defaultDtype,
+        ttl_s: options.ttl,
+        durability: options.durability,
         seed: options.seed,
       };
       const headers = { "Idempotency-Key": crypto.randomUUID() };

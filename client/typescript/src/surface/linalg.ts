@@ -28,14 +28,18 @@ export function solve(a: Tensor, b: Tensor, options: { left?: boolean } = {}): T
 
 /** The solution of `a @ x == b` by substitution; one triangle of `a` counts. */
 export function solveTriangular(
-  a: Tensor, b: Tensor, options: { upper: boolean; left?: boolean; unitriangular?: boolean },
+  a: Tensor,
+  b: Tensor,
+  options: { upper: boolean; left?: boolean; unitriangular?: boolean },
 ): Tensor {
   return one("linalg_solve_triangular", a, b, options);
 }
 
 /** `a @ x == b` in least squares: the solution, its residuals, the rank of `a`, and its singular values. */
 export function lstsq(
-  a: Tensor, b: Tensor, options: { rcond?: number | null; driver?: string } = {},
+  a: Tensor,
+  b: Tensor,
+  options: { rcond?: number | null; driver?: string } = {},
 ): [solution: Tensor, residuals: Tensor, rank: Tensor, singularValues: Tensor] {
   const driver = options.driver ?? (a.device === "cpu" ? "gelsy" : "gels");
   return several("linalg_lstsq", a, b, options.rcond ?? null, driver) as [Tensor, Tensor, Tensor, Tensor];
@@ -43,7 +47,8 @@ export function lstsq(
 
 /** The pseudo-inverse: singular values up to `max(atol, rtol * largest)` count as 0. */
 export function pinv(
-  a: Tensor, options: { atol?: Tensor | Real | null; rtol?: Tensor | Real | null; hermitian?: boolean } = {},
+  a: Tensor,
+  options: { atol?: Tensor | Real | null; rtol?: Tensor | Real | null; hermitian?: boolean } = {},
 ): Tensor {
   return one("linalg_pinv", a, options);
 }
@@ -100,7 +105,9 @@ export function matrixExp(a: Tensor): Tensor {
 
 /** The norm of order `ord` of vectors along `dim`, by default of all elements. */
 export function vectorNorm(
-  x: Tensor, ord: number = 2, options: { dim?: number | readonly number[] | null; keepdim?: boolean } = {},
+  x: Tensor,
+  ord: number = 2,
+  options: { dim?: number | readonly number[] | null; keepdim?: boolean } = {},
 ): Tensor {
   return one("norm", x, ord, options);
 }

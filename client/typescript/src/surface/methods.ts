@@ -180,7 +180,9 @@ export const COMPOSED_METHODS: object & ThisType<Tensor> = {
     return one("transpose", this, -2, -1);
   },
   get T(): Tensor {
-    const order = knownShape(this, "T").map((_, i) => i).reverse();
+    const order = knownShape(this, "T")
+      .map((_, i) => i)
+      .reverse();
     return one("permute", this, order);
   },
 };

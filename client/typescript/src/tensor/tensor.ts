@@ -188,7 +188,9 @@ export class Tensor {
       throw new GraphError("requiresGrad of a tensor with history cannot be changed; detach() it");
     }
     if (wanted && !carriesGradient(this.#dtype)) {
-      throw new GraphError(`a tensor of dtype ${this.#dtype} cannot require a gradient, only floating point and complex`);
+      throw new GraphError(
+        `a tensor of dtype ${this.#dtype} cannot require a gradient, only floating point and complex`,
+      );
     }
     if (wanted === this.#requires) return;
     above().requireGrad(this, wanted);

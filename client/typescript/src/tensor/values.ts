@@ -8,7 +8,7 @@ import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "./halves.ts";
 
 /** The typed arrays that hold values. */
 export type NumberArray =
-  | Uint8Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Float32Array | Float64Array;
+  Uint8Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Float32Array | Float64Array;
 
 /** One element. int64 is a number where that is exact, else a bigint. */
 export type Element = number | bigint | boolean | Complex;
@@ -33,8 +33,13 @@ export interface Data {
 }
 
 const OF_ARRAY: readonly [new (length: number) => NumberArray, DTypeName][] = [
-  [Float32Array, "float32"], [Float64Array, "float64"], [Int32Array, "int32"], [BigInt64Array, "int64"],
-  [Uint8Array, "uint8"], [Int8Array, "int8"], [Int16Array, "int16"],
+  [Float32Array, "float32"],
+  [Float64Array, "float64"],
+  [Int32Array, "int32"],
+  [BigInt64Array, "int64"],
+  [Uint8Array, "uint8"],
+  [Int8Array, "int8"],
+  [Int16Array, "int16"],
 ];
 
 function bytesOf(array: ArrayBufferView): Uint8Array {
@@ -47,7 +52,12 @@ function bytesOf(array: ArrayBufferView): Uint8Array {
  *
  * @throws ShapeError for lists that are ragged, or values that do not fill `shape`.
  */
-export function dataOf(values: TensorLike, dtype: DTypeName | undefined, shape: Shape | undefined, usual: DTypeName): Data {
+export function dataOf(
+  values: TensorLike,
+  dtype: DTypeName | undefined,
+  shape: Shape | undefined,
+  usual: DTypeName,
+): Data {
   if (ArrayBuffer.isView(values)) {
     const plain = values instanceof Uint8ClampedArray ? new Uint8Array(values) : values;
     const own = OF_ARRAY.find(([type]) => plain instanceof type)?.[1];
@@ -116,11 +126,16 @@ function real(value: Element): number {
   }
   if (typeof value === "number") return value;
   if (typeof value === "boolean" || typeof value === "bigint") return Number(value);
-  throw new ArgumentTypeError(`a tensor's values are numbers, bigints, booleans or complex(re, im), not ${typeof value}`);
+  throw new ArgumentTypeError(
+    `a tensor's values are numbers, bigints, booleans or complex(re, im), not ${typeof value}`,
+  );
 }
 
 const INTEGERS: { readonly [dtype: string]: readonly [number, number] } = {
-  uint8: [0, 255], int8: [-128, 127], int16: [-32768, 32767], int32: [-2147483648, 2147483647],
+  uint8: [0, 255],
+  int8: [-128, 127],
+  int16: [-32768, 32767],
+  int32: [-2147483648, 2147483647],
 };
 
 function integer(value: Element, dtype: DTypeName): number {
@@ -153,7 +168,9 @@ function pairs(flat: readonly Element[]): number[] {
 export function encode(flat: readonly Element[], dtype: DTypeName): Uint8Array {
   switch (dtype) {
     case "bool":
-      return Uint8Array.from(flat, (value) => (typeof value === "bigint" ? Number(value !== 0n) : Number(real(value) !== 0)));
+      return Uint8Array.from(flat, (value) =>
+        typeof value === "bigint" ? Number(value !== 0n) : Number(real(value) !== 0),
+      );
     case "uint8":
       return Uint8Array.from(flat, (value) => integer(value, dtype));
     case "int8":

@@ -3,7 +3,15 @@
  * where there is none (Node 20). A connection that broke is not repaired; the link opens another.
  */
 
-import { ConnectionLost, GradwireError, MalformedFrame, SessionGone, Superseded, Unauthorized, errorOf } from "../errors.ts";
+import {
+  ConnectionLost,
+  GradwireError,
+  MalformedFrame,
+  SessionGone,
+  Superseded,
+  Unauthorized,
+  errorOf,
+} from "../errors.ts";
 import { decode, encode } from "./envelope.ts";
 import { PROTOCOL_VERSION } from "./messages.ts";
 import type { Chunk, Frame, FromClient, FromServer, Hello, Reply, Welcome } from "./messages.ts";
@@ -58,7 +66,11 @@ function streamUrl(rest: Rest, session: string, ticket: string): string {
  * @throws ConnectionLost when the server cannot be reached, or what it refused with.
  */
 export async function openStream(
-  rest: Rest, session: string, tickets: TicketSource, hello: Hello, listener: Listener,
+  rest: Rest,
+  session: string,
+  tickets: TicketSource,
+  hello: Hello,
+  listener: Listener,
 ): Promise<Connection> {
   const socket = new WebSocket(streamUrl(rest, session, await tickets(session)));
   socket.binaryType = "arraybuffer";
@@ -82,7 +94,9 @@ export async function openStream(
         const { message, buffers } = decode<FromServer>(new Uint8Array(event.data as ArrayBuffer));
         if (message.type === "refusal") {
           const { code, detail, extra, retryable } = message.problem;
-          refusal = retryable ? new ConnectionLost(`the server ended the stream: ${detail}`) : errorOf(code, detail, extra);
+          refusal = retryable
+            ? new ConnectionLost(`the server ended the stream: ${detail}`)
+            : errorOf(code, detail, extra);
         } else if (message.type !== "welcome") {
           if (welcome === undefined) throw new MalformedFrame(`expected a welcome, got a ${message.type}`);
           listener.onMessage(message, buffers);
@@ -157,7 +171,13 @@ class RequestConnection implements Connection {
 }
 
 /** Errors that concern the session or the key, not the frame. */
-const OF_SESSION: ReadonlySet<string> = new Set(["session_gone", "not_found", "unauthorized", "forbidden", "superseded"]);
+const OF_SESSION: ReadonlySet<string> = new Set([
+  "session_gone",
+  "not_found",
+  "unauthorized",
+  "forbidden",
+  "superseded",
+]);
 
 /** Whether the server refused the frame, rather than not answering. */
 function isRefusal(error: GradwireError): boolean {

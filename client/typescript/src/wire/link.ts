@@ -24,8 +24,16 @@ const FAILURES_KEPT = 64;
 /** Seconds of silence while something is awaited, after which the server is asked whether it still lives. */
 const SILENCE_S = 15;
 const EMPTY: CutFrame = {
-  structure: { ops: [] }, packed: pack({ ops: [] }), hash: undefined, first: 0, external: [], scalars: [], payloads: [],
-  releases: [], sites: [], readBytes: 0,
+  structure: { ops: [] },
+  packed: pack({ ops: [] }),
+  hash: undefined,
+  first: 0,
+  external: [],
+  scalars: [],
+  payloads: [],
+  releases: [],
+  sites: [],
+  readBytes: 0,
 };
 const EMPTY_BYTES = new Uint8Array(0);
 
@@ -352,8 +360,8 @@ export class Link implements Listener {
         const frames = this.#window.describe();
         const lost = new ConnectionLost(
           `${this.rest.url} could not be reached for ${this.#retry.seconds} s (${messageOf(cause)}); frames up to ` +
-            `${this.#window.answered} are applied${frames && `, ${frames} may have been or not`}. Nothing is lost: the ` +
-            "next use reconnects and resumes",
+            `${this.#window.answered} are applied${frames && `, ${frames} may have been or not`}. Nothing is lost: ` +
+            "the next use reconnects and resumes",
         );
         this.#retry.renew();
         this.#reject(lost);
@@ -378,8 +386,14 @@ export class Link implements Listener {
     this.#known.clear();
     this.#downloads.clear();
     const hello = {
-      type: "hello" as const, version: PROTOCOL_VERSION, client: this.#client, acked: this.#window.answered,
-      agent: `gradwire-typescript/${VERSION}`, instance: this.#instance, epoch: this.#epoch, cancelled: this.#cancelled,
+      type: "hello" as const,
+      version: PROTOCOL_VERSION,
+      client: this.#client,
+      acked: this.#window.answered,
+      agent: `gradwire-typescript/${VERSION}`,
+      instance: this.#instance,
+      epoch: this.#epoch,
+      cancelled: this.#cancelled,
     };
     const connection =
       this.#transport === "stream"
@@ -458,4 +472,3 @@ function isFinal(error: unknown): error is GradwireError {
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
-

@@ -1,4 +1,4 @@
-/** The messages of the protocol (docs/protocol.md), as they stand in MessagePack. Fields at their default are absent. */
+/** The messages of the protocol (docs/protocol.md), as in MessagePack. Fields at their default are absent. */
 
 import type { Encoded, ScalarEntry } from "../ops/records.ts";
 

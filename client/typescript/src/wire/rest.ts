@@ -22,7 +22,8 @@ export class Rest {
 
   /** @throws TypeError for a URL that is not one of http or https. */
   constructor(url: string, key: string | undefined) {
-    if (!/^https?:\/\//.test(url)) throw new TypeError(`${url} is not a server's URL: it begins with http:// or https://`);
+    if (!/^https?:\/\//.test(url))
+      throw new TypeError(`${url} is not a server's URL: it begins with http:// or https://`);
     this.url = url.replace(/\/+$/, "");
     this.#key = key;
   }
