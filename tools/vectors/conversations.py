@@ -206,6 +206,19 @@ def _frames() -> Iterator[Vector]:
                  {"type": "reply", "seq": 3, "values": [{"error": 0}, {"error": 1}],
                      "errors": [{"code": "unknown_tensor"}] * 2}),
     )  # fmt: skip
+    named = {"type": "frame", "near": True, "named": ["w"]}
+    yield script(
+        "frames/named", "a result gets a name instead of an id; frames refer to it until the name is removed",
+        hello(),
+        exchange({"type": "frame", "seq": 1, "structure": {"ops": [["ones", [[1]]]], "keeps": {"w": 0}}}, reply(1)),
+        exchange(named | {"seq": 2, "external": [], "structure": structure([["add_", [-1, "int"]]], [-1]),
+            "scalars": [4]},
+                 reply(2, values=[value("float32", [5.0])])),
+        exchange(named | {"seq": 3, "structure": structure([], [-1], keeps={"w": None})},
+                 reply(3, values=[value("float32", [5.0])])),
+        exchange(named | {"seq": 4, "structure": structure([], [-1])}, not_applied(4, "unknown_tensor")),
+        exchange(numbered(4, []), reply(4)),
+    )  # fmt: skip
     yield script(
         "frames/undefined", "a gradient that is not there is a value without dtype",
         hello(), exchange(numbered(1, [["ones", [[1]]], ["requires_grad_", [0]], ["grad_of", [0]]], [1], first=1,

@@ -20,7 +20,7 @@ STRUCTURES: Final[tuple[tuple[str, str, Structure], ...]] = (
     ("attributes", "attributes of every kind: list, text, null, bool, float, negative number",
      Structure([["zeros", [[300, 70000], "float64", None]], ["sum", [0, [-1], True]], ["cumsum", [1, -2]],
                 ["gelu", [0, "tanh"]], ["dropout", [0, 0.5]]])),
-    ("keeps", "names for results, and one that is removed", Structure([["ones", [[1]]]], keeps={"w": 0, "old": None})),
+    ("keeps", "names for results", Structure([["ones", [[1]]]], keeps={"w": 0, "größe": 0})),
     ("results", "a number of results in the record", Structure([["ones", [[6]]], ["split", [0, [1, 2, 3]], 3]],
         [1, 2, 3])),
     ("externals", "references to entries of external, beyond the small integers",

@@ -185,7 +185,7 @@ def run_natural(shared: SharedSession, vector: Vector) -> None:
         steps = [post | {"expect": {"status": status, "json": vector["problem"]}}]
     elif not steps:
         nameless = [{n: v for n, v in each.items() if n != "name"} for each in vector["expect"]["values"]]
-        expected = {"errors": []}
+        expected: dict[str, Any] = {"errors": []}
         steps = [
             post | {"expect": {"status": 200, "json": expected | vector["expect"]}},
             post | {"json": vector["compact"], "expect": {"status": 200, "json": expected | {"values": nameless}}},

@@ -197,7 +197,7 @@ class Script:
             status, answer = refused.response.status_code, refused.response
         if answer is None or status == 101:
             return [] if step["expect"]["status"] == 101 else ["the stream opened"]
-        return self._answer(step, status, dict(answer.headers.raw_items()), answer.body or b"")
+        return self._answer(step, status, dict(answer.headers.raw_items()), bytes(answer.body or b""))
 
     def _send(self, step: dict[str, Any]) -> list[str]:
         socket = self.streams[step["stream"]]
@@ -216,10 +216,7 @@ class Script:
         downloads = self.downloads.setdefault(step["stream"], {})
         while True:
             data = socket.recv(PATIENCE_S)
-            if isinstance(data, str):
-                message, buffers = json.loads(data), []
-            else:
-                message, buffers = opened(data)
+            message, buffers = (json.loads(data), []) if isinstance(data, str) else opened(data)
             if message.get("type") == "chunk":
                 whole = downloads.setdefault(message["transfer"], bytearray(message["total"]))
                 at = message["offset"]

@@ -41,7 +41,7 @@ def number(value: Any) -> float | int:
     """A real number of a vector, which may be spelled."""
     if isinstance(value, str):
         return SPELLED[value] if value in SPELLED else int(value)
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def _number(value: Any, dtype: str) -> Any:
