@@ -34,7 +34,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 }
 """By parameter, or by op and parameter where ops differ."""
 
-FREE: Final = frozenset({"device", "dtype", "equation", "message", "name", "names"})
+FREE: Final = frozenset({"device", "dtype", "equation", "message", "name"})
 """Parameters that accept any text, a name or a device."""
 
 

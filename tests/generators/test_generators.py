@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 import gradwire
 import gradwire.nn.functional as F
-from tests.generators.toolchain import LOOPS, Loop, Work
+from tests.generators.toolchain import LOOPS, Loop, Work, python_environment, run
 from tests.live_server import LiveServer, live_server
 
 
@@ -56,6 +56,13 @@ def expected(server: LiveServer, data: dict[str, Any]) -> list[float]:
             optimizer.step()
             losses.append(loss.item())
     return losses
+
+
+def test_the_document_is_valid(server: LiveServer, tmp_path: Path) -> None:
+    path = tmp_path / "openapi.json"
+    # The other document only has more schemas of ops, which tests/protocol/test_record_schemas.py checks.
+    path.write_bytes(httpx.get(f"{server.url}/openapi.json?ops=false").content)
+    assert run(python_environment() / "openapi-spec-validator", path, cwd=tmp_path).endswith(": OK\n")
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)

@@ -73,9 +73,9 @@ def node_packages() -> Path:
     return folder / "node_modules"
 
 
-def python_environment(requirements: Path) -> Path:
-    """The folder of programs of an environment of its own, for packages that need other versions than ours."""
-    folder = BUILD / requirements.parent.name
+def python_environment() -> Path:
+    """The folder of programs of an environment of its own, because the generator needs other versions than we do."""
+    folder, requirements = BUILD / "python", HERE / "openapi_python_client" / "requirements.txt"
     with _installing(folder, requirements.read_text(encoding="utf-8")) as stale:
         if stale:
             venv.create(folder / "venv", clear=True, with_pip=True)
@@ -106,7 +106,7 @@ Loop = Callable[[Work], str]
 
 def openapi_python_client(work: Work) -> str:
     place = HERE / "openapi_python_client"
-    programs = python_environment(place / "requirements.txt")
+    programs = python_environment()
     run(
         programs / "openapi-python-client", "generate", "--path", work.document, "--meta", "none",
         "--output-path", "generated", "--config", place / "config.yaml", cwd=work.folder,

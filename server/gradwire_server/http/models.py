@@ -333,7 +333,7 @@ class ParamView(BaseModel):
     differentiable: bool
 
 
-class OpView(BaseModel):
+class DeclaredOp(BaseModel):
     """A row of the op table."""
 
     name: str
@@ -352,11 +352,11 @@ class OpView(BaseModel):
     control: bool = Field(description="The op changes the session instead of computing a value.")
 
 
-class OpList(BaseModel):
+class DeclaredOps(BaseModel):
     """The op table."""
 
     protocol: int
-    ops: list[OpView]
+    ops: list[DeclaredOp]
 
 
 class VersionView(BaseModel):

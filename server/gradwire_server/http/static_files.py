@@ -21,7 +21,8 @@ FILES: Final = {
 }
 """The files of the page and their media types."""
 
-# URLs are relative to /docs, so they lead to the right place behind a proxy with a prefix.
+# URLs are relative to /docs, so they lead to the right place behind a proxy with a prefix. Swagger UI is slow with
+# hundreds of schemas of ops.
 PAGE: Final = b"""<!doctype html>
 <html lang="en">
 <head>
@@ -32,7 +33,7 @@ PAGE: Final = b"""<!doctype html>
 <link rel="icon" type="image/png" href="docs/favicon-32x32.png">
 </head>
 <body>
-<div id="swagger-ui" data-document="openapi.json"></div>
+<div id="swagger-ui" data-document="openapi.json?ops=false"></div>
 <script src="docs/swagger-ui-bundle.js"></script>
 <script src="docs/start.js"></script>
 </body>

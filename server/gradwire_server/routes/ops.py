@@ -14,7 +14,7 @@ from gradwire_protocol import record_schemas
 from gradwire_protocol.frames import PROTOCOL_VERSION
 from gradwire_protocol.table import TABLE, Op
 
-from ..http.models import OpList
+from ..http.models import DeclaredOps
 from ..http.openapi import PROBLEMS
 
 router = APIRouter(prefix="/v1/ops", tags=["ops"], responses=PROBLEMS)
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/v1/ops", tags=["ops"], responses=PROBLEMS)
     "",
     operation_id="listOps",
     summary="List ops",
-    response_model=OpList,
+    response_model=DeclaredOps,
     responses={304: {"description": "The table with this ETag is current"}},
 )
 async def table(if_none_match: Annotated[str | None, Header()] = None) -> Response:

@@ -5,6 +5,6 @@ SwaggerUIBundle({
   url: place.dataset.document,
   deepLinking: true,
   displayRequestDuration: true,
-  defaultModelsExpandDepth: 0, // hundreds of ops have a schema
+  defaultModelsExpandDepth: 0,
   validatorUrl: null, // an image from another server
 });
