@@ -159,3 +159,41 @@ def test_one_that_does_not_is_caught(tmp_path) -> None:
 )
 def test_what_agrees(said, printed, agrees) -> None:
     assert Expectation(1, 1, said).agrees(printed) is agrees
+
+
+PAGE = """\
+```bash
+echo '[1, 2.0]'
+```
+
+```json output
+[1,2]
+```
+
+```bash
+cat
+```
+
+```text
+no output
+```
+
+```json no-run
+{}
+```
+
+```text output
+of nothing
+```
+"""
+
+
+def test_a_block_of_output_belongs_to_the_block_before_it(tmp_path) -> None:
+    (tmp_path / "page.md").write_text(PAGE, encoding="utf-8")
+    first, second = blocks(tmp_path / "page.md", "bash")
+    assert (first.output, second.output) == ("[1,2]", None)
+    assert blocks(tmp_path / "page.md", "json") == []
+    check_output(first, "[1, 2.0]\n")
+    check_output(second, "anything")
+    with pytest.raises(AssertionError, match=r"line 2 prints\s+\[1, 3\]"):
+        check_output(first, "[1, 3]\n")
