@@ -197,7 +197,10 @@ def _translated(
         raise MalformedFrame("a frame in natural form mentions names where it uses them; leave out 'named'")
     loose = [slot for slot in records.loose if slot not in given.stacked]
     translated = Structure(ops, reads, sorted({*dropped, *loose}), bool(structure.heard), keeps)
-    fields["structure"] = msgspec.Raw(msgspec.json.encode(translated))
+    try:
+        fields["structure"] = msgspec.Raw(msgspec.json.encode(translated))
+    except (OverflowError, RecursionError) as error:
+        raise MalformedFrame(f"a record in compact form is invalid: {error}") from None
     fields["scalars"] = _scalars(records.numbers, given.scalars, given.repeat)
     fields["payloads"] = filled(records.payloads, iter(fields["payloads"]), "payload")
     fields["stacked"] = stacked
@@ -261,9 +264,9 @@ def _scalars(numbers: list[Any], given: list[Any], repeat: int) -> list[Any]:
             field="scalars", limit=MAX_ENTRIES, value=times * len(numbers),
         )  # fmt: skip
     found: list[Any] = []
-    for _ in range(times):
+    for _ in range(times if numbers else 0):
         found += filled(numbers, table, "number")
     left = sum(1 for _ in table)
     if left:
-        raise MalformedFrame(f"{left:,} entries of scalars belong to no record")
+        raise MalformedFrame(f"scalars has {len(given):,} entries, but the records use {len(given) - left:,}")
     return found

@@ -110,6 +110,8 @@ class NaturalRecords:
             name = given.get(OP) if type(given) is dict else given[0] if type(given) is list and given else None
             place = {"op": name if type(name) is str else "", "index": index}
             raise type(error)(f"record {index}: {error.message}", **(error.details | place)) from None
+        except RecursionError:
+            raise MalformedFrame(f"record {index}: the arguments are nested too deeply", index=index) from None
 
     def reference(self, name: str) -> int:
         """The reference to an earlier result of this frame or a tensor of the session.
@@ -147,7 +149,7 @@ class NaturalRecords:
         if len(args) > len(op.params):
             raise ArgumentTypeError(f"{op.signature} got {len(args)} arguments; it takes {len(op.params)}")
         values = [*args, *[_MISSING] * (len(op.params) - len(args))]
-        return self._natural(op, values, names, last if type(last) is int else None)
+        return self._natural(op, values, names)
 
     def _object(self, given: dict[str, Any]) -> Any:
         name = given.get(OP)
@@ -158,7 +160,7 @@ class NaturalRecords:
             if key not in op.positions and key not in (OP, AS):
                 hint = did_you_mean(key, (*op.positions, AS))
                 raise ArgumentTypeError(f"{op.name} has no argument {key!r:.80}{hint} ({op.signature})")
-        return self._natural(op, [given.get(param.name, _MISSING) for param in op.params], given.get(AS), None)
+        return self._natural(op, [given.get(param.name, _MISSING) for param in op.params], given.get(AS))
 
     # Compact records, in which numbers may be literal
 
@@ -189,7 +191,7 @@ class NaturalRecords:
 
     # Natural records
 
-    def _natural(self, op: Op, values: list[Any], names: Any, count: int | None) -> Any:
+    def _natural(self, op: Op, values: list[Any], names: Any) -> Any:
         self.changed = True
         self._fill_in(op, values)
         last = max((i for i, value in enumerate(values) if value is not _MISSING), default=-1)
@@ -206,7 +208,7 @@ class NaturalRecords:
                     f"{op.name} has no tensor here: {' and '.join(numbers)} are numbers, because this record refers to "
                     f'tensors by name; name the result of an earlier record with "{AS}" and use that name'
                 )
-        results = self._results(op, names, count)
+        results = self._results(op, names)
         return [op.name, args] if op.results is not None else [op.name, args, results]
 
     def _fill_in(self, op: Op, values: list[Any]) -> None:
@@ -319,18 +321,20 @@ class NaturalRecords:
             self.payloads.append(Payload(values=value))
         return PAYLOAD
 
-    def _results(self, op: Op, names: Any, count: int | None) -> int:
+    def _results(self, op: Op, names: Any) -> int:
         """Number and name the results."""
         given = [] if names is None else names if type(names) is list else [names]
         results = op.results
         if results is None:
-            if not given and count is None:
+            if not given:
                 raise ArgumentTypeError(f'{op.name} has any number of results; list their names: "{AS}": ["a", ...]')
-            results = len(given) or max(count or 0, 0)
+            results = len(given)
         elif given and not results:
             raise MalformedFrame(f"{op.name} has no result to name {given[0]!r:.80}")
         elif given and len(given) != results:
-            raise MalformedFrame(f"{op.name} has {results} results, but {len(given)} names; null is no name")
+            raise MalformedFrame(
+                f"{op.name}: the number of results is {results}, of names {len(given)}; null stands for no name"
+            )
         for i in range(results):
             name = given[i] if given else None
             slot = self._made + i
@@ -426,7 +430,7 @@ def _parsed(text: str) -> Any:
 
 def _is_literal_number(value: Any) -> bool:
     if type(value) is list:
-        return len(value) == 2 and all(map(_is_literal_number, value))
+        return len(value) == 2 and not any(type(part) is list for part in value) and all(map(_is_literal_number, value))
     return type(value) in (bool, int, float) or (type(value) is str and is_number_text(value))
 
 

@@ -257,7 +257,7 @@ def test_a_training_loop_leaves_nothing_behind_and_runs_by_a_plan(http: httpx.Cl
             sizes.append((contents["tensors"], contents["memory"]["live_bytes"], contents["graph_nodes"]))
     assert losses[-1] < 0.02 * losses[0]
     assert sizes[0] == sizes[1], "re-posted frames leave nothing behind"
-    assert sizes[0][0] == 0, "names hold the tensors"
+    assert (sizes[0][0], contents["names"]) == (0, 12), "names hold the tensors"
     assert contents["plans"]["hits"] >= 190, contents["plans"]
 
 
@@ -298,7 +298,7 @@ def test_the_examples_of_the_documentation_work_when_pasted(http: httpx.Client, 
     ([["relu", ["x"], "x"]], 400, "malformed_frame", ("relu", 1), "names two results 'x'"),
     ([["relu", ["x"], "NaN"]], 400, "malformed_frame", ("relu", 1), "'NaN' cannot be the name"),
     ([["relu", ["x"], "7"]], 400, "malformed_frame", ("relu", 1), "'7' cannot be the name"),
-    ([["relu", ["x"], ["a", "b"]]], 400, "malformed_frame", ("relu", 1), "has 1 results, but 2 names"),
+    ([["relu", ["x"], ["a", "b"]]], 400, "malformed_frame", ("relu", 1), "results is 1, of names 2"),
     ([["relu_", ["x"], "y"]], 400, "malformed_frame", ("relu_", 1), "no result to name 'y'"),
     ([{"self": "x"}], 400, "malformed_frame", None, 'needs "op"'),
     ([["relu", {"self": "x"}]], 400, "malformed_frame", ("relu", 1), "named arguments need"),
@@ -324,7 +324,7 @@ def test_a_mistake_refuses_the_frame(
     ({"ops": [], "structure": {"ops": []}}, "not both"),
     ({"ops": [X], "drops": ["xx"]}, "no result of this frame is named 'xx'; did you mean 'x'?"),
     ({"ops": [X], "releases": ["x"]}, "list it in 'drops'"),
-    ({"ops": [X], "scalars": [1]}, "1 entries of scalars belong to no record"),
+    ({"ops": [X], "scalars": [1]}, "scalars has 1 entries, but the records use 0"),
     ({"ops": [["full", [[1], "float"], "x"]]}, "a number that is missing"),
     ({"ops": [X], "hash": "AAAA"}, "hash is of a structure in compact form"),
 ])  # fmt: skip
@@ -349,6 +349,31 @@ def test_other_bodies_refuse_unknown_fields(
 def test_many_iterations_of_many_numbers_are_refused(http: httpx.Client, session: str) -> None:
     body = {"ops": [["full", [[1], 0.5], "x"]] * 1 + [["full", [[1], 0.5]]] * 7, "repeat": 1 << 20}
     refused(http, session, 413, "limit_exceeded", body)
+    body = {"ops": [["zeros", [[1]], "x"]], "repeat": 1 << 62}
+    refused(http, session, 413, "limit_exceeded", body)
+
+
+def test_a_number_of_results_is_no_work_for_the_translation(http: httpx.Client, session: str) -> None:
+    named = {"ops": [X, ["split", ["x", 1], 1 << 40]]}
+    assert "list their names" in refused(http, session, 422, "invalid_argument_type", named)["detail"]
+    compact = {"ops": [X, ["split", [0, 1], 1 << 40], ["neg", ["x"], "y"]]}
+    assert "out of range" in refused(http, session, 400, "malformed_frame", compact)["detail"]
+
+
+@pytest.mark.parametrize("argument", [
+    1 << 70, -(1 << 70), [[1, 2], [3, 4]], "9" * 20, "9" * 21, json.loads("[" * 400 + "]" * 400),
+    json.loads("[" * 400 + "1" + ", 1]" * 400),
+])  # fmt: skip
+@pytest.mark.parametrize("record", [
+    lambda each: ["relu", [each]], lambda each: ["pow", [0, each]], lambda each: ["pow", ["x", each]],
+    lambda each: ["sum", [0, each]], lambda each: {"op": "sum", "self": "x", "dim": each},
+    lambda each: {"op": "upload", "data": each}, lambda each: {"op": "full", "size": each, "fill_value": each},
+    lambda each: [each, []], lambda each: ["relu", ["x"], each], lambda each: ["relu", each], lambda each: each,
+])  # fmt: skip
+def test_extreme_arguments_are_no_defects(http: httpx.Client, session: str, record: Any, argument: Any) -> None:
+    response = http.post(f"{session}/frames", json={"ops": [X, record(argument)]})
+    assert response.status_code in (200, 400, 404, 413, 422), response.text
+    assert all(error["code"] != "internal" for error in response.json().get("errors", ())), response.text
 
 
 # Text messages on a stream

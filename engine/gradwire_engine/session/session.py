@@ -268,6 +268,7 @@ class Session:
             "device": self.device,
             "default_dtype": self.engine.default_dtype.name,
             "tensors": len(self.ids),
+            "names": len(self.engine.names),
             "memory": {
                 "live_bytes": account.live, "peak_bytes": account.peak, "limit_bytes": self.limits.max_session_bytes
             },

@@ -88,10 +88,10 @@ class SessionDetail(SessionView):
     """A session and its contents."""
 
     contents: dict[str, Any] = Field(
-        description="Counts and sizes: tensors, memory, graph nodes, frames, ops. plans has the number of frames that "
-        "ran by a plan and why others did not. kernels tells whether the session uses compiled CPU kernels, and "
-        "whether these are ready. While a long op runs, busy is true, and the memory saved for backward is age_s "
-        "seconds old."
+        description="Counts and sizes: tensors (with ids), names, memory, graph nodes, frames, ops. plans has the "
+        "number of frames that ran by a plan and why others did not. kernels tells whether the session uses compiled "
+        "CPU kernels, and whether these are ready. While a long op runs, busy is true, and the memory saved for "
+        "backward is age_s seconds old."
     )
 
 
