@@ -137,6 +137,13 @@ def test_putting_again_replaces_values_in_place(http: httpx.Client, session: str
     problem(http.put(f"{session}/tensors/1", json={"values": [3.0]}), 422, "shape_mismatch")
 
 
+def test_values_of_another_dtype_are_cast_and_the_answer_says_so(http: httpx.Client, session: str) -> None:
+    http.put(f"{session}/tensors/1", json={"values": [1.0, 2.0]})
+    again = http.put(f"{session}/tensors/1", json={"values": [3, 4]})
+    assert again.json() == {"id": 1, "dtype": "float32", "shape": [2], "created": False}
+    assert http.get(f"{session}/tensors/1").json()["dtype"] == "float32"
+
+
 def test_a_put_tensor_can_be_named(http: httpx.Client, session: str) -> None:
     http.put(f"{session}/tensors/5?name=weights", json={"values": [1.0]})
     assert http.get(f"{session}/tensors").json()["tensors"][0]["name"] == "weights"

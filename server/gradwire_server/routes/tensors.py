@@ -101,7 +101,7 @@ async def put(
     name: Annotated[str | None, Query(min_length=1, max_length=200, description="A name for the tensor.")] = None,
 ) -> Response:
     """Create or overwrite a tensor. A new id must be below 2**32. The values of an existing tensor are replaced in
-    place, without recording a gradient, and must have the same shape."""
+    place, without recording a gradient, and must have the same shape; its dtype remains."""
     body = await read_body(request)
     server.metrics.rest_in.inc(len(body))
     most = decoded_limit(server.settings, session)
@@ -119,7 +119,11 @@ async def put(
     else:
         frame = shortcut_frames.overwrite(tensor_id, new, session.device, name)
     succeed((await submit(server, session, frame))[0])
-    stored = TensorStored(id=tensor_id, dtype=new.dtype.name, shape=list(new.shape), created=known is None)
+    dtype = new.dtype.name
+    if known is not None:
+        for row in await session.host.tensors(tensor_id - 1, 1, [tensor_id]):
+            dtype = row["dtype"]
+    stored = TensorStored(id=tensor_id, dtype=dtype, shape=list(new.shape), created=known is None)
     return as_json(stored.model_dump(), status=201 if known is None else 200)
 
 
