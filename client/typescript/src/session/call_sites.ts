@@ -31,10 +31,15 @@ function lineOf(stack: string): string {
   return "";
 }
 
-const HERE = import.meta.url.replace(/session\/call_sites\.(ts|js)$/, "");
+/** Where the package is, and its folders: source maps may name the sources of what was built. */
+const PACKAGE = import.meta.url.replace(/(?:dist|src)\/session\/call_sites\.(?:ts|js)$/, "");
+const OWN = [`${PACKAGE}dist/`, `${PACKAGE}src/`].flatMap((folder) => [folder, folder.replace(/^file:\/\//, "")]);
+
+/** A bundle does not tell the package's lines from the program's, so none is named. */
+const BUNDLED = PACKAGE === import.meta.url;
 
 function isOwn(at: string): boolean {
-  return at.startsWith(HERE) || at.startsWith("node:") || at.startsWith(HERE.replace(/^file:\/\//, ""));
+  return BUNDLED || at.startsWith("node:") || OWN.some((folder) => at.startsWith(folder));
 }
 
 /** Frames of a stack that are kept: modules within modules put some of this package's before the program's. */
