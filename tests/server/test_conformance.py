@@ -57,6 +57,12 @@ def test_the_command_passes_and_tells_what_it_skipped(server: LiveServer) -> Non
     assert "skipped 1: needs other_key" in output
 
 
+def test_a_key_that_may_do_everything_is_no_plain_key(server: LiveServer) -> None:
+    done = CliRunner().invoke(app, ["conformance", server.url, "--api-key", server.admin_key, "--only", "access/scope"])
+    assert done.exit_code == 0, done.output
+    assert "skipped 1: needs plain_key" in done.output
+
+
 def test_the_command_lists(server: LiveServer) -> None:
     code, output = run(server, "--list", "--only", "values/bool/plain")
     assert (code, output) == (0, "values/bool/plain: bool: both\n")

@@ -344,9 +344,10 @@ def _access() -> Iterator[Vector]:
         refused("GET", "/v1/version", 401, "unauthorized", key="none",
             headers={"Authorization": "Bearer gw_nobody"}), session=None,
     )  # fmt: skip
-    yield script("access/scope", "a key without the scope",
-        refused("GET", "/v1/keys", 403, "forbidden", extra={"scope": "admin"}),
-                 session=None)  # fmt: skip
+    yield script(
+        "access/scope", "a key without the scope",
+        refused("GET", "/v1/keys", 403, "forbidden", extra={"scope": "admin"}), session=None, needs=["plain_key"],
+    )  # fmt: skip
     yield script(
         "access/strangers", "another tenant's session is not found, as if it did not exist",
         *[refused(method, f"{PATH}{path}", 404, "not_found", body, key="other") for method, path, body in (

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import httpx
@@ -20,6 +22,9 @@ from .matching import differences
 from .values import to_values
 
 PATIENCE_S: Final = 60.0
+SLOWDOWNS: Final = 5
+LONGEST_PAUSE_S: Final = 10
+SHOWN: Final = 300
 _VARIABLE = re.compile(r"\$\{(\w+)(?:\+(\d+))?\}")
 
 
@@ -38,7 +43,7 @@ class Target:
 
     Attributes:
         url: such as ``http://127.0.0.1:8000``.
-        keys: API keys by role: ``default``, ``other`` (another tenant's), ``admin`` and ``read``; those that exist.
+        keys: API keys by role: ``default``, ``other`` (another tenant's) and ``admin``; those that exist.
         origin: an allowed origin of web pages; empty if there is none.
     """
 
@@ -64,7 +69,12 @@ class Target:
     def missing(self, needs: list[str]) -> list[str]:
         """Which of a vector's needs this target cannot meet."""
         met = {*(f"{role}_key" for role in self.keys), *(["origin"] if self.origin else [])}
-        return [need for need in needs if need not in met]
+        return [need for need in needs if not (self.is_plain if need == "plain_key" else need in met)]
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the default key lacks the scope ``admin``."""
+        return self.request("GET", "/v1/keys", headers=self.authorization()).status_code == 403
 
     def new_session(self, body: dict[str, Any]) -> str:
         """Start a session and return its id.
@@ -72,14 +82,24 @@ class Target:
         Raises:
             Mismatch: if the server refuses.
         """
-        answer = self.http.post("/v1/sessions", json=body, headers=self.authorization())
+        answer = self.request("POST", "/v1/sessions", json=body, headers=self.authorization())
         if answer.status_code != 201:
             raise Mismatch("POST /v1/sessions", [f"the status is {answer.status_code}: {answer.text:.300}"])
         return str(answer.json()["id"])
 
+    def request(self, method: str, path: str, limited: bool = False, **body: Any) -> httpx.Response:
+        """Make a request, again where the server asks a key to slow down, unless the limit is what is tested."""
+        for _ in range(SLOWDOWNS):
+            answer = self.http.request(method, path, **body)
+            pause = answer.headers.get("retry-after", "")
+            if limited or answer.status_code != 429 or not pause.isdecimal():
+                break
+            time.sleep(min(int(pause), LONGEST_PAUSE_S))
+        return answer
+
     def end_session(self, session: str) -> None:
         """Delete a session; one that is gone is no error."""
-        self.http.delete(f"/v1/sessions/{session}", headers=self.authorization())
+        self.request("DELETE", f"/v1/sessions/{session}", headers=self.authorization())
 
 
 class Script:
@@ -112,7 +132,7 @@ class Script:
         """
         try:
             lines = getattr(self, f"_{step['do']}")(self.filled(step))
-        except (httpx.HTTPError, ConnectionClosed, TimeoutError, OSError, ValueError, LookupError) as error:
+        except (httpx.HTTPError, ConnectionClosed, OSError, ValueError, LookupError, TypeError) as error:
             lines = [f"{type(error).__name__}: {error}"]
         if lines:
             raise Mismatch(label, lines)
@@ -158,7 +178,8 @@ class Script:
             content = bytes.fromhex(step["hex"])
         elif "text" in step:
             content = step["text"].encode()
-        answer = self.target.http.request(step["method"], step["path"], content=content, headers=headers)
+        limited = step["expect"]["status"] == 429
+        answer = self.target.request(step["method"], step["path"], limited, content=content, headers=headers)
         return self._answer(step, answer.status_code, dict(answer.headers), answer.content)
 
     def _answer(self, step: dict[str, Any], status: int, headers: dict[str, str], body: bytes) -> list[str]:
@@ -217,6 +238,8 @@ class Script:
         while True:
             data = socket.recv(PATIENCE_S)
             message, buffers = (json.loads(data), []) if isinstance(data, str) else opened(data)
+            if not isinstance(message, dict):
+                return [f"the message is no object: {data[:SHOWN]!r}"]
             if message.get("type") == "chunk":
                 whole = downloads.setdefault(message["transfer"], bytearray(message["total"]))
                 at = message["offset"]
