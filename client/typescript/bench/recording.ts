@@ -7,7 +7,7 @@
 import * as gw from "../src/index.ts";
 
 const OPS = 1000;
-const ROUNDS = 30;
+const ROUNDS = 200;
 
 function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1]!;
