@@ -23,7 +23,9 @@ OPERATIONS = {
     for path, item in DOCUMENT["paths"].items()
     for method, operation in item.items()
 }
-ORDER = ("createSession", "putTensor", "submitFrame", "grad", "backward", "createKey", "createTicket")
+ORDER = (
+    "createSession", "putTensor", "putNamedTensor", "submitFrame", "grad", "backward", "createKey", "createTicket",
+)  # fmt: skip
 """That in which the examples build on each other."""
 
 

@@ -326,15 +326,18 @@ class Session:
                 found[tensor_id] = held
         shown = {id(held) for held in found.values()}
         names = {id(held): name for name, held in list(self.engine.names.items()) if id(held) in shown}
-        rows = []
-        for tensor_id, held in found.items():
-            node = held.history_name if peek else getattr(looked_at(held), "name", None)
-            rows.append({
-                "id": tensor_id, "shape": list(held.shape), "dtype": held.dtype.name, "device": held.device,
-                "requires_grad": held.requires_grad, "is_leaf": node is None, "grad_fn": node,
-                "has_grad": held.grad is not None, "name": names.get(id(held)),
-            })  # fmt: skip
-        return rows
+        return [{"id": number, **_facts(held, peek), "name": names.get(id(held))} for number, held in found.items()]
+
+    def names(
+        self, after: str = "", most: int | None = None, among: list[str] | None = None, peek: bool = False
+    ) -> list[dict[str, Any]]:
+        """At most ``most`` rows of named tensors with names above ``after``, in ascending order; ``among`` restricts
+        the names, and ``peek`` is as in :meth:`tensors`."""
+        held = self.engine.names
+        order = sorted(held if among is None else set(among))
+        chosen = order[bisect_right(order, after) :][:most]
+        found = [(name, held.get(name)) for name in chosen]
+        return [{"name": name, **_facts(tensor, peek)} for name, tensor in found if tensor is not None]
 
     def graph(self, refs: list[int] | None = None, most: int | None = None) -> dict[str, Any]:
         """Nodes and edges of the live autograd graph of these tensors, or of all.
@@ -358,3 +361,13 @@ class Session:
         self.uploads.clear()
         for backend in self.engine.backends.opened():
             backend.trim()
+
+
+def _facts(held: Tensor, peek: bool) -> dict[str, Any]:
+    """What a row of a list tells of a tensor, without its values."""
+    node = held.history_name if peek else getattr(looked_at(held), "name", None)
+    return {
+        "shape": list(held.shape), "dtype": held.dtype.name, "device": held.device,
+        "requires_grad": held.requires_grad, "is_leaf": node is None, "grad_fn": node,
+        "has_grad": held.grad is not None,
+    }  # fmt: skip

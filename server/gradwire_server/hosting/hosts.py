@@ -95,6 +95,13 @@ class Host(Protocol):
         ids.
         """
 
+    async def names(
+        self, after: str = "", most: int | None = None, among: list[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """At most ``most`` rows of named tensors with names above ``after``, in ascending order; ``among`` restricts
+        the names.
+        """
+
     async def memory(self, reset_peak: bool = False) -> dict[str, Any]:
         """The memory of the session's tensors; ``reset_peak`` resets the peak afterwards. The result may be ``busy`` as
         in :meth:`describe`, except with ``reset_peak``.

@@ -235,6 +235,15 @@ class InlineHost:
             return found
         return await asyncio.to_thread(self._running().tensors, after, most, among, peek=True)
 
+    async def names(
+        self, after: str = "", most: int | None = None, among: list[str] | None = None
+    ) -> list[dict[str, Any]]:
+        what = ("names", after, most, None if among is None else tuple(among))
+        found = await self._query(what, lambda runner: runner.names(after, most, among))
+        if found is not None:
+            return found
+        return await asyncio.to_thread(self._running().names, after, most, among, peek=True)
+
     def _running(self) -> Runner:
         runner = self._thread.runner
         if runner is None:

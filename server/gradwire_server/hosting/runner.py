@@ -484,6 +484,12 @@ class Runner:
         """Rows of live tensors by ascending id; ``peek`` from another thread while an op runs."""
         return self.session.tensors(after, most, among, peek)
 
+    def names(
+        self, after: str = "", most: int | None = None, among: list[str] | None = None, peek: bool = False
+    ) -> list[dict[str, Any]]:
+        """Rows of named tensors by ascending name; ``peek`` as in :meth:`tensors`."""
+        return self.session.names(after, most, among, peek)
+
     def memory(self) -> dict[str, int]:
         """The memory of the session's tensors."""
         return self.session.memory()

@@ -24,6 +24,9 @@ BODIES: Final[dict[str, dict[str, Example]]] = {
         )
     },
     "putTensor": {"matrix": Example("A matrix of two rows", {"values": [[1.0, 2.0], [3.0, 4.0]], "dtype": "float32"})},
+    "putNamedTensor": {
+        "matrix": Example("A matrix of two rows", {"values": [[1.0, 2.0], [3.0, 4.0]], "dtype": "float32"})
+    },
     "submitFrame": {
         "natural": Example(
             "The gradient of the mean of squares, in natural form",
@@ -65,7 +68,7 @@ BODIES: Final[dict[str, dict[str, Example]]] = {
     "createTicket": {"ticket": Example("A ticket for a session", {"session": "s_3vN0uZ1rWk2yQ8aB"})},
 }
 PARAMETERS: Final[dict[str, Any]] = {
-    "session_id": "s_3vN0uZ1rWk2yQ8aB", "tensor_id": 1, "key_id": "k_5f0a1b2c3d4e", "seq": 1,
+    "session_id": "s_3vN0uZ1rWk2yQ8aB", "tensor_id": 1, "name": "weights", "key_id": "k_5f0a1b2c3d4e", "seq": 1,
 }  # fmt: skip
 """Of parameters in the path, by name."""
 

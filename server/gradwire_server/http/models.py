@@ -127,19 +127,37 @@ class ClientView(BaseModel):
     first_id: int = Field(description="The first id of the client's range of ids.")
 
 
-class TensorRow(BaseModel):
+class TensorFacts(BaseModel):
     """A live tensor, without its values."""
 
     model_config = ConfigDict(extra="allow")
 
-    id: int
     shape: list[int]
     dtype: str
     device: str
     requires_grad: bool
     is_leaf: bool
     grad_fn: str | None
+
+
+class TensorRow(TensorFacts):
+    """A live tensor with an id, without its values."""
+
+    id: int
     name: str | None
+
+
+class NamedRow(TensorFacts):
+    """A live tensor with a name, without its values."""
+
+    name: str
+
+
+class NameList(BaseModel):
+    """A page of a session's named tensors, in the order of their names."""
+
+    names: list[NamedRow]
+    next: str | None = Field(description="The value of ``after`` for the next page; null on the last page.")
 
 
 class TensorList(BaseModel):
@@ -158,6 +176,15 @@ class TensorStored(BaseModel):
     created: bool = Field(description="Whether the tensor is new; otherwise its values were replaced.")
 
 
+class NamedStored(BaseModel):
+    """A written tensor."""
+
+    name: str
+    dtype: str
+    shape: list[int]
+    created: bool = Field(description="Whether the tensor is new; otherwise its values were replaced.")
+
+
 class ValueView(BaseModel):
     """A tensor's values as nested lists; ``Payload`` describes special numbers."""
 
@@ -170,6 +197,12 @@ class TensorView(ValueView):
     """A tensor with its values."""
 
     id: int
+
+
+class NamedView(ValueView):
+    """A named tensor with its values."""
+
+    name: str
 
 
 class BackwardRequest(Body):

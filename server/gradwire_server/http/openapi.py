@@ -16,7 +16,7 @@ from ..errors.problems import PROBLEM_JSON
 from ..settings.version import VERSION
 from . import examples, generator_forms
 from .frame_schemas import REF, frame_schemas, op_schemas, ref
-from .models import TensorView
+from .models import NamedView, TensorView
 from .tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
 
 _BYTES: Final = {"type": "string", "format": "binary"}
@@ -68,13 +68,17 @@ TENSOR_REQUEST: Final[dict[str, Any]] = {
     },
     "parameters": _TENSOR_HEADERS,
 }
-TENSOR_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "description": "The tensor",
-        "content": {JSON: {"schema": ref("TensorView")}, RAW: {"schema": _BYTES}, SAFETENSORS: {"schema": _BYTES}},
-        "headers": {each["name"]: {"schema": {"type": "string"}} for each in _TENSOR_HEADERS},
-    }
-}
+
+
+def _value_response(view: str) -> dict[int | str, dict[str, Any]]:
+    """The response with a tensor's values; ``view`` is the schema of its JSON form."""
+    content = {JSON: {"schema": ref(view)}, RAW: {"schema": _BYTES}, SAFETENSORS: {"schema": _BYTES}}
+    headers = {each["name"]: {"schema": {"type": "string"}} for each in _TENSOR_HEADERS}
+    return {200: {"description": "The tensor", "content": content, "headers": headers}}
+
+
+TENSOR_RESPONSE: Final = _value_response("TensorView")
+NAMED_RESPONSE: Final = _value_response("NamedView")
 
 _PROBLEM_DOCUMENT: Final[dict[str, Any]] = {
     "title": "ProblemDocument",
@@ -123,7 +127,8 @@ def document(app: FastAPI, typed_ops: bool = True) -> dict[str, Any]:
     schemas["ProblemDocument"] = _PROBLEM_DOCUMENT
     schemas |= frame_schemas()
     schemas["TensorView"] = TensorView.model_json_schema(ref_template=REF + "{model}")
-    for view in ("ValueView", "TensorView"):
+    schemas["NamedView"] = NamedView.model_json_schema(ref_template=REF + "{model}")
+    for view in ("ValueView", "TensorView", "NamedView"):
         schemas[view]["properties"]["values"] = ref("Nested")
     schemas["ParamView"]["properties"]["default"] = ref("Argument")
     schemas["TensorBody"] = {

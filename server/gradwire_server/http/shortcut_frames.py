@@ -52,12 +52,23 @@ class ShortcutFrame:
         self._drops: list[int] = []
         self._releases: list[int] = []
         self._external: dict[int, Ref] = {}
+        self._named: dict[str, Ref] = {}
+        self._keeps: dict[str, int | None] = {}
         self._scalars: list[Any] = []
         self._payloads: list[Payload] = []
 
     def tensor(self, tensor_id: int) -> Ref:
         """A reference to a tensor of the session."""
         return self._external.setdefault(tensor_id, Ref(-1 - len(self._external)))
+
+    def named(self, name: str) -> Ref:
+        """A reference to the tensor of this name. A frame uses either names or ids."""
+        assert not self._external
+        return self._named.setdefault(name, Ref(-1 - len(self._named)))
+
+    def keep(self, name: str, ref: Ref | None) -> None:
+        """Give a result a name instead of an id; ``None`` removes the name."""
+        self._keeps[name] = None if ref is None else int(ref)
 
     def record(self, name: str, *args: Any, results: int | None = None, **kwargs: Any) -> list[Ref]:
         """Add an op with Python-style arguments; tensors are references. ``results`` is the number of results if the
@@ -92,8 +103,9 @@ class ShortcutFrame:
         frame = Frame(
             client=self.client,
             first=self.first,
-            structure=msgspec.Raw(encode(Structure(self._ops, self._reads, self._drops))),
+            structure=msgspec.Raw(encode(Structure(self._ops, self._reads, self._drops, keeps=self._keeps))),
             external=list(self._external),
+            named=list(self._named),
             scalars=self._scalars,
             payloads=self._payloads,
             releases=self._releases,
@@ -151,6 +163,41 @@ def probe(tensor_id: int, *, release: bool = False) -> BuiltFrame:
     frame.drop(shape)
     if release:
         frame.release(tensor_id)
+    return frame.build(human=True)
+
+
+def upload_named(name: str, new: Incoming, device: str, requires_grad: bool) -> BuiltFrame:
+    """Create a tensor with a name."""
+    frame = ShortcutFrame()
+    (made,) = frame.record("upload", new.payload, new.dtype, new.shape, device)
+    if requires_grad:
+        frame.record("requires_grad_", made, True)
+    frame.keep(name, made)
+    return frame.build(new.human, new.buffers)
+
+
+def overwrite_named(name: str, new: Incoming, device: str) -> BuiltFrame:
+    """Write new values into a named tensor in place, without recording a gradient."""
+    frame = ShortcutFrame()
+    target = frame.named(name)
+    frame.record("set_mode", 0)
+    (values,) = frame.record("upload", new.payload, new.dtype, new.shape, device)
+    frame.record("copy_", target, values)
+    frame.drop(values)
+    return frame.build(new.human, new.buffers)
+
+
+def read_named(name: str, human: bool) -> BuiltFrame:
+    """Read a named tensor."""
+    frame = ShortcutFrame()
+    frame.read(frame.named(name))
+    return frame.build(human)
+
+
+def forget_name(name: str) -> BuiltFrame:
+    """Remove a name, which releases a tensor that nothing else holds."""
+    frame = ShortcutFrame()
+    frame.keep(name, None)
     return frame.build(human=True)
 
 

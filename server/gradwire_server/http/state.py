@@ -55,6 +55,9 @@ async def _tenant(request: Request) -> str:
 
 SessionId = Annotated[str, Path(description="Id of a session", examples=["s_3vN0uZ1rWk2yQ8aB"])]
 TensorId = Annotated[int, Path(ge=1, le=MAX_ID, description="Id of a tensor")]
+TensorName = Annotated[
+    str, Path(min_length=1, max_length=200, description="Name of a tensor; one with a slash only frames can use")
+]
 
 
 async def _session(session_id: SessionId, request: Request) -> Session:

@@ -1,13 +1,13 @@
 """The REST routes and the stream, one module per resource."""
 
-from . import docs, exports, frames, gradients, graph, health, keys, ops, sessions, stream, tensors, tickets
+from . import docs, exports, frames, gradients, graph, health, keys, names, ops, sessions, stream, tensors, tickets
 
 ROUTERS = (
-    health.router, sessions.router, frames.router, tensors.router, gradients.router, graph.router, ops.router,
-    stream.router, exports.router, keys.router, tickets.router, docs.router,
+    health.router, sessions.router, frames.router, tensors.router, names.router, gradients.router, graph.router,
+    ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
 )  # fmt: skip
 
 __all__ = [
-    "ROUTERS", "docs", "exports", "frames", "gradients", "graph", "health", "keys", "ops", "sessions", "stream",
-    "tensors", "tickets",
+    "ROUTERS", "docs", "exports", "frames", "gradients", "graph", "health", "keys", "names", "ops", "sessions",
+    "stream", "tensors", "tickets",
 ]  # fmt: skip

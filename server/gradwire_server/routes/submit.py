@@ -60,6 +60,6 @@ def succeed(reply: Reply) -> Reply:
     return reply
 
 
-def undefined(tensor_id: int) -> NotFound:
+def undefined(tensor: int | str) -> NotFound:
     """The error for reading an undefined tensor, that is, a missing gradient."""
-    return NotFound(f"tensor {tensor_id} is undefined: it is a missing gradient")
+    return NotFound(f"tensor {tensor!r} is undefined: it is a missing gradient")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
@@ -67,14 +67,15 @@ async def get(
     value = succeed(reply).values[0]
     if not value.dtype:
         raise undefined(tensor_id)
-    response = _render(form, tensor_id, value, buffers)
+    response = rendered(form, {"id": tensor_id}, value, buffers)
     server.metrics.rest_out.inc(int(response.headers["content-length"]))
     return response
 
 
-def _render(form: str, tensor_id: int, value: Value, buffers: Buffers) -> Response:
+def rendered(form: str, tensor: dict[str, Any], value: Value, buffers: Buffers) -> Response:
+    """A value in a media type. ``tensor`` tells in JSON whose value it is."""
     if form == JSON:
-        facts = {"id": tensor_id, "dtype": value.dtype, "shape": value.shape, "values": value.values}
+        facts = tensor | {"dtype": value.dtype, "shape": value.shape, "values": value.values}
         return as_json(facts, headers={"Vary": "Accept"})
     headers = {DTYPE_HEADER: value.dtype, SHAPE_HEADER: shape_text(value.shape), "Vary": "Accept"}
     data = buffers[0]

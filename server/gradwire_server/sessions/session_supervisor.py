@@ -284,6 +284,11 @@ class SessionSupervisor:
     ) -> list[dict[str, Any]]:
         return await self._query(lambda host: host.tensors(after, most, among))
 
+    async def names(
+        self, after: str = "", most: int | None = None, among: list[str] | None = None
+    ) -> list[dict[str, Any]]:
+        return await self._query(lambda host: host.names(after, most, among))
+
     async def memory(self, reset_peak: bool = False) -> dict[str, Any]:
         return await self._query(lambda host: host.memory(reset_peak))
 

@@ -199,6 +199,12 @@ class ProcessHost:
         found: list[dict[str, Any]] = await self._call("tensors", after, most, among)
         return found
 
+    async def names(
+        self, after: str = "", most: int | None = None, among: list[str] | None = None
+    ) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self._call("names", after, most, among)
+        return found
+
     async def memory(self, reset_peak: bool = False) -> dict[str, Any]:
         found: dict[str, Any] = await self._call("memory", reset_peak)
         return found

@@ -36,7 +36,9 @@ from .wire import (
     submitted,
 )
 
-METHODS: Final = frozenset({"join", "expected", "describe", "tensors", "memory", "graph", "export", "cancel", "close"})
+METHODS: Final = frozenset(
+    {"join", "expected", "describe", "tensors", "names", "memory", "graph", "export", "cancel", "close"}
+)
 """The host's methods that can be called by name."""
 
 EXPECTED_WORKERS: Final = 2
