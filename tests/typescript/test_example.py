@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import gradwire as torch
 from tests.live_server import ROOT, SOURCES, server_process
 
 from .node import PACKAGE, environment, needs_node, node, run, tool
@@ -84,3 +85,34 @@ def test_its_types_are_right(project: Path) -> None:
     (project / "node_modules" / "undici-types").symlink_to(PACKAGE / "node_modules" / "undici-types")
     done = run(tool("tsc"), "-p", str(project))
     assert done.returncode == 0, done.stdout
+
+
+JOINED = """
+import * as gw from "gradwire";
+
+const [, , id] = process.argv;
+const session = await gw.connect(undefined, { session: id });
+const weights = await session.tensor("weights");
+console.log(weights.requiresGrad, JSON.stringify(await weights.toArray()));
+weights.mul(gw.tensor([10, 100])).sum().named("total");
+await session.close();
+"""
+
+
+def test_a_gradient_flows_from_python_through_typescript(project: Path) -> None:
+    (project / "joined.ts").write_text(JOINED)
+    with server_process() as server, torch.connect(server.url, server.api_key) as session:
+        weights = torch.tensor([1.0, 2.0], requires_grad=True)
+        weights.set_name("weights")
+        session.synchronize()
+        variables = environment(GRADWIRE_URL=server.url, GRADWIRE_API_KEY=server.api_key)
+        done = subprocess.run(
+            [str(node()), "joined.ts", session.id], cwd=project, env=variables, capture_output=True, text=True,
+            timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == ["true", "[1,2]"]
+        total = session.tensor("total")
+        total.backward()
+        assert total.item() == 210
+        assert session.tensor("weights").grad.tolist() == [10, 100]  # type: ignore[union-attr]

@@ -285,13 +285,18 @@ session("what the program forgets is released once it is collected", async (open
 test("programs share tensors by name", async () => {
   await using one = await gw.connect(server.url, options);
   const w = gw.tensor([1, 2, 3]).named("weights");
+  gw.tensor([1, 1], { requiresGrad: true }).named("parameter");
   await one.synchronize();
   await using two = await gw.connect(server.url, { ...options, session: one.id });
-  const found = await two.get("weights");
+  const found = await two.tensor("weights");
   assert.deepEqual(found.shape, [3]);
   assert.deepEqual(await found.mul(2).toArray(), [2, 4, 6]);
-  await assert.rejects(two.get("none"), gw.NotFound);
+  await assert.rejects(two.tensor("none"), gw.NotFound);
   assert.throws(() => found.add(w), gw.ArgumentError);
+  const p = await two.tensor("parameter");
+  await assert.rejects(p.grad!.toArray(), gw.GraphError);
+  p.mul(5).sum().backward();
+  assert.deepEqual(await p.grad!.toArray(), [5, 5]);
 });
 
 test("safetensors files go both ways", async () => {

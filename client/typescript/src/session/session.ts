@@ -226,13 +226,14 @@ export class Session {
    *
    * @throws UnknownTensor when there is none.
    */
-  async get(name: string): Promise<Tensor> {
+  async tensor(name: string): Promise<Tensor> {
     const counter = this.record(lookup("by_name"), [name], 1);
     const probe = new Tensor(this, counter, { dtype: undefined, shape: undefined });
     try {
       await this.synchronize();
       const row = await this.describe(probe);
-      probe.learn(row.dtype, row.shape, row.requiresGrad);
+      probe.learn(row.dtype, row.shape);
+      probe.share(row.requiresGrad);
       return probe;
     } catch (error) {
       probe.dispose();

@@ -77,7 +77,8 @@ export class Tensor {
   /** The tensor whose memory it views. @internal */
   base: Tensor | undefined;
   #accumulator: GraphNode | undefined;
-  #hasGrad = false;
+  /** Of a tensor that was found by its name other clients may change it; the server knows. */
+  #hasGrad: boolean | "unknown" = false;
   #retains = false;
   #grad: Tensor | undefined;
 
@@ -142,10 +143,15 @@ export class Tensor {
   }
 
   /** What the server said. @internal */
-  learn(dtype: DTypeName, shape: Shape, requires = this.#requires): void {
+  learn(dtype: DTypeName, shape: Shape): void {
     this.#dtype = dtype;
     this.#shape = shape;
+  }
+
+  /** It is a tensor that others made, which may have a gradient and a history here unknown. @internal */
+  share(requires: boolean): void {
     this.#requires = requires;
+    this.#hasGrad = requires ? "unknown" : false;
   }
 
   // Values
@@ -208,7 +214,10 @@ export class Tensor {
     return this.edge === undefined;
   }
 
-  /** The gradient that backward has accumulated, or `null`. Assign `null` to remove it. */
+  /**
+   * The gradient that backward has accumulated, or `null`. Assign `null` to remove it. Whether a tensor that was found
+   * by its name has one is known to the server only: reading a gradient that is not there throws `GraphError`.
+   */
   get grad(): Tensor | null {
     if (!this.#hasGrad) return null;
     if (this.#grad === undefined || this.#grad.disposed) this.#grad = above().gradOf(this);
@@ -234,9 +243,9 @@ export class Tensor {
     this.#grad = undefined;
   }
 
-  /** Whether it has a gradient. @internal */
+  /** Whether it has a gradient, or may have one. @internal */
   get hasGrad(): boolean {
-    return this.#hasGrad;
+    return this.#hasGrad !== false;
   }
 
   /** Keep the gradient of a tensor that is no leaf, too. */
@@ -310,7 +319,7 @@ export class Tensor {
 
   // Names and release
 
-  /** Give it a name that every client of the session can look up: `session.get(name)`. Returns it. */
+  /** Give it a name that every client of the session can look up: `session.tensor(name)`. Returns it. */
   named(name: string): this {
     above().setName(this, name);
     return this;
