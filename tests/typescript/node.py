@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -45,6 +46,21 @@ def run(*command: str, executable: str | None = None, **more: str) -> subprocess
         [program, *command], cwd=PACKAGE, env=environment(**more), capture_output=True, text=True, timeout=PATIENCE_S,
         check=False,
     )  # fmt: skip
+
+
+def build() -> Path:
+    """Build the package into its ``dist`` folder, unless that is newer than the sources. Tests in several processes
+    share the folder, so one builds while others wait."""
+    built, stamp = PACKAGE / "dist", MODULES / ".built"
+    sources = [*(PACKAGE / "src").rglob("*.ts"), PACKAGE / "tsconfig.json", PACKAGE / "tsconfig.build.json"]
+    with (MODULES / ".build.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        newest = max(source.stat().st_mtime for source in sources)
+        if not built.exists() or not stamp.exists() or stamp.stat().st_mtime < newest:
+            done = run(tool("tsc"), "-p", "tsconfig.build.json")
+            assert done.returncode == 0, done.stdout + done.stderr
+            stamp.touch()
+    return built
 
 
 def tool(name: str) -> str:

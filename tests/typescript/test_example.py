@@ -14,7 +14,7 @@ import pytest
 import gradwire as torch
 from tests.live_server import ROOT, SOURCES, server_process
 
-from .node import PACKAGE, environment, needs_node, node, run, tool
+from .node import PACKAGE, build, environment, needs_node, node, run, tool
 
 pytestmark = needs_node
 
@@ -31,8 +31,7 @@ def losses(output: str) -> list[float]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A folder with the program and the built package, as ``npm install gradwire`` leaves it."""
-    built = run(tool("tsc"), "-p", "tsconfig.build.json")
-    assert built.returncode == 0, built.stdout
+    build()
     modules = tmp_path / "node_modules"
     modules.mkdir()
     (modules / "gradwire").symlink_to(PACKAGE)

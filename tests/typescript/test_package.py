@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.live_server import ROOT, LiveServer, server_process
 
-from .node import PACKAGE, environment, needs_node, run, tool
+from .node import PACKAGE, build, environment, needs_node, run, tool
 
 pytestmark = needs_node
 
@@ -23,9 +24,7 @@ FILES = sorted(path.name for path in (PACKAGE / "test").glob("*.test.ts"))
 @pytest.fixture(scope="module")
 def built() -> Path:
     """The package's ``dist`` folder."""
-    done = run(tool("tsc"), "-p", "tsconfig.build.json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return PACKAGE / "dist"
+    return build()
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,7 @@ def test_what_is_published_has_types_and_runs_without_this_repository(built: Pat
     with server_process() as server:
         for executable in every_node():
             assert gradient(executable, project, server) == "[[0.5,1],[1.5,2]]"
-        options = {"entryPoints": [str(project / "first.mjs")], "outfile": str(project / "bundle.mjs")}
+        options: dict[str, Any] = {"entryPoints": [str(project / "first.mjs")], "outfile": str(project / "bundle.mjs")}
         options |= {"bundle": True, "minify": True, "format": "esm"}
         bundle = f'import {{ build }} from "esbuild"; await build({json.dumps(options)});'
         bundled = run("--input-type=module", "--eval", bundle)
