@@ -24,6 +24,7 @@ from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origi
 
 import gradwire_protocol.ops  # noqa: F401  fills the table
 from gradwire_protocol import dtypes
+from gradwire_protocol.choices import choices
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import BY_CODE
 from gradwire_protocol.meta import Meta
@@ -39,22 +40,6 @@ OPS: Final = "protocol/gradwire_protocol/ops/"
 
 UNPREDICTABLE: Final = frozenset({"callbacks", "control"})
 """Families whose rules tell little of what their results are."""
-
-WORDS: Final = {
-    "reduction": ("none", "mean", "sum"),
-    "rounding_mode": ("trunc", "floor"),
-    "approximate": ("none", "tanh"),
-    "reduce": ("sum", "prod", "mean", "amax", "amin"),
-    "interpolation": ("linear", "lower", "higher", "midpoint", "nearest"),
-    "padding": ("same", "valid"),
-    "padding_side": ("left", "right"),
-    "UPLO": ("L", "U"),
-}  # fmt: skip
-"""The words that a parameter of this name takes."""
-WORDS_OF: Final = {
-    ("pad", "mode"): ("constant", "reflect", "replicate", "circular"),
-}  # fmt: skip
-"""The same for the parameter of one op."""
 
 LABELS: Final = {
     **dict.fromkeys(
@@ -136,7 +121,7 @@ def parameters(op: Op) -> str:
 
 def typescript_type(op: Op, param: Param) -> str:
     """The type of a parameter's arguments in TypeScript."""
-    words = WORDS_OF.get((op.name, param.name), WORDS.get(param.name))
+    words = choices(op, param)
     shown: list[str] = []
     for name in type_names(param):
         if name == "str" and words:

@@ -195,9 +195,9 @@ export interface Functions {
    * `(..., m, d)`: `(..., n, m)`. Batches broadcast. `compute_mode` says whether Euclidean distances may come from
    * one matrix product, which is faster and less exact: by default from more than 25 points on.
    */
-  cdist(x1: Tensor, x2: Tensor, p?: Real, computeMode?: string | null): Tensor;
-  cdist(x1: Tensor, x2: Tensor, options: { p?: Real; computeMode?: string | null }): Tensor;
-  cdist(x1: Tensor, x2: Tensor, p: Real, options: { computeMode?: string | null }): Tensor;
+  cdist(x1: Tensor, x2: Tensor, p?: Real, computeMode?: "use_mm_for_euclid_dist_if_necessary" | "use_mm_for_euclid_dist" | "donot_use_mm_for_euclid_dist" | null): Tensor;
+  cdist(x1: Tensor, x2: Tensor, options: { p?: Real; computeMode?: "use_mm_for_euclid_dist_if_necessary" | "use_mm_for_euclid_dist" | "donot_use_mm_for_euclid_dist" | null }): Tensor;
+  cdist(x1: Tensor, x2: Tensor, p: Real, options: { computeMode?: "use_mm_for_euclid_dist_if_necessary" | "use_mm_for_euclid_dist" | "donot_use_mm_for_euclid_dist" | null }): Tensor;
   /** Round up; integers stay as they are. The gradient is zero. */
   ceil(input: Tensor): Tensor;
   /** In-place form of `ceil`: writes the result into the tensor and returns it. */
@@ -254,9 +254,9 @@ export interface Functions {
    * Slide kernels along one dimension: `(N, C, L)` or `(C, L)` with a weight `(O, C / groups, K)` gives
    * `(N, O, L')`. See `conv2d`.
    */
-  conv1d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "same" | "valid" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
-  conv1d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
-  conv1d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv1d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "valid" | "same" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
+  conv1d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv1d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
   /**
    * Slide kernels over images: `(N, C, H, W)` or `(C, H, W)` with a weight `(O, C / groups, KH, KW)` gives
    * `(N, O, H', W')`, as a correlation (the kernel is not flipped).
@@ -265,16 +265,16 @@ export interface Functions {
    * With `groups` each group of outputs sees only its group of channels. All operands have one dtype. Shapes that
    * do not fit raise RuntimeError.
    */
-  conv2d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "same" | "valid" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
-  conv2d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
-  conv2d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv2d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "valid" | "same" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
+  conv2d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv2d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
   /**
    * Slide kernels through volumes: `(N, C, D, H, W)` or `(C, D, H, W)` with a weight of five dimensions. See
    * `conv2d`.
    */
-  conv3d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "same" | "valid" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
-  conv3d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
-  conv3d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv3d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "valid" | "same" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
+  conv3d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv3d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
   /**
    * The transpose of `conv1d`: `(N, C, L)` with a weight `(C, O / groups, K)` gives `(N, O, L')`. See
    * `convTranspose2d`.
@@ -1265,9 +1265,9 @@ export interface NNFunctions {
    * Slide kernels along one dimension: `(N, C, L)` or `(C, L)` with a weight `(O, C / groups, K)` gives
    * `(N, O, L')`. See `conv2d`.
    */
-  conv1d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "same" | "valid" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
-  conv1d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
-  conv1d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv1d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "valid" | "same" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
+  conv1d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv1d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
   /**
    * Slide kernels over images: `(N, C, H, W)` or `(C, H, W)` with a weight `(O, C / groups, KH, KW)` gives
    * `(N, O, H', W')`, as a correlation (the kernel is not flipped).
@@ -1276,16 +1276,16 @@ export interface NNFunctions {
    * With `groups` each group of outputs sees only its group of channels. All operands have one dtype. Shapes that
    * do not fit raise RuntimeError.
    */
-  conv2d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "same" | "valid" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
-  conv2d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
-  conv2d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv2d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "valid" | "same" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
+  conv2d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv2d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
   /**
    * Slide kernels through volumes: `(N, C, D, H, W)` or `(C, D, H, W)` with a weight of five dimensions. See
    * `conv2d`.
    */
-  conv3d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "same" | "valid" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
-  conv3d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
-  conv3d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "same" | "valid" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv3d(input: Tensor, weight: Tensor, bias?: Tensor | null, stride?: number | readonly number[], padding?: number | "valid" | "same" | readonly number[], dilation?: number | readonly number[], groups?: number): Tensor;
+  conv3d(input: Tensor, weight: Tensor, options: { bias?: Tensor | null; stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
+  conv3d(input: Tensor, weight: Tensor, bias: Tensor | null, options: { stride?: number | readonly number[]; padding?: number | "valid" | "same" | readonly number[]; dilation?: number | readonly number[]; groups?: number }): Tensor;
   /**
    * The transpose of `conv1d`: `(N, C, L)` with a weight `(C, O / groups, K)` gives `(N, O, L')`. See
    * `convTranspose2d`.
@@ -1423,9 +1423,9 @@ export interface NNFunctions {
    * broadcasting and promotion. With `log_target` the target holds log-probabilities, too. The reduction
    * `"batchmean"` divides the sum by the first extent.
    */
-  klDiv(input: Tensor, target: Tensor, reduction?: "none" | "mean" | "sum", logTarget?: boolean): Tensor;
-  klDiv(input: Tensor, target: Tensor, options: { reduction?: "none" | "mean" | "sum"; logTarget?: boolean }): Tensor;
-  klDiv(input: Tensor, target: Tensor, reduction: "none" | "mean" | "sum", options: { logTarget?: boolean }): Tensor;
+  klDiv(input: Tensor, target: Tensor, reduction?: "none" | "mean" | "sum" | "batchmean", logTarget?: boolean): Tensor;
+  klDiv(input: Tensor, target: Tensor, options: { reduction?: "none" | "mean" | "sum" | "batchmean"; logTarget?: boolean }): Tensor;
+  klDiv(input: Tensor, target: Tensor, reduction: "none" | "mean" | "sum" | "batchmean", options: { logTarget?: boolean }): Tensor;
   /** The absolute difference from the target, elementwise with broadcasting and promotion, then reduced. */
   l1Loss(input: Tensor, target: Tensor, reduction?: "none" | "mean" | "sum"): Tensor;
   l1Loss(input: Tensor, target: Tensor, options: { reduction?: "none" | "mean" | "sum" }): Tensor;
