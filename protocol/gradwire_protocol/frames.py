@@ -53,6 +53,8 @@ MAX_TEXT: Final = 1 << 20
 """Length of a text in arguments, values and explanations."""
 MAX_NAME: Final = 512
 """Length of a name."""
+MAX_NAME_CHARS: Final = 200
+"""Length of the name of a tensor in a session."""
 _INT64: Final = (1 << 63) - 1
 
 Whole = Annotated[int, msgspec.Meta(ge=-_INT64 - 1, le=_INT64)]

@@ -19,7 +19,7 @@ from . import dtypes
 from . import ops as _ops  # noqa: F401  (fills the table)
 from .dtypes import DType
 from .errors import ArgumentTypeError, ArgumentValueError, GradwireError, MalformedFrame, ShapeError, UnknownOp
-from .frames import MAX_NESTING, Payload
+from .frames import MAX_NAME_CHARS, MAX_NESTING, Payload
 from .promotion import ScalarKind, fits
 from .records import PAYLOAD, SPECIAL, mentioned, take_attribute, too_large, wrong_type
 from .suggestions import did_you_mean
@@ -30,7 +30,6 @@ AS: Final = "as"
 KINDS: Final = frozenset(kind.value for kind in ScalarKind)
 RESERVED: Final = frozenset((*KINDS, PAYLOAD, *SPECIAL))
 """Strings that are no names of tensors."""
-MAX_NAME_CHARS: Final = 200
 MAX_DIGITS: Final = 20
 
 _FIRST_OF_NUMBERS: Final = frozenset("-0123456789NI")
@@ -64,10 +63,7 @@ def is_number_text(text: str) -> bool:
 def is_name(value: Any) -> bool:
     """Whether a value may be the name of a tensor."""
     return (
-        type(value) is str
-        and 0 < len(value) <= MAX_NAME_CHARS
-        and value not in RESERVED
-        and (not is_number_text(value))
+        type(value) is str and 0 < len(value) <= MAX_NAME_CHARS and value not in RESERVED and not is_number_text(value)
     )
 
 

@@ -11,7 +11,8 @@ from typing import Any, Final, Union, get_args, get_origin
 from . import dtypes
 from .choices import choices
 from .dtypes import DType
-from .natural_records import AS, MAX_NAME_CHARS, OP
+from .frames import MAX_NAME_CHARS
+from .natural_records import AS, OP
 from .params import FLOAT, REAL
 from .table import Kind, Op, Param
 

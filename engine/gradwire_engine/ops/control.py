@@ -19,6 +19,7 @@ from gradwire_protocol.errors import (
     NotFound,
     ShapeError,
 )
+from gradwire_protocol.frames import MAX_NAME_CHARS
 from gradwire_protocol.meta import Meta, meta
 from gradwire_protocol.ops.control import (
     ANOMALY_MODE,
@@ -299,8 +300,8 @@ def set_float32_matmul_precision(engine: EngineContext, precision: str) -> None:
 
 @control("set_name")
 def set_name(engine: EngineContext, tensor: Tensor, name: str) -> None:
-    if not name or len(name) > 200:
-        raise ArgumentError(f"a name must have 1 to 200 characters, not {len(name)}")
+    if not name or len(name) > MAX_NAME_CHARS:
+        raise ArgumentError(f"a name must have 1 to {MAX_NAME_CHARS} characters, not {len(name)}")
     limit = engine.account.limits.max_tensors
     if len(engine.names) >= limit and name not in engine.names:
         raise LimitExceeded(

@@ -6,14 +6,13 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from gradwire_protocol.errors import ArgumentError, LimitExceeded, UnknownTensor
-from gradwire_protocol.frames import Frame, Structure
+from gradwire_protocol.frames import MAX_NAME_CHARS, Frame, Structure
 from gradwire_protocol.suggestions import did_you_mean
 from gradwire_protocol.table import TABLE, Kind
 
 from ..autograd.failures import Poisoned
 from ..autograd.tensor import Tensor
 
-MAX_CHARS: Final = 200
 MOST_COMPARED: Final = 10_000
 """With more names, an error makes no suggestion."""
 
@@ -50,8 +49,8 @@ def check(held: dict[str, Tensor], frame: Frame, structure: Structure, most: int
     for name, ref in given.items():
         if ref is None and name not in held:
             raise _unknown(held, name, ())
-        if not name or len(name) > MAX_CHARS:
-            raise ArgumentError(f"a name must have 1 to {MAX_CHARS} characters, not {len(name)}")
+        if not name or len(name) > MAX_NAME_CHARS:
+            raise ArgumentError(f"a name must have 1 to {MAX_NAME_CHARS} characters, not {len(name)}")
     new = sum(name not in held for name in given)
     if new and len(held) + new > most:
         raise LimitExceeded(

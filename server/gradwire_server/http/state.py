@@ -9,7 +9,7 @@ from fastapi import Depends, Path
 from starlette.requests import HTTPConnection, Request
 from structlog.contextvars import bind_contextvars
 
-from gradwire_protocol.frames import MAX_ID
+from gradwire_protocol.frames import MAX_ID, MAX_NAME_CHARS
 
 from ..auth import AccessControl
 from ..observability.metrics import Metrics
@@ -56,7 +56,8 @@ async def _tenant(request: Request) -> str:
 SessionId = Annotated[str, Path(description="Id of a session", examples=["s_3vN0uZ1rWk2yQ8aB"])]
 TensorId = Annotated[int, Path(ge=1, le=MAX_ID, description="Id of a tensor")]
 TensorName = Annotated[
-    str, Path(min_length=1, max_length=200, description="Name of a tensor; one with a slash only frames can use")
+    str,
+    Path(min_length=1, max_length=MAX_NAME_CHARS, description="Name of a tensor; one with a slash only frames can use"),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from gradwire_protocol.errors import ShapeError, UnknownTensor
+from gradwire_protocol.frames import MAX_NAME_CHARS
 
 from ..http import shortcut_frames
 from ..http.decoding import decoded_limit
@@ -26,7 +27,7 @@ router = APIRouter(prefix="/v1/sessions/{session_id}/names", tags=["names"], res
 @router.get("", operation_id="listNames", summary="List named tensors", response_model=NameList)
 async def list_(
     session: TheSession,
-    after: Annotated[str, Query(max_length=200, description="Only names above this one.")] = "",
+    after: Annotated[str, Query(max_length=MAX_NAME_CHARS, description="Only names above this one.")] = "",
     limit: Annotated[int, Query(ge=1, le=10 * PAGE, description="Maximum number of tensors in a page.")] = PAGE,
 ) -> Response:
     """List the tensors that have a name, without their values, in pages by name."""

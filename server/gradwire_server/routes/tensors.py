@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from gradwire_protocol.errors import InvalidRequest, ShapeError, UnknownTensor
-from gradwire_protocol.frames import MAX_ID, Value
+from gradwire_protocol.frames import MAX_ID, MAX_NAME_CHARS, Value
 
 from ..hosting.jobs import Buffers
 from ..http import shortcut_frames
@@ -99,7 +99,9 @@ async def put(
     request: Request,
     content_type: Annotated[str, Header(include_in_schema=False)] = JSON,
     requires_grad: Annotated[bool, Query(description="Whether a new tensor requires a gradient.")] = False,
-    name: Annotated[str | None, Query(min_length=1, max_length=200, description="A name for the tensor.")] = None,
+    name: Annotated[
+        str | None, Query(min_length=1, max_length=MAX_NAME_CHARS, description="A name for the tensor.")
+    ] = None,
 ) -> Response:
     """Create or overwrite a tensor. A new id must be below 2**32. The values of an existing tensor are replaced in
     place, without recording a gradient, and must have the same shape; its dtype remains."""
