@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from gradwire_protocol.frames import ID_BITS, MAX_ID
 from gradwire_protocol.suggestions import did_you_mean
@@ -21,14 +21,26 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _check_members(cls, given: Any) -> Any:
-        for name in given if isinstance(given, dict) else ():
-            if name not in cls.model_fields:
-                message = f"unknown field {name!r:.80} of {cls.__name__}{did_you_mean(str(name), cls.model_fields)}"
-                raise PydanticCustomError("extra_forbidden", "{text}", {"text": message})
-        return given
+    def _suggest(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Add to the error of an unknown field the one that was meant."""
+        try:
+            return validate(given)
+        except ValidationError as error:
+            found = sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden")  # the likely cause first
+            if found[0]["type"] != "extra_forbidden":
+                raise
+            lines = [cls._explained(each) for each in found]
+            raise ValidationError.from_exception_data(error.title, lines) from None
+
+    @classmethod
+    def _explained(cls, line: ErrorDetails) -> InitErrorDetails:
+        text, loc = line["msg"], line["loc"]
+        if line["type"] == "extra_forbidden" and len(loc) == 1:
+            text = f"unknown field {loc[0]!r:.80} of {cls.__name__}{did_you_mean(str(loc[0]), cls.model_fields)}"
+        kind = PydanticCustomError(line["type"], "{text}", {"text": text})
+        return InitErrorDetails(type=kind, loc=loc, input=line["input"])
 
 
 Device = Annotated[str | None, Field(pattern=r"^(cpu|cuda(:\d{1,3})?)$")]
