@@ -20,6 +20,9 @@ def without(emitter: PlanEmitter, code: list[Instruction]) -> list[Instruction]:
     memory = emitter.program.memory
     seen = {memory[value] for value in emitter.kept_values()}
     seen |= {memory[target] for target in map(target_of, code) if target is not None}
+    for instruction in reversed(code):  # an array that is well laid out already is taken as it is
+        if type(instruction) is Lay and memory[instruction.out] in seen:
+            seen.add(memory[instruction.raw])
     left: list[Instruction] = []
     for instruction in code:
         outs = outs_of(instruction)
