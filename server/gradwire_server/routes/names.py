@@ -10,14 +10,13 @@ from gradwire_protocol.errors import ShapeError, UnknownTensor
 from gradwire_protocol.frames import MAX_NAME_CHARS
 
 from ..http import shortcut_frames
-from ..http.decoding import decoded_limit
 from ..http.models import NamedStored, NameList
 from ..http.openapi import NAMED_RESPONSE, PROBLEMS, TENSOR_REQUEST
 from ..http.state import TensorName, TheServer, TheSession
-from ..http.tensor_formats import FORMATS, JSON, incoming, is_nested, negotiate
-from .bodies import as_json, read_body
+from ..http.tensor_formats import FORMATS, JSON, negotiate
+from .bodies import as_json
 from .submit import submit, succeed, undefined
-from .tensors import rendered
+from .tensors import received, rendered
 
 PAGE: Final = 1000
 
@@ -78,13 +77,7 @@ async def put(
 ) -> Response:
     """Create a tensor with this name, or replace the values of the one that has it: in place, without recording a
     gradient. The shape must be the same; its dtype remains."""
-    body = await read_body(request)
-    server.metrics.rest_in.inc(len(body))
-    most = decoded_limit(server.settings, session)
-    new = await server.decoding.run(
-        session.tenant, len(body) if is_nested(content_type) else 0,
-        lambda: incoming(content_type, request.headers, body, session.default_dtype, most),
-    )  # fmt: skip
+    new = await received(server, session, request, content_type)
     row = next(iter(await session.host.names("", 1, [name])), None)
     if row is None:
         frame = shortcut_frames.upload_named(name, new, session.device, requires_grad)

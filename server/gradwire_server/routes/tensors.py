@@ -21,6 +21,7 @@ from ..http.tensor_formats import (
     JSON,
     RAW,
     SHAPE_HEADER,
+    Incoming,
     incoming,
     is_nested,
     negotiate,
@@ -105,13 +106,7 @@ async def put(
 ) -> Response:
     """Create or overwrite a tensor. A new id must be below 2**32. The values of an existing tensor are replaced in
     place, without recording a gradient, and must have the same shape; its dtype remains."""
-    body = await read_body(request)
-    server.metrics.rest_in.inc(len(body))
-    most = decoded_limit(server.settings, session)
-    new = await server.decoding.run(
-        session.tenant, len(body) if is_nested(content_type) else 0,
-        lambda: incoming(content_type, request.headers, body, session.default_dtype, most),
-    )  # fmt: skip
+    new = await received(server, session, request, content_type)
     known = await _shape_of(server, session, tensor_id)
     if known is None:
         if shortcut_frames.owner(tensor_id) != shortcut_frames.PEOPLE:
@@ -128,6 +123,17 @@ async def put(
             dtype = row["dtype"]
     stored = TensorStored(id=tensor_id, dtype=dtype, shape=list(new.shape), created=known is None)
     return as_json(stored.model_dump(), status=201 if known is None else 200)
+
+
+async def received(server: Server, session: Session, request: Request, content_type: str) -> Incoming:
+    """The tensor in a request's body, decoded in a thread if it is large JSON."""
+    body = await read_body(request)
+    server.metrics.rest_in.inc(len(body))
+    most = decoded_limit(server.settings, session)
+    return await server.decoding.run(
+        session.tenant, len(body) if is_nested(content_type) else 0,
+        lambda: incoming(content_type, request.headers, body, session.default_dtype, most),
+    )  # fmt: skip
 
 
 async def _shape_of(server: Server, session: Session, tensor_id: int) -> list[int] | None:

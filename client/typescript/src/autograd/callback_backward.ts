@@ -39,7 +39,6 @@ export class CallbackBackward {
   #run!: Tensor;
   #step = 0;
   #supplied: (Tensor | null)[] = [];
-  #removed: number[] = [];
   /** By node, which of its outputs a gradient has arrived at. */
   readonly #arrived = new Map<GraphNode, Set<number>>();
 
@@ -79,7 +78,7 @@ export class CallbackBackward {
     try {
       for (const node of this.#order) this.#pass(node);
       const wanted = accumulate ? [] : (inputs ?? []);
-      const last = [this.#run, this.#step, this.#supplied, allowUnused, false, this.#removed];
+      const last = [this.#run, this.#step, this.#supplied, allowUnused, false];
       const first = session.record(lookup("finish_backward"), last, wanted.length);
       return wanted.map((input, at) => {
         const { dtype, shape, device } = input;
@@ -170,11 +169,10 @@ export class CallbackBackward {
   /** Go on to the next pause. Returns the gradients that stand there. */
   #advance(count: number): Tensor[] {
     const session = this.#run.session;
-    const values = [this.#run, this.#step, this.#supplied, count, this.#removed];
+    const values = [this.#run, this.#step, this.#supplied, count];
     const first = session.record(lookup("advance"), values, count);
     this.#step += 1;
     this.#supplied = [];
-    this.#removed = [];
     return Array.from({ length: count }, (_, at) => new Tensor(session, first + at, UNKNOWN));
   }
 

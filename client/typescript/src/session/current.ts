@@ -11,6 +11,11 @@ export function currentSession(): Session {
   return current;
 }
 
+/** New tensors do not belong to this session any more. */
+export function leaveSession(session: Session): void {
+  if (current === session) current = undefined;
+}
+
 /** Have new tensors belong to this session; `undefined` for none. Returns the one before. */
 export function useSession(session: Session | undefined): Session | undefined {
   const before = current;

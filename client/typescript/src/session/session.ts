@@ -14,7 +14,7 @@ import { IDS_OF_A_CLIENT } from "../wire/messages.ts";
 import { Link } from "../wire/link.ts";
 import type { LinkStats } from "../wire/link.ts";
 import { Rest } from "../wire/rest.ts";
-import { currentSession, useSession } from "./current.ts";
+import { leaveSession, useSession } from "./current.ts";
 import { FrameBuilder } from "./frame_builder.ts";
 import { Reads } from "./reads.ts";
 import type { ReadOptions, ReadValue } from "./reads.ts";
@@ -271,21 +271,13 @@ export class Session {
       this.#closed = true;
       clearTimeout(this.#timer);
       this.#link.close();
-      if (currentOf() === this) useSession(undefined);
+      leaveSession(this);
     }
     if (this.#owned) await this.rest.json("DELETE", `/v1/sessions/${encodeURIComponent(this.id)}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-}
-
-function currentOf(): Session | undefined {
-  try {
-    return currentSession();
-  } catch {
-    return undefined;
   }
 }
 
