@@ -50,4 +50,4 @@ def test_names_and_types_of_typescript() -> None:
         "logSoftmax", "clampMin_", "maxPool2d", "t",
     ]  # fmt: skip
     params = {param.name: param for param in TABLE["conv2d"].params}
-    assert typescript_type(TABLE["conv2d"], params["padding"]) == 'number | "same" | "valid" | readonly number[]'
+    assert typescript_type(TABLE["conv2d"], params["padding"]) == 'number | "valid" | "same" | readonly number[]'
