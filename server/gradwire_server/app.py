@@ -14,6 +14,7 @@ from gradwire_protocol.errors import Unavailable
 
 from .auth import AccessControl, AuthMiddleware, KeyStore
 from .auth.origins import Cors
+from .auth.passes import PassVerifier
 from .auth.scopes import Rules
 from .durable.store import Store
 from .errors import problems
@@ -23,6 +24,7 @@ from .http.backlog import Backlogs
 from .http.body_limit import BodyLimit
 from .http.context import RequestContext
 from .http.mounting import Mounted
+from .http.redirector import Redirector
 from .http.state import Server
 from .http.tensor_formats import DTYPE_HEADER, SHAPE_HEADER
 from .observability.metrics import Metrics
@@ -45,12 +47,21 @@ def _store(settings: Settings) -> Store | None:
         ) from None
 
 
-def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -> FastAPI:
+def create_app(
+    settings: Settings | None = None,
+    keys: KeyStore | None = None,
+    *,
+    passes: PassVerifier | None = None,
+    redirector: Redirector | None = None,
+) -> FastAPI:
     """Build an application.
 
     Args:
         settings: default: the settings of the environment.
         keys: default: the keys of the settings.
+        passes: makes this a worker of a fleet, which accepts the passes of its gateways and no keys. No setting does
+            so, since nobody should lock out their keys by accident.
+        redirector: makes this a gateway, whose streams are served elsewhere.
 
     Raises:
         ValueError: when no API key is configured, or the key file is damaged.
@@ -60,10 +71,11 @@ def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -
     settings = settings if settings is not None else Settings()
     metrics = Metrics()
     store = _store(settings)
-    access = AccessControl(settings, keys)
+    access = AccessControl(settings, keys, passes)
     tracing = open_tracing(settings, metrics)
     registry = SessionRegistry(settings, metrics, store, access.audit)
-    server = Server(settings, access, metrics, registry, Backlogs(settings.max_key_backlog_bytes), tracing)
+    backlogs = Backlogs(settings.max_key_backlog_bytes)
+    server = Server(settings, access, metrics, registry, backlogs, tracing, redirector=redirector)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -96,7 +108,8 @@ def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -
     openapi.install(app)
     # The last middleware added is the outermost.
     app.add_middleware(BodyLimit, settings=settings, backlogs=server.backlogs)
-    app.add_middleware(AuthMiddleware, access=access, rules=Rules(app.routes), sessions=server.registry)
+    sessions = server.registry if redirector is None else redirector
+    app.add_middleware(AuthMiddleware, access=access, rules=Rules(app.routes), sessions=sessions)
     app.add_middleware(RequestContext, metrics=metrics, tracing=tracing)
     if settings.allowed_origins:
         app.add_middleware(Cors, origins=settings.allowed_origins, headers=(DTYPE_HEADER, SHAPE_HEADER))

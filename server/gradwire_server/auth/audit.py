@@ -41,6 +41,7 @@ ACTIONS: Final[dict[str, str]] = {
     "ticket_issued": "a ticket was issued",
     "ticket_used": "a ticket opened a stream",
     "ticket_refused": "an invalid ticket was used",
+    "pass_refused": "a worker of a fleet refused a pass",
     "limit_hit": "a limit refused a request or a frame",
     "session_created": "a session was created",
     "session_deleted": "a session was deleted",

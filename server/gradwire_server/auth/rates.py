@@ -159,14 +159,14 @@ class Rates:
 
     # Requests
 
-    def admit(self, key: Key) -> None:
-        """Count a request.
+    def admit(self, key: Key, counted: bool = False) -> None:
+        """Count a request, unless a gateway has ``counted`` it.
 
         Raises:
             TooManyRequests: when the key exceeds its rate of requests or bytes.
         """
         most = key.quota("max_requests_per_second", self.settings)
-        if most:
+        if most and not counted:
             window = RateLimitItemPerSecond(most)
             if not self._windows.hit(window, "requests", key.tenant):
                 raise self._too_fast("max_requests_per_second", most, self._time_left(window, "requests", key.tenant))

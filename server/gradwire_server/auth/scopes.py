@@ -66,6 +66,9 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
 OPEN_PATHS: Final = frozenset(path for (_, path), scope in SCOPES.items() if scope == OPEN)
 """Paths that require no key. All others do, even paths without a route."""
 
+WORKER_OPEN_PATHS: Final = frozenset({"/livez", "/readyz", "/metrics"})
+"""Paths of a worker of a fleet that require no pass, for probes and scrapers inside of the fleet."""
+
 _PARAMETER: Final = re.compile(r"\\{(\w+)(?::\w+)?\\}")
 
 

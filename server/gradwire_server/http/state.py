@@ -18,11 +18,12 @@ from ..sessions.sessions import Session, SessionRegistry
 from ..settings.settings import Settings
 from .backlog import Backlogs
 from .decoding import Decoding
+from .redirector import Redirector
 
 
 @dataclass(frozen=True)
 class Server:
-    """The parts of a running server."""
+    """The parts of a running server. ``redirector``: of a gateway."""
 
     settings: Settings
     access: AccessControl
@@ -31,6 +32,7 @@ class Server:
     backlogs: Backlogs
     tracing: Tracing | None = None
     decoding: Decoding = field(default_factory=Decoding)
+    redirector: Redirector | None = None
 
 
 def server_of(connection: HTTPConnection) -> Server:

@@ -19,6 +19,7 @@ from gradwire_protocol.errors import (
 )
 
 # The range 4000 to 4999 is for applications: here 4000 plus the HTTP status of the cause.
+NORMAL: Final = 1000
 MALFORMED: Final = 4400
 KEY_ENDED: Final = 4401
 GONE: Final = 4404

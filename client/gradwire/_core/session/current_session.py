@@ -44,6 +44,7 @@ def connect(
     patience: float | None = None,
     heartbeat: float | None = None,
     ca: str | os.PathLike[str] | None = None,
+    direct: bool | None = None,
 ) -> Session:
     """Open a session and make it the one that new tensors belong to.
 
@@ -74,7 +75,11 @@ def connect(
         heartbeat: seconds of silence after which a connection that the program waits for is pinged, 15 unless
             ``GRADWIRE_HEARTBEAT`` says otherwise; 0 for never. When two pings stay unanswered the session reconnects.
         ca: file with the authority behind the server's certificate (PEM), where it is none that the system knows; by
-            default ``GRADWIRE_CA_FILE``.
+            default ``GRADWIRE_CA_FILE``. It counts for the workers to which that server redirects as well.
+        direct: where the server is the gateway of a fleet, connect to the worker that has the session, as long as its
+            address answers; with False everything goes through the gateway. By default what ``GRADWIRE_DIRECT`` says,
+            else True. A gateway at ``https://`` cannot send the program to an ``http://`` address, unless it is on this
+            machine or ``GRADWIRE_DIRECT`` is ``plain``.
 
     Raises:
         Unavailable: when the server cannot be reached.
@@ -85,7 +90,7 @@ def connect(
     global _current
     opened = open_session(
         url, api_key, session=session, device=device, seed=seed, client=client, durability=durability, keep=keep,
-        ttl=ttl, patience=patience, heartbeat=heartbeat, ca=ca,
+        ttl=ttl, patience=patience, heartbeat=heartbeat, ca=ca, direct=direct,
     )  # fmt: skip
     with _lock:
         _current = opened
@@ -107,6 +112,7 @@ def open_session(
     patience: float | None = None,
     heartbeat: float | None = None,
     ca: str | os.PathLike[str] | None = None,
+    direct: bool | None = None,
 ) -> Session:
     """Like :func:`connect`, without changing where new tensors go."""
     _check_arguments(session, client, seed=seed, durability=durability, ttl=ttl, keep=keep or None)
@@ -122,7 +128,9 @@ def open_session(
     drawn = random.getstate()
     try:
         patient = patience is not None or bool(os.environ.get("GRADWIRE_PATIENCE"))
-        return _open(url, api_key, session, client, wanted, keep, limits, limits["patience"] if patient else None)
+        return _open(
+            url, api_key, session, client, wanted, keep, limits, limits["patience"] if patient else None, direct
+        )
     finally:
         # Some libraries draw from Python's generator as they are imported, and it is the program's to seed.
         random.setstate(drawn)
@@ -140,7 +148,7 @@ def _check_arguments(session: str | None, client: int, **new: Any) -> None:
 
 def _open(
     url: str | None, api_key: str | None, session: str | None, client: int, wanted: dict[str, Any], keep: bool,
-    limits: dict[str, float], opening_patience: float | None,
+    limits: dict[str, float], opening_patience: float | None, direct: bool | None,
 ) -> Session:  # fmt: skip
     url = url or os.environ.get("GRADWIRE_URL") or None
     api_key = api_key or os.environ.get("GRADWIRE_API_KEY")
@@ -155,7 +163,9 @@ def _open(
             session = str(rest.post("/v1/sessions", body)["id"])
         finally:
             rest.close()
-    opened = Session(url, session, api_key, owned=owned, device=wanted["device"], client=client, **limits)
+    opened = Session(
+        url, session, api_key, owned=owned, device=wanted["device"], client=client, direct=direct, **limits
+    )
     atexit.register(opened.close)
     OPENED.append(opened)
     if (recorder := current_recorder()) is not None:
