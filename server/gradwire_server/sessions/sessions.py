@@ -403,6 +403,10 @@ class SessionRegistry:
         found = [each for each in self._sessions.values() if each.tenant == tenant and each.remaining > 0]
         return sorted(found, key=lambda each: each.spec.created)
 
+    def all(self) -> list[Session]:
+        """The sessions of all tenants, dormant ones included."""
+        return [each for each in self._sessions.values() if each.remaining > 0]
+
     def granted(self, tenant: str) -> list[int]:
         """The memory limits of the tenant's sessions in bytes, including ended sessions that still compute."""
         ending = [each for each in self._ending.values() if each.tenant == tenant]

@@ -233,10 +233,11 @@ class Settings(BaseSettings):
         default=7 * 86400.0, description="Longest idle time that a session may request."
     )
 
-    session_host: Literal["inline", "process"] = Field(
+    session_host: Literal["inline", "process", "ray"] = Field(
         default="inline",
-        description="Where sessions run: in the server's process (inline) or in worker processes, which can crash and "
-        "be replaced separately (process).",
+        description="Where sessions run: in the server's process (inline), in worker processes, which can crash and "
+        "be replaced separately (process), or on the machines of a Ray cluster, to which this server is a gateway "
+        "(ray).",
     )
     worker_per: Literal["key", "session"] = Field(
         default="key", description="Whether the sessions of a key share a worker process or each session has its own."
@@ -254,6 +255,38 @@ class Settings(BaseSettings):
         ge=0,
         description="Idle seconds after which a session with a journal is unloaded to disk until its next use; 0 for "
         "never. A connected stream keeps its session loaded.",
+    )
+
+    placement_timeout_s: PositiveFloat = Field(
+        default=25.0,
+        description="Seconds for which a new session of a fleet waits for a node with room; then it is refused.",
+    )
+    warm_workers: int = Field(
+        default=1, ge=0, description="Workers of a fleet that wait without a session, so that the next one starts at once."
+    )
+    sessions_per_worker: PositiveInt = Field(
+        default=8, description="Sessions of one worker of a fleet (GRADWIRE_WORKER_PER=session: always 1)."
+    )
+    worker_idle_s: PositiveFloat = Field(
+        default=300.0, description="Seconds after which a worker of a fleet without sessions ends."
+    )
+    worker_cpus: float = Field(
+        default=1.0, ge=0, description="CPUs of a worker of a fleet, for sessions that ask for none."
+    )
+    worker_gpus: float = Field(
+        default=1.0, ge=0, description="GPUs of a worker of a fleet, for sessions on a GPU that do not say how many."
+    )
+    worker_memory: int = Field(
+        default=0, ge=0, description="Memory of a worker of a fleet in bytes, for sessions that ask for none; 0: any."
+    )
+    autoscaling: bool = Field(
+        default=False,
+        description="Whether the Ray cluster adds nodes on demand. Then a session that no present node can hold waits "
+        "for one, up to the placement timeout.",
+    )
+    direct: bool = Field(
+        default=True,
+        description="Whether a gateway sends clients to the worker that has their session; else it relays them.",
     )
 
     drain_grace_s: float = Field(
