@@ -236,6 +236,14 @@ class Directory:
         self.sessions.forget(session, "was deleted")
         return {}
 
+    @_answering
+    async def tenant_of(self, session: str) -> dict[str, Any]:
+        """Whose a session is, for operators."""
+        found = self.sessions.sessions.get(session)
+        if found is None:
+            raise NotFound(f"session {session!r:.80} does not exist")
+        return {"tenant": found.tenant}
+
     # Reports
 
     @_answering

@@ -22,6 +22,9 @@ from .resources import Resources, requested
 START_TIMEOUT_S: Final = 120.0
 """For a worker that got its resources to import its libraries and listen."""
 
+RECLAIM_AFTER_S: Final = 1.0
+"""A session that waits longer takes the place of idle workers."""
+
 log = structlog.get_logger("gradwire.fleet")
 
 
@@ -105,9 +108,11 @@ class Workers:
             try:
                 self.refill()
                 changed = self._changed
-                await asyncio.wait_for(changed.wait(), max(deadline - time.monotonic(), 0.001))
+                await asyncio.wait_for(changed.wait(), max(min(deadline - time.monotonic(), RECLAIM_AFTER_S), 0.001))
             except TimeoutError:
-                raise self._timeout(resources) from None
+                if time.monotonic() > deadline:
+                    raise self._timeout(resources) from None
+                self._reclaim(resources)
             finally:
                 waiting[owner] -= 1
                 if not waiting[owner]:
@@ -142,6 +147,14 @@ class Workers:
     def _notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def _reclaim(self, resources: Resources) -> None:
+        """End idle workers whose resources a waiting session of another class may need."""
+        now = time.monotonic()
+        for each in list(self.known.values()):
+            idle = each.ready and not self._count(each.id) and not each.reserved and not each.draining
+            if idle and each.resources != resources and now - each.idle_since > RECLAIM_AFTER_S:
+                self.stop(each)
 
     # Refusals
 
